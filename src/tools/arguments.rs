@@ -1,5 +1,5 @@
-//! Arguments of a call, as a tool wants them. They were validated, but handlers
-//! of extensions may have changed them since.
+//! Deserialises the arguments of a call. They were validated, but handlers of extensions may have
+//! changed them since.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -12,8 +12,8 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, args: Value) -> Result<T, T
         .map_err(|error| ToolError::new(format!("Invalid arguments for tool \"{tool}\": {error}")))
 }
 
-/// `null` is how some models leave out what is optional; validation would make
-/// a 0 of it where a number is wanted.
+/// Removes optional members that are `null`: some models write them for absent ones, and
+/// validation would turn them into 0 for a number.
 pub(crate) fn without_nulls(mut args: Value, spec: &ToolSpec) -> Value {
     if let Value::Object(fields) = &mut args {
         let required = spec.parameters["required"].as_array();
@@ -23,7 +23,7 @@ pub(crate) fn without_nulls(mut args: Value, spec: &ToolSpec) -> Value {
     args
 }
 
-/// `2`, not `2.0`: as the model wrote it.
+/// Formats a number as the model wrote it: `2`, not `2.0`.
 pub(crate) fn number(value: f64) -> String {
     format!("{value}")
 }

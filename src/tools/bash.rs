@@ -21,7 +21,8 @@ use super::truncate::{MAX_BYTES, MAX_LINES, TruncatedBy, Truncation, format_size
 use crate::ai::message::ContentBlock;
 use crate::ai::stream::ToolSpec;
 
-/// Fast enough for eyes; a command that floods must not flood every reader.
+/// Shortest interval between two updates. It looks smooth and limits the number of updates from
+/// commands with much output.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(50);
 
 pub struct BashTool {
@@ -72,7 +73,7 @@ impl BashTool {
         }
     }
 
-    /// The same tool, whose commands are run somewhere else.
+    /// Runs the tool's commands with `commands`, for example on another machine.
     pub fn with_commands(mut self, commands: Arc<dyn Commands>) -> Self {
         self.elsewhere = Some(commands);
         self
@@ -114,7 +115,7 @@ impl Tool for BashTool {
         let time_limit = args
             .timeout
             .filter(|seconds| *seconds > 0.0)
-            // What does not fit is longer than anybody waits.
+            // A time that does not fit into a `Duration` means no limit.
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
 
         let mut output = CommandOutput::default();
@@ -206,14 +207,14 @@ fn details(shown: &Truncation, output: &CommandOutput) -> Value {
         details.insert("truncation".to_owned(), json!(shown));
     }
     if let Some(path) = output.log_path() {
-        // Not `json!(path)`, which panics for a name that is not Unicode.
+        // `json!(path)` would panic for a name that is not Unicode.
         let path = path.display().to_string();
         details.insert("fullOutputPath".to_owned(), path.into());
     }
     Value::Object(details)
 }
 
-/// The end of the output, and where the rest is.
+/// Returns the end of the output, and a notice with the place of the rest.
 fn with_notice(shown: &Truncation, output: &CommandOutput) -> String {
     if !shown.truncated {
         return shown.content.clone();

@@ -1,13 +1,13 @@
-//! Turns scalars into the type a schema wants, by the rules of AJV's
-//! `coerceTypes: true`: strings, numbers, booleans and null into each other
-//! where nothing is lost, never into or out of arrays and objects. But null for
-//! what may be left out is left out, as newer versions do: models mean that.
+//! Converts scalars to the type that a schema requires, by the rules of AJV's `coerceTypes:
+//! true`: between strings, numbers, booleans and null where nothing is lost, never to or from
+//! arrays and objects. One difference, as in newer versions: null for an optional member removes
+//! the member, which is what models mean by it.
 
 use serde_json::{Map, Number, Value};
 
 use super::validate::compile;
 
-/// Schemas may refer to themselves without end.
+/// Maximum depth: schemas may refer to themselves endlessly.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn coerce(schema: &Value, value: &mut Value) {
@@ -51,7 +51,8 @@ impl<'a> Coercion<'a> {
         }
         for keyword in ["anyOf", "oneOf"] {
             let branches = list(schema, keyword);
-            // A value that fits stays as it is, whichever branch comes first.
+            // A value that matches a branch stays unchanged, even if an earlier branch could
+            // convert it.
             if branches.iter().any(|branch| self.accepts(branch, value)) {
                 continue;
             }
@@ -68,7 +69,7 @@ impl<'a> Coercion<'a> {
 
     fn accepts(&self, branch: &Value, value: &Value) -> bool {
         let mut branch = branch.clone();
-        // What `$ref` may point to.
+        // `$ref` may point to these definitions.
         if let (Value::Object(branch), Value::Object(root)) = (&mut branch, self.root) {
             for name in ["$defs", "definitions"] {
                 if let Some(definitions) = root.get(name) {
@@ -127,7 +128,8 @@ fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The first of the types that the value can become, if it has none of them.
+/// Converts the value to the first of the types that it can become, unless it already has one of
+/// them.
 fn to_type(kind: &Value, value: &mut Value) {
     let kinds: Vec<&str> = match kind {
         Value::String(kind) => vec![kind],
@@ -177,7 +179,7 @@ fn coerced(kind: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// As JavaScript's `+text`.
+/// Converts a text like JavaScript's `+text`.
 fn number(text: &str) -> Option<Value> {
     if text.is_empty() {
         return None;
@@ -191,7 +193,7 @@ fn number(text: &str) -> Option<Value> {
             return u32::from_str_radix(digits, radix).ok().map(Value::from);
         }
     }
-    // Rust also reads `inf` and `nan`.
+    // Rust also parses `inf` and `nan`.
     if !text.starts_with(|sign: char| sign.is_ascii_digit() || "+-.".contains(sign)) {
         return None;
     }
@@ -269,7 +271,7 @@ mod tests {
         );
     }
 
-    /// A limit became 0, a list was refused.
+    /// Regression: a null limit became 0, and a null list was refused.
     #[test]
     fn null_for_what_may_be_left_out_is_left_out() {
         let schema = json!({

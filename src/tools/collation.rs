@@ -1,22 +1,21 @@
-//! The order in which people expect names: case and accents matter less than
-//! letters, and signs come before digits. Like Unicode's root collation, which
-//! the original takes from ICU, for what occurs in file names; its tables would
-//! make pi larger by more than all tools together. Other scripts come in the
-//! order of their code points.
+//! Sorts names in the order that people expect: case and accents matter less than letters, and
+//! punctuation comes before digits. For characters that occur in file names this is Unicode's
+//! root collation, which the original takes from ICU. The tables of ICU would make pi larger by
+//! more than all tools together. Letters of other scripts are sorted by code point.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// What is before the digits, in order; other signs come after these.
+/// Characters that sort before the digits, in order; other signs sort after these.
 const SIGNS: &str = "\t\n\u{b}\u{c}\r _-‐‒–—―,、;:!¡?¿.。·'‘’‚‛‹›\"“”„‟«»()[]{}「」『』【】§¶@*/\\&#%‰†‡•`^°©®←→↑↓+±÷×<=>|¦~";
-/// The order of accents on one letter.
+/// Order of the accents on one letter.
 const MARKS: &str = "\u{301}\u{300}\u{306}\u{302}\u{30c}\u{30a}\u{308}\u{30b}\u{303}\u{307}";
 
-/// Smaller keys come first.
+/// A sort key; smaller keys come first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     letters: Vec<(Group, u32)>,
-    /// Decides only between equal letters. A letter is 0, its accents follow.
+    /// Accents, which decide only between equal letters. A letter is 0, followed by its accents.
     accents: Vec<u32>,
 }
 
@@ -44,7 +43,7 @@ pub(crate) fn key(name: &str) -> Key {
             key.accents.push(rank);
             continue;
         }
-        // Letters that no decomposition takes apart.
+        // Letters that Unicode does not decompose.
         let (parts, accent) = match sign {
             'ß' => ("ss", true),
             'æ' => ("ae", true),
@@ -74,7 +73,7 @@ impl Key {
     }
 }
 
-/// `None` for what does not count.
+/// Returns the rank of a character; `None` if it is ignored.
 fn rank(sign: char) -> Option<(Group, u32)> {
     let code = u32::from(sign);
     if let Some(position) = SIGNS.chars().position(|other| other == sign) {
@@ -95,7 +94,7 @@ fn rank(sign: char) -> Option<(Group, u32)> {
     Some((group, code))
 }
 
-/// Joiners, direction marks and the byte order mark.
+/// Returns true for joiners, direction marks and the byte order mark.
 fn is_format(sign: char) -> bool {
     matches!(sign, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
@@ -105,7 +104,7 @@ fn is_format(sign: char) -> bool {
 mod tests {
     use super::*;
 
-    /// As `Intl.Collator` sorts them.
+    /// The order is that of `Intl.Collator`.
     #[test]
     fn the_order_of_names() {
         let sorted = [

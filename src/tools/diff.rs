@@ -1,5 +1,5 @@
-//! The diff that people and extensions see of an edit: numbered lines, some
-//! context, long unchanged stretches left out.
+//! The diff of an edit for users and extensions: numbered lines with some context, without long
+//! unchanged parts.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use similar::{Algorithm, DiffOp};
 
 use super::patch::unified;
 
-/// Unchanged lines that are shown around a change.
+/// Number of unchanged lines that are shown around a change.
 pub(crate) const DIFF_CONTEXT: usize = 4;
-/// Above this many changed lines the exact search, whose cost grows with their
-/// square, gives way to a heuristic one.
+/// Number of changed lines above which a heuristic replaces the exact search, whose cost grows
+/// with the square of the changes.
 const MAX_EXACT_CHANGES: usize = 3000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisplayDiff {
     pub text: String,
-    /// In the new text; `None` when nothing changed.
+    /// Line number in the new text; `None` if nothing changed.
     pub first_changed_line: Option<usize>,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     Added,
 }
 
-/// So many lines in a row that share a fate.
+/// A number of consecutive lines that are all kept, removed or added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub kind: Kind,
@@ -35,13 +35,13 @@ pub(super) struct Run {
 }
 
 /// The changes that turn one text into another, line by line. Of several equally short scripts
-/// it holds the one that people know from jsdiff's `diffLines`, which sessions and extensions
-/// have stored and compare with.
+/// this is the one of jsdiff's `diffLines`, because sessions and extensions store such diffs and
+/// compare with them.
 pub(crate) struct Changes<'a> {
     pub(super) old: Vec<&'a str>,
     pub(super) new: Vec<&'a str>,
     pub(super) runs: Vec<Run>,
-    /// Columns of the largest line number.
+    /// Width of the largest line number.
     width: usize,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Numbered lines with `context` unchanged lines around each change.
+    /// Returns numbered lines with `context` unchanged lines around each change.
     pub(crate) fn display(&self, context: usize) -> DisplayDiff {
         Printer {
             old: &self.old,
@@ -75,7 +75,7 @@ impl<'a> Changes<'a> {
         .print(&self.runs)
     }
 
-    /// As `patch` and git read it.
+    /// Returns the changes in the format of `patch` and git.
     pub(crate) fn patch(&self, path: &str, context: usize) -> String {
         unified(path, self, context)
     }
@@ -100,9 +100,9 @@ fn intern<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<usize>, Vec<usize>) {
     (old, ids(new))
 }
 
-/// Myers' greedy search, forward only: `similar` searches from both ends and
-/// cleans up afterwards, and so picks other scripts of the same length. `None`
-/// when more than `max_changes` would be needed.
+/// Myers' greedy search, forward only. `similar` searches from both ends and cleans up
+/// afterwards, and so finds other scripts of the same length. Returns `None` if more than
+/// `max_changes` are needed.
 fn shortest_script(old: &[usize], new: &[usize], max_changes: usize) -> Option<Vec<Run>> {
     let common = |old_at: usize, new_at: usize| {
         old[old_at..]
@@ -112,8 +112,8 @@ fn shortest_script(old: &[usize], new: &[usize], max_changes: usize) -> Option<V
             .count()
     };
     let start = common(0, 0);
-    // rounds[d]: the furthest position in `old` on each diagonal (old - new)
-    // that d changes reach.
+    // rounds[d]: the furthest position in `old` on each diagonal (old - new) that d changes
+    // reach.
     let mut rounds = vec![Round::first(start)];
     let mut end = (start == old.len() && start == new.len()).then_some(0);
     let (mut lowest, mut highest) = (isize::MIN, isize::MAX);
@@ -125,7 +125,7 @@ fn shortest_script(old: &[usize], new: &[usize], max_changes: usize) -> Option<V
         let reach = changes as isize;
         let previous = &rounds[changes - 1];
         let mut round = Round::empty(changes);
-        // Once a diagonal hits an edge of the grid, those beyond it are lost.
+        // Diagonals beyond one that has reached an edge of the grid cannot be reached.
         let mut diagonal = raise(lowest.max(-reach), reach);
         while diagonal <= highest.min(reach) {
             if let Some((_, mut old_at)) = previous.step(diagonal, old.len(), new.len()) {
@@ -169,7 +169,7 @@ fn shortest_script(old: &[usize], new: &[usize], max_changes: usize) -> Option<V
     Some(script.0)
 }
 
-/// The next value of the parity of `like` that is not below `from`.
+/// Returns the smallest value that is at least `from` and has the parity of `like`.
 fn raise(from: isize, like: isize) -> isize {
     from + ((from - like) & 1)
 }
@@ -209,8 +209,8 @@ impl Round {
         }
     }
 
-    /// The change that leads from this round furthest along `diagonal`, and the
-    /// position in the old text after it. Of two equally good, the removal.
+    /// Returns the change that leads from this round furthest along `diagonal`, and the position
+    /// in the old text after it. A removal wins over an addition that reaches as far.
     fn step(&self, diagonal: isize, old_len: usize, new_len: usize) -> Option<(Kind, usize)> {
         let remove = self.get(diagonal - 1).filter(|old_at| *old_at < old_len);
         let add = self
@@ -289,8 +289,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Shows `before` lines after the change above, and `after` lines ahead of
-    /// the change below.
+    /// Shows `before` lines after the change above, and `after` lines ahead of the change below.
     fn unchanged(&mut self, lines: usize, before: usize, after: usize) {
         if lines <= before + after {
             (0..lines).for_each(|_| self.line(Kind::Same));
@@ -372,7 +371,7 @@ mod tests {
         assert_eq!(display_diff("a", "").text, "-1 a");
     }
 
-    /// What jsdiff 8.0.4 answers where several scripts are equally short.
+    /// The expected scripts come from jsdiff 8.0.4.
     #[test]
     fn ambiguous_scripts_are_those_of_jsdiff() {
         let lines = |text: &str| -> String { text.chars().map(|c| format!("{c}\n")).collect() };

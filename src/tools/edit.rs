@@ -100,7 +100,7 @@ impl EditTool {
         }
     }
 
-    /// The same tool, for files that are somewhere else.
+    /// Edits files through `operations`, for example on another machine.
     pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
         self.elsewhere = Some(operations);
         self
@@ -121,7 +121,7 @@ impl Tool for EditTool {
         &self.guidelines
     }
 
-    /// Takes `oldText` and `newText` beside `path`, as the tool once wanted them.
+    /// Accepts `oldText` and `newText` beside `path`, the tool's former arguments.
     async fn prepare_arguments(&self, mut args: Value) -> Result<Value, ToolError> {
         if let Value::Object(fields) = &mut args
             && fields.get("oldText").is_some_and(Value::is_string)
@@ -161,7 +161,7 @@ impl Tool for EditTool {
         let cancel = call.cancel;
         let elsewhere = self.elsewhere.as_ref();
         let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
-        // Not abandoned half way on an abort: what is reported is what happened.
+        // The work is not abandoned on an abort, so that the result describes what happened.
         blocking(move || {
             let _guard = guard;
             edit(&file, &args, elsewhere.as_ref(), &cancel)
@@ -226,7 +226,7 @@ fn edit(
     })
 }
 
-/// What the edits would change, for whoever shows a call before it runs.
+/// Returns the changes that the edits would make, for showing a call before it runs.
 pub async fn preview(
     path: String,
     edits: Vec<Replacement>,
@@ -262,7 +262,7 @@ fn load(file: &Path, path: &str) -> Result<String, ToolError> {
             format_size(MAX_FILE_BYTES)
         )));
     }
-    // Opened for writing too, so that a file that cannot be written fails here.
+    // The file is opened for writing, too, so that a file without write permission fails here.
     let mut opened = OpenOptions::new()
         .read(true)
         .write(true)
@@ -287,8 +287,7 @@ fn load_elsewhere(elsewhere: &Elsewhere, file: &Path, path: &str) -> Result<Stri
 }
 
 fn as_text(bytes: Vec<u8>, path: &str) -> Result<String, ToolError> {
-    // The original would write U+FFFD over everything that it does not
-    // understand, all over the file.
+    // The original would replace all bytes that are not UTF-8 by U+FFFD, in the whole file.
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         ToolError::new(format!(

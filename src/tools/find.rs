@@ -1,5 +1,5 @@
-//! The `find` tool: paths that match a glob. As `fd --glob --hidden`, with the
-//! libraries that it uses, inside the process.
+//! The `find` tool: paths that match a glob, like `fd --glob --hidden`, with the libraries of fd
+//! inside the process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl FindTool {
         }
     }
 
-    /// The same tool, for files that are somewhere else.
+    /// Reads files through `operations`, for example on another machine.
     pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
         self.elsewhere = Some(operations);
         self
@@ -118,7 +118,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
     }
     let pattern = Pattern::new(&args.pattern)?;
     let limit = Limit::new(args.limit, USUAL_LIMIT);
-    // The value says whether it is a folder.
+    // The value is true for a folder.
     let results: FirstResults<bool> = FirstResults::new(limit.results);
     let problems = Arc::new(Problems::new());
     let mut builder = walk::builder(&root, cwd, ".fdignore", &problems);
@@ -205,7 +205,7 @@ fn find_elsewhere(args: &Args, cwd: &Path, elsewhere: &Elsewhere) -> Result<Tool
 #[derive(Clone)]
 struct Pattern {
     regex: Regex,
-    /// Matches the whole path, not only the name.
+    /// True if the pattern matches the whole path instead of only the name.
     whole_path: bool,
 }
 
@@ -243,9 +243,8 @@ impl Pattern {
     }
 }
 
-/// Whoever writes a capital means it; small letters match both. Looks at the
-/// expression, because a class of a glob may contain capitals without naming
-/// one.
+/// Returns true if the pattern has capitals: it then respects case. The expression is examined,
+/// because a character class of a glob may contain capitals without naming one.
 fn has_capitals(expression: &str) -> bool {
     let parsed = regex_syntax::ParserBuilder::new()
         .utf8(false)

@@ -1,5 +1,5 @@
-//! The `grep` tool: lines of files that match a pattern. ripgrep's libraries
-//! inside the process.
+//! The `grep` tool: lines of files that match a pattern, with ripgrep's libraries inside the
+//! process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use search::{FileSearch, Found, Query};
 mod search;
 
 const USUAL_LIMIT: usize = 100;
-/// So many lines before a match are always more than a model is shown.
+/// Maximum number of context lines: more lines than this exceed the output limit.
 const MOST_CONTEXT: usize = 6000;
 
 pub struct GrepTool {
@@ -104,7 +104,7 @@ impl GrepTool {
         }
     }
 
-    /// The same tool, for files that are somewhere else.
+    /// Reads files through `operations`, for example on another machine.
     pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
         self.elsewhere = Some(operations);
         self
@@ -147,8 +147,8 @@ fn grep(
     let root = paths::resolve(shown.unwrap_or("."), cwd);
     let not_found = || ToolError(format!("Path not found: {}", root.display()));
     if let Some(elsewhere) = elsewhere {
-        // As in the original only the lines around a match are read elsewhere: what
-        // matches is looked for here.
+        // As in the original, only the lines around a match are read through `operations`; the
+        // search itself is local.
         elsewhere
             .says("isDirectory", &root)
             .map_err(|_| not_found())?;
@@ -157,7 +157,7 @@ fn grep(
         .map_err(|_| not_found())?
         .file_type();
     let limit = Limit::new(args.limit, USUAL_LIMIT);
-    // A cast of a negative number is 0.
+    // The cast of a negative number gives 0.
     let context = (args.context.unwrap_or(0.0) as usize).min(MOST_CONTEXT);
     let query = Query {
         matcher: search::matcher(&args.pattern, args.literal, args.ignore_case)
@@ -176,7 +176,7 @@ fn grep(
             Err(error) => problems.add(&root, &error),
         }
     } else {
-        // A pipe or a device may never end, or never begin.
+        // Reading a pipe or a device may never end, or never begin.
         let shown = root.display();
         return Err(ToolError(format!(
             "{shown} is not a regular file. Use bash to search it, with a timeout."
@@ -234,7 +234,8 @@ fn grep(
     }))
 }
 
-/// Globs with a slash are relative to where the session works.
+/// Makes the filter from a glob. A glob with a slash is relative to the working directory of the
+/// session.
 fn overrides(glob: Option<&str>, cwd: &Path) -> Result<Override, ToolError> {
     let Some(glob) = glob.filter(|glob| !glob.is_empty()) else {
         return Ok(Override::empty());

@@ -1,5 +1,4 @@
-//! Pictures for a model: which files are pictures, and how to make one small
-//! enough for the providers' limits.
+//! Images for models: recognises image files, and reduces images to the limits of the providers.
 
 use std::io::Cursor;
 
@@ -12,13 +11,13 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, RgbaImage};
 
 use crate::ai::message::ImageContent;
 
-/// How much of a file [`detect`] wants to see.
+/// Number of bytes that [`detect`] needs from the start of a file.
 pub const SNIFF_BYTES: usize = 4100;
 pub const OMITTED: &str =
     "[Image omitted: could not be resized below the inline image size limit.]";
 
 const MAX_SIDE: u32 = 2000;
-/// Of base64, with room below the 5 MB that Anthropic takes.
+/// Maximum size in base64, below the 5 MB that Anthropic accepts.
 const MAX_BASE64: usize = 4_718_592;
 const JPEG_QUALITY: u8 = 80;
 const LESSER_QUALITIES: [u8; 4] = [85, 70, 55, 40];
@@ -29,7 +28,7 @@ pub enum ImageType {
     Png,
     Gif,
     Webp,
-    /// Is read, and becomes PNG before it is sent: models do not take it.
+    /// Models do not accept it, so it is converted to PNG.
     Bmp,
 }
 
@@ -46,7 +45,7 @@ impl ImageType {
         }
     }
 
-    /// `None` for what is no picture to us. Case and parameters (`;…`) do not count.
+    /// Returns the type, or `None` for other types. Case and parameters (`;…`) are ignored.
     pub fn of_mime(mime: &str) -> Option<Self> {
         let name = mime.split(';').next().unwrap_or(mime);
         match name.trim().to_ascii_lowercase().as_str() {
@@ -66,7 +65,7 @@ impl ImageType {
     }
 }
 
-/// By the first bytes of a file, whatever its name says.
+/// Recognises the type by the first bytes of a file, ignoring its name.
 pub fn detect(start: &[u8]) -> Option<ImageType> {
     if start.starts_with(&[0xff, 0xd8, 0xff]) {
         Some(ImageType::Jpeg)
@@ -83,7 +82,7 @@ pub fn detect(start: &[u8]) -> Option<ImageType> {
     }
 }
 
-/// Texts begin with "BM", too, so the first two headers have to make sense.
+/// Texts may begin with "BM", too, so the first two headers are checked.
 fn is_bmp(start: &[u8]) -> bool {
     let number = |at: usize, len: usize| {
         let bytes = start.get(at..at + len)?;
@@ -105,12 +104,12 @@ fn is_bmp(start: &[u8]) -> bool {
     start.starts_with(b"BM") && read() == Some(true)
 }
 
-/// Whether the end of the file is missing. Decoders fill up what is missing of a JPEG, and
-/// do not look for the end of a PNG; providers refuse both.
+/// Returns true if the end of the file is missing. Decoders fill missing parts of a JPEG and do
+/// not check the end of a PNG; providers refuse both.
 fn is_cut(bytes: &[u8], kind: ImageType) -> bool {
     match kind {
         ImageType::Png => memchr::memmem::rfind(bytes, b"IEND").is_none(),
-        // A preview inside has an end of its own, before the picture's scans begin.
+        // A preview inside the file ends before the scans of the main image begin.
         ImageType::Jpeg => {
             let scan = memchr::memmem::rfind(bytes, b"\xff\xda");
             memchr::memmem::rfind(bytes, b"\xff\xd9") <= scan
@@ -126,18 +125,19 @@ fn is_cut(bytes: &[u8], kind: ImageType) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FittedImage {
     pub image: ImageContent,
-    /// Tells the model of another format, and how to map coordinates when it was resized.
+    /// Text for the model about a converted format, and about the mapping of coordinates after a
+    /// resize.
     pub note: Option<String>,
 }
 
-/// What a provider takes.
+/// The limits of a provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub width: u32,
     pub height: u32,
-    /// Of the encoded text.
+    /// Maximum length of the base64 text.
     pub base64: usize,
-    /// Of JPEG, the first that is tried.
+    /// JPEG quality that is tried first.
     pub quality: u8,
 }
 
@@ -152,7 +152,7 @@ impl Default for Limits {
     }
 }
 
-/// A picture within limits.
+/// An image within limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resized {
     pub image: ImageContent,
@@ -162,7 +162,7 @@ pub struct Resized {
     pub was_resized: bool,
 }
 
-/// As it is, without a look inside.
+/// Encodes the bytes without decoding the image.
 pub fn encode(bytes: &[u8], kind: ImageType) -> ImageContent {
     ImageContent {
         data: STANDARD.encode(bytes),
@@ -170,9 +170,9 @@ pub fn encode(bytes: &[u8], kind: ImageType) -> ImageContent {
     }
 }
 
-/// The picture as it is when it is within the limits, else made smaller. `None`
-/// when that fails or when it cannot be decoded: a broken picture in the
-/// conversation would make the provider refuse every request from then on.
+/// Returns the image unchanged if it is within the limits, else a smaller one. `None` if it
+/// cannot be decoded or reduced: with a broken image in the conversation the provider would
+/// refuse every further request.
 pub fn fit(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
     if is_cut(bytes, kind) {
         return None;
@@ -193,7 +193,7 @@ pub fn fit(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
     })
 }
 
-/// [`fit`] without limits, for users who do not want their pictures resized.
+/// Like [`fit`], without limits, for users who turn resizing off.
 pub fn keep_size(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
     if is_cut(bytes, kind) {
         return None;
@@ -208,7 +208,7 @@ pub fn keep_size(bytes: &[u8], kind: ImageType) -> Option<FittedImage> {
     })
 }
 
-/// Only of formats that are never sent as they are.
+/// Returns a note for formats that are never sent unchanged.
 fn conversion_note(kind: ImageType, image: &ImageContent) -> Option<String> {
     (kind == ImageType::Bmp).then(|| {
         format!(
@@ -219,7 +219,7 @@ fn conversion_note(kind: ImageType, image: &ImageContent) -> Option<String> {
     })
 }
 
-/// [`fit`] for limits of the caller's own.
+/// Like [`fit`], with limits of the caller.
 pub fn resize(bytes: &[u8], kind: ImageType, limits: &Limits) -> Option<Resized> {
     let picture = decode(bytes, kind)?;
     let original = (picture.width(), picture.height());
@@ -253,7 +253,7 @@ pub fn resize(bytes: &[u8], kind: ImageType, limits: &Limits) -> Option<Resized>
     }
 }
 
-/// The same picture, as a terminal takes it. `None` if it cannot be decoded.
+/// Converts the image to PNG for a terminal. `None` if it cannot be decoded.
 pub fn to_png(bytes: &[u8], kind: ImageType) -> Option<ImageContent> {
     let mut png = Vec::new();
     let picture = decode(bytes, kind)?;
@@ -261,7 +261,7 @@ pub fn to_png(bytes: &[u8], kind: ImageType) -> Option<ImageContent> {
     Some(encode(&png, ImageType::Png))
 }
 
-/// Turned the way its EXIF data says.
+/// Decodes the image and applies its EXIF orientation.
 fn decode(bytes: &[u8], kind: ImageType) -> Option<DynamicImage> {
     let mut decoder = ImageReader::with_format(Cursor::new(bytes), kind.format())
         .into_decoder()
@@ -272,7 +272,7 @@ fn decode(bytes: &[u8], kind: ImageType) -> Option<DynamicImage> {
     Some(picture)
 }
 
-/// The size with the same proportions that keeps both sides within the limits.
+/// Returns the largest size of the same proportions within the limits.
 fn within((mut width, mut height): (u32, u32), limits: &Limits) -> (u32, u32) {
     let scaled = |side: u32, limit: u32, other: u32| {
         let side = f64::from(side) * f64::from(limit) / f64::from(other);
@@ -289,7 +289,7 @@ fn within((mut width, mut height): (u32, u32), limits: &Limits) -> (u32, u32) {
     (width.max(1), height.max(1))
 }
 
-/// The first encoding that is small enough: lossless, then ever more lossy.
+/// Returns the first encoding that is small enough: lossless, then with decreasing quality.
 fn smallest_enough(
     picture: &RgbaImage,
     width: u32,
@@ -482,7 +482,7 @@ mod tests {
         }
     }
 
-    /// A camera held upright: wide pixels, to be shown tall.
+    /// The image is that of a camera held upright: stored wide, shown tall.
     #[test]
     fn exif_orientation_is_applied_when_encoding_anew() {
         let mut jpeg = Vec::new();

@@ -1,5 +1,5 @@
-//! Bytes that arrive in pieces, as text: a character cut between two pieces
-//! stays whole, and what is not UTF-8 becomes U+FFFD.
+//! Decodes UTF-8 that arrives in pieces: a character cut between two pieces stays whole, and
+//! invalid bytes become U+FFFD.
 
 #[derive(Default)]
 pub(crate) struct LossyDecoder {
@@ -8,7 +8,7 @@ pub(crate) struct LossyDecoder {
 }
 
 impl LossyDecoder {
-    /// Appends what `bytes` completes to `text`.
+    /// Appends the text that `bytes` completes.
     pub(crate) fn push(&mut self, bytes: &[u8], text: &mut String) {
         let joined;
         let bytes = if self.pending.is_empty() {
@@ -30,7 +30,7 @@ impl LossyDecoder {
         }
     }
 
-    /// The end: what is still incomplete stays so.
+    /// Ends the text; an incomplete character becomes U+FFFD.
     pub(crate) fn finish(&mut self, text: &mut String) {
         if !self.pending.is_empty() {
             self.pending.clear();

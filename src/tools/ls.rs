@@ -1,4 +1,4 @@
-//! The `ls` tool: what is in a folder.
+//! The `ls` tool: lists a folder.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl LsTool {
         }
     }
 
-    /// The same tool, for files that are somewhere else.
+    /// Reads files through `operations`, for example on another machine.
     pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
         self.elsewhere = Some(operations);
         self
@@ -95,11 +95,11 @@ impl Tool for LsTool {
     }
 }
 
-/// Where the folder is.
+/// The file system with the folder.
 trait Place {
-    /// Whether it is there.
+    /// Returns true if the folder exists.
     fn exists(&self, folder: &Path) -> Result<bool, ToolError>;
-    /// `None` for what is not there, or cannot be looked at.
+    /// Returns `None` if the path is missing or not accessible.
     fn is_folder(&self, path: &Path) -> Result<Option<bool>, ToolError>;
     fn names(&self, folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, ToolError>;
 }
@@ -174,7 +174,7 @@ fn list(
             reached = true;
             break;
         }
-        // A link that leads nowhere is not shown.
+        // A link without a target is not shown.
         let Some(is_folder) = place.is_folder(&folder.join(&name))? else {
             continue;
         };
@@ -195,7 +195,7 @@ fn list(
     Ok(listing.finish(|_| {}))
 }
 
-/// In order; names that are the same to a reader by their bytes.
+/// Returns the names in order; names with equal sort keys are ordered by their bytes.
 fn names(folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, ToolError> {
     let failed = |error: std::io::Error| {
         let error = os_error::describe(&error, "scandir", Some(folder));

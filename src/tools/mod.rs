@@ -1,4 +1,5 @@
-//! The built-in tools, and what a tool is. Knows nothing of who calls them.
+//! The built-in tools, and the interface of all tools. This layer does not depend on the callers
+//! of tools.
 
 pub mod bash;
 pub mod diff;
@@ -43,26 +44,26 @@ use shell::ShellOptions;
 use tokio_util::sync::CancellationToken;
 use tool::{Tool, ToolError};
 
-/// The names of all built-in tools.
+/// Names of all built-in tools.
 pub const NAMES: [&str; 7] = ["read", "bash", "edit", "write", "grep", "find", "ls"];
-/// Names of tools that change files, built in or an extension's in their place.
+/// Names of tools that change files. An extension may replace them by its own tools.
 pub const FILE_CHANGING: [&str; 2] = ["edit", "write"];
-/// Those that a model gets unless somebody says otherwise.
+/// Names of the tools that are active by default.
 pub const DEFAULT_ACTIVE: [&str; 4] = ["read", "bash", "edit", "write"];
 
 #[derive(Clone, Debug)]
 pub struct ToolOptions {
-    /// `shellPath` of the settings.
+    /// Setting `shellPath`.
     pub shell_path: Option<PathBuf>,
-    /// `shellCommandPrefix` of the settings.
+    /// Setting `shellCommandPrefix`.
     pub command_prefix: Option<String>,
-    /// `images.autoResize` of the settings.
+    /// Setting `images.autoResize`.
     pub auto_resize_images: bool,
-    /// `<agentDir>/bin`, which commands find first.
+    /// `<agentDir>/bin`, which comes first in the `PATH` of commands.
     pub agent_bin_dir: Option<PathBuf>,
-    /// Named in messages about the settings.
+    /// Path of the settings file for messages.
     pub settings_path: Option<PathBuf>,
-    /// What commands of the model find in their environment about the session.
+    /// Environment variables about the session for the model's commands.
     pub session_variables: Vec<(&'static str, String)>,
 }
 
@@ -80,12 +81,12 @@ impl Default for ToolOptions {
 }
 
 impl ToolOptions {
-    /// With the shell that an extension names, if it names one.
+    /// Replaces the shell if an extension names one.
     pub fn with_shell(self, path: Option<PathBuf>) -> Self {
         match path {
             Some(path) => Self {
                 shell_path: Some(path),
-                // Nobody has to correct anything there.
+                // The path of the settings file is no help for this shell.
                 settings_path: None,
                 ..self
             },
@@ -93,7 +94,7 @@ impl ToolOptions {
         }
     }
 
-    /// For [`shell_command::run_user_command`], and for the tool with what it adds.
+    /// Returns the shell options for [`shell_command::run_user_command`] and for the bash tool.
     pub fn shell(&self) -> ShellOptions {
         ShellOptions {
             path: self.shell_path.clone(),
@@ -112,7 +113,7 @@ impl ToolOptions {
     }
 }
 
-/// All of [`NAMES`], working in `cwd`.
+/// Makes all tools in [`NAMES`], with the working directory `cwd`.
 pub fn builtin(cwd: PathBuf, options: ToolOptions) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read::ReadTool::new(cwd.clone(), options.auto_resize_images)),
@@ -125,7 +126,7 @@ pub fn builtin(cwd: PathBuf, options: ToolOptions) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// File work, off the threads that must never wait.
+/// Runs file work on the blocking pool.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
@@ -137,8 +138,8 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// As [`blocking`], for work that may be left alone when the call is aborted.
-/// It has to look at the token now and then, and end.
+/// Like [`blocking`], for work that is abandoned when the call is aborted. The work must check
+/// the token regularly and end.
 async fn abortable<T: Send + 'static>(
     cancel: &CancellationToken,
     work: impl FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,

@@ -1,6 +1,6 @@
-//! One writer per file at a time, in the order they came: parallel tool calls,
-//! and extensions through `withFileMutationQueue`, may read, change and write
-//! the same file without losing each other's changes.
+//! Allows one writer per file at a time, in order of arrival: parallel tool calls, and extensions
+//! through `withFileMutationQueue`, may read, change and write the same file without losing each
+//! other's changes.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -12,12 +12,12 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 type Queues = HashMap<PathBuf, Weak<AsyncMutex<()>>>;
 
-/// One for the process, as files are.
+/// The queues of all files in the process.
 static QUEUES: LazyLock<Mutex<Queues>> = LazyLock::new(Mutex::default);
 
-/// The right to change a file, until it is dropped. Can be moved to the thread
-/// that does the work, and should be: a caller that gives up must not let the
-/// next one in while a write is still under way.
+/// The right to change a file, until it is dropped. Callers should move it to the thread that
+/// does the work: if a caller stops waiting, the next one must not start while a write is in
+/// progress.
 pub struct FileMutationGuard {
     held: Option<OwnedMutexGuard<()>>,
 }
@@ -29,10 +29,10 @@ impl Drop for FileMutationGuard {
     }
 }
 
-/// Waits for its turn. The place in the queue is taken when the future is first
-/// polled; dropping it gives the place up.
+/// Waits for the right to change a file. The first poll takes the place in the queue; dropping
+/// the future gives it up.
 pub async fn lock_file(path: &Path) -> FileMutationGuard {
-    // Not on the blocking pool, which could reorder two callers.
+    // The path is resolved here, because the blocking pool could reorder two callers.
     let key = real_path(path);
     let queue = {
         let mut queues = QUEUES.lock();
@@ -50,14 +50,14 @@ pub async fn lock_file(path: &Path) -> FileMutationGuard {
     }
 }
 
-/// Runs `work` when nobody else changes the file.
+/// Runs `work` while no other caller changes the file.
 pub async fn with_file_mutation_queue<T>(path: &Path, work: impl Future<Output = T>) -> T {
     let _guard = lock_file(path).await;
     work.await
 }
 
-/// Two names of one file have the same real path; of a file that is not there
-/// yet, the real path of the folder that is counts.
+/// Returns the real path, which two names of one file share. For a missing file, the real path of
+/// its closest existing ancestor is used.
 fn real_path(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = ancestor.canonicalize() {

@@ -1,5 +1,5 @@
-//! The answer of a tool that lists things: as many lines as a model gets to
-//! see, and in brackets after them what was left out and how to get at it.
+//! Builds the result of a tool that lists things: as many lines as the output limit allows, then
+//! notices in brackets about what was left out and how to get it.
 
 use serde_json::{Map, Value, json};
 
@@ -8,24 +8,24 @@ use super::tool::ToolOutput;
 use super::truncate::{HeadScanner, Limits, MAX_BYTES, format_size};
 use crate::ai::message::ContentBlock;
 
-/// Lines are limited by number before they come here. The number is the
-/// largest that JavaScript counts exactly; it is shown in the details.
+/// Limit for lines, which the caller already limits by number. The details show this value; it is
+/// the largest integer that JavaScript represents exactly.
 const ANY_LINES: usize = 9_007_199_254_740_991;
 
-/// More lines than this never fit into what a model is shown, so that a limit
-/// above it would only cost memory.
+/// Maximum number of results: more lines than this exceed the output limit, so that a higher
+/// value would only cost memory.
 const MOST_RESULTS: usize = 30_000;
 
-/// How many results a call wants.
+/// The number of results that a call requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limit {
     pub results: usize,
-    /// As it was asked for, and is shown again: may be a fraction.
+    /// The requested number, as the result shows it; may be a fraction.
     shown: f64,
 }
 
 impl Limit {
-    /// 1 at least, whatever was asked for.
+    /// Makes a limit of at least 1.
     pub(crate) fn new(asked: Option<f64>, usual: usize) -> Self {
         let shown = asked.unwrap_or(usual as f64).max(1.0);
         match shown.ceil() as usize {
@@ -37,7 +37,8 @@ impl Limit {
         }
     }
 
-    /// `how_else`: what helps beside a higher limit.
+    /// Returns the notice that the limit was reached. `how_else` names help besides a higher
+    /// limit.
     pub(crate) fn notice(&self, what: &str, how_else: &str) -> String {
         let number = arguments::number;
         let reached = format!("{} {what} limit reached", number(self.shown));
@@ -90,7 +91,7 @@ impl Listing {
         self.empty
     }
 
-    /// Call it in the order in which notices are to be read.
+    /// Adds a notice. Notices are shown in the order of the calls.
     pub(crate) fn note(&mut self, notice: String) {
         self.notices.push(notice);
     }
@@ -103,7 +104,7 @@ impl Listing {
         self.details.insert(name.to_owned(), value.into());
     }
 
-    /// `after` comes behind the notice about the size.
+    /// Builds the result. `after` adds notices behind the one about the size.
     pub(crate) fn finish(mut self, after: impl FnOnce(&mut Self)) -> ToolOutput {
         let scanner = std::mem::replace(&mut self.scanner, HeadScanner::new(Limits::default()));
         let record = scanner.finish();

@@ -1,6 +1,6 @@
-//! What a built-in tool does outside itself, when somebody else does it: an
-//! extension that works on another machine, or in a sandbox. The tool stays the
-//! same: paths, limits, matching and messages are its own.
+//! Interfaces for an extension that does the input and output of a built-in tool, for example on
+//! another machine or in a sandbox. Paths, limits, matching and messages remain those of the
+//! tool.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use tokio_util::sync::CancellationToken;
 use super::process::{Ended, ProcessEvent};
 use super::tool::{LAST_WORD, ToolError};
 
-/// Pieces of output that may wait.
+/// Number of output pieces that may wait.
 const PIECES: usize = 64;
 
-/// Files that are somewhere else.
+/// Files that an extension provides.
 #[async_trait]
 pub trait Operations: Send + Sync {
-    /// Whether the operation is among those that were given.
+    /// Returns true if the extension provides this operation.
     fn offers(&self, name: &str) -> bool;
 
-    /// Carries one out. Bytes are `{ "base64": … }`; the error is the tool's.
+    /// Runs an operation. Bytes are `{ "base64": … }`; the error becomes that of the tool.
     async fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError>;
 }
 
-/// A shell that is somewhere else.
+/// A shell that an extension provides.
 #[async_trait]
 pub trait Commands: Send + Sync {
-    /// Runs a command to its end; what it prints goes to `output`. `None` if there
-    /// is no exit code. The errors `aborted` and `timeout:<seconds>` have a
-    /// meaning. Must end soon after `cancel` fires.
+    /// Runs a command to its end; its output goes to `output`. Returns `None` if there is no exit
+    /// code. The errors `aborted` and `timeout:<seconds>` have a meaning. Must end soon after
+    /// `cancel` fires.
     async fn exec(
         &self,
         command: CommandElsewhere,
@@ -47,13 +47,13 @@ pub trait Commands: Send + Sync {
 pub struct CommandElsewhere {
     pub command: String,
     pub cwd: String,
-    /// Seconds, as the model asked.
+    /// Timeout in seconds, as the model requested it.
     pub timeout: Option<f64>,
-    /// Instead of the environment of the program.
+    /// Replaces the environment of the program.
     pub env: Option<Value>,
 }
 
-/// [`Operations`] for the threads on which file work is done; ends with the call.
+/// Runs [`Operations`] on threads that do file work; ends with the call.
 #[derive(Clone)]
 pub(crate) struct Elsewhere {
     operations: Arc<dyn Operations>,
@@ -62,7 +62,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Must be called inside a tokio runtime.
+    /// Makes a handle. Must be called inside a tokio runtime.
     pub(crate) fn new(operations: &Arc<dyn Operations>, cancel: &CancellationToken) -> Self {
         Self {
             operations: operations.clone(),
@@ -86,7 +86,7 @@ impl Elsewhere {
         self.handle.block_on(work)
     }
 
-    /// For operations that only say something of a path.
+    /// Runs an operation that tests a property of a path.
     pub(crate) fn says(&self, name: &'static str, path: &Path) -> Result<bool, ToolError> {
         let answer = self.ask(name, json!([path.to_string_lossy()]))?;
         Ok(answer.as_bool().unwrap_or(false))
@@ -106,12 +106,12 @@ fn bytes(answer: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// A command that runs elsewhere, with the face of one that runs here.
+/// A command that an extension runs, with the interface of a local one.
 pub(crate) struct RunningElsewhere {
     output: mpsc::Receiver<Vec<u8>>,
     ended: oneshot::Receiver<Result<Option<i32>, ToolError>>,
     piece: Vec<u8>,
-    /// It has ended; there may be output that nobody has seen.
+    /// The result of a command that has ended; some of its output may be unread.
     result: Option<Result<Option<i32>, ToolError>>,
     cancel: CancellationToken,
 }
@@ -134,7 +134,7 @@ impl RunningElsewhere {
                     .await
                     .unwrap_or_else(|_| Err(ToolError::new("aborted"))),
             };
-            // Whoever waited may have gone.
+            // The receiver may be gone.
             let _ = end.send(result);
         });
         Self {
@@ -147,7 +147,7 @@ impl RunningElsewhere {
     }
 
     pub(crate) async fn next(&mut self) -> Result<ProcessEvent<'_>, ToolError> {
-        // Whoever ran it may hold on to the sender.
+        // The extension may keep the sender alive after the command has ended.
         if self.result.is_none() {
             tokio::select! {
                 biased;

@@ -1,5 +1,4 @@
-//! Words for failed file operations, as people who read Node's messages know
-//! them: `ENOENT: no such file or directory, open '/x'`.
+//! Words errors of file operations like Node: `ENOENT: no such file or directory, open '/x'`.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +14,7 @@ pub(crate) fn describe(error: &io::Error, operation: &str, path: Option<&Path>) 
     ToolError::new(text)
 }
 
-/// Why a program could not be started: `spawn gh ENOENT`.
+/// Describes why a program could not be started: `spawn gh ENOENT`.
 pub(crate) fn spawn(error: &io::Error, program: &str) -> String {
     match code(error) {
         Some((code, _)) => format!("spawn {program} {code}"),

@@ -1,6 +1,5 @@
-//! What a command prints: the end of it in memory, all of it in a file as soon
-//! as it is more than a model gets to see. However much comes, memory stays
-//! bounded.
+//! Keeps the output of a command: its end in memory, and all of it in a file once it exceeds the
+//! output limit. Memory is bounded for any amount of output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::truncate::{self, Limits, MAX_BYTES, MAX_LINES, Truncation};
 
-/// What memory holds at least; twice as much at most, and one piece.
+/// Minimum number of bytes kept in memory; the maximum is twice as many and one piece.
 const KEPT_BYTES: usize = 2 * MAX_BYTES;
 
 #[derive(Default)]
@@ -20,7 +19,7 @@ pub(crate) struct CommandOutput {
     newlines: usize,
     /// Bytes since the last newline.
     open_line_bytes: usize,
-    /// Bytes of the last line that ended and was not empty.
+    /// Bytes of the last complete line that was not empty.
     ended_line_bytes: usize,
     log: Log,
 }
@@ -31,7 +30,7 @@ enum Log {
     NotNeeded,
     Open(File, PathBuf),
     Closed(PathBuf),
-    /// The command goes on although the disk is full.
+    /// The file could not be written; the command continues.
     Failed(io::Error),
 }
 
@@ -64,7 +63,7 @@ impl CommandOutput {
         }
     }
 
-    /// All of the output is in `tail` when this happens for the first time.
+    /// Creates the file. `tail` holds all of the output at this time.
     async fn open_log(&mut self) {
         self.log = match create_log().await {
             Ok((mut file, path)) => match file.write_all(&self.tail).await {
@@ -75,15 +74,15 @@ impl CommandOutput {
         };
     }
 
-    /// The end of the output, with counts of the whole.
+    /// Returns the end of the output, with counts of the whole.
     pub(crate) fn shown(&self) -> Truncation {
         let text = self.text();
         let mut record = truncate::tail(&text, Limits::default());
         let mut newlines = self.newlines;
         let dropped = self.total_bytes - self.tail.len();
         if record.truncated && record.content.bytes().all(|byte| byte == b'\n') {
-            // One line too long, then its newline: nobody wants to see only
-            // that there is nothing after it.
+            // The output ends with a line that is too long and its newline. Without the newline
+            // the end of the line is shown instead of an empty line.
             let line = text.trim_end_matches('\n');
             record = truncate::tail(line, Limits::default());
             newlines -= text.len() - line.len();
@@ -95,7 +94,7 @@ impl CommandOutput {
         record
     }
 
-    /// Also closes the log; after it the whole output can be read there.
+    /// Closes the log, and returns the end of the output. The log then has the whole output.
     pub(crate) async fn finish(&mut self) -> Truncation {
         let record = self.shown();
         if record.truncated && matches!(self.log, Log::NotNeeded) {
@@ -118,7 +117,7 @@ impl CommandOutput {
         }
     }
 
-    /// For the notice: where the rest is, or why it is nowhere.
+    /// Returns the path of the log for the notice, or the reason why there is none.
     pub(crate) fn log_place(&self) -> String {
         match &self.log {
             Log::Open(_, path) | Log::Closed(path) => path.display().to_string(),
@@ -127,7 +126,7 @@ impl CommandOutput {
         }
     }
 
-    /// Of the last line that is not empty.
+    /// Returns the length of the last line that is not empty.
     pub(crate) fn last_line_bytes(&self) -> usize {
         match self.open_line_bytes {
             0 => self.ended_line_bytes,
@@ -150,7 +149,7 @@ impl CommandOutput {
     }
 }
 
-/// For the user alone: commands print secrets.
+/// Creates the log. Only the user can read it, because commands print secrets.
 async fn create_log() -> io::Result<(File, PathBuf)> {
     let id = uuid::Uuid::new_v4().simple().to_string();
     let path = std::env::temp_dir().join(format!("pi-bash-{}.log", &id[..16]));
@@ -215,7 +214,7 @@ mod tests {
         assert_eq!((record.total_lines, record.total_bytes), (1, 20 * 60_002));
     }
 
-    /// The original answers `(no output)` here.
+    /// The original returns `(no output)` here.
     #[tokio::test]
     async fn one_long_line_with_its_newline_is_shown() {
         let mut output = CommandOutput::default();

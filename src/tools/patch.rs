@@ -1,12 +1,12 @@
-//! The diff of two texts as `patch` and git read it.
+//! Writes a diff in the unified format of `patch` and git.
 
 use super::diff::{Changes, Kind, Run};
 
-/// A row of the output: what became of the line, and the line.
+/// A row of the output: the kind of the line, and its text.
 type Row<'a> = (Kind, &'a str);
 
-/// Between two headers that name `path` and the end, as many hunks as there are
-/// changes further than twice `context` lines apart.
+/// Returns two headers with `path`, and one hunk for each group of changes. Changes are in
+/// different groups if more than twice `context` lines separate them.
 pub(super) fn unified(path: &str, changes: &Changes<'_>, context: usize) -> String {
     let Changes {
         old: old_lines,
@@ -79,7 +79,7 @@ impl<'a> Hunk<'a> {
 
     fn print(&self, patch: &mut String) {
         let count = |other: Kind| self.rows.iter().filter(|(kind, _)| *kind != other).count();
-        // Where there is no line, the place is that of the line before.
+        // A hunk without lines on one side has the position of the line before.
         let place = |at: usize, lines: usize| format!("{},{lines}", at + usize::from(lines > 0));
         let old = place(self.old_at, count(Kind::Added));
         let new = place(self.new_at, count(Kind::Removed));

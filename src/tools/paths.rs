@@ -1,5 +1,5 @@
-//! What a model may write for a path: `@` in front, `~`, spaces that only look
-//! like spaces, and for reading the names that macOS gives its screenshots.
+//! Resolves paths as models write them: with a leading `@`, with `~`, with Unicode spaces, and
+//! for reading with the names of macOS screenshots.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::LazyLock;
@@ -7,14 +7,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
-/// The file meant by `path`, absolute.
+/// Returns the absolute path that `path` names.
 pub fn resolve(path: &str, cwd: &Path) -> PathBuf {
     resolve_with_home(path, cwd, std::env::home_dir().as_deref())
 }
 
-/// As [`resolve`]; where nothing is there, the first variant of the name that
-/// is: a narrow no-break space before AM/PM, decomposed characters, curly
-/// apostrophes. Looks at the file system, hence blocks.
+/// Like [`resolve`]. If the path does not exist, returns the first existing variant of the name:
+/// a narrow no-break space before AM/PM, decomposed characters, curly apostrophes. Blocks,
+/// because it accesses the file system.
 pub fn resolve_for_reading(path: &str, cwd: &Path) -> PathBuf {
     static AM_PM: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"(?i) (AM|PM)\.").expect("a constant pattern"));
@@ -64,7 +64,7 @@ fn plain_space(sign: char) -> char {
     }
 }
 
-/// Without `.` and `..`, and without asking the file system.
+/// Removes `.` and `..` without accessing the file system.
 fn lexically_normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -1,5 +1,5 @@
-//! Runs a command in a process group of its own, so that the whole of what it
-//! started can be killed, and so that a daemon it leaves behind holds up nobody.
+//! Runs a command in its own process group, so that all processes that it starts can be killed,
+//! and so that a daemon that it leaves running delays nothing.
 
 use std::collections::HashSet;
 use std::io::{self, PipeReader};
@@ -16,16 +16,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::waiting;
 
-/// How long after the end of a process its output may still arrive: background
-/// children inherit the pipe and can keep it open for ever.
+/// Time after the end of a process for which its output is still read: background children
+/// inherit the pipe and can keep it open forever.
 const GRACE: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 * 1024;
 
-/// Groups to kill when pi itself is told to end.
+/// Groups to kill when pi itself is terminated.
 static LIVE: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Kills every running command with all its children. For SIGTERM and SIGHUP,
-/// which do not reach process groups other than pi's own.
+/// Kills every running command with all its children. Called on SIGTERM and SIGHUP, which do not
+/// reach process groups other than pi's own.
 pub fn kill_all() {
     for pid in LIVE.lock().drain() {
         kill_group(pid);
@@ -34,10 +34,10 @@ pub fn kill_all() {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With the code that a shell would report: 128 and the signal for a
-    /// process that was killed.
+    /// The process ended, with the code that a shell reports: 128 plus the signal for a process
+    /// that was killed.
     Exited(i32),
-    /// Somewhere else, and nobody says with which code.
+    /// A command of an extension ended without an exit code.
     WithoutCode,
     TimedOut,
     Aborted,
@@ -45,7 +45,7 @@ pub(crate) enum Ended {
 
 #[derive(Debug)]
 pub(crate) enum ProcessEvent<'a> {
-    /// Of stdout and stderr, in the order in which they were written.
+    /// Bytes of stdout and stderr, in the order in which they were written.
     Output(&'a [u8]),
     Ended(Ended),
 }
@@ -58,23 +58,24 @@ pub(crate) struct GroupProcess {
     buffer: Box<[u8]>,
     cancel: CancellationToken,
     time_limit: Option<Instant>,
-    /// Why we killed it.
+    /// The reason why pi killed the command.
     killed: Option<Ended>,
-    /// Says so if it was waiting for a person when we killed it.
+    /// A sentence for the model if the command was waiting for a person when it was killed.
     waited: Option<String>,
     exited: Option<(ExitStatus, Instant)>,
-    /// What may have been written before the end, and not read in the grace.
+    /// Number of bytes that may have been written before the end and were not read within the
+    /// grace period.
     left_to_drain: usize,
 }
 
 impl GroupProcess {
-    /// Must be called inside a tokio runtime.
+    /// Starts the command. Must be called inside a tokio runtime.
     pub(crate) fn spawn(
         mut command: Command,
         time_limit: Option<Duration>,
         cancel: CancellationToken,
     ) -> io::Result<Self> {
-        // One pipe for both streams is what keeps their order.
+        // One pipe for both streams keeps their order.
         let (reader, writer) = io::pipe()?;
         command
             .stdin(Stdio::null())
@@ -82,7 +83,7 @@ impl GroupProcess {
             .stderr(writer);
         lead_group(&mut command);
         let child = command.spawn()?;
-        // Holds the write ends, which would keep the pipe open.
+        // The command holds the write ends, which would keep the pipe open.
         drop(command);
         let group = GroupGuard::new(child.id());
         Ok(Self {
@@ -91,7 +92,7 @@ impl GroupProcess {
             output: Some(async_reader(reader)?),
             buffer: vec![0; READ_BYTES].into(),
             cancel,
-            // Too far away to be expressed is never.
+            // A limit that is too large to add means no limit.
             time_limit: time_limit.and_then(|limit| Instant::now().checked_add(limit)),
             killed: None,
             waited: None,
@@ -100,7 +101,7 @@ impl GroupProcess {
         })
     }
 
-    /// Cancel safe. Not to be called again after [`ProcessEvent::Ended`].
+    /// Waits for the next event. Cancel safe. Must not be called after [`ProcessEvent::Ended`].
     pub(crate) async fn next(&mut self) -> io::Result<ProcessEvent<'_>> {
         let read = loop {
             if let Some((status, at)) = self.exited {
@@ -120,7 +121,7 @@ impl GroupProcess {
                         }
                         break read;
                     }
-                    // All is read, or the grace is over.
+                    // All output was read, or the grace period is over.
                     Some(Ok(_)) | None => self.output = None,
                     Some(Err(error)) => return Err(error),
                 }
@@ -149,7 +150,7 @@ impl GroupProcess {
         Ok(ProcessEvent::Output(&self.buffer[..read]))
     }
 
-    /// A sentence for the model, if the command was stopped while it waited for a person.
+    /// Returns a sentence for the model if the command was stopped while it waited for a person.
     pub(crate) fn waited_for_a_person(&self) -> Option<&str> {
         self.waited.as_deref()
     }
@@ -158,13 +159,13 @@ impl GroupProcess {
         self.killed = Some(why);
         self.waited = self.child.id().and_then(waiting::for_a_person);
         self.group.kill();
-        // In case it could not become the leader of a group.
+        // This covers a process that could not become the leader of a group.
         let already_dead = self.child.start_kill();
         tracing::debug!(?why, ?already_dead, "killed a command");
     }
 
     fn end(&mut self, status: ExitStatus) -> Ended {
-        // Pi is told to end: nobody may have said so here yet.
+        // [`kill_all`] may have killed the group before this call is cancelled.
         let with_all = !self.group.release() && !status.success();
         if with_all || self.cancel.is_cancelled() {
             Ended::Aborted
@@ -191,7 +192,7 @@ async fn read_some(
     }
 }
 
-/// Registered while it lives; kills what is left when it is dropped early.
+/// Registers a group while it runs; kills it if dropped early.
 struct GroupGuard {
     pid: Option<u32>,
 }
@@ -208,7 +209,7 @@ impl GroupGuard {
         }
     }
 
-    /// Lets background children live on. `false` if [`kill_all`] was faster.
+    /// Lets background children live on. Returns `false` if [`kill_all`] was faster.
     fn release(&mut self) -> bool {
         self.pid.take().is_none_or(|pid| LIVE.lock().remove(&pid))
     }
@@ -244,8 +245,8 @@ fn kill_group(pid: u32) {
     }
 }
 
-/// A session of its own, not only a group: a command must not be able to read
-/// from the terminal that pi draws on.
+/// Starts the command in its own session, not only its own group: a command must not be able to
+/// read from the terminal that pi draws on.
 #[cfg(unix)]
 fn lead_group(command: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed;
@@ -305,7 +306,8 @@ mod tests {
         }
     }
 
-    /// Zombies count as gone: nobody in a container may be there to reap them.
+    /// Returns true if the process runs. Zombies count as gone, because a container may have no
+    /// process that reaps them.
     fn runs(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
@@ -392,7 +394,7 @@ mod tests {
         }
     }
 
-    /// In pi's own session it could open the terminal that pi draws on.
+    /// A command in pi's own session could open the terminal that pi draws on.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_command_leads_a_session_of_its_own_and_has_no_input() {

@@ -1,6 +1,6 @@
-//! Pictures that come with a prompt or a message of an extension, as base64 and with a type
-//! that the sender claims. A provider that is sent something else than a picture refuses the
-//! request and every later one of the session, so a note takes its place.
+//! Checks images that come with a prompt or a message of an extension, as base64 with a claimed
+//! type. A provider that gets invalid image data refuses the request and all later ones of the
+//! session, so a note replaces the image.
 
 use base64::Engine;
 use base64::alphabet;
@@ -12,7 +12,7 @@ use crate::ai::message::ImageContent;
 
 const TAKEN: &str = "models take PNG, JPEG, GIF and WebP";
 
-/// Accepts what Node's decoder accepts: no padding, and bits that are left over.
+/// Accepts base64 like Node's decoder: without padding, and with trailing bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -20,16 +20,16 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The images that a model takes, and notes about those that were left out.
+/// Images for the model, and notes about those that were left out.
 #[derive(Debug, Default, PartialEq)]
 pub struct CheckedImages {
     pub images: Vec<ImageContent>,
-    /// One for each picture that was left out, converted or made smaller.
+    /// One note for each image that was left out, converted or reduced.
     pub notes: Vec<String>,
 }
 
-/// Decodes every picture, which takes up to a second for large ones. `resize` is the setting
-/// `images.autoResize`.
+/// Checks all images by decoding them, which takes up to a second for large ones. `resize` is the
+/// setting `images.autoResize`.
 pub fn check_all(images: &[ImageContent], resize: bool) -> CheckedImages {
     let mut checked = CheckedImages::default();
     for image in images {
@@ -44,7 +44,8 @@ pub fn check_all(images: &[ImageContent], resize: bool) -> CheckedImages {
     checked
 }
 
-/// The picture in a form that providers take, or a note that says why there is none.
+/// Returns the image in a form that providers accept, or a note with the reason why there is
+/// none.
 pub fn check(image: &ImageContent, resize: bool) -> Result<FittedImage, String> {
     let omitted = |reason: &str| format!("[Image omitted: {reason}.]");
     let data = image.data.trim();

@@ -1,4 +1,4 @@
-//! The `read` tool: text by lines, pictures as attachments.
+//! The `read` tool: text by lines, images as attachments.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -20,7 +20,7 @@ use crate::ai::message::ContentBlock;
 use crate::ai::stream::ToolSpec;
 
 const READ_BYTES: usize = 256 * 1024;
-/// Larger pictures are not even opened.
+/// Maximum size in bytes of image files that are opened.
 const MAX_IMAGE_BYTES: u64 = 256 * 1024 * 1024;
 
 pub struct ReadTool {
@@ -78,7 +78,7 @@ impl ReadTool {
         }
     }
 
-    /// The same tool, for files that are somewhere else.
+    /// Reads files through `operations`, for example on another machine.
     pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
         self.elsewhere = Some(operations);
         self
@@ -99,8 +99,8 @@ impl Tool for ReadTool {
         &self.guidelines
     }
 
-    /// `null` is how some models leave a number out; validation would make it a
-    /// limit of 0 lines.
+    /// Removes `null` members, with which some models leave out a number: validation would turn
+    /// them into a limit of 0 lines.
     async fn prepare_arguments(&self, mut args: Value) -> Result<Value, ToolError> {
         if let Value::Object(fields) = &mut args {
             fields
@@ -162,7 +162,7 @@ fn open(path: &Path, shown: &str) -> Result<File, ToolError> {
         ));
     }
     if !kind.is_file() {
-        // A pipe or a device may never end, or never begin.
+        // Reading a pipe or a device may never end, or never begin.
         return Err(ToolError::new(format!(
             "{shown} is not a regular file. Use bash to read from it, with a timeout."
         )));
@@ -202,7 +202,7 @@ fn picture(
     Ok(show_picture(Some(&bytes), kind, resize))
 }
 
-/// `None` is one that is too large to be looked at.
+/// Returns the image as a result. `bytes` is `None` if the file is too large.
 fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutput {
     let mut note = format!("Read image file [{}]", kind.mime());
     let mut image = None;
@@ -228,8 +228,7 @@ fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutp
     }
 }
 
-/// Reads through the whole file, because the answer says how many lines there
-/// are, but decodes and keeps only what is asked for.
+/// Reads the whole file to count its lines, but decodes and keeps only the requested ones.
 fn text(
     mut file: impl Read,
     args: &Args,
@@ -303,11 +302,11 @@ fn text(
     })
 }
 
-/// The lines asked for, of a file that passes by.
+/// Collects the requested lines while the file is read.
 struct Window {
     newlines: usize,
     skip: usize,
-    /// The line after the last one wanted.
+    /// Number of the line after the last requested one.
     end: usize,
     decoder: LossyDecoder,
     piece: String,
@@ -336,16 +335,15 @@ impl Window {
         let (mut shown, after) = rest.split_at(inside);
         let complete = self.newlines >= self.end;
         if complete {
-            // The newline between the last line and what follows belongs to
-            // neither.
+            // The newline between the last requested line and the rest belongs to neither.
             shown = shown.strip_suffix(b"\n").unwrap_or(shown);
         }
         self.decode(shown, complete);
         self.newlines += newlines_in(after);
     }
 
-    /// How many of the bytes come before line `line` begins; counts its
-    /// newlines. No newline byte is part of another character in UTF-8.
+    /// Returns the number of bytes before the start of line `line`, and counts their newlines. In
+    /// UTF-8 no newline byte is part of another character.
     fn take(&mut self, bytes: &[u8], line: usize) -> usize {
         let wanted = line.saturating_sub(self.newlines);
         if wanted == 0 {

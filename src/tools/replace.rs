@@ -1,5 +1,5 @@
-//! Replacing pieces of a text by what they say, not by where they are: every
-//! piece must be found exactly once, if need be without regard to typography.
+//! Replaces parts of a text that are identified by their content: each must occur exactly once,
+//! if necessary ignoring typography.
 
 use std::borrow::Cow;
 
@@ -15,17 +15,16 @@ pub struct Replacement {
     pub new_text: String,
 }
 
-/// A text before and after.
+/// A text before and after the replacements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replaced<'a> {
-    /// The text itself, or its plain form when an old text was found only there.
+    /// The text itself, or its plain form if an old text was found only there.
     pub before: Cow<'a, str>,
     pub after: String,
 }
 
-/// All old texts are looked up in the text as it is, none in what another
-/// replacement made of it. `text` has no carriage returns; `path` is for
-/// messages.
+/// Replaces all old texts. Each is looked up in the original text, not in the result of other
+/// replacements. `text` must have no carriage returns; `path` is used in messages.
 pub fn replace<'a>(
     text: &'a str,
     replacements: &[Replacement],
@@ -55,14 +54,14 @@ pub fn replace<'a>(
         let plain_old = plain(old);
         let (start, len) = match before.find(&**old) {
             Some(start) => (start, old.len()),
-            // `before` is plain where this finds anything.
+            // `before` is in plain form if this finds a match.
             None if needs_plain && !plain_old.is_empty() => match before.find(&*plain_old) {
                 Some(start) => (start, plain_old.len()),
                 None => return Err(failure.not_found(index)),
             },
             None => return Err(failure.not_found(index)),
         };
-        // Two places that differ in typography only are two places.
+        // Two matches that differ only in typography count as two.
         let places = match plain_old.is_empty() {
             true => before.matches(&**old).count(),
             false => plain_text.matches(&*plain_old).count(),
@@ -101,7 +100,7 @@ pub fn replace<'a>(
     Ok(Replaced { before, after })
 }
 
-/// With `\n` only.
+/// Converts all line ends to `\n`.
 pub fn unix_lines(text: &str) -> Cow<'_, str> {
     if text.contains('\r') {
         Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
@@ -110,8 +109,8 @@ pub fn unix_lines(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Without what models tend to get wrong: compatibility characters, whitespace
-/// at line ends, typographic quotes, dashes and spaces.
+/// Normalises differences that models tend to make: compatibility characters, whitespace at line
+/// ends, typographic quotes, dashes and spaces.
 fn plain(text: &str) -> Cow<'_, str> {
     let composed: Cow<str> = match text.is_ascii() {
         // Most source files are plain, and some are large.
@@ -129,7 +128,7 @@ fn plain(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// Whitespace as JavaScript's `trimEnd` sees it.
+/// Returns true for whitespace by the rules of JavaScript's `trimEnd`.
 fn is_space(sign: char) -> bool {
     sign == '\u{feff}' || (sign.is_whitespace() && sign != '\u{85}')
 }
@@ -144,7 +143,7 @@ fn plain_sign(sign: char) -> char {
     }
 }
 
-/// One call may have one edit or several; the messages differ.
+/// Builds error messages, which differ for one and for several edits.
 struct Failure<'a> {
     path: &'a str,
     several: bool,
@@ -287,7 +286,7 @@ mod tests {
         assert!(run("it's\nit\u{2019}s\n", &[("it's", "x")]).is_err());
     }
 
-    /// The original finds such a text everywhere, or puts it at the start.
+    /// The original matches such a text everywhere, or at the start.
     #[test]
     fn whitespace_is_a_text_like_any_other() {
         assert_eq!(run("a\t\tb", &[("\t\t", " ")]), Ok("a b".to_owned()));

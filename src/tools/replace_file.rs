@@ -9,9 +9,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Writes `content` to `path`, which is made if it is not there. Symbolic links are followed and
-/// stay; permission bits, owner, group, access control lists and hard links of the file stay. If
-/// the new content cannot be written, the old content is still there.
+/// Writes `content` to `path`. A missing file is created. Symbolic links are followed and kept;
+/// permission bits, owner, group, access control lists and hard links of the file are kept. If
+/// the new content cannot be written, the file keeps the old content.
 pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     if rename::replaced_by_rename(path, content)? {
@@ -31,19 +31,19 @@ mod rename {
     use rustix::io::Errno;
     use tempfile::{Builder, NamedTempFile};
 
-    /// Permission bits that make a program run as its owner or group: a write in place takes
-    /// them away where it should.
+    /// Permission bits that make a program run as its owner or group. A write in place clears
+    /// them where necessary.
     const SET_ID: u32 = 0o6000;
     const PERMISSIONS: u32 = 0o7777;
-    /// Bytes of the largest list of attributes, and of the largest attribute, that Linux has.
+    /// Maximum size in bytes on Linux of the list of attributes, and of one attribute.
     const LARGEST_ATTRIBUTES: usize = 64 * 1024;
 
-    /// `false` if nothing was done, because the file has to be written in place, or because
-    /// writing in place is what tells the user best why it cannot be written at all.
+    /// Replaces the file by a rename. Returns `false` if nothing was done, because the file must
+    /// be written in place, or because a write in place gives the best error.
     pub fn replaced_by_rename(path: &Path, content: &[u8]) -> io::Result<bool> {
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
-            // A link to a file that is not there yet leads to the place of the new file.
+            // A link without a target determines the path of the new file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match fs::symlink_metadata(path) {
                     Ok(_) => Ok(false),
@@ -55,7 +55,7 @@ mod rename {
         let Some(metadata) = fs::metadata(&target).ok().filter(can_be_renamed_over) else {
             return Ok(false);
         };
-        // A file that must not be written must not be replaced either.
+        // A file without write permission must not be replaced.
         let old = File::options().write(true).open(&target)?;
         let Some(mut new) = temporary_file(&target, None) else {
             return Ok(false);
@@ -64,12 +64,12 @@ mod rename {
         if take_over(&old, &metadata, new.as_file()).is_err() {
             return Ok(false);
         }
-        // The name of a mount point, say, cannot be taken.
+        // The rename fails, for example, for the name of a mount point.
         Ok(new.persist(&target).is_ok())
     }
 
     fn create(path: &Path, content: &[u8]) -> io::Result<bool> {
-        // As for every new file: the umask of the process is applied.
+        // The umask of the process applies, as for every new file.
         let Some(mut new) = temporary_file(path, Some(Permissions::from_mode(0o666))) else {
             return Ok(false);
         };
@@ -81,8 +81,9 @@ mod rename {
         metadata.is_file() && metadata.nlink() == 1 && metadata.mode() & SET_ID == 0
     }
 
-    /// In the folder of `target`, because a rename must not cross file systems. `None` if the
-    /// folder takes no new file. Without `permissions` only the owner may read it.
+    /// Creates a file in the folder of `target`, because a rename must not cross file systems.
+    /// Returns `None` if the folder accepts no new file. Without `permissions` only the owner can
+    /// read the file.
     fn temporary_file(target: &Path, permissions: Option<Permissions>) -> Option<NamedTempFile> {
         let mut builder = Builder::new();
         builder.prefix(".pi-").suffix(".tmp");
@@ -104,7 +105,7 @@ mod rename {
         copy_attributes(old, new)
     }
 
-    /// Extended attributes, among them access control lists.
+    /// Copies extended attributes, including access control lists.
     fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
         let length = match rustix::fs::flistxattr_query(old) {
             Ok(0) | Err(Errno::NOTSUP) => return Ok(()),
@@ -120,7 +121,7 @@ mod rename {
             }
             let value_length = fgetxattr(old, name, value.as_mut_slice())?;
             let value = &value[..value_length];
-            // A label that the system gives to every new file of the folder is there already.
+            // A label that the system gives to every new file of the folder is present already.
             let has = fgetxattr(new, name, present.as_mut_slice());
             if !has.is_ok_and(|length| present[..length] == *value) {
                 fsetxattr(new, name, value, XattrFlags::empty())?;
@@ -230,7 +231,7 @@ mod tests {
         let file = folder.path().join("a");
         fs::write(&file, "old").unwrap();
         let name = "user.origin";
-        // Not every file system has them.
+        // Not every file system supports attributes.
         if setxattr(&file, name, b"here", XattrFlags::empty()).is_err() {
             return;
         }

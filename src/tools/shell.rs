@@ -1,4 +1,4 @@
-//! Which shell runs commands, and what it finds in its environment.
+//! The shell that runs commands, and its environment.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -7,25 +7,26 @@ use std::sync::OnceLock;
 
 use super::tool::ToolError;
 
-/// How commands are run, as the settings say.
+/// Options for running commands.
 #[derive(Clone, Debug, Default)]
 pub struct ShellOptions {
-    /// `shellPath` of the settings, or of an extension.
+    /// Setting `shellPath`, or the shell of an extension.
     pub path: Option<PathBuf>,
-    /// `shellCommandPrefix`: a line put before every command.
+    /// Setting `shellCommandPrefix`: a line before every command.
     pub command_prefix: Option<String>,
     /// Searched before the rest of `PATH`.
     pub bin_dir: Option<PathBuf>,
-    /// Named when `path` is wrong; `None` if it does not come from there.
+    /// Path of the settings file for errors about `path`; `None` if `path` does not come from the
+    /// settings.
     pub settings_path: Option<PathBuf>,
-    /// Instead of the environment of the program; `PATH` is then what it says.
+    /// Replaces the environment of the program, including `PATH`.
     pub env: Option<HashMap<String, String>>,
-    /// Beside the environment of the program.
+    /// Added to the environment of the program.
     pub variables: Vec<(&'static str, String)>,
 }
 
 impl ShellOptions {
-    /// The program that takes `-c COMMAND`.
+    /// Returns the program that accepts `-c COMMAND`.
     pub fn program(&self) -> Result<PathBuf, ToolError> {
         let Some(path) = &self.path else {
             static FOUND: OnceLock<PathBuf> = OnceLock::new();
@@ -48,7 +49,7 @@ impl ShellOptions {
         }
     }
 
-    /// `PATH` for commands; `None` leaves it as it is.
+    /// Returns the `PATH` of commands; `None` leaves it unchanged.
     pub fn search_path(&self) -> Option<OsString> {
         with_folder_first(self.bin_dir.as_deref()?, std::env::var_os("PATH"))
     }
@@ -62,8 +63,7 @@ fn with_folder_first(folder: &Path, path: Option<OsString>) -> Option<OsString> 
     if rest.iter().any(|entry| entry == folder) {
         return None;
     }
-    // Fails only for a folder with a separator in its name, which no PATH can
-    // hold.
+    // This fails only for a folder with a separator in its name, which `PATH` cannot contain.
     std::env::join_paths(std::iter::once(folder.to_owned()).chain(rest)).ok()
 }
 

@@ -1,6 +1,5 @@
-//! Runs one shell command for whoever wants it run: the model through the
-//! `bash` tool, or the user with `!` and over RPC, whose output is made fit for
-//! a screen.
+//! Runs one shell command: of the model through the `bash` tool, or of the user with `!` and over
+//! RPC. Output of the user's commands is cleaned for the screen.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -19,26 +18,26 @@ use super::process::{Ended, GroupProcess, ProcessEvent};
 use super::shell::ShellOptions;
 use super::tool::ToolError;
 
-/// What RPC's `bash` answers, and what is stored of it.
+/// The data of RPC's response to `bash`, and of the stored message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UserCommandResult {
     pub output: String,
-    /// Not there when the command was cancelled.
+    /// `None` if the command was cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(default)]
     pub cancelled: bool,
     #[serde(default)]
     pub truncated: bool,
-    /// The whole output, when it was long.
+    /// File with the whole output, if it was long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
 }
 
-/// Runs a command of the user's, here or where `elsewhere` says. `told` gets the
-/// cleaned text as it comes; the command waits for a reader that is slow.
+/// Runs a command of the user, locally or through `elsewhere`. `told` gets the cleaned text as it
+/// comes; the command waits for a slow reader.
 pub async fn run_user_command(
     command: &str,
     cwd: &Path,
@@ -54,7 +53,7 @@ pub async fn run_user_command(
     let tell = async |text: &str| {
         if let Some(told) = &told {
             tokio::select! {
-                // Nobody listens any more; the command may go on all the same.
+                // Sending fails if the reader is gone; the command continues.
                 _ = told.send(text.to_owned()) => {}
                 () = ends.cancelled() => {}
             }
@@ -108,7 +107,7 @@ pub async fn run_user_command(
     })
 }
 
-/// How a command ended that was run for somebody else.
+/// How a command of an extension ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandEnd {
     Exited(i32),
@@ -116,7 +115,7 @@ pub enum CommandEnd {
     Aborted,
 }
 
-/// Runs a command; `output` gets what it prints, as it comes.
+/// Runs a command; `output` gets its output as it comes.
 pub async fn run_command(
     command: &str,
     cwd: &Path,
@@ -132,7 +131,7 @@ pub async fn run_command(
     loop {
         match process.next().await.map_err(lost)? {
             ProcessEvent::Output(bytes) => {
-                // Nobody listens any more; the command may go on all the same.
+                // Sending fails if the reader is gone; the command continues.
                 let _ = output.send(bytes.to_vec()).await;
             }
             ProcessEvent::Ended(Ended::Exited(code)) => return Ok(CommandEnd::Exited(code)),
@@ -181,7 +180,7 @@ pub(crate) fn start(
     })
 }
 
-/// A command at work, wherever.
+/// A running command, local or run by an extension.
 pub(crate) enum Running {
     Here(Box<GroupProcess>),
     Elsewhere(RunningElsewhere),
@@ -196,7 +195,7 @@ impl Running {
         Self::Elsewhere(RunningElsewhere::start(commands, command, cancel))
     }
 
-    /// Not to be called again after [`ProcessEvent::Ended`].
+    /// Waits for the next event. Must not be called after [`ProcessEvent::Ended`].
     pub(crate) async fn next(&mut self) -> Result<ProcessEvent<'_>, ToolError> {
         match self {
             Self::Here(process) => process.next().await.map_err(lost),
@@ -204,7 +203,7 @@ impl Running {
         }
     }
 
-    /// [`GroupProcess::waited_for_a_person`]; of a command elsewhere nothing is known.
+    /// Like [`GroupProcess::waited_for_a_person`]; `None` for a command that an extension runs.
     pub(crate) fn waited_for_a_person(&self) -> Option<&str> {
         match self {
             Self::Here(process) => process.waited_for_a_person(),
@@ -217,17 +216,17 @@ fn lost(error: std::io::Error) -> ToolError {
     ToolError::new(format!("Lost contact with the command: {error}"))
 }
 
-/// Makes text of bytes, without escape sequences, carriage returns and signs
-/// that would disturb a terminal.
+/// Converts bytes to text without escape sequences, carriage returns and characters that would
+/// disturb a terminal.
 #[derive(Default)]
 struct Cleaner {
     decoder: LossyDecoder,
-    /// What looks like the start of an escape sequence.
+    /// A possible start of an escape sequence.
     pending: String,
 }
 
 impl Cleaner {
-    /// A sequence that is longer than this is none.
+    /// Maximum length of an escape sequence; longer ones are text.
     const MAX_PENDING: usize = 1024;
 
     fn push(&mut self, bytes: &[u8]) -> String {
@@ -249,8 +248,8 @@ impl Cleaner {
     }
 }
 
-/// The palette of the Linux console, which has no terminator; then ECMA-48:
-/// control strings such as a window title, up to their terminator; control
+/// Matches escape sequences: the palette of the Linux console, which has no terminator, then
+/// those of ECMA-48: control strings such as a window title, up to their terminator; control
 /// sequences; short escapes.
 static ANSI: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(

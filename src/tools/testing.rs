@@ -1,4 +1,4 @@
-//! Calls tools the way an agent does.
+//! Calls tools like the agent does.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn invocation(args: Value) -> ToolInvocation {
     }
 }
 
-/// Prepares, validates and runs.
+/// Prepares and validates the arguments, and runs the tool.
 pub(crate) async fn run(tool: &dyn Tool, args: Value) -> Result<ToolOutput, ToolError> {
     let args = tool.prepare_arguments(args).await?;
     let args = super::validate::validate(tool.spec(), args)?;

@@ -1,4 +1,4 @@
-//! What a tool is, whoever brings it: built in, or registered by an extension.
+//! The interface of tools, built in or registered by an extension.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,45 +11,45 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::ai::message::{ContentBlock, present};
 use crate::ai::stream::ToolSpec;
 
-/// In which what was aborted may still say how far it got: a tool that reacts to its signal
-/// has a result of its own. Whoever needs longer is not waited for; it may go on by itself.
+/// Time after an abort in which a tool may still return a result of its own. After it the agent
+/// stops waiting; the tool may continue.
 pub(crate) const LAST_WORD: Duration = Duration::from_millis(250);
 
-/// A member of a result: what it says for programs. Models are not told.
+/// Member of a result with data for programs. Models do not get it.
 pub(crate) const STRUCTURED_CONTENT: &str = "structuredContent";
 
-/// What a tool call brought: content for the model, details for people.
+/// The result of a tool call: content for the model, details for the user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     pub content: Vec<ContentBlock>,
-    // `null` is something, too: extensions look for it.
+    // `null` counts as present, because extensions check for the member.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "present"
     )]
     pub details: Option<Value>,
-    /// The agent may stop here: it does if all results of an answer's calls say so.
+    /// Asks the agent to stop here, which it does if all results of an answer's calls ask for it.
     #[serde(
         default,
         skip_serializing_if = "std::ops::Not::not",
         deserialize_with = "only_true"
     )]
     pub terminate: bool,
-    /// What else a tool of an extension gives: who listens sees it, nothing here reads it.
+    /// Other members of an extension's result. Subscribers see them; pi does not use them.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What extensions write there is theirs; only `true` counts.
+/// Reads a flag of an extension's result: only `true` counts.
 fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Value::deserialize(deserializer)? == Value::Bool(true))
 }
 
 impl ToolOutput {
-    /// Whether a tool says so itself that it failed, as newer versions let it; who throws
-    /// has no output.
+    /// Returns true if the result itself states that the tool failed, as newer versions allow. A
+    /// tool that throws has no result.
     pub fn says_it_failed(&self) -> bool {
         self.other.get("isError") == Some(&Value::Bool(true))
     }
@@ -62,7 +62,7 @@ impl ToolOutput {
     }
 }
 
-/// Why a call failed, in the words the model is told.
+/// The reason why a call failed, as the model sees it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
@@ -72,14 +72,14 @@ impl ToolError {
         Self(text.into())
     }
 
-    /// What every file tool answers when it was aborted.
+    /// Returns the error of an aborted file tool.
     pub fn aborted() -> Self {
         Self::new("Operation aborted")
     }
 }
 
-/// Whether calls of the same batch may run beside each other. One sequential
-/// tool makes its whole batch sequential.
+/// Whether calls of the same batch may run in parallel. One sequential tool makes its whole batch
+/// sequential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionMode {
@@ -88,54 +88,54 @@ pub enum ExecutionMode {
     Sequential,
 }
 
-/// How the calls of one answer that change files come to do it in the order in which the
-/// model made them, although they run beside each other.
+/// How calls of one answer that change files keep the order in which the model made them,
+/// although they run in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// It changes no file that anybody queues for.
+    /// The tool changes no file with a queue.
     Never,
-    /// It has its place in the queue of its file once it was polled.
+    /// The call has its place in the queue of its file once it was polled.
     AtOnce,
-    /// It may take one when it is called, which code elsewhere does: [`ToolInvocation::begun`]
-    /// says that it has been. Later calls wait no longer for that than `within`.
+    /// The call may take a place in the queue from code outside pi; [`ToolInvocation::begun`]
+    /// reports that it has started. Later calls wait for that no longer than `within`.
     Elsewhere { within: Duration },
 }
 
-/// Receives partial results while a call runs. Each replaces the one before, so
-/// that an implementation may skip some when the reader is slow.
+/// Receives partial results while a call runs. Each replaces the one before, so that an
+/// implementation may skip some if the reader is slow.
 pub type UpdateSink = Arc<dyn Fn(ToolOutput) + Send + Sync>;
 
-/// One call.
+/// One call of a tool.
 pub struct ToolInvocation {
     /// The provider's id of the call.
     pub id: String,
-    /// Already validated against the schema, then possibly changed by
-    /// `tool_call` handlers.
+    /// Arguments that were validated against the schema and may have been changed by `tool_call`
+    /// handlers.
     pub args: Value,
     pub cancel: CancellationToken,
     pub updates: UpdateSink,
-    /// Dropped when the call has had its chance to queue for a file ([`Queueing::Elsewhere`]).
-    /// `None` if nobody waits for that.
+    /// Dropped once the call was able to queue for a file ([`Queueing::Elsewhere`]). `None` if no
+    /// later call waits for that.
     pub begun: Option<DropGuard>,
 }
 
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// Name, description and argument schema, as sent to the model.
+    /// Returns name, description and argument schema, as sent to the model.
     fn spec(&self) -> &ToolSpec;
 
-    /// For people.
+    /// Returns the display name.
     fn label(&self) -> &str {
         &self.spec().name
     }
 
-    /// One line for the tool list of the system prompt; without it the tool is
-    /// not listed there.
+    /// Returns one line for the tool list of the system prompt; without it the list omits the
+    /// tool.
     fn prompt_snippet(&self) -> Option<&str> {
         None
     }
 
-    /// Bullets for the guidelines of the system prompt while the tool is active.
+    /// Returns bullets for the guidelines of the system prompt while the tool is active.
     fn prompt_guidelines(&self) -> &[String] {
         &[]
     }
@@ -148,17 +148,17 @@ pub trait Tool: Send + Sync {
         Queueing::Never
     }
 
-    /// Whether the model has it without anyone asking for it. Of built-in tools
-    /// [`super::DEFAULT_ACTIVE`] says so.
+    /// Returns true if the tool is active by default. For built-in tools,
+    /// [`super::DEFAULT_ACTIVE`] decides.
     fn is_active_by_default(&self) -> bool {
         true
     }
 
-    /// Mends what models often get wrong, before validation.
+    /// Repairs frequent mistakes of models before validation.
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
         Ok(args)
     }
 
-    /// Must end soon after `cancel` fires.
+    /// Runs the call. Must end soon after `cancel` fires.
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError>;
 }

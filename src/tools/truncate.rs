@@ -1,6 +1,6 @@
-//! Keeps tool output small enough for a model: whole lines up to a line and a
-//! byte limit, from the head or from the tail, with a record of what was left
-//! out. The field names of [`Truncation`] are wire names.
+//! Limits tool output for models: whole lines up to a line and a byte limit, from the head or
+//! from the tail, with a record of what was left out. The field names of [`Truncation`] are wire
+//! names.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +15,15 @@ pub struct Truncation {
     pub content: String,
     pub truncated: bool,
     pub truncated_by: Option<TruncatedBy>,
-    /// Of the whole text. A trailing newline counts as one more, empty line.
+    /// Number of lines in the whole text. A trailing newline counts as one more, empty line.
     pub total_lines: usize,
     pub total_bytes: usize,
-    /// Of `content`.
+    /// Number of lines in `content`.
     pub output_lines: usize,
     pub output_bytes: usize,
-    /// The one line of `content` is the end of a line that is too long.
+    /// True if `content` is only the end of a line that is too long.
     pub last_line_partial: bool,
-    /// Not even the first line fits: `content` is empty.
+    /// True if the first line alone exceeds the limit; `content` is then empty.
     pub first_line_exceeds_limit: bool,
     pub max_lines: usize,
     pub max_bytes: usize,
@@ -51,14 +51,14 @@ impl Default for Limits {
     }
 }
 
-/// The first lines that fit.
+/// Returns the first lines that fit.
 pub fn head(text: &str, limits: Limits) -> Truncation {
     let mut scanner = HeadScanner::new(limits);
     scanner.push(text);
     scanner.finish()
 }
 
-/// The last lines that fit; of a last line that is too long, its end.
+/// Returns the last lines that fit, or the end of a last line that is too long.
 pub fn tail(text: &str, limits: Limits) -> Truncation {
     let total_lines = count_lines(text);
     let mut record = Truncation {
@@ -113,7 +113,7 @@ pub fn tail(text: &str, limits: Limits) -> Truncation {
     record
 }
 
-/// One line of a search result: cut at `max` UTF-16 units, and whether it was.
+/// Cuts one line of a search result at `max` UTF-16 units. The flag is true if it was cut.
 pub fn line(text: &str, max: usize) -> (String, bool) {
     let mut units = 0;
     for (index, sign) in text.char_indices() {
@@ -125,11 +125,11 @@ pub fn line(text: &str, max: usize) -> (String, bool) {
     (text.to_owned(), false)
 }
 
-/// `1023B`, `50.0KB`, `1.5MB`.
+/// Formats a size: `1023B`, `50.0KB`, `1.5MB`.
 pub fn format_size(bytes: u64) -> String {
     const KIB: u64 = 1024;
     const MIB: u64 = 1024 * KIB;
-    // Rust rounds an exact half to even, the wire format rounds it up.
+    // Rust rounds an exact half to even; the wire format rounds it up.
     let tenths = |unit: u64| {
         let whole = bytes / unit;
         let tenths = ((bytes % unit) * 10 + unit / 2) / unit;
@@ -152,8 +152,8 @@ pub(crate) fn count_lines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// [`head`] for text that arrives in pieces and may be larger than memory: what
-/// does not fit is counted and dropped.
+/// Like [`head`], for text that arrives in pieces and may exceed memory: text that does not fit
+/// is counted and dropped.
 pub struct HeadScanner {
     limits: Limits,
     content: String,
@@ -208,13 +208,13 @@ impl HeadScanner {
         if ends {
             self.complete = Some(self.content.len());
             self.complete_lines += 1;
-            // May be one byte over the limit: dropped again unless the text
-            // ends here, and then it counts.
+            // This may exceed the limit by one byte: it is dropped again unless the text ends
+            // here, and then it counts.
             self.content.push('\n');
         }
     }
 
-    /// Bytes of the first line, which may be more than any limit.
+    /// Returns the length of the first line, which may exceed any limit.
     pub fn first_line_bytes(&self) -> usize {
         self.first_line_bytes
     }
@@ -225,8 +225,8 @@ impl HeadScanner {
         let (output_lines, by) = if fits {
             (total_lines, None)
         } else if self.by.is_none() && self.complete_lines < self.limits.lines {
-            // All was kept: it is the newline before an empty last line that
-            // does not fit.
+            // All text was kept. The excess is the newline before an empty last line that does
+            // not fit.
             self.content.truncate(self.complete.unwrap_or(0));
             (self.complete_lines, Some(TruncatedBy::Bytes))
         } else {

@@ -1,22 +1,21 @@
-//! Environment variables that tell the programs of a command that no person can answer. A
-//! command has no terminal
-//! and an empty input, but editors and windows that ask for a password need neither: they would
-//! be waited for until the time limit.
+//! Environment variables that tell the programs of a command that no person can answer. A command
+//! has no terminal and an empty input, but editors and password windows need neither: the command
+//! would wait for them until the time limit.
 
-/// Fails, and git shows it: the comment is the advice that the model reads.
+/// A command that fails. Git shows it, so that the model reads the advice in the comment.
 const NO_EDITOR: &str = "false # nobody is here to edit the text: give it with -m or -F, or keep \
                          what git proposes with GIT_EDITOR=true";
 
-/// Comes before the setting `sequence.editor`. Runs GIT_EDITOR, which a command may set itself.
+/// Takes precedence over the setting `sequence.editor`. Runs GIT_EDITOR, which a command may set.
 const NO_SEQUENCE_EDITOR: &str = r#"sh -c "${GIT_EDITOR:-false} \"\$@\"" editor "$@" # nobody is here to edit the list: name a program that does with GIT_SEQUENCE_EDITOR, or keep what git proposes with GIT_EDITOR=true"#;
 
 const VARIABLES: [(&str, &str); 9] = [
-    // Comes before `core.editor`, VISUAL and EDITOR.
+    // Takes precedence over `core.editor`, VISUAL and EDITOR.
     ("GIT_EDITOR", NO_EDITOR),
-    // For `git rebase -i`.
+    // Used by `git rebase -i`.
     ("GIT_SEQUENCE_EDITOR", NO_SEQUENCE_EDITOR),
-    // No question for a name or a password: neither at a terminal, nor, since an empty program
-    // is none, in the window that `core.askPass` or SSH_ASKPASS would open.
+    // These prevent prompts for a name or a password: at a terminal, and, since an empty program
+    // counts as none, in the window of `core.askPass` or SSH_ASKPASS.
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", ""),
     ("GCM_INTERACTIVE", "never"),
@@ -26,7 +25,7 @@ const VARIABLES: [(&str, &str); 9] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
-/// The variables that pi's own environment does not have: a value that the user has set stays.
+/// Returns the variables that pi's own environment lacks: values that the user has set are kept.
 pub(crate) fn variables() -> Vec<(&'static str, String)> {
     missing(|name| std::env::var_os(name).is_some())
 }

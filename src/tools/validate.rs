@@ -1,6 +1,5 @@
-//! Checks a model's arguments against a tool's schema, after mending what can
-//! be mended without loss, in the words that models and extensions know from
-//! AJV.
+//! Checks a model's arguments against a tool's schema, after repairing what can be repaired
+//! without loss. Errors are worded like those of AJV, which models and extensions know.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -14,8 +13,8 @@ use super::coerce::coerce;
 use super::tool::ToolError;
 use crate::ai::stream::ToolSpec;
 
-/// The arguments as the tool may rely on them: `"5"` is 5 where a number is
-/// wanted, and so on as AJV's `coerceTypes` does.
+/// Returns the validated arguments, coerced like AJV's `coerceTypes`: `"5"` becomes 5 for a
+/// number.
 pub fn validate(spec: &ToolSpec, args: Value) -> Result<Value, ToolError> {
     let validator = validator(spec)?;
     if validator.is_valid(&args) {
@@ -40,11 +39,12 @@ pub fn validate(spec: &ToolSpec, args: Value) -> Result<Value, ToolError> {
     )))
 }
 
-/// Compiled once, and again when a tool of that name comes with another schema.
+/// Returns the compiled schema. It is compiled once, and again when a tool of that name has
+/// another schema.
 fn validator(spec: &ToolSpec) -> Result<Arc<Validator>, ToolError> {
     type Cache = HashMap<String, (Value, Arc<Validator>)>;
     static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
-    /// Extensions may register tools under ever new names.
+    /// Maximum number of cached schemas: extensions may register tools under ever new names.
     const MAX_CACHED: usize = 512;
 
     if let Some((schema, validator)) = CACHE.lock().get(&spec.name)
@@ -68,7 +68,7 @@ fn validator(spec: &ToolSpec) -> Result<Arc<Validator>, ToolError> {
     Ok(validator)
 }
 
-/// Whether arguments can be checked against it.
+/// Returns an error if arguments cannot be checked against the schema.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     compile(schema).map(drop)
 }
@@ -93,9 +93,9 @@ struct Faults<'a> {
 }
 
 struct Fault {
-    /// Where it is: `edits/0`, or nothing for the arguments as a whole.
+    /// Path of the value: `edits/0`, or empty for the arguments as a whole.
     place: String,
-    /// Of several faults of one object, which is named first.
+    /// Determines which of several faults of one object comes first.
     rank: Rank,
     line: String,
 }
@@ -122,12 +122,12 @@ impl Faults<'_> {
                 (property.as_str().unwrap_or("root"), Rank::Missing, 1)
             }
             Kind::Required { .. } => (place, Rank::Missing, 1),
-            // One line each.
+            // Each unexpected member gets one line.
             Kind::AdditionalProperties { unexpected } => {
                 let shown = if place.is_empty() { "root" } else { place };
                 (shown, Rank::Unknown, unexpected.len())
             }
-            // The branches first, in the order in which they were tried.
+            // The errors of the branches come first, in the order of the schema.
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 context.iter().flatten().for_each(|error| self.add(error));
                 (
@@ -149,7 +149,7 @@ impl Faults<'_> {
         }
     }
 
-    /// What is wrong with an object itself goes before what is wrong inside it.
+    /// Inserts a fault. Faults of an object itself come before those inside it.
     fn insert(&mut self, fault: Fault) {
         let goes_before = |other: &Fault| {
             if other.place == fault.place {
@@ -212,7 +212,7 @@ impl Faults<'_> {
         }
     }
 
-    /// In the order of the schema, which the validator forgets.
+    /// Returns the type names in the order of the schema, which the validator does not keep.
     fn type_names(&self, kind: &TypeKind, error: &ValidationError<'_>) -> String {
         let names: Vec<String> = match kind {
             TypeKind::Single(kind) => vec![kind.to_string()],
@@ -231,7 +231,7 @@ impl Faults<'_> {
     }
 }
 
-/// The last pair of equal items.
+/// Returns the last pair of equal items.
 fn identical(items: &Value) -> Option<(usize, usize)> {
     let items = items.as_array()?;
     (1..items.len()).rev().find_map(|second| {

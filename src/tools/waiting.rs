@@ -1,7 +1,7 @@
 //! Finds out if a command that is about to be stopped waits for a person: a program that reads a
-//! terminal, an editor that git has opened, a window that asks for a password.
+//! terminal, an editor that git has opened, or a window that asks for a password.
 
-/// A sentence for the model, if one of the processes below `leader` waits for a person.
+/// Returns a sentence for the model if one of the processes below `leader` waits for a person.
 #[cfg(target_os = "linux")]
 pub(crate) fn for_a_person(leader: u32) -> Option<String> {
     let waiting = linux::processes_below(leader)
@@ -15,7 +15,7 @@ pub(crate) fn for_a_person(leader: u32) -> Option<String> {
     ))
 }
 
-/// Other systems do not say what a process waits for.
+/// Returns `None`: other systems do not show what a process waits for.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn for_a_person(_leader: u32) -> Option<String> {
     None
@@ -29,10 +29,10 @@ mod linux {
 
     use nix::libc;
 
-    /// Characters of a command line that are shown.
+    /// Number of characters of a command line that are shown.
     const SHOWN: usize = 200;
 
-    /// Programs that do nothing but ask.
+    /// Programs whose only purpose is to ask a person.
     const ASKING: [&str; 11] = [
         "vi",
         "vim",
@@ -46,7 +46,7 @@ mod linux {
         "git-gui--askpass",
         "zenity",
     ];
-    /// Files that git opens an editor for.
+    /// Files for which git opens an editor.
     const EDITED: [&str; 6] = [
         "COMMIT_EDITMSG",
         "MERGE_MSG",
@@ -61,8 +61,8 @@ mod linux {
         arguments: Vec<String>,
     }
 
-    /// Descendants, also in sessions of their own, as on a terminal that a program makes. The
-    /// deepest come first: their ancestors wait for them.
+    /// Returns the descendants, including those in sessions of their own, as on a terminal that a
+    /// program creates. The deepest come first, because their ancestors wait for them.
     pub(super) fn processes_below(leader: u32) -> Vec<Process> {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -85,8 +85,8 @@ mod linux {
         found.into_iter().rev().filter_map(Process::read).collect()
     }
 
-    /// From `/proc/ID/stat`: the name, which may hold anything, is in parentheses; the state and
-    /// the parent follow.
+    /// Reads the parent from `/proc/ID/stat`: the name is in parentheses and may contain any
+    /// character; the state and the parent follow.
     fn parent_of(id: u32) -> Option<u32> {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         let (_, rest) = stat.rsplit_once(')')?;
@@ -109,7 +109,7 @@ mod linux {
         fn is_asking(&self) -> bool {
             let program = Path::new(&self.arguments[0]).file_name();
             let program = program.and_then(|name| name.to_str()).unwrap_or_default();
-            // There is one for each kind of window: pinentry-gtk-2, pinentry-curses.
+            // There is one program for each kind of window: pinentry-gtk-2, pinentry-curses.
             let name = match program.starts_with("pinentry-") {
                 true => "pinentry",
                 false => program,
@@ -125,7 +125,7 @@ mod linux {
             name.is_some_and(|name| EDITED.contains(&name))
         }
 
-        /// True in a system call that reads a terminal, or that waits for one of several
+        /// Returns true in a system call that reads a terminal, or that waits for one of several
         /// descriptors while the standard input is a terminal.
         fn reads_a_terminal(&self) -> bool {
             let call = fs::read_to_string(format!("/proc/{}/syscall", self.id));
@@ -159,7 +159,7 @@ mod linux {
     }
 
     const READ: i64 = libc::SYS_read;
-    /// Newer architectures have only these; `poll` and the others are made of them.
+    /// Newer architectures have only these system calls; `poll` and the others are made of them.
     #[cfg(not(target_arch = "x86_64"))]
     const WAITS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
     #[cfg(target_arch = "x86_64")]

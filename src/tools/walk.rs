@@ -1,6 +1,5 @@
-//! Walks folders for `grep` and `find`: by several threads, within what ignore
-//! files leave, and with the same answer every time although the threads take
-//! turns as they like.
+//! Walks folders for `grep` and `find` with several threads, respecting ignore files. The result
+//! is the same every time, although the order of the threads differs.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,11 +10,11 @@ use ignore::WalkBuilder;
 use js_runtime::check_regular;
 use parking_lot::Mutex;
 
-/// Of the places that could not be read.
+/// Maximum number of reported paths that could not be read.
 const MOST_PROBLEMS: usize = 1000;
 
-/// Everything under `root`, hidden or not, that ignore files do not exclude; those of the name
-/// `own` are among them.
+/// Walks everything under `root`, hidden or not, that ignore files do not exclude. Files named
+/// `own` count as ignore files, too.
 pub(crate) fn builder(
     root: &Path,
     cwd: &Path,
@@ -27,7 +26,7 @@ pub(crate) fn builder(
         .hidden(false)
         .current_dir(cwd)
         .add_custom_ignore_filename(own);
-    // Those of the folders above count, too.
+    // Ignore files of the folders above apply, too.
     if root
         .ancestors()
         .any(|folder| is_blocked(folder, own, problems))
@@ -43,8 +42,8 @@ pub(crate) fn builder(
     builder
 }
 
-/// Whether an ignore file of a folder is a pipe or a device: whoever walks there opens it, and
-/// waits for ever.
+/// Returns true if an ignore file of a folder is a pipe or a device: the walk would open it and
+/// wait forever.
 fn is_blocked(folder: &Path, own: &str, problems: &Problems) -> bool {
     [".gitignore", ".ignore", own].into_iter().any(|name| {
         let path = folder.join(name);
@@ -57,7 +56,7 @@ fn is_blocked(folder: &Path, own: &str, problems: &Problems) -> bool {
     })
 }
 
-/// `path` as it is shown to somebody who looks at `root`.
+/// Returns `path` relative to `root`, in the form in which it is shown.
 pub(crate) fn relative(path: &Path, root: &Path) -> String {
     let text = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
     match cfg!(windows) {
@@ -66,9 +65,9 @@ pub(crate) fn relative(path: &Path, root: &Path) -> String {
     }
 }
 
-/// The first results in the order of their paths, of all that the threads find
-/// in any order. As soon as there are enough, whatever comes after the last of
-/// them needs no visit: a walk ends early without being sequential.
+/// The first results in the order of their paths, out of all that the threads find in any order.
+/// Once there are enough, paths after the last of them are not visited: a walk ends early without
+/// being sequential.
 pub(crate) struct FirstResults<T> {
     limit: usize,
     kept: Mutex<Kept<T>>,
@@ -96,15 +95,15 @@ impl<T> FirstResults<T> {
         }
     }
 
-    /// Whether what is at `path`, or below it, can be among the first. Paths
-    /// are compared by component, so a folder comes right before its content.
+    /// Returns true if `path`, or a path below it, can be among the first. Paths are compared by
+    /// component, so a folder comes right before its content.
     pub(crate) fn wants(&self, path: &Path) -> bool {
         let kept = self.kept.lock();
         kept.count < self.limit
             || (kept.by_path.last_key_value()).is_none_or(|(last, _)| path < last.as_path())
     }
 
-    /// `found` stands for `count` results.
+    /// Adds `found`, which stands for `count` results.
     pub(crate) fn add(&self, path: PathBuf, count: usize, found: T) {
         let mut kept = self.kept.lock();
         let kept = &mut *kept;
@@ -120,15 +119,15 @@ impl<T> FirstResults<T> {
         }
     }
 
-    /// Nothing is kept any more then.
+    /// Returns the results in order and leaves none behind.
     pub(crate) fn take_sorted(&self) -> impl Iterator<Item = (PathBuf, T)> + use<T> {
         let Kept { by_path, .. } = std::mem::take(&mut *self.kept.lock());
         by_path.into_iter().map(|(path, (_, found))| (path, found))
     }
 }
 
-/// What could not be read on the way, as far as it could have been among the
-/// first results: the same every time, too.
+/// Paths that could not be read, as far as they could have been among the first results, so that
+/// they are the same every time.
 pub(crate) struct Problems {
     first: FirstResults<String>,
 }
@@ -145,7 +144,7 @@ impl Problems {
         self.first.add(path.to_owned(), 1, text);
     }
 
-    /// Of the walk itself. What went away meanwhile is not missed.
+    /// Adds an error of the walk itself. Files that disappeared meanwhile are ignored.
     pub(crate) fn add_walk(&self, error: &ignore::Error) {
         let gone = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
         if error.io_error().is_some_and(gone) {
@@ -160,14 +159,14 @@ impl Problems {
         }
     }
 
-    /// Without those that only a walk beyond the first results meets.
+    /// Returns the problems without those that only a walk beyond the first results meets.
     pub(crate) fn lines<T>(&self, results: &FirstResults<T>) -> Vec<String> {
         let before_end = |(path, text): (PathBuf, String)| results.wants(&path).then_some(text);
         self.first.take_sorted().filter_map(before_end).collect()
     }
 }
 
-/// For a result that lacks something.
+/// Returns the notice for a result that lacks unreadable paths.
 pub(crate) fn problem_notice(problems: &[String]) -> Option<String> {
     let (count, first) = (problems.len(), problems.first()?);
     let or_more = if count >= MOST_PROBLEMS {

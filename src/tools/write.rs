@@ -1,4 +1,4 @@
-//! The `write` tool: a whole file at once.
+//! The `write` tool: writes a whole file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl WriteTool {
         }
     }
 
-    /// The same tool, for files that are somewhere else.
+    /// Writes files through `operations`, for example on another machine.
     pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
         self.elsewhere = Some(operations);
         self
@@ -95,7 +95,7 @@ impl Tool for WriteTool {
         let cancel = call.cancel;
         let elsewhere = self.elsewhere.as_ref();
         let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
-        // Not abandoned half way on an abort: what is reported is what happened.
+        // The work is not abandoned on an abort, so that the result describes what happened.
         blocking(move || {
             let _guard = guard;
             if cancel.is_cancelled() {

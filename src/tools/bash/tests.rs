@@ -38,7 +38,7 @@ async fn failures_keep_the_output() {
             "a\n\n\nCommand timed out after 0.3 seconds",
         ),
         ("sleep 60", "Command timed out after 0.3 seconds"),
-        // The original calls this a success.
+        // The original reports success here.
         (
             "kill -KILL $$",
             "(no output)\n\nCommand exited with code 137",
@@ -128,7 +128,7 @@ fn unattended() -> BashTool {
     )
 }
 
-/// A repository with a change that is not committed, whose `core.editor` never returns.
+/// Makes a repository with an uncommitted change and a `core.editor` that never returns.
 fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let made = std::process::Command::new("sh")

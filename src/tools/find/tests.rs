@@ -54,7 +54,7 @@ async fn globs_match_names_or_paths() {
         .await;
     room.shows("*.nothing", "No files found matching pattern")
         .await;
-    // The folder's name may have capitals or not.
+    // The folder's name may or may not have capitals.
     let absolute = format!("{}/src/a*.rs", room.folder.path().display());
     room.shows(&absolute, "src/a.rs").await;
 }

@@ -1,5 +1,5 @@
-//! Searches one file and keeps what is shown of it: the lines that match and
-//! those around them, cut to a readable length.
+//! Searches one file and keeps the lines that are shown: matches and their context, cut to a
+//! readable length.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,19 +12,20 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tools::truncate::MAX_LINE_LENGTH;
 
-/// Files with longer lines are data: reported, not searched.
+/// Maximum length of a line in bytes: files with longer lines are data, and are reported instead
+/// of searched.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     pub matcher: RegexMatcher,
-    /// Matches wanted of one file.
+    /// Maximum number of matches in one file.
     pub limit: usize,
-    /// Lines wanted before and after a match.
+    /// Number of lines before and after a match.
     pub context: usize,
 }
 
-/// `Err` says what is wrong with the pattern.
+/// Compiles the pattern. The error describes what is wrong with it.
 pub(super) fn matcher(
     pattern: &str,
     literal: bool,
@@ -40,17 +41,17 @@ pub(super) fn matcher(
         .map_err(|error| error.to_string())
 }
 
-/// A line as it is shown.
+/// A line in the form in which it is shown.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line {
     pub text: String,
     pub cut: bool,
-    /// By a newline; the last line of a file may not be.
+    /// True if a newline ends the line; the last line of a file may have none.
     ended: bool,
 }
 
 impl Line {
-    /// Without carriage returns. Decodes no more than is shown.
+    /// Decodes only the part of the line that is shown, without carriage returns.
     fn new(bytes: &[u8]) -> Self {
         let ended = bytes.ends_with(b"\n");
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -79,22 +80,22 @@ impl Line {
     }
 }
 
-/// What one file has to show.
+/// The matches of one file and the lines to show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
-    /// Numbers of lines, from 1.
+    /// Line numbers of the matches, from 1.
     pub matches: Vec<u64>,
     lines: BTreeMap<u64, Line>,
 }
 
 impl Found {
-    /// What is shown of the file is in this text.
+    /// Replaces the shown lines by those of `text`.
     pub(super) fn replace_lines(&mut self, text: &[u8]) {
         let lines = text.split_inclusive(|byte| *byte == b'\n').map(Line::new);
         self.lines = (1..).zip(lines).collect();
     }
 
-    /// The lines around the match in line `number`, and it itself.
+    /// Returns the line `number` and the lines around it.
     pub(super) fn around(
         &self,
         number: u64,
@@ -108,8 +109,7 @@ impl Found {
             (*number, line.text.as_str(), line.cut)
         });
         let lines: Vec<_> = lines.collect();
-        // A newline at the end of a file begins one more, empty line, as for
-        // the read tool.
+        // A newline at the end of a file starts one more, empty line, as in the read tool.
         let phantom = match last {
             Some((last, true)) if last < *range.end() => Some((last + 1, "", false)),
             _ => None,
@@ -118,7 +118,7 @@ impl Found {
     }
 }
 
-/// One per thread.
+/// The search state of one thread.
 pub(super) struct FileSearch {
     query: Query,
     searcher: Searcher,
@@ -127,8 +127,7 @@ pub(super) struct FileSearch {
 
 impl FileSearch {
     pub(super) fn new(query: Query, cancel: CancellationToken) -> Self {
-        // No memory maps: pi would die when another program makes a file
-        // shorter meanwhile.
+        // Memory maps are off: a file that another program truncates meanwhile would crash pi.
         let searcher = SearcherBuilder::new()
             .before_context(query.context)
             .after_context(query.context)
@@ -141,9 +140,8 @@ impl FileSearch {
         }
     }
 
-    /// `named`: the caller asked for this very file, so that it is searched
-    /// even if it is not text. (Not `convert`, which makes lines of NULs and
-    /// counts them.)
+    /// `named` means that the caller named this file, so that it is searched even if it is
+    /// binary. Detection with `convert` would make lines of NULs and count them.
     pub(super) fn search(&mut self, path: &Path, named: bool) -> io::Result<Found> {
         self.searcher.set_binary_detection(match named {
             true => BinaryDetection::none(),
@@ -164,7 +162,7 @@ impl FileSearch {
     }
 }
 
-/// Fails as soon as nobody wants the answer any more.
+/// A reader that fails once the call is cancelled.
 struct Abortable<'a> {
     file: File,
     cancel: &'a CancellationToken,
@@ -190,7 +188,7 @@ impl Collector {
         self.found.matches.len() >= self.limit
     }
 
-    /// Whether the line is still near the last match that counts.
+    /// Returns true if the line is in the context of the last counted match.
     fn near(&self, number: u64) -> bool {
         let last = self.found.matches.last().copied().unwrap_or(0);
         number <= last.saturating_add(self.context)

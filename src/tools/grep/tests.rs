@@ -65,7 +65,7 @@ async fn text_that_looks_like_an_expression() {
         .await;
     room.shows(json!({"pattern": "a.b", "literal": true}), "f:1: a.b")
         .await;
-    // The original takes it for an option of ripgrep.
+    // The original treats the pattern as an option of ripgrep.
     room.shows(json!({"pattern": "--help"}), "f:3: --help")
         .await;
     room.fails(json!({"pattern": "("}), "regex parse error:")
@@ -140,7 +140,7 @@ async fn what_ignore_files_exclude_is_left_out() {
         ("sub/b.txt", b"x"),
         (".gitignore", b"sub\n"),
     ]);
-    // Without a repository a .gitignore says nothing.
+    // A .gitignore has no effect outside a repository.
     room.shows(
         json!({"pattern": "^x"}),
         "sub/b.txt:1: x\nsub/keep.log:1: x",
@@ -229,8 +229,8 @@ async fn an_abort_ends_it() {
     assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
 }
 
-/// The work itself, which nobody waits for any more after an abort. A file that
-/// is one large hole would be searched for minutes.
+/// Tests the search itself, for which the caller does not wait after an abort. Searching a file
+/// that is one large hole would take minutes.
 #[test]
 fn the_search_stops_when_nobody_waits() {
     let room = room(&[("f", b"x")]);
