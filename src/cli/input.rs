@@ -7,18 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::ai::message::ImageContent;
+use crate::app::PromptContent;
 use crate::tools::{image, paths};
 
 /// More than any model reads; whoever pipes in more made a mistake that would
 /// otherwise cost all memory.
 const MAX_BYTES: u64 = 64 << 20;
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FirstPrompt {
-    pub text: String,
-    pub images: Vec<ImageContent>,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
@@ -49,25 +43,25 @@ pub fn assemble(
     piped: Option<String>,
     files: &Files<'_>,
     messages: Vec<String>,
-) -> Result<Vec<FirstPrompt>, InputError> {
+) -> Result<Vec<PromptContent>, InputError> {
     let mut messages = messages.into_iter();
-    let mut first = FirstPrompt {
+    let mut first = PromptContent {
         text: piped.unwrap_or_default(),
         images: Vec::new(),
     };
     files.add_to(&mut first)?;
     first.text.extend(messages.next());
-    let rest = messages.map(|text| FirstPrompt {
+    let rest = messages.map(|text| PromptContent {
         text,
         images: Vec::new(),
     });
-    let nothing = FirstPrompt::default();
+    let nothing = PromptContent::default();
     let prompts = std::iter::once(first).chain(rest);
     Ok(prompts.filter(|prompt| *prompt != nothing).collect())
 }
 
 impl Files<'_> {
-    fn add_to(&self, prompt: &mut FirstPrompt) -> Result<(), InputError> {
+    fn add_to(&self, prompt: &mut PromptContent) -> Result<(), InputError> {
         for name in self.names {
             let path = paths::resolve_for_reading(name, self.cwd);
             let bytes = read_file(&path)?;

@@ -9,7 +9,7 @@ mod config;
 mod doctor;
 mod ext;
 mod help;
-pub mod input;
+mod input;
 mod launcher;
 mod list_models;
 mod log;
@@ -28,12 +28,12 @@ use std::time::Duration;
 use args::{ArgumentError, Arguments, Options, OutputMode};
 use choose::Decision;
 use config::{Conflict, InvalidId, NoTheme, ToolListError};
-use input::{Files, FirstPrompt, InputError};
+use input::{Files, InputError};
 use js_runtime::Console;
 use launcher::LauncherError;
 
 use crate::ai::nesting;
-use crate::app::{AppConfig, SessionTarget, StartError};
+use crate::app::{AppConfig, PromptContent, SessionTarget, StartError};
 use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
 use crate::modes::{self, complain};
@@ -360,7 +360,7 @@ impl Mode {
     async fn run(
         self,
         config: AppConfig,
-        prompts: Vec<FirstPrompt>,
+        prompts: Vec<PromptContent>,
         capabilities: &[String],
     ) -> u8 {
         match self {
@@ -400,7 +400,7 @@ impl Mode {
     }
 }
 
-fn prompts(arguments: Arguments, paths: &Paths) -> Result<Vec<FirstPrompt>, CliError> {
+fn prompts(arguments: Arguments, paths: &Paths) -> Result<Vec<PromptContent>, CliError> {
     let stdin = io::stdin();
     let piped = match stdin.is_terminal() {
         true => None,

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
+use crate::ai::message::ImageContent;
 
 struct Folder(tempfile::TempDir);
 
@@ -26,7 +27,7 @@ impl Folder {
         piped: Option<&str>,
         names: &[&str],
         messages: &[&str],
-    ) -> Result<Vec<FirstPrompt>, InputError> {
+    ) -> Result<Vec<PromptContent>, InputError> {
         self.assemble_images(piped, names, messages, true)
     }
 
@@ -36,7 +37,7 @@ impl Folder {
         names: &[&str],
         messages: &[&str],
         resize_images: bool,
-    ) -> Result<Vec<FirstPrompt>, InputError> {
+    ) -> Result<Vec<PromptContent>, InputError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
         let files = Files {
             names: &names,
@@ -48,8 +49,8 @@ impl Folder {
     }
 }
 
-fn text(text: &str) -> FirstPrompt {
-    FirstPrompt {
+fn text(text: &str) -> PromptContent {
+    PromptContent {
         text: text.to_string(),
         images: Vec::new(),
     }
@@ -164,7 +165,7 @@ fn pictures_stay_as_they_are_if_the_settings_say_so() {
         .assemble_images(None, &["large.png"], &[], false)
         .unwrap();
     let path = folder.path("large.png");
-    let expected = FirstPrompt {
+    let expected = PromptContent {
         text: format!("<file name=\"{path}\"></file>\n"),
         images: vec![ImageContent {
             data: STANDARD.encode(&large),

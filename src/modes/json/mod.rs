@@ -10,11 +10,10 @@ use super::signals::{self, Interrupt};
 use super::wire::Agreed;
 use super::{complain, complain_of_stdout, reader};
 use crate::agent::event::Event;
-use crate::app::{AgentSession, AppConfig, EventSink};
-use crate::cli::input::FirstPrompt;
+use crate::app::{AgentSession, AppConfig, EventSink, PromptContent};
 
 /// Returns the exit code. A model's error is an event, not a code.
-pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+pub async fn run(config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     let ended = signals::ended(Interrupt::Ends);
     tokio::pin!(ended);
     let started = js_runtime::take_standard_streams().and_then(|mut streams| {
@@ -74,7 +73,7 @@ impl EventSink for Events {
     }
 }
 
-async fn converse(session: &AgentSession, output: &Output, prompts: Vec<FirstPrompt>) -> u8 {
+async fn converse(session: &AgentSession, output: &Output, prompts: Vec<PromptContent>) -> u8 {
     output.line(&session.header());
     for note in session.take_notes() {
         complain(&format!("Warning: {note}"));

@@ -17,8 +17,7 @@ use super::jobs::{Done, Job};
 use super::screen::Screen;
 use super::terminal::{Heard, Said, Terminal, Want};
 use crate::agent::event::{Event, UiAnswer, UiMethod};
-use crate::app::AgentSession;
-use crate::cli::input::FirstPrompt;
+use crate::app::{AgentSession, PromptContent};
 
 /// Within it a second Ctrl-C at the prompt quits.
 const TWICE: Duration = Duration::from_secs(2);
@@ -34,7 +33,7 @@ pub struct Client {
     pub events: mpsc::Receiver<Arc<Event>>,
     pub console: mpsc::Receiver<String>,
     /// From the command line; said one after the other.
-    pub prompts: VecDeque<FirstPrompt>,
+    pub prompts: VecDeque<PromptContent>,
     pub(super) jobs: JoinSet<Done>,
     pub(super) running: HashMap<task::Id, Job>,
     dialogs: VecDeque<Dialog>,
@@ -61,7 +60,7 @@ impl Client {
         terminal: Terminal,
         events: mpsc::Receiver<Arc<Event>>,
         console: mpsc::Receiver<String>,
-        prompts: Vec<FirstPrompt>,
+        prompts: Vec<PromptContent>,
     ) -> Self {
         Self {
             withdrawn: session.extensions().withdrawn_questions(),
@@ -380,7 +379,7 @@ impl Client {
                 if !self.is_working() {
                     self.screen.typed(text);
                 }
-                self.prompt(FirstPrompt {
+                self.prompt(PromptContent {
                     text: text.to_string(),
                     images: Vec::new(),
                 });

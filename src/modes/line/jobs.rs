@@ -8,8 +8,9 @@ use super::client::Client;
 use super::commands::{self, Answer, Command};
 use super::text::clean;
 use crate::agent::queue::Delivery;
-use crate::app::{Accepted, BashOutcome, Behavior, PromptError, PromptRequest, Source};
-use crate::cli::input::FirstPrompt;
+use crate::app::{
+    Accepted, BashOutcome, Behavior, PromptContent, PromptError, PromptRequest, Source,
+};
 
 pub struct Job {
     kind: Kind,
@@ -45,7 +46,7 @@ impl Client {
         });
     }
 
-    pub(super) fn prompt(&mut self, prompt: FirstPrompt) {
+    pub(super) fn prompt(&mut self, prompt: PromptContent) {
         if self.runs(&Kind::Open) {
             self.prompts.push_back(prompt);
             return;

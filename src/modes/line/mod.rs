@@ -43,8 +43,7 @@ use self::terminal::Terminal;
 use super::complain;
 use super::signals::{self, Interrupt};
 use crate::agent::event::Event;
-use crate::app::{AgentSession, AppConfig, EventSink};
-use crate::cli::input::FirstPrompt;
+use crate::app::{AgentSession, AppConfig, EventSink, PromptContent};
 use crate::extensions::ConsoleSink;
 
 /// Events that may wait to be shown.
@@ -72,7 +71,7 @@ impl EventSink for Sink {
 }
 
 /// Returns the exit code.
-pub async fn run(mut config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     let style = Style::of_terminal();
     // A dumb terminal turns Ctrl-C into it.
     let ended = signals::ended(match style.dumb {

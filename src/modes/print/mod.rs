@@ -13,9 +13,8 @@ use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiMethod};
 use crate::ai::message::StopReason;
 use crate::app::{
-    AgentSession, AppConfig, Behavior, EventSink, PromptError, PromptRequest, Source,
+    AgentSession, AppConfig, Behavior, EventSink, PromptContent, PromptError, PromptRequest, Source,
 };
-use crate::cli::input::FirstPrompt;
 
 /// Shows what goes wrong on stderr; the rest is not printed.
 struct Quiet;
@@ -77,7 +76,7 @@ fn complain_of_extension(what: &str, report: &ExtensionError) {
 }
 
 /// Returns the exit code.
-pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
+pub async fn run(config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     let ended = signals::ended(Interrupt::Ends);
     tokio::pin!(ended);
     // The answer goes to stdout, and nothing else does.
@@ -117,7 +116,7 @@ pub async fn run(config: AppConfig, prompts: Vec<FirstPrompt>) -> u8 {
 }
 
 /// The error is the exit code.
-async fn converse(session: &AgentSession, prompts: Vec<FirstPrompt>) -> Result<(), u8> {
+async fn converse(session: &AgentSession, prompts: Vec<PromptContent>) -> Result<(), u8> {
     for note in session.take_notes() {
         complain(&format!("Warning: {note}"));
     }
@@ -132,7 +131,7 @@ async fn converse(session: &AgentSession, prompts: Vec<FirstPrompt>) -> Result<(
 }
 
 /// Says it and waits until the agent has nothing more to do.
-pub(super) async fn say(session: &AgentSession, prompt: FirstPrompt) -> Result<(), PromptError> {
+pub(super) async fn say(session: &AgentSession, prompt: PromptContent) -> Result<(), PromptError> {
     let request = PromptRequest {
         text: prompt.text,
         images: prompt.images,
