@@ -15,7 +15,7 @@ const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
 const typesOf = (path) => [join(packages, path)];
 
 const paths = {
-  "pi:missing.ts": [join(js, "missing.ts")],
+  "pi:unavailable.ts": [join(js, "unavailable.ts")],
   // Written by js-runtime/ext/build.rs.
   "pi:version.ts": [join(js, "modules/version.d.ts")],
   "pi:npm/sinclair-typebox/index.js": typesOf("@sinclair/typebox/build/esm/index.d.mts"),
@@ -129,7 +129,7 @@ const results = [
   check(
     "modules and types",
     { types: [], skipDefaultLibCheck: true },
-    [join(js, "modules/**/*.ts"), join(js, "missing.ts"), join(here, "*.d.ts"), join(here, "pi-ai/**/*.d.ts"), join(here, "check/values.ts")],
+    [join(js, "modules/**/*.ts"), join(js, "unavailable.ts"), join(here, "*.d.ts"), join(here, "pi-ai/**/*.d.ts"), join(here, "check/values.ts")],
     [tests, `${tests}.ts`],
   ),
   // All but what `pi test` brings, which is loaded late.

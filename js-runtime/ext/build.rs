@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 mod version;
 
 /// Our own modules outside `../js/modules` that those import.
-const SHARED: &[&str] = &["missing.ts"];
+const SHARED: &[&str] = &["unavailable.ts"];
 
 fn main() -> ExitCode {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);

@@ -2,7 +2,7 @@
 // runtime takes the functions from `globalThis.__pi` when it starts and removes
 // the property, before any extension runs.
 import * as calls from "ext:js_runtime/bridge/calls.ts";
-import { missingEssential } from "ext:js_runtime/bridge/essentials.ts";
+import { missingEssential } from "ext:js_runtime/bridge/intrinsics-guard.ts";
 import { exit, signal } from "ext:js_runtime/bridge/exit.ts";
 import {
   abortLogin,
@@ -14,8 +14,8 @@ import {
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
 import { abandon, currentHandler, hurry, notify, whenSettled } from "ext:js_runtime/bridge/queue.ts";
-import { becomeNode } from "ext:js_runtime/globals.ts";
-import { becomeGuest } from "ext:js_runtime/uncaught.ts";
+import { becomeNode } from "ext:js_runtime/node/globals.ts";
+import { becomeGuest } from "ext:js_runtime/node/uncaught.ts";
 
 const functions = {
   ...calls,

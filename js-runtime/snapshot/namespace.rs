@@ -12,7 +12,7 @@ use deno_ast::{
 
 /// The name that Deno's sources use.
 const DENO: &str = "Deno";
-/// The name that the program uses instead; `js/globals.ts` declares it.
+/// The name that the program uses instead; `js/node/globals.ts` declares it.
 const NAMESPACE: &str = "__denoNamespace";
 
 /// The one file that makes code of strings (`new Function`), and the words of it that name Deno.

@@ -101,7 +101,7 @@ impl Thrown {
     }
 
     /// A module that does not compile is not where the frames are, but where the message
-    /// says (js/require.ts).
+    /// says (js/node/require.ts).
     fn ends_with_place(&self) -> bool {
         let Some(inner) = self.message.strip_suffix(')') else {
             return false;

@@ -1,5 +1,5 @@
 //! Asks the bridge, after each stretch of JavaScript, whether what everything relies on
-//! is still there (`js/bridge/essentials.ts`), and who took away what is not.
+//! is still there (`js/bridge/intrinsics-guard.ts`), and who took away what is not.
 
 use deno_core::{JsRuntime, v8};
 use js_runtime_ext::Damage;

@@ -194,7 +194,7 @@ pub(crate) fn bootstrap() -> BootstrapOptions {
     }
 }
 
-/// deno_node derives `process.argv[1]` from it (see `js/process.ts`).
+/// deno_node derives `process.argv[1]` from it (see `js/node/process.ts`).
 fn script_url(script: &Path) -> Result<ModuleSpecifier, StartError> {
     ModuleSpecifier::from_file_path(script).map_err(|()| {
         StartError::Bootstrap(format!("{} is not an absolute path", script.display()))

@@ -203,7 +203,7 @@ pub trait Actions: Send + Sync {
 
     /// The session's entries from index `since` on (from 0 if `id` is not this
     /// session's), and what surrounds them: JSON of `Since` in
-    /// `js/modules/pi-coding-agent/session-view.ts`.
+    /// `js/modules/pi-coding-agent/session-manager/view.ts`.
     fn session_since(&self, id: &str, since: usize) -> String;
     /// JSON of the messages, model and thinking level that the model would see.
     fn session_context(&self) -> String;

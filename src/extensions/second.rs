@@ -58,7 +58,7 @@ pub trait SecondSession: Send + Sync {
     ) -> ActionResult<Value>;
     /// What is there at once: `state`, `messages`, …
     fn ask(&self, question: &str, args: &Value) -> ActionResult<Value>;
-    /// JSON of `Since` in `js/modules/pi-coding-agent/session-view.ts`.
+    /// JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
     fn since(&self, id: &str, since: usize) -> String;
     fn context(&self) -> String;
     /// Ends it; what it stored stays.

@@ -298,7 +298,7 @@ fn describe(info: SessionInfo) -> Value {
     value
 }
 
-/// JSON of `Since` in `js/modules/pi-coding-agent/session-view.ts`.
+/// JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
 pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since: usize) -> String {
     let entries = session.entries();
     let since = match session.id() == id {

@@ -1,5 +1,5 @@
 //! `message_update` for handlers: what is new in the answer since the update before. The
-//! bridge has what came before (`js/bridge/updates.ts`), so that an answer in many
+//! bridge has what came before (`js/bridge/message-delta.ts`), so that an answer in many
 //! pieces does not cross once per piece.
 
 use serde::Serialize;

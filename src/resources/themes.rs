@@ -14,7 +14,7 @@ use super::resource_paths::{NamedPath, ResourceSources};
 use super::source_info::SourceInfo;
 
 /// The tokens that every theme must define. Newer versions have more, which have fallbacks for
-/// themes without them (`js/modules/pi-coding-agent/theme-colors.ts`).
+/// themes without them (`js/modules/pi-coding-agent/theme/colors.ts`).
 pub const TOKENS: [&str; 51] = [
     "accent",
     "border",

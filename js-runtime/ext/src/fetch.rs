@@ -1,6 +1,6 @@
 //! Requests of `fetch`: with the headers that Node's sends, and bodies as they come. Deno's
 //! own operation decodes two encodings, and not as Node does: of several members of gzip only
-//! the first, and nothing of what is cut off. Here JavaScript decodes (`js/encodings.ts`).
+//! the first, and nothing of what is cut off. Here JavaScript decodes (`js/node/fetch-encoding.ts`).
 
 #![expect(
     clippy::result_large_err,

@@ -11,7 +11,7 @@ pub const SCOPES: [&str; 2] = ["@mariozechner", "@earendil-works"];
 /// What leads to another module under the newer scope.
 const NEWER: (&str, &str) = (
     "@earendil-works/pi-coding-agent",
-    "pi:pi-coding-agent/newer.ts",
+    "pi:pi-coding-agent/newer-scope.ts",
 );
 
 /// What follows the scope, and the module it leads to.
@@ -121,7 +121,7 @@ mod tests {
                 Some("pi:pi-tui.ts"),
                 Some("pi:pi-tui.ts"),
                 Some("pi:pi-ai.ts"),
-                Some("pi:pi-coding-agent/newer.ts"),
+                Some("pi:pi-coding-agent/newer-scope.ts"),
                 Some("pi:pi-coding-agent.ts"),
                 Some("pi:pi-ai/oauth.ts"),
                 Some("pi:npm/sinclair-typebox/index.js"),

@@ -163,7 +163,7 @@ impl Uncaught {
     }
 }
 
-/// See `js/uncaught.ts`. The stack is asked for, which may run JavaScript.
+/// See `js/node/uncaught.ts`. The stack is asked for, which may run JavaScript.
 #[op2(fast, reentrant)]
 pub(crate) fn op_uncaught<'s, 'i>(
     scope: &mut v8::PinScope<'s, 'i>,

@@ -1,5 +1,5 @@
 //! The decoder of zstd behind `node:zlib`: Deno's does not say whether a frame is complete,
-//! so that data that are cut off were the end, nor which error it is (`js/zstd.ts`).
+//! so that data that are cut off were the end, nor which error it is (`js/node/zstd.ts`).
 
 use std::cell::RefCell;
 use std::ffi::CStr;

@@ -1,5 +1,5 @@
 // `pi`: what the factory of an extension is given.
-import { host, hostSync } from "ext:js_runtime/host.ts";
+import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { events } from "ext:js_runtime/bridge/events.ts";
 import {
   commands,
@@ -12,8 +12,8 @@ import {
   tools,
   warn,
 } from "ext:js_runtime/bridge/registry.ts";
-import { COMMAND, FLAG, nearMisses, SHORTCUT, TOOL } from "ext:js_runtime/bridge/near.ts";
-import { markPrompted } from "ext:js_runtime/bridge/prompted.ts";
+import { COMMAND, FLAG, nearMisses, SHORTCUT, TOOL } from "ext:js_runtime/bridge/validate/members.ts";
+import { markPrompted } from "ext:js_runtime/bridge/recent-prompt.ts";
 import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
 import {
   aFunction,
@@ -26,8 +26,8 @@ import {
   someMilliseconds,
   someOptions,
   wrong,
-} from "ext:js_runtime/bridge/wanted.ts";
-import { isArray } from "ext:js_runtime/safe.ts";
+} from "ext:js_runtime/bridge/validate/arguments.ts";
+import { isArray } from "ext:js_runtime/primordials.ts";
 import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
 
 interface ExecOptions {

@@ -1,6 +1,6 @@
 // What the program calls. Every function takes one JSON text and answers with
 // JSON text, `undefined`, or a promise of either.
-import { describe, host, hostSync, writeStack } from "ext:js_runtime/host.ts";
+import { describe, host, hostSync, writeStack } from "ext:js_runtime/bridge/host.ts";
 import {
   abort,
   AbortController,
@@ -13,7 +13,7 @@ import {
   Object,
   SafeMap,
   Set,
-} from "ext:js_runtime/safe.ts";
+} from "ext:js_runtime/primordials.ts";
 import { createApi } from "ext:js_runtime/bridge/api.ts";
 import {
   abortRun as abortRunSignal,
@@ -35,10 +35,10 @@ import {
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
-import { completionsIn, placedIn, wrongResult } from "ext:js_runtime/bridge/results.ts";
+import { completionsIn, placedIn, wrongResult } from "ext:js_runtime/bridge/validate/results.ts";
 import { modelsRestored } from "ext:js_runtime/bridge/model-refresh.ts";
-import { exec } from "pi:pi-coding-agent/tool-runs.ts";
-import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
+import { exec } from "pi:pi-coding-agent/tools/execute.ts";
+import type { BashOperations } from "pi:pi-coding-agent/tools/execute.ts";
 
 /** Runs the factory that the module exports by default. */
 export async function activate(

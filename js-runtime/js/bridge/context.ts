@@ -1,15 +1,15 @@
 // `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
 // copy; every member asks when it is read.
-import { host, hostSync, hostSyncKept } from "ext:js_runtime/host.ts";
-import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
+import { host, hostSync, hostSyncKept } from "ext:js_runtime/bridge/host.ts";
+import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
-import { isJustPrompted, markIdle, markPrompted } from "ext:js_runtime/bridge/prompted.ts";
+import { isJustPrompted, markIdle, markPrompted } from "ext:js_runtime/bridge/recent-prompt.ts";
 import { checkStale, replaced } from "ext:js_runtime/bridge/stale.ts";
 import { createUi, type Calls } from "ext:js_runtime/bridge/ui.ts";
 import { isQueued, report, running } from "ext:js_runtime/bridge/registry.ts";
-import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
-import { adopt } from "pi:pi-coding-agent/session-manager.ts";
-import type { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
+import { adopt } from "pi:pi-coding-agent/session-manager/index.ts";
+import type { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
 
 /** One controller per run of the agent that a handler has looked at. */
 const runs = new SafeMap<number, AbortController>();

@@ -1,8 +1,8 @@
 // `pi.events`: the bus on which extensions of one session talk to each other.
-import { describe } from "ext:js_runtime/host.ts";
+import { describe } from "ext:js_runtime/bridge/host.ts";
 import { checkStale } from "ext:js_runtime/bridge/stale.ts";
 import { owned } from "ext:js_runtime/bridge/registry.ts";
-import { aFunction } from "ext:js_runtime/bridge/wanted.ts";
+import { aFunction } from "ext:js_runtime/bridge/validate/arguments.ts";
 
 type Listener = (data: unknown) => unknown;
 

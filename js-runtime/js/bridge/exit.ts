@@ -5,8 +5,8 @@
 import { core, internals, primordials } from "ext:core/mod.js";
 import { listenerOf } from "ext:js_runtime/bridge/listeners.ts";
 import { enter, plainText } from "ext:js_runtime/bridge/registry.ts";
-import { describe } from "ext:js_runtime/host.ts";
-import { JSON } from "ext:js_runtime/safe.ts";
+import { describe } from "ext:js_runtime/bridge/host.ts";
+import { JSON } from "ext:js_runtime/primordials.ts";
 
 /** Thrown by `process.exit()`, which ends what runs, as in Node. */
 const EXITS = new Error("process.exit() was called while pi ends");

@@ -6,7 +6,7 @@ import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_hold_signals } from "ext:core/ops";
 import { authorOf } from "ext:js_runtime/bridge/registry.ts";
-import { isGuest } from "ext:js_runtime/uncaught.ts";
+import { isGuest } from "ext:js_runtime/node/uncaught.ts";
 
 const ERRORS = ["uncaughtException", "unhandledRejection"];
 

@@ -1,10 +1,10 @@
 // `refreshModels` of providers, of newer versions: who registers one says later which
 // models it has. It is asked twice, as there: for what it knows without the network, which
 // is a part of loading, and for what is new when the provider is in force and has a key.
-import { host, hostSync } from "ext:js_runtime/host.ts";
-import { abort, AbortController, clearTimeout, isArray, Promise, race, SafeMap, setTimeout } from "ext:js_runtime/safe.ts";
+import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
+import { abort, AbortController, clearTimeout, isArray, Promise, race, SafeMap, setTimeout } from "ext:js_runtime/primordials.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
-import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { path } from "pi:node.ts";
 

@@ -1,9 +1,9 @@
 // Providers of models that extensions bring: their functions, and how the program
 // calls them.
-import { describe, host, hostSync } from "ext:js_runtime/host.ts";
-import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
+import { describe, host, hostSync } from "ext:js_runtime/bridge/host.ts";
+import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
-import { MODEL, nearMisses, PROVIDER } from "ext:js_runtime/bridge/near.ts";
+import { MODEL, nearMisses, PROVIDER } from "ext:js_runtime/bridge/validate/members.ts";
 import { enter, enterCall, onUncaught, report, warn } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
@@ -11,8 +11,8 @@ import { answerLogin as answer } from "pi:pi-ai/logins.ts";
 import { isConfigured } from "pi:pi-ai/provider-auth.ts";
 import { configurationOf, ownAuth, type Provider } from "pi:pi-ai/providers.ts";
 import { BESIDE } from "pi:pi-ai/transcript.ts";
-import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/sign-ins.ts";
-import { ModelRegistry, setRegistrar } from "pi:pi-coding-agent/model-registry.ts";
+import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/oauth-providers.ts";
+import { ModelRegistry, setRegistrar } from "pi:pi-coding-agent/models/registry.ts";
 
 interface ProviderConfig {
   api?: string;

@@ -2,14 +2,14 @@
 // other. One that does not settle in its time, or that an abort goes past, is left behind.
 // It is not called again before it has settled; what it is to be told waits until then.
 import { op_held_by_others } from "ext:core/ops";
-import { hostSync } from "ext:js_runtime/host.ts";
-import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/safe.ts";
+import { hostSync } from "ext:js_runtime/bridge/host.ts";
+import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { createContext } from "ext:js_runtime/bridge/context.ts";
-import { whole } from "ext:js_runtime/bridge/essentials.ts";
+import { whole } from "ext:js_runtime/bridge/intrinsics-guard.ts";
 import { enter, find, frameOf, handlers, leaveQueued, report } from "ext:js_runtime/bridge/registry.ts";
-import { Boundary } from "ext:js_runtime/bridge/boundary.ts";
-import { eventOf } from "ext:js_runtime/bridge/updates.ts";
-import type { Update } from "ext:js_runtime/bridge/updates.ts";
+import { Boundary } from "ext:js_runtime/bridge/turn-end.ts";
+import { eventOf } from "ext:js_runtime/bridge/message-delta.ts";
+import type { Update } from "ext:js_runtime/bridge/message-delta.ts";
 
 interface Told {
   type: string;

@@ -4,10 +4,10 @@
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
 import { op_begins, op_opened, op_place_of, op_ran } from "ext:core/ops";
-import { describe, hostSync, textOf } from "ext:js_runtime/host.ts";
-import { SafeMap } from "ext:js_runtime/safe.ts";
+import { describe, hostSync, textOf } from "ext:js_runtime/bridge/host.ts";
+import { SafeMap } from "ext:js_runtime/primordials.ts";
 
-import type { BashOperations } from "pi:pi-coding-agent/tool-runs.ts";
+import type { BashOperations } from "pi:pi-coding-agent/tools/execute.ts";
 
 const { getAsyncContext, setAsyncContext } = core;
 

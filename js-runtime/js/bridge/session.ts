@@ -1,8 +1,8 @@
 // `ctx.sessionManager`: the session that is open, to be read.
-import { hostSync } from "ext:js_runtime/host.ts";
-import { createView } from "pi:pi-coding-agent/session-view.ts";
-import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
-import type { Since } from "pi:pi-coding-agent/session-view.ts";
+import { hostSync } from "ext:js_runtime/bridge/host.ts";
+import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
+import { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
+import type { Since } from "pi:pi-coding-agent/session-manager/view.ts";
 
 /** The program writes to it, so that what it knows of it stays true. Gives the entry's id. */
 const appending = (ask: typeof hostSync) => ({

@@ -1,6 +1,6 @@
 // Whether this set of extensions was replaced while a command of it goes on: what would do
 // nothing any more says so. The program knows best; here is only when to ask.
-import { hostSync } from "ext:js_runtime/host.ts";
+import { hostSync } from "ext:js_runtime/bridge/host.ts";
 
 let wasReplaced = false;
 

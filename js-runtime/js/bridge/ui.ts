@@ -1,8 +1,8 @@
 // `ctx.ui`: questions and messages to the user. Dialogs end with their default
 // on Escape, timeout and abort, and where there is nobody to ask.
-import { host, hostSync } from "ext:js_runtime/host.ts";
+import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { report, warn } from "ext:js_runtime/bridge/registry.ts";
-import { aSignal, asText, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/wanted.ts";
+import { aSignal, asText, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/validate/arguments.ts";
 import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:js_runtime/bridge/theme.ts";
 
 interface DialogOptions {

@@ -1,7 +1,7 @@
 // `@mariozechner/pi-ai`: models, and asking them.
 import { hostSync } from "pi:host.ts";
 
-export { contentText, uuidv7 } from "pi:pi-ai/texts.ts";
+export { contentText, uuidv7 } from "pi:pi-ai/helpers.ts";
 export { Type } from "pi:npm/sinclair-typebox/index.js";
 export {
   clearApiProviders,
@@ -60,7 +60,7 @@ export {
   getCurrentTools,
   getSystemMessageText,
 } from "pi:pi-ai/transcript.ts";
-export { builtinProviders } from "pi:pi-ai/described-providers.ts";
+export { builtinProviders } from "pi:pi-ai/builtin-providers.ts";
 export {
   parseJsonWithRepair,
   parseStreamingJson,

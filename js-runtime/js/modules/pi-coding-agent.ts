@@ -1,17 +1,17 @@
 // `@mariozechner/pi-coding-agent`: what extensions are written against.
 export { createEventBus } from "pi:host.ts";
-export { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
+export { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 export {
   AuthStorage,
   FileAuthStorageBackend,
   InMemoryAuthStorageBackend,
   readStoredCredential,
-} from "pi:pi-coding-agent/auth-storage.ts";
+} from "pi:pi-coding-agent/models/auth-storage.ts";
 export {
   getMarkdownTheme,
   getSelectListTheme,
   getSettingsListTheme,
-} from "pi:pi-coding-agent/component-themes.ts";
+} from "pi:pi-coding-agent/theme/components.ts";
 export { ArminComponent } from "pi:pi-coding-agent/components/armin.ts";
 export { parseArgs } from "pi:pi-coding-agent/cli-arguments.ts";
 export { BashExecutionComponent } from "pi:pi-coding-agent/components/bash-execution.ts";
@@ -56,7 +56,7 @@ export {
   getLastAssistantUsage,
   prepareBranchEntries,
   shouldCompact,
-} from "pi:pi-coding-agent/compaction.ts";
+} from "pi:pi-coding-agent/compaction/index.ts";
 export {
   CONFIG_DIR_NAME,
   getAgentDir,
@@ -70,16 +70,16 @@ export {
   buildContextEntries,
   buildSessionProjection,
   sessionEntryToContextMessages,
-} from "pi:pi-coding-agent/context-entries.ts";
-export { createExtensionRuntime } from "pi:pi-coding-agent/extension-runtime.ts";
-export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/frontmatter.ts";
+} from "pi:pi-coding-agent/session-manager/context-entries.ts";
+export { createExtensionRuntime } from "pi:pi-coding-agent/extensions/runtime.ts";
+export { parseFrontmatter, stripFrontmatter } from "pi:pi-coding-agent/text/frontmatter.ts";
 export { keyHint, keyText, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
 export { detectSupportedImageMimeTypeFromFile } from "pi:pi-coding-agent/image-type.ts";
-export { getLanguageFromPath } from "pi:pi-coding-agent/languages.ts";
-export { discoverAndLoadExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
+export { getLanguageFromPath } from "pi:pi-coding-agent/theme/languages.ts";
+export { discoverAndLoadExtensions } from "pi:pi-coding-agent/extensions/loader.ts";
 export { convertToLlm, serializeConversation } from "pi:pi-coding-agent/messages.ts";
-export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/model-registry.ts";
-export { CredentialSynchronizationError, ModelRuntime, resolveCliModel } from "pi:pi-coding-agent/model-runtime.ts";
+export { ModelRegistry, resolveModelScopeWithDiagnostics } from "pi:pi-coding-agent/models/registry.ts";
+export { CredentialSynchronizationError, ModelRuntime, resolveCliModel } from "pi:pi-coding-agent/models/runtime.ts";
 export { DefaultPackageManager } from "pi:pi-coding-agent/package-manager.ts";
 export {
   createSyntheticSourceInfo,
@@ -104,13 +104,13 @@ export {
   getLatestCompactionEntry,
   migrateSessionEntries,
   parseSessionEntries,
-} from "pi:pi-coding-agent/session-file.ts";
+} from "pi:pi-coding-agent/session-manager/file.ts";
 export { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
-export { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
-export { highlightCode, renderDiff } from "pi:pi-coding-agent/highlight.ts";
-export { initTheme, Theme } from "pi:pi-coding-agent/theme.ts";
+export { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
+export { highlightCode, renderDiff } from "pi:pi-coding-agent/theme/highlight.ts";
+export { initTheme, Theme } from "pi:pi-coding-agent/theme/index.ts";
 export { hasTrustRequiringProjectResources, ProjectTrustStore } from "pi:pi-coding-agent/trust.ts";
-export { truncateToVisualLines } from "pi:pi-coding-agent/visual-lines.ts";
+export { truncateToVisualLines } from "pi:pi-coding-agent/text/visual-lines.ts";
 export {
   bashTool,
   bashToolDefinition,
@@ -146,7 +146,7 @@ export {
   readToolDefinition,
   writeTool,
   writeToolDefinition,
-} from "pi:pi-coding-agent/tool-factories.ts";
+} from "pi:pi-coding-agent/tools/factories.ts";
 export {
   defineTool,
   isBashToolResult,
@@ -159,7 +159,7 @@ export {
   isToolCallEventType,
   isWriteToolResult,
   withFileMutationQueue,
-} from "pi:pi-coding-agent/tools.ts";
+} from "pi:pi-coding-agent/tools/index.ts";
 export {
   DEFAULT_MAX_BYTES,
   DEFAULT_MAX_LINES,
@@ -167,6 +167,6 @@ export {
   truncateHead,
   truncateLine,
   truncateTail,
-} from "pi:pi-coding-agent/truncate.ts";
+} from "pi:pi-coding-agent/tools/truncate.ts";
 export * from "pi:pi-coding-agent/program.ts";
-export * from "pi:pi-coding-agent/missing.ts";
+export * from "pi:pi-coding-agent/unavailable.ts";

@@ -9,10 +9,10 @@ export {
   resetCapabilitiesCache,
   setCapabilities,
   setCellDimensions,
-} from "pi:pi-tui/capabilities.ts";
+} from "pi:pi-tui/image/capabilities.ts";
 export { Container, CURSOR_MARKER, isFocusable } from "pi:pi-tui/component.ts";
 export type { Component, Focusable } from "pi:pi-tui/component.ts";
-export { Editor } from "pi:pi-tui/editor.ts";
+export { Editor } from "pi:pi-tui/editor/index.ts";
 export { isViewportTUI, TuiAltScreen } from "pi:pi-tui/full-screen.ts";
 export { fuzzyFilter, fuzzyMatch } from "pi:pi-tui/fuzzy.ts";
 export {
@@ -25,14 +25,14 @@ export {
   Image,
   imageFallback,
   renderImage,
-} from "pi:pi-tui/image.ts";
+} from "pi:pi-tui/image/index.ts";
 export {
   getGifDimensions,
   getImageDimensions,
   getJpegDimensions,
   getPngDimensions,
   getWebpDimensions,
-} from "pi:pi-tui/image-size.ts";
+} from "pi:pi-tui/image/size.ts";
 export { Input } from "pi:pi-tui/input.ts";
 export {
   getKeybindings,
@@ -41,7 +41,7 @@ export {
   KeybindingsManager,
   setKeybindings,
   TUI_KEYBINDINGS,
-} from "pi:pi-tui/keybindings.ts";
+} from "pi:pi-tui/keys/keybindings.ts";
 export {
   decodeKittyPrintable,
   isKeyRelease,
@@ -51,14 +51,14 @@ export {
   matchesKey,
   parseKey,
   setKittyProtocolActive,
-} from "pi:pi-tui/keys.ts";
+} from "pi:pi-tui/keys/index.ts";
 export { CancellableLoader, Loader } from "pi:pi-tui/loader.ts";
-export { Markdown } from "pi:pi-tui/markdown.ts";
+export { Markdown } from "pi:pi-tui/markdown/index.ts";
 export { ScrollView } from "pi:pi-tui/scroll-view.ts";
 export { SelectList } from "pi:pi-tui/select-list.ts";
 export { SettingsList } from "pi:pi-tui/settings-list.ts";
 export { HStack, VStack } from "pi:pi-tui/stacks.ts";
-export { StdinBuffer } from "pi:pi-tui/stdin-buffer.ts";
+export { StdinBuffer } from "pi:pi-tui/keys/stdin-buffer.ts";
 export { ProcessTerminal } from "pi:pi-tui/terminal.ts";
 export { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
 export {

@@ -1,4 +1,4 @@
-//! Where a descriptor's number comes from JavaScript, or goes to it (`js/descriptors.ts`).
+//! Where a descriptor's number comes from JavaScript, or goes to it (`js/node/fd.ts`).
 
 use super::Correction;
 

@@ -9,7 +9,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "openError = makeWatchNodeError(e);",
         replacement: "throw Object.assign(makeWatchNodeError(e), { filename: watchPath });",
     },
-    // The name of the program at which there is no file (`js/stats.ts`).
+    // The name of the program at which there is no file (`js/node/fs-stat.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "Deno.realPath(validatedPath)",
@@ -148,7 +148,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "Deno.copyFile(srcStr, destStr).catch((err) => \
                       { throw known(err, srcStr, destStr); })",
     },
-    // Links that are copied lead where they led (`js/files.ts`).
+    // Links that are copied lead where they led (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/_fs/_fs_cp.ts",
         text: "cpSyncFn(srcPath, destPath, options);",
@@ -197,7 +197,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       Object.defineProperty(placed, \"length\", { value: call.length, configurable: true }); \
                       promises[name] = placed; } export default promises;",
     },
-    // Options of a folder that is opened are not needed, and `recursive` goes down (`js/files.ts`).
+    // Options of a folder that is opened are not needed, and `recursive` goes down (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const { bufferSize } = getOptions(options, {",
@@ -249,7 +249,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "import { core, primordials } from \"ext:core/mod.js\";",
         replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
     },
-    // More errors of Deno's own, and times that are none (`js/files.ts`).
+    // More errors of Deno's own, and times that are none (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "} = core.ops;",
@@ -332,7 +332,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "validateFunction(cb, \"cb\"); const options = \
                       getOptions(optOrCallback, readFileDefaultOptions);",
     },
-    // What somebody else has opened (`js/files.ts`).
+    // What somebody else has opened (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const { read, readSync } = core.createLazyLoader(\"ext:deno_node/_fs/_fs_read.ts\")();",
@@ -385,7 +385,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "Deno.mkdirSync(path, {",
         replacement: "Deno.mkdirSync(__bootstrap.internals.folderToMake(path, recursive), {",
     },
-    // What Node has up to version 24, and its packages use; see node-repairs.ts.
+    // What Node has up to version 24, and its packages use; see `js/node/snapshot-fixes.ts`.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "  constants,\n",
@@ -405,7 +405,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
                       if (false) {",
     },
-    // See `js/watch-tree.ts`.
+    // See `js/node/fs-watch.ts`.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "iterator = Deno.watchFs(watchPath, {",
@@ -418,7 +418,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "const watcher = recursive ? __bootstrap.internals.watchTree(watchPath) : \
                       Deno.watchFs(watchPath, {",
     },
-    // See `js/stand-ins.ts`. What streams are made by is the class that everybody sees.
+    // See `js/node/lazy-node.ts`. What streams are made by is the class that everybody sees.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_createReadStream = lazyInternalStreams().createReadStream",
@@ -450,7 +450,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       __bootstrap.internals.standIn(\"Utf8Stream\", \
                       () => lazyUtf8Stream().default);",
     },
-    // Times in nanoseconds (`js/stats.ts`).
+    // Times in nanoseconds (`js/node/fs-stat.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "function stat(path, options = defaultStatOptions, callback) {",
@@ -463,7 +463,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "function statSync(path, options = defaultStatSyncOptions) { \
                       return __bootstrap.internals.statSync(path, options);",
     },
-    // What is in a folder (`js/folders.ts`).
+    // What is in a folder (`js/node/fs-readdir.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const { readdir, readdirSync } = core.createLazyLoader(\"ext:deno_node/_fs/_fs_readdir.ts\")();",

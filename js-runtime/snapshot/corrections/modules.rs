@@ -1,4 +1,4 @@
-//! Of `node:module` (`js/require.ts`).
+//! Of `node:module` (`js/node/require.ts`).
 
 use super::Correction;
 

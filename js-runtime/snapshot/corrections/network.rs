@@ -3,7 +3,7 @@
 use super::Correction;
 
 pub(super) const CORRECTIONS: &[Correction] = &[
-    // Bodies are decoded as in Node (`js/encodings.ts`), and the headers are its (ext/src/fetch.rs).
+    // Bodies are decoded as in Node (`js/node/fetch-encoding.ts`), and the headers are its (ext/src/fetch.rs).
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "= op_fetch(\n    req.method,\n    req.currentUrl(),\n    req.headerList,\n    \
@@ -22,7 +22,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       if (codings.length > 0) bodyStream = \
                       __bootstrap.internals.decoded(bodyStream, codings, terminator);",
     },
-    // Who sends the requests (`js/dispatchers.ts`).
+    // Who sends the requests (`js/node/undici-dispatcher.ts`).
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "function fetch(input, init = undefined) {",
@@ -139,13 +139,13 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "socket.emit(\"connectionAttempt\", address, port, addressType); \
                       req.oncomplete = _afterConnect;",
     },
-    // What a connection or a child says is heard by whoever has made it (`js/async-context.ts`).
+    // What a connection or a child says is heard by whoever has made it (`js/node/async-context.ts`).
     Correction {
         specifier: "ext:deno_node/net.ts",
         text: "socket._handle.onread = onStreamRead;",
         replacement: "socket._handle.onread = __bootstrap.internals.inContext(onStreamRead);",
     },
-    // `fetch` goes over connections when somebody mocks them (`js/over-http.ts`).
+    // `fetch` goes over connections when somebody mocks them (`js/node/fetch-over-http.ts`).
     Correction {
         specifier: "ext:deno_node/net.ts",
         text: "Socket.prototype.pause = function() {",

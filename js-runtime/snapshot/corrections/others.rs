@@ -22,7 +22,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
                       const origStdoutWrite = FunctionPrototypeBind(",
     },
-    // See `js/promise-hooks.ts`.
+    // See `js/node/promise-hooks.ts`.
     Correction {
         specifier: "ext:deno_node/v8.ts",
         text: "core.setPromiseHooks(",
@@ -120,7 +120,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       try { return ReflectApply(unboundCallback, self, argv); } catch (error) \
                       { __bootstrap.internals.thrown?.(error); throw error; }",
     },
-    // There is no `deno` among the versions, and no event target that is global (js/globals.ts).
+    // There is no `deno` among the versions, and no event target that is global (js/node/globals.ts).
     Correction {
         specifier: "node:process",
         text: "process.versions = versions;",
@@ -185,7 +185,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "const result = op_spawn_sync(",
         replacement: "internals.beforeNative?.(); const result = op_spawn_sync(",
     },
-    // Brotli data that are broken or cut off are an error (`js/brotli.ts`). Of what is not
+    // Brotli data that are broken or cut off are an error (`js/node/brotli.ts`). Of what is not
     // asked for nothing is set: "-1" would be "yes".
     Correction {
         specifier: "ext:deno_node/zlib.js",
@@ -199,7 +199,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       brotliInitParamsArray, \
                       mode === BROTLI_DECODE ? () => {} : processCallback);",
     },
-    // So are those of zstd, with their names (`js/zstd.ts`).
+    // So are those of zstd, with their names (`js/node/zstd.ts`).
     Correction {
         specifier: "ext:deno_node/zlib.js",
         text: "new binding.ZstdDecompress(mode)",
@@ -302,7 +302,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "internals.hookRequire(Module); \
                       internals.closeIdleConnections = closeIdleConnections;",
     },
-    // What does not compile says where (`js/require.ts`).
+    // What does not compile says where (`js/node/require.ts`).
     Correction {
         specifier: "node:module",
         text: "throw err.thrown;",
@@ -413,7 +413,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "SetPrototypeAdd(emittedNativeModuleDeprecations, request); \
                       if (request === \"punycode\" && op_node_call_is_from_dependency()) return;",
     },
-    // See `js/stand-ins.ts`.
+    // See `js/node/lazy-node.ts`.
     Correction {
         specifier: "ext:deno_node/crypto.ts",
         text: "const { core, primordials } = __bootstrap;",
@@ -473,7 +473,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "try { self.emit(\"message\", buf, rinfo); } \
                       catch (error) { __bootstrap.internals.unheard(error); }",
     },
-    // A body that breaks off (`js/bodies.ts`).
+    // A body that breaks off (`js/node/fetch-body.ts`).
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "readableStreamForRid(responseBodyRid)",

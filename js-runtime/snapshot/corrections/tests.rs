@@ -1,4 +1,4 @@
-//! Of `node:test`: Deno hands its tests to a runner that is not here (js/node-test.ts).
+//! Of `node:test`: Deno hands its tests to a runner that is not here (js/node/test.ts).
 
 use super::Correction;
 

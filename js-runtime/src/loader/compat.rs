@@ -8,7 +8,7 @@
 //!    A default import of an ES module without a default is the module.
 //! 3. A default import of a CommonJS package compiled from ES modules is its
 //!    `exports.default`, and every property can be imported by name. `import()` gives
-//!    the same (js/imported.ts).
+//!    the same (js/node/import-interop.ts).
 //! 4. A file without exports that uses `module` or `exports` is CommonJS; one with
 //!    exports may use them as well.
 //!

@@ -34,7 +34,7 @@ use node_resolver::{
 };
 
 /// Modules of Node's that are packages without "node:" before their names, as `require` has
-/// it (`js/require.ts`).
+/// it (`js/node/require.ts`).
 pub(super) const WITH_SCHEME: [&str; 4] = ["sea", "sqlite", "test", "test/reporters"];
 
 pub(crate) type FolderResolver = NpmResolver<Disk>;

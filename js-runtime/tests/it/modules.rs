@@ -161,7 +161,7 @@ async fn what_newer_versions_have_besides() {
 
 /// Half of Node's API comes from the snapshot, where a function is compiled when it is
 /// first called. One whose module was loaded in the wrong way has the text of another
-/// (`js/node-layer.ts`).
+/// (`js/node/preload.ts`).
 #[tokio::test]
 async fn every_module_can_be_asked_for_while_code_runs() {
     // deno_core panicked: what these import of Node nobody had loaded.

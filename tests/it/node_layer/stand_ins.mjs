@@ -1,5 +1,5 @@
 // Run by Node and by pi in its place: both print the same answers. What pi loads when it
-// is used (js-runtime/js/stand-ins.ts, segmenter.ts) is what it stands for.
+// is used (js-runtime/js/node/lazy-node.ts, segmenter.ts) is what it stands for.
 import crypto, { createCipheriv, createDecipheriv, createHash, createHmac, KeyObject, X509Certificate } from "node:crypto";
 import fs, { createReadStream, ReadStream, WriteStream } from "node:fs";
 import { createRequire } from "node:module";

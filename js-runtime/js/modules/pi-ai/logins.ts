@@ -7,7 +7,7 @@ import {
   type LoginCallbacks,
   type SignIn,
   signIns,
-} from "pi:pi-ai/sign-ins.ts";
+} from "pi:pi-ai/oauth-providers.ts";
 
 interface Info {
   id: string;

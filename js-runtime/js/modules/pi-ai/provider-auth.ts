@@ -1,7 +1,7 @@
 // How a provider of newer versions says by itself what its requests carry (`auth` of an object
 // with getModels()): the program asks for a key, these functions are asked for each request.
 import { env, fs, os } from "pi:node.ts";
-import type { Credentials, LoginCallbacks, SignIn } from "pi:pi-ai/sign-ins.ts";
+import type { Credentials, LoginCallbacks, SignIn } from "pi:pi-ai/oauth-providers.ts";
 
 export interface RequestAuth {
   auth: { apiKey?: string; headers?: Record<string, string>; baseUrl?: string };

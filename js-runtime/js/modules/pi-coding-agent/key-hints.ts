@@ -6,8 +6,8 @@ import {
   KeybindingsManager,
   setInitialKeybindings,
   TUI_KEYBINDINGS,
-} from "pi:pi-tui/keybindings.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+} from "pi:pi-tui/keys/keybindings.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 /** The actions of pi itself: id, keys, description. */
 const APP_ACTIONS: readonly [string, string | string[], string][] = [

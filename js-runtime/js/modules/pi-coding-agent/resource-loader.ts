@@ -4,10 +4,10 @@ import { createEventBus, hostSync } from "pi:host.ts";
 import type { EventBus } from "pi:host.ts";
 import { currentFolder, fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
-import { type Extensions, extensionsOf, forget, loadExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
+import { type Extensions, extensionsOf, forget, loadExtensions } from "pi:pi-coding-agent/extensions/loader.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
-import { checkSkills, withSource } from "pi:pi-coding-agent/source-info.ts";
-import { type LoadedTheme, themeOf } from "pi:pi-coding-agent/themes.ts";
+import { checkSkills, withSource } from "pi:pi-coding-agent/extensions/source-info.ts";
+import { type LoadedTheme, themeOf } from "pi:pi-coding-agent/theme/available.ts";
 
 export interface Skill {
   name: string;

@@ -1,18 +1,18 @@
 // `createAgentSession` and its variants: an extension begins a session of its own.
 import { currentFolder, path } from "pi:node.ts";
-import { AgentSession } from "pi:pi-coding-agent/agent-session.ts";
-import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session-types.ts";
-import { AuthStorage, REGISTRY } from "pi:pi-coding-agent/auth-storage.ts";
+import { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
+import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session/types.ts";
+import { AuthStorage, REGISTRY } from "pi:pi-coding-agent/models/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
-import { ModelRegistry } from "pi:pi-coding-agent/model-registry.ts";
-import type { ModelRuntime } from "pi:pi-coding-agent/model-runtime.ts";
-import { InlineExtensions } from "pi:pi-coding-agent/inline-extensions.ts";
-import { takeExtensions } from "pi:pi-coding-agent/loader-extensions.ts";
-import type { Extensions } from "pi:pi-coding-agent/loader-extensions.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
+import type { ModelRuntime } from "pi:pi-coding-agent/models/runtime.ts";
+import { InlineExtensions } from "pi:pi-coding-agent/agent-session/inline-extensions.ts";
+import { takeExtensions } from "pi:pi-coding-agent/extensions/loader.ts";
+import type { Extensions } from "pi:pi-coding-agent/extensions/loader.ts";
 import { DefaultResourceLoader, eventsOf, loaderOfExtensions } from "pi:pi-coding-agent/resource-loader.ts";
 import type { ReloadOptions, ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
-import { checkSkills } from "pi:pi-coding-agent/source-info.ts";
-import { SessionManager } from "pi:pi-coding-agent/session-manager.ts";
+import { checkSkills } from "pi:pi-coding-agent/extensions/source-info.ts";
+import { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 
 interface SessionOptions {

@@ -3,5 +3,5 @@
 // test imports it. Its files fetch Node's modules then, and do not import them: deno_core
 // panics when a module asked for by `import()` or `require` imports one of Node's that
 // nobody has loaded.
-export { call, fail, say, think } from "pi:pi-coding-agent/test/answers.ts";
+export { call, fail, say, think } from "pi:pi-coding-agent/test/model-answers.ts";
 export { test } from "pi:pi-coding-agent/test/suite.ts";

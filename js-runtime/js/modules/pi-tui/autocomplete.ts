@@ -5,7 +5,7 @@ import type {
   AutocompleteItem,
   AutocompleteProvider,
   AutocompleteSuggestions,
-} from "pi:pi-tui/editor-completion.ts";
+} from "pi:pi-tui/editor/completion.ts";
 import { fuzzyFilter } from "pi:pi-tui/fuzzy.ts";
 
 export interface SlashCommand {

@@ -1,5 +1,5 @@
 // The full-screen terminal of newer versions, as far as extensions ask for it.
-import { patchedClass } from "pi:patched-classes.ts";
+import { patchedClass } from "pi:unavailable-classes.ts";
 
 /** True for a terminal that knows the size of its visible part, which only a full-screen one does. */
 export const isViewportTUI = (_tui: unknown): false => false;

@@ -1,8 +1,8 @@
 // A single line to type into; scrolls sideways.
 import { type Component, CURSOR_MARKER, type Focusable } from "pi:pi-tui/component.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
-import { decodeKittyPrintable } from "pi:pi-tui/keys.ts";
-import { graphemes, LineBuffer } from "pi:pi-tui/line-buffer.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
+import { decodeKittyPrintable } from "pi:pi-tui/keys/index.ts";
+import { graphemes, LineBuffer } from "pi:pi-tui/editor/line-buffer.ts";
 import { sliceByColumn, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
 const PROMPT = "> ";

@@ -1,5 +1,5 @@
 // A line that shows that something is going on, and one that Escape ends.
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { Text } from "pi:pi-tui/text.ts";
 
 type Paint = (text: string) => string;

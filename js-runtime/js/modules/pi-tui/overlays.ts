@@ -1,6 +1,6 @@
 // Components above the others: where they are, and how they are drawn over lines.
 import type { Component } from "pi:pi-tui/component.ts";
-import { isImageLine } from "pi:pi-tui/image.ts";
+import { isImageLine } from "pi:pi-tui/image/index.ts";
 import { aroundColumns, sliceByColumn, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
 export type SizeValue = number | `${number}%`;

@@ -1,6 +1,6 @@
 // Brings lines onto a terminal and writes only what has changed.
 import { env } from "pi:node.ts";
-import { isImageLine } from "pi:pi-tui/image.ts";
+import { isImageLine } from "pi:pi-tui/image/index.ts";
 import { sliceByColumn, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 import type { Terminal } from "pi:pi-tui/terminal.ts";
 

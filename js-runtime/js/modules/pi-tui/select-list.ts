@@ -1,6 +1,6 @@
 // A list to choose from, with a window that scrolls around the selection.
 import type { Component } from "pi:pi-tui/component.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { truncateToWidth, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
 export interface SelectItem {

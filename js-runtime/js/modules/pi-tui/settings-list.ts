@@ -2,7 +2,7 @@
 import type { Component } from "pi:pi-tui/component.ts";
 import { fuzzyFilter } from "pi:pi-tui/fuzzy.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { windowStart } from "pi:pi-tui/select-list.ts";
 import { truncateToWidth, visibleWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
 

@@ -1,8 +1,8 @@
 // Components on a terminal: who has the focus, what is above what, and when to draw.
-import { getCapabilities, setCellDimensions } from "pi:pi-tui/capabilities.ts";
+import { getCapabilities, setCellDimensions } from "pi:pi-tui/image/capabilities.ts";
 import { type Component, Container, CURSOR_MARKER, isFocusable } from "pi:pi-tui/component.ts";
-import { isImageLine } from "pi:pi-tui/image.ts";
-import { isKeyRelease, matchesKey } from "pi:pi-tui/keys.ts";
+import { isImageLine } from "pi:pi-tui/image/index.ts";
+import { isKeyRelease, matchesKey } from "pi:pi-tui/keys/index.ts";
 import {
   drawOverlays,
   type Overlay,

@@ -1,6 +1,6 @@
 // A portrait that builds itself up: /arminsayshi.
 import type { Component } from "pi:pi-tui/component.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 const MESSAGE = "ARMIN SAYS HI";
 const FRAME_MILLISECONDS = 33;

@@ -4,10 +4,10 @@ import { Loader } from "pi:pi-tui/loader.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
 import { keyHint, keyText } from "pi:pi-coding-agent/key-hints.ts";
-import { plainText } from "pi:pi-coding-agent/plain-text.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
-import { truncateTail } from "pi:pi-coding-agent/truncate.ts";
-import { truncateToVisualLines } from "pi:pi-coding-agent/visual-lines.ts";
+import { plainText } from "pi:pi-coding-agent/text/plain-text.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
+import { truncateTail } from "pi:pi-coding-agent/tools/truncate.ts";
+import { truncateToVisualLines } from "pi:pi-coding-agent/text/visual-lines.ts";
 
 const PREVIEW_LINES = 20;
 

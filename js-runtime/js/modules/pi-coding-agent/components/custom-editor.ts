@@ -1,7 +1,7 @@
 // The editor with pi's own keys: interrupt, exit, paste an image, and those of
 // extensions.
-import { Editor, type EditorOptions, type EditorTheme, type EditorTui } from "pi:pi-tui/editor.ts";
-import type { KeybindingsManager } from "pi:pi-tui/keybindings.ts";
+import { Editor, type EditorOptions, type EditorTheme, type EditorTui } from "pi:pi-tui/editor/index.ts";
+import type { KeybindingsManager } from "pi:pi-tui/keys/keybindings.ts";
 
 export class CustomEditor extends Editor {
   /** By action ("app.clear"). The terminal copies its own into a replacement. */

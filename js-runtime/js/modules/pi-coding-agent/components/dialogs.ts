@@ -1,15 +1,15 @@
 // The dialogs that extensions open with ctx.ui.select, input and editor.
 import { Container, type Focusable } from "pi:pi-tui/component.ts";
-import { Editor, type EditorOptions } from "pi:pi-tui/editor.ts";
+import { Editor, type EditorOptions } from "pi:pi-tui/editor/index.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keys/keybindings.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import type { TUI } from "pi:pi-tui/tui.ts";
 import { env, fs, os, path, platform, processes } from "pi:node.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
 import { keyHint, rawKeyHint } from "pi:pi-coding-agent/key-hints.ts";
-import { getEditorTheme } from "pi:pi-coding-agent/component-themes.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { getEditorTheme } from "pi:pi-coding-agent/theme/components.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 export interface DialogOptions {
   tui?: { requestRender(): void };

@@ -2,7 +2,7 @@
 import type { Component } from "pi:pi-tui/component.ts";
 import { truncateToWidth, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 import { env } from "pi:node.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 interface Usage {
   input: number;

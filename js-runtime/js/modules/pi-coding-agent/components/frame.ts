@@ -3,7 +3,7 @@ import { Container } from "pi:pi-tui/component.ts";
 import { CancellableLoader, Loader } from "pi:pi-tui/loader.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { keyHint } from "pi:pi-coding-agent/key-hints.ts";
-import { type Theme, theme as currentTheme } from "pi:pi-coding-agent/theme.ts";
+import { type Theme, theme as currentTheme } from "pi:pi-coding-agent/theme/index.ts";
 
 type Paint = (text: string) => string;
 

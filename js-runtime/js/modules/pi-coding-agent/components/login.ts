@@ -1,13 +1,13 @@
 // Choosing a provider to log in to, and the dialog while a login is under way.
 import { Container, type Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
 import { platform, processes } from "pi:node.ts";
 import { getOAuthProviders } from "pi:pi-ai/logins.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
 import { keyHint } from "pi:pi-coding-agent/key-hints.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 interface Provider {
   id: string;

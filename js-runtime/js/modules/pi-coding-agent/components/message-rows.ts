@@ -1,11 +1,11 @@
 // Messages of a conversation as the terminal shows them.
 import { Box } from "pi:pi-tui/box.ts";
 import { type Component, Container } from "pi:pi-tui/component.ts";
-import { Markdown, type MarkdownTheme } from "pi:pi-tui/markdown.ts";
+import { Markdown, type MarkdownTheme } from "pi:pi-tui/markdown/index.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { keyText } from "pi:pi-coding-agent/key-hints.ts";
-import { getMarkdownTheme } from "pi:pi-coding-agent/component-themes.ts";
-import { type Theme, theme } from "pi:pi-coding-agent/theme.ts";
+import { getMarkdownTheme } from "pi:pi-coding-agent/theme/components.ts";
+import { type Theme, theme } from "pi:pi-coding-agent/theme/index.ts";
 
 /** Shell integration: terminals jump from prompt to prompt by these. */
 const PROMPT_START = "\x1b]133;A\x07";

@@ -2,13 +2,13 @@
 import { Container, type Focusable } from "pi:pi-tui/component.ts";
 import { fuzzyFilter } from "pi:pi-tui/fuzzy.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { windowStart } from "pi:pi-tui/select-list.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { modelsAreEqual } from "pi:pi-ai/models.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
 import { keyHint } from "pi:pi-coding-agent/key-hints.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 interface Model {
   provider: string;

@@ -1,7 +1,7 @@
 // The list of sessions with its search line.
 import type { Component, Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keys/keybindings.ts";
 import { windowStart } from "pi:pi-tui/select-list.ts";
 import { truncateToWidth, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 import {
@@ -14,8 +14,8 @@ import {
   type SortMode,
 } from "pi:pi-coding-agent/components/session-search.ts";
 import { keyText } from "pi:pi-coding-agent/key-hints.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
-import { shortPath } from "pi:pi-coding-agent/tool-rows/rendering.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
+import { shortPath } from "pi:pi-coding-agent/tools/rows/rendering.ts";
 
 const MAX_VISIBLE = 10;
 const DOTS = "\u2026";

@@ -1,7 +1,7 @@
 // Choosing a session to go on with, of this folder or of all.
 import { type Component, Container, type Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keys/keybindings.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { truncateToWidth, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 import { fs, processes } from "pi:node.ts";
@@ -13,7 +13,7 @@ import type {
   SortMode,
 } from "pi:pi-coding-agent/components/session-search.ts";
 import { keyHint, keyText } from "pi:pi-coding-agent/key-hints.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 type Scope = "current" | "all";
 type SessionsLoader = (onProgress?: (loaded: number, total: number) => void) => Promise<SessionInfo[]>;

@@ -1,13 +1,13 @@
 // The settings that people change while they work.
-import { getCapabilities } from "pi:pi-tui/capabilities.ts";
+import { getCapabilities } from "pi:pi-tui/image/capabilities.ts";
 import { type Component, Container } from "pi:pi-tui/component.ts";
 import type { SelectItem, SelectList } from "pi:pi-tui/select-list.ts";
 import { type SettingItem, SettingsList } from "pi:pi-tui/settings-list.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
 import { choices, THINKING_DESCRIPTIONS } from "pi:pi-coding-agent/components/simple-selectors.ts";
-import { getSettingsListTheme } from "pi:pi-coding-agent/component-themes.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { getSettingsListTheme } from "pi:pi-coding-agent/theme/components.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 export interface SettingsConfig {
   autoCompact: boolean;

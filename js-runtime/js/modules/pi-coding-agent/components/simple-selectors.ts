@@ -2,8 +2,8 @@
 import { Container } from "pi:pi-tui/component.ts";
 import { type SelectItem, SelectList } from "pi:pi-tui/select-list.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
-import { getSelectListTheme } from "pi:pi-coding-agent/component-themes.ts";
-import { availableThemes } from "pi:pi-coding-agent/themes.ts";
+import { getSelectListTheme } from "pi:pi-coding-agent/theme/components.ts";
+import { availableThemes } from "pi:pi-coding-agent/theme/available.ts";
 
 const LAYOUT = { minPrimaryColumnWidth: 12, maxPrimaryColumnWidth: 32 };
 

@@ -1,18 +1,18 @@
 // A call of a tool with its result, drawn by the tool's renderers.
 import { Box } from "pi:pi-tui/box.ts";
-import { getCapabilities } from "pi:pi-tui/capabilities.ts";
+import { getCapabilities } from "pi:pi-tui/image/capabilities.ts";
 import { type Component, Container } from "pi:pi-tui/component.ts";
-import { Image } from "pi:pi-tui/image.ts";
+import { Image } from "pi:pi-tui/image/index.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { currentFolder } from "pi:node.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
-import { builtInRenderers } from "pi:pi-coding-agent/tool-rows/built-in.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
+import { builtInRenderers } from "pi:pi-coding-agent/tools/rows/built-in.ts";
 import {
   type RenderContext,
   resultText,
   type ToolRenderers,
   type ToolResult,
-} from "pi:pi-coding-agent/tool-rows/rendering.ts";
+} from "pi:pi-coding-agent/tools/rows/rendering.ts";
 
 export interface ToolExecutionOptions {
   showImages?: boolean;

@@ -1,7 +1,7 @@
 // What an entry of a session looks like in one line of the tree, and what a search
 // finds it by.
 import { env } from "pi:node.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 interface Block {
   type: string;

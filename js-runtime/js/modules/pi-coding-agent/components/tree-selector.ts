@@ -1,8 +1,8 @@
 // The tree of a session, to go to another place in it.
 import { type Component, Container, type Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
-import { matchesKey } from "pi:pi-tui/keys.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
+import { matchesKey } from "pi:pi-tui/keys/index.ts";
 import { windowStart } from "pi:pi-tui/select-list.ts";
 import { Spacer, Text, TruncatedText } from "pi:pi-tui/text.ts";
 import { truncateToWidth } from "pi:pi-tui/text-metrics.ts";
@@ -18,7 +18,7 @@ import {
 } from "pi:pi-coding-agent/components/tree-entries.ts";
 import { inOrder, TreeLayout, type TreeRow } from "pi:pi-coding-agent/components/tree-layout.ts";
 import { keyHint, keyText } from "pi:pi-coding-agent/key-hints.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 export type FilterMode = "default" | "no-tools" | "user-only" | "labeled-only" | "all";
 

@@ -1,11 +1,11 @@
 // The user's messages, one of which a branch may begin at.
 import { type Component, Container } from "pi:pi-tui/component.ts";
-import { getKeybindings } from "pi:pi-tui/keybindings.ts";
+import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { windowStart } from "pi:pi-tui/select-list.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
 import { truncateToWidth } from "pi:pi-tui/text-metrics.ts";
 import { DynamicBorder } from "pi:pi-coding-agent/components/frame.ts";
-import { theme } from "pi:pi-coding-agent/theme.ts";
+import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 interface UserMessage {
   id: string;

@@ -1,8 +1,8 @@
 // A model on loopback that says what the test tells it to.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { render } from "pi:pi-coding-agent/test/answers.ts";
-import type { Answer } from "pi:pi-coding-agent/test/answers.ts";
+import { render } from "pi:pi-coding-agent/test/model-answers.ts";
+import type { Answer } from "pi:pi-coding-agent/test/model-answers.ts";
 
 const { createServer } = process.getBuiltinModule("node:http");
 

@@ -4,9 +4,9 @@ import { Connection } from "pi:pi-coding-agent/test/connection.ts";
 import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
 import type { ModelRequest, Script } from "pi:pi-coding-agent/test/model.ts";
-import type { Answer } from "pi:pi-coding-agent/test/answers.ts";
-import { Place } from "pi:pi-coding-agent/test/place.ts";
-import type { PlaceOptions } from "pi:pi-coding-agent/test/place.ts";
+import type { Answer } from "pi:pi-coding-agent/test/model-answers.ts";
+import { Place } from "pi:pi-coding-agent/test/workspace.ts";
+import type { PlaceOptions } from "pi:pi-coding-agent/test/workspace.ts";
 import {
   checkOptions,
   checkValue,
@@ -17,8 +17,8 @@ import {
   PATTERNS,
   SCRIPT,
   TEXTS,
-} from "pi:pi-coding-agent/test/given.ts";
-import type { Wanted } from "pi:pi-coding-agent/test/given.ts";
+} from "pi:pi-coding-agent/test/validate.ts";
+import type { Wanted } from "pi:pi-coding-agent/test/validate.ts";
 import { Run } from "pi:pi-coding-agent/test/run.ts";
 import { transcript } from "pi:pi-coding-agent/test/transcript.ts";
 import { Ui } from "pi:pi-coding-agent/test/ui.ts";

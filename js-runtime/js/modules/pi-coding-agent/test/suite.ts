@@ -4,10 +4,10 @@ import type { ChildProcess } from "node:child_process";
 import { onEvaluated } from "pi:host.ts";
 import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
-import { checkOptions, NUMBER, TEXT } from "pi:pi-coding-agent/test/given.ts";
+import { checkOptions, NUMBER, TEXT } from "pi:pi-coding-agent/test/validate.ts";
 import { Pi, PLACE_OPTIONS, START_OPTIONS } from "pi:pi-coding-agent/test/pi.ts";
 import type { StartOptions } from "pi:pi-coding-agent/test/pi.ts";
-import { Place } from "pi:pi-coding-agent/test/place.ts";
+import { Place } from "pi:pi-coding-agent/test/workspace.ts";
 
 const { AssertionError } = process.getBuiltinModule("node:assert");
 const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");

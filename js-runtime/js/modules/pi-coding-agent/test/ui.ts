@@ -1,6 +1,6 @@
 // The user of a test: answers dialogs as the test said beforehand, and sees what is shown.
 import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
-import { checkOptions, oneOf, PATTERN } from "pi:pi-coding-agent/test/given.ts";
+import { checkOptions, oneOf, PATTERN } from "pi:pi-coding-agent/test/validate.ts";
 
 export type DialogMethod = "select" | "confirm" | "input" | "editor";
 

@@ -1,0 +1,107 @@
+// The two ways from JavaScript into the program. Both carry JSON text, so that
+// the program may be in another process.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { core, primordials } from "ext:core/mod.js";
+// @ts-ignore: provided by the runtime
+import { op_host_call, op_host_call_sync } from "ext:core/ops";
+import { JSON, SafeMap } from "ext:js_runtime/primordials.ts";
+
+// Extensions may replace it.
+const { captureStackTrace } = Error;
+
+/** What cannot be JSON is refused by name: V8 says only that something is a circle. */
+function written(method: string, args: unknown): string {
+  try {
+    return JSON.stringify(args ?? null);
+  } catch (error) {
+    const why = error instanceof TypeError ? `${error.message}` : "";
+    if (!UNWRITABLE.some((start) => why.startsWith(start))) throw error;
+    throw new TypeError(`${method}: what it is given cannot be written as JSON: ${why}`);
+  }
+}
+
+/** As V8 begins to say it. Whatever else is thrown comes from a `toJSON` of the author's. */
+const UNWRITABLE = ["Converting circular structure", "Do not know how to serialize"];
+
+/** Asks for something that is there at once. */
+export function hostSync<T = unknown>(method: string, args?: unknown): T {
+  const answer: string = op_host_call_sync(method, written(method, args));
+  return (answer === "" ? undefined : JSON.parse(answer)) as T;
+}
+
+/** What was answered last, by method. */
+const answers = new SafeMap<string, { text: string; value: unknown }>();
+
+/** The same object as before if it is as before: whoever has kept it can compare. */
+export function hostSyncKept<T = unknown>(method: string): T {
+  const text: string = op_host_call_sync(method, "null");
+  const known = answers.get(method);
+  if (known?.text === text) return known.value as T;
+  const value = text === "" ? undefined : JSON.parse(text);
+  answers.set(method, { text, value });
+  return value as T;
+}
+
+/** Asks for something that takes time. Begins before it returns. */
+export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
+  const asking = op_host_call(method, written(method, args));
+  // When it is refused, who asked may be on the stack no more.
+  const place: { stack?: string } = {};
+  captureStackTrace(place, host);
+  let answer: string;
+  try {
+    answer = await asking;
+  } catch (error) {
+    throw placed(error, place.stack);
+  }
+  return (answer === "" ? undefined : JSON.parse(answer)) as T;
+}
+
+/** With the frames of where it was asked for. */
+function placed(error: unknown, stack = ""): unknown {
+  const frames = primordials.StringPrototypeIndexOf(stack, "\n    at ");
+  if (!(error instanceof Error) || frames < 0) return error;
+  const value = `${error.name}: ${error.message}${primordials.StringPrototypeSlice(stack, frames)}`;
+  primordials.ObjectDefineProperty(error, "stack", { __proto__: null, value, configurable: true, writable: true });
+  return error;
+}
+
+/** An object that does not say what it is, is shown with what is in it. */
+export function textOf(value: unknown): string {
+  const text = String(value);
+  if (text !== "[object Object]") return text;
+  return core.loadExtScript("ext:deno_web/01_console.js").inspect(value);
+}
+
+/** As V8 writes it, whatever a library has put in the place of that. */
+function stackOf(error: Error): unknown {
+  const { Error } = primordials;
+  const written = Error.prepareStackTrace;
+  if (written === undefined) return error.stack;
+  Error.prepareStackTrace = undefined;
+  try {
+    return error.stack;
+  } finally {
+    Error.prepareStackTrace = written;
+  }
+}
+
+/** Whoever reads the stack from now on reads what V8 has written. */
+export function writeStack(error: unknown): void {
+  try {
+    if (error instanceof Error) stackOf(error);
+  } catch {
+    // It may be anything.
+  }
+}
+
+/** What to tell people of a thrown value, which may be anything. */
+export function describe(error: unknown): string {
+  try {
+    if (error instanceof Error) return `${stackOf(error) ?? `${error.name}: ${error.message}`}`;
+    return textOf(error);
+  } catch {
+    return "something was thrown that does not say what it is";
+  }
+}

@@ -1,0 +1,45 @@
+// `message_update`: what is new in the answer is added to what was told before.
+import { JSON } from "ext:js_runtime/primordials.ts";
+
+type Block = Record<string, unknown> & { type: string };
+
+/** What the program says of an update (`src/extensions/updates.rs`). */
+export interface Update {
+  type: "message_update";
+  step: Record<string, unknown>;
+  /** The message without its blocks, where it is another one. */
+  around?: unknown;
+  /** The blocks that are new, or the text that others have grown by. */
+  blocks: { index: number; block?: Block; more?: string }[];
+  count: number;
+}
+
+/** The answer as it was told last: JSON of what has members of its own. */
+let around = "";
+const blocks: (Block | string)[] = [];
+
+/** What handlers are given: a message of their own to change. */
+export function eventOf({ type, step, ...news }: Update) {
+  learn(news);
+  const partial = JSON.parse(around) as { content: Block[] };
+  for (let index = 0; index < blocks.length; index += 1) {
+    const block = blocks[index];
+    partial.content[index] = typeof block === "string" ? JSON.parse(block) : { ...block };
+  }
+  return { type, message: { ...partial }, assistantMessageEvent: { ...step, partial } };
+}
+
+function learn(news: Pick<Update, "around" | "blocks" | "count">): void {
+  if (news.around) around = JSON.stringify(news.around);
+  blocks.length = news.count;
+  for (let at = 0; at < news.blocks.length; at += 1) {
+    const { index, block, more } = news.blocks[at];
+    const known = blocks[index];
+    if (block) {
+      blocks[index] = block.type === "toolCall" ? JSON.stringify(block) : block;
+    } else if (typeof known === "object") {
+      const member = known.type === "thinking" ? "thinking" : "text";
+      known[member] = (known[member] as string) + more;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// What authors hand over, looked at where it comes in: an error names the call and the
+// argument. Numbers, errors and whatever else says what it is are taken as text, as
+// JavaScript takes them; an object in the place of a text is a slip, which the user would
+// read as "[object Object]".
+import { isArray, JSON, Promise, text } from "ext:js_runtime/primordials.ts";
+
+const LONGEST = 40;
+
+/** What stands there, in words. */
+export function kind(value: unknown): string {
+  if (value === null || value === undefined) return `${value}`;
+  if (isArray(value)) return "an array";
+  if (value instanceof Promise) return "a promise, as if an `await` were missing";
+  switch (typeof value) {
+    case "object":
+      return "an object";
+    case "string":
+      return value.length > LONGEST ? "a long text" : JSON.stringify(value);
+    case "number":
+    case "boolean":
+    case "bigint":
+      return `${value}`;
+    default:
+      return `a ${typeof value}`;
+  }
+}
+
+/** `where` is the call and the argument: "pi.exec: options.cwd". */
+export function wrong(where: string, wanted: string, value: unknown, hint = ""): TypeError {
+  return new TypeError(`${where} must be ${wanted}, not ${kind(value)}${hint && ` (${hint})`}`);
+}
+
+/** As text, whatever says what it is. */
+export function asText(where: string, value: unknown, hint?: string): string {
+  if (typeof value === "string") return value;
+  if (isArray(value) || typeof value === "function" || typeof value === "symbol") {
+    throw wrong(where, "a string", value, hint);
+  }
+  const words = text(value);
+  if (typeof value === "object" && words.startsWith("[object ")) throw wrong(where, "a string", value, hint);
+  return words;
+}
+
+export function asTextOrNone(where: string, value: unknown, hint?: string): string | undefined {
+  return value === undefined || value === null ? undefined : asText(where, value, hint);
+}
+
+export function asTexts(where: string, values: unknown, hint?: string): string[] {
+  if (!isArray(values)) throw wrong(where, "an array of strings", values, hint);
+  const all: string[] = [];
+  for (let index = 0; index < values.length; index += 1) all[index] = asText(`${where}[${index}]`, values[index]);
+  return all;
+}
+
+/** A name that something is called by. */
+export function asName(where: string, value: unknown): string {
+  if (typeof value !== "string") throw wrong(where, "a string", value);
+  return value;
+}
+
+export function aFunction(where: string, value: unknown, hint?: string): void {
+  if (typeof value !== "function") throw wrong(where, "a function", value, hint);
+}
+
+/** `null` is as good as none. */
+export function someOptions<T extends object>(where: string, value: T | null | undefined, like: string): Partial<T> {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" || isArray(value)) throw wrong(where, `an object such as ${like}`, value);
+  return value;
+}
+
+export function aSignal(where: string, value: unknown): AbortSignal | undefined {
+  if (value === undefined || value === null) return undefined;
+  // Not `instanceof`: signals of a polyfill or another realm do.
+  const given = value as Partial<AbortSignal> & { signal?: unknown };
+  if (typeof given.addEventListener === "function") return value as AbortSignal;
+  throw wrong(where, "an AbortSignal", value, typeof given.signal === "object" ? "pass the controller's .signal" : "");
+}
+
+/**
+ * Milliseconds, for what takes a number. As with `setTimeout` it may be a string, from an
+ * environment variable for instance.
+ */
+export function someMilliseconds(where: string, value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  const number = typeof value === "string" ? Number(value) : value;
+  if (typeof number !== "number" || (typeof value === "string" && Number.isNaN(number))) {
+    throw wrong(where, "a number of milliseconds", value);
+  }
+  return Number.isFinite(number) ? number : undefined;
+}

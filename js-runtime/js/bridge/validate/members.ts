@@ -1,0 +1,104 @@
+// Members of what is registered that nobody looks at although they look like one that is
+// wanted, and that is not there: `descripton`, `baseURL`. Others are the author's own affair.
+import { Object } from "ext:js_runtime/primordials.ts";
+
+/** What may be misspelt, in names so long, and how often. */
+const SHORT = 4;
+const LONG = 8;
+
+const plain = (name: string): string => name.toLowerCase().replace(/[_-]/g, "");
+
+/** Whether so many letters at most have to be put in, taken out, changed, or change places. */
+function isWithin(a: string, b: string, most: number): boolean {
+  if (Math.abs(a.length - b.length) > most) return false;
+  const first = Array.from({ length: b.length + 1 }, (_, index) => index);
+  const rows = [first];
+  for (let row = 1; row <= a.length; row += 1) {
+    const [above, now] = [rows[row - 1], [row]];
+    for (let column = 1; column <= b.length; column += 1) {
+      const [left, right] = [a[row - 1], b[column - 1]];
+      const changed = above[column - 1] + (left === right ? 0 : 1);
+      const swapped = row > 1 && column > 1 && left === b[column - 2] && right === a[row - 2];
+      now[column] = Math.min(
+        changed,
+        above[column] + 1,
+        now[column - 1] + 1,
+        swapped ? rows[row - 2][column - 2] + 1 : most + 1,
+      );
+    }
+    rows.push(now);
+  }
+  return rows[a.length][b.length] <= most;
+}
+
+function isNear(name: string, known: string): boolean {
+  const [a, b] = [plain(name), plain(known)];
+  if (a === b) return true;
+  if (b.length < SHORT) return false;
+  return isWithin(a, b, b.length >= LONG ? 2 : 1);
+}
+
+/** A sentence for each. `what` is the call and what it is given. */
+export function nearMisses(what: string, given: object, known: readonly string[]): string[] {
+  try {
+    const names = Object.keys(given);
+    const foreign = names.filter((name) => !known.includes(name));
+    if (foreign.length === 0) return [];
+    const absent = known.filter((name) => (given as Record<string, unknown>)[name] === undefined);
+    const told = foreign.map((name) => {
+      const meant = absent.find((one) => isNear(name, one));
+      return meant && `${what} has "${name}", which nobody looks at. Is "${meant}" meant?`;
+    });
+    return told.filter((one) => one !== undefined) as string[];
+  } catch {
+    return []; // It may be anything.
+  }
+}
+
+export const TOOL = [
+  "name",
+  "label",
+  "description",
+  "parameters",
+  "execute",
+  "prepareArguments",
+  "executionMode",
+  "constrainedSampling",
+  "defaultActive",
+  "promptSnippet",
+  "promptGuidelines",
+  "renderCall",
+  "renderResult",
+  "renderShell",
+] as const;
+export const COMMAND = ["description", "handler", "getArgumentCompletions"] as const;
+export const SHORTCUT = ["description", "handler"] as const;
+export const FLAG = ["description", "type", "default"] as const;
+export const PROVIDER = [
+  "name",
+  "baseUrl",
+  "apiKey",
+  "headers",
+  "authHeader",
+  "api",
+  "models",
+  "refreshModels",
+  "streamSimple",
+  "oauth",
+] as const;
+export const MODEL = [
+  "id",
+  "name",
+  "api",
+  "baseUrl",
+  "reasoning",
+  "input",
+  "cost",
+  "contextWindow",
+  "maxTokens",
+  "headers",
+  "thinkingLevelMap",
+  "samplingParams",
+  "samplingParamsByThinkingLevel",
+  "compat",
+] as const;

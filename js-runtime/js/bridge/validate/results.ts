@@ -1,0 +1,39 @@
+// What functions of extensions give back, looked at where it comes in: a tool's result, the
+// completions of a command's arguments.
+import { isArray, Promise } from "ext:js_runtime/primordials.ts";
+import { frameOf } from "ext:js_runtime/bridge/registry.ts";
+import { kind } from "ext:js_runtime/bridge/validate/arguments.ts";
+
+/** What is wrong with it as far as JSON would not show; the rest is the program's to say. */
+export function wrongResult(tool: string, result: unknown): string | undefined {
+  const content: unknown = (result as { content?: unknown } | null | undefined)?.content;
+  if (!isArray(content)) {
+    const is = typeof result === "object" && result !== null && !isArray(result);
+    const what = is ? `and its content is ${kind(content)}` : `not ${kind(result)}`;
+    return `The tool "${tool}" must return { content: [...] }, an array of text and image blocks, ${what}`;
+  }
+  for (let index = 0; index < content.length; index += 1) {
+    const text: unknown = (content[index] as { text?: unknown } | null | undefined)?.text;
+    if (text instanceof Promise) return `The tool "${tool}" must return texts: content[${index}].text is ${kind(text)}`;
+  }
+  return undefined;
+}
+
+/** Those that can be used, and what is wrong with the first that cannot. */
+export function completionsIn(items: unknown): { good: unknown[]; problem?: string } {
+  const wanted = 'must give an array of { value: "...", label: "..." }';
+  if (!isArray(items)) return { good: [], problem: `${wanted}, not ${kind(items)}` };
+  const isGood = (item: unknown) =>
+    typeof item === "string" || typeof (item as { value?: unknown } | null | undefined)?.value === "string";
+  const good = items.filter(isGood);
+  if (good.length === items.length) return { good };
+  const wrong = items.find((item) => !isGood(item));
+  return { good, problem: `${wanted}, not of ${kind(wrong)}` };
+}
+
+/** The error as one of that function, which has not thrown it. */
+export function placedIn<T extends Error>(fn: unknown, error: T): T {
+  const frame = frameOf(fn);
+  if (frame) error.stack = `${error.name}: ${error.message}\n${frame}`;
+  return error;
+}

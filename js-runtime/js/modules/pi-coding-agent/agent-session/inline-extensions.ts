@@ -1,0 +1,290 @@
+// Extensions that a session beside another is given as functions (`extensionFactories`):
+// guards of sub-agents above all. They hear what happens in it, what they answer about its
+// tools, and before the agent and its requests, counts, and it has their tools. Nobody types
+// anything there, so that there is no more of `pi` for them.
+import type { EventBus } from "pi:host.ts";
+import { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
+import type { CustomTool, EndedTurn, EndTurn } from "pi:pi-coding-agent/agent-session/types.ts";
+import { boundaryContext } from "pi:pi-coding-agent/session-manager/turn-end-context.ts";
+import type { Preview } from "pi:pi-coding-agent/session-manager/turn-end-context.ts";
+import { contextOf } from "pi:pi-coding-agent/agent-session/extensions.ts";
+
+type Event = { type: string; [member: string]: unknown };
+type Handler = (event: Event, ctx: unknown) => unknown;
+
+/** Events of the session that are handlers' events, too. */
+const HEARD = [
+  "agent_start",
+  "agent_end",
+  "turn_start",
+  "message_start",
+  "message_update",
+  "message_end",
+  "tool_execution_start",
+  "tool_execution_update",
+  "tool_execution_end",
+  "session_info_changed",
+  "thinking_level_select",
+];
+/** Of which what handlers answer counts, and the member that it is about. */
+const CHANGED: Record<string, string> = {
+  before_agent_start: "systemPrompt",
+  before_provider_request: "payload",
+  context: "messages",
+};
+const EVENTS = [...HEARD, ...Object.keys(CHANGED), "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
+
+/** Members of `pi` that need what such a session does not have. */
+const ABSENT = [
+  "exec",
+  "getCommands",
+  "getFlag",
+  "getSettings",
+  "registerCommand",
+  "registerEntryRenderer",
+  "registerFlag",
+  "registerMessageRenderer",
+  "registerProvider",
+  "registerShortcut",
+  "registerToolRenderer",
+  "sendMessage",
+  "setLabel",
+  "unregisterProvider",
+];
+
+const notHere = (what: string) =>
+  new Error(`${what} is not available to an extension of extensionFactories in this version of pi`);
+
+/** An extension that was not loaded, but written down. */
+export interface MadeExtension {
+  path: string;
+  handlers?: Map<string, Handler[]>;
+  tools?: Map<string, { definition: CustomTool }>;
+  commands?: Map<string, unknown>;
+  flags?: Map<string, unknown>;
+  shortcuts?: Map<string, unknown>;
+}
+export type Given = ((pi: unknown) => unknown) | MadeExtension;
+
+/** What is called about a tool, and what comes of it. */
+interface About {
+  toolCall: { id: string; name: string };
+  args: unknown;
+  result?: { content?: unknown; details?: unknown; usage?: unknown };
+  isError?: boolean;
+}
+
+interface Outcome {
+  content?: unknown;
+  details?: unknown;
+  isError?: boolean;
+  usage?: unknown;
+}
+
+export class InlineExtensions {
+  readonly tools: CustomTool[] = [];
+  #handlers = new Map<string, Handler[]>();
+  #session: AgentSession | undefined;
+  #events: EventBus | undefined;
+  #turn = 0;
+  /** They have heard of the end. */
+  #over = false;
+  #level = "";
+  /** For what nobody can abort. */
+  #quiet = new AbortController().signal;
+
+  /** An error of one of them is one of whoever begins the session: a guard must not be left out. */
+  static async of(given: Given[], events: EventBus): Promise<InlineExtensions> {
+    const all = new InlineExtensions();
+    all.#events = events;
+    for (const one of given) {
+      if (typeof one === "function") await one(all.#api());
+      else all.#take(one);
+    }
+    return all;
+  }
+
+  /** One that somebody has put together, as the original's loaders give them. */
+  #take({ path, handlers, tools, commands, flags, shortcuts }: MadeExtension): void {
+    const unavailable = { commands, flags, shortcuts };
+    for (const [name, registered] of Object.entries(unavailable)) {
+      if (registered?.size) throw notHere(`${path}: what its \`${name}\` have`);
+    }
+    const { on } = this.#api() as { on(event: string, handler: Handler): void };
+    for (const [event, all] of handlers ?? []) all.forEach((handler) => on(event, handler));
+    for (const tool of tools?.values() ?? []) this.tools.push(tool.definition);
+  }
+
+  #api(): object {
+    const session = (what: string): AgentSession => {
+      if (this.#session) return this.#session;
+      throw new Error(`pi.${what}: the session is not there yet. Call it from a handler`);
+    };
+    const api: Record<string, unknown> = {
+      events: this.#events,
+      on: (event: string, handler: Handler) => {
+        if (!EVENTS.includes(event)) throw notHere(`pi.on("${event}")`);
+        const handlers = this.#handlers.get(event) ?? [];
+        this.#handlers.set(event, [...handlers, handler]);
+        return () => {
+          this.#handlers.set(event, this.#of(event).filter((one) => one !== handler));
+        };
+      },
+      registerTool: (tool: CustomTool) => void this.tools.push(tool),
+      getActiveTools: () => session("getActiveTools").getActiveToolNames(),
+      setActiveTools: (names: string[]) => session("setActiveTools").setActiveToolsByName(names),
+      getAllTools: () => session("getAllTools").getAllTools(),
+      getThinkingLevel: () => session("getThinkingLevel").thinkingLevel,
+      setThinkingLevel: (level: string) => session("setThinkingLevel").setThinkingLevel(level),
+      setModel: async (model: { provider: string; id: string }) => {
+        await session("setModel").setModel(model);
+        return true;
+      },
+      sendUserMessage: (...said: Parameters<AgentSession["sendUserMessage"]>) =>
+        session("sendUserMessage").sendUserMessage(...said),
+      appendEntry: (customType: string, data?: unknown) =>
+        AgentSession.appendEntry(session("appendEntry"), customType, data),
+      getSessionName: () => session("getSessionName").sessionName,
+      setSessionName: (name: string) => session("setSessionName").setSessionName(name),
+    };
+    for (const name of ABSENT) {
+      api[name] = () => {
+        throw notHere(`pi.${name}`);
+      };
+    }
+    return api;
+  }
+
+  #context(signal: AbortSignal): object {
+    return contextOf(this.#session!, signal);
+  }
+
+  #of(event: string): Handler[] {
+    return this.#handlers.get(event) ?? [];
+  }
+
+  /** They hear from here on; done when their `session_start` is. */
+  async join(session: AgentSession, begins: Event = { type: "session_start", reason: "startup" }): Promise<void> {
+    this.#session = session;
+    this.#level = session.thinkingLevel;
+    const isHeard = (event: string) => this.#of(event).length > 0;
+    const changes = Object.keys(CHANGED).filter(isHeard);
+    if (isHeard("turn_end") || changes.length > 0) {
+      const endTurn: EndTurn = (event, signal) => this.#endTurn(event, signal);
+      const change = (event: EndedTurn, signal: AbortSignal) => this.#change(event, signal);
+      AgentSession.guard(session, { endTurn: isHeard("turn_end") ? endTurn : undefined, changes, change });
+    }
+    if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
+    const { agent } = session;
+    if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);
+    if (this.#of("tool_result").length > 0) agent.afterToolCall = (about, signal) => this.#after(about as About, signal);
+    await this.#tell(begins);
+  }
+
+  hasHandlers(event: string): boolean {
+    return this.#of(event).length > 0;
+  }
+
+  leave(): void {
+    if (this.#over) return;
+    this.#over = true;
+    void this.#tell({ type: "session_shutdown", reason: "quit" });
+  }
+
+  async #tell(event: Event): Promise<void> {
+    for (const handler of this.#of(event.type)) await handler(event, this.#context(this.#quiet));
+  }
+
+  #hear(event: Event): void {
+    if (event.type === "agent_start") this.#turn = 0;
+    const told = this.#told(event);
+    if (event.type === "turn_end") {
+      // Its handlers were asked.
+      this.#turn += 1;
+      return;
+    }
+    // What they throw is told as any other exception that nobody catches.
+    for (const handler of this.#of(told.type)) void (async () => handler(told, this.#context(this.#quiet)))();
+  }
+
+  /** As handlers know what listeners of the session hear. */
+  #told(event: Event): Event {
+    if (event.type === "turn_start") return { ...event, turnIndex: this.#turn, timestamp: Date.now() };
+    if (event.type !== "thinking_level_changed") return event;
+    const [previousLevel, level] = [this.#level, event.level as string];
+    this.#level = level;
+    return { type: "thinking_level_select", level, previousLevel };
+  }
+
+  /** Each sees what those before it want. What cannot be taken is told, and what was wanted before it holds. */
+  async #endTurn(told: EndedTurn, signal: AbortSignal): Promise<{ entries: unknown[]; continue: boolean }> {
+    const session = this.#session!;
+    const wanted: { entries: unknown[]; continue: boolean } = { entries: [], continue: false };
+    // A copy, of what can be stored: what counts is the answer.
+    const copied = (): typeof wanted => JSON.parse(JSON.stringify(wanted));
+    const event = { ...told, ...copied() };
+    const context = () => boundaryContext(() => AgentSession.drafts<Preview>(session, "preview", wanted.entries));
+    Object.defineProperty(event, "context", { get: context, enumerable: false });
+    for (const handler of this.#of("turn_end")) {
+      try {
+        const answer = (await handler(event, this.#context(signal)) ?? {}) as Partial<typeof wanted>;
+        if (answer.entries) {
+          if (!Array.isArray(answer.entries)) throw new TypeError("turn_end: entries must be an array");
+          AgentSession.drafts(session, "check", answer.entries);
+          wanted.entries = answer.entries;
+        }
+        if (answer.continue !== undefined) wanted.continue = Boolean(answer.continue);
+      } catch (error) {
+        // The turn has ended, whatever they do.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+      Object.assign(event, copied());
+    }
+    return wanted;
+  }
+
+  /** The event as the handlers leave it, each as the one before it has. */
+  async #change(told: EndedTurn, signal: AbortSignal): Promise<object> {
+    const event = { ...told };
+    const messages: unknown[] = [];
+    for (const handler of this.#of(told.type)) {
+      try {
+        const answer = await handler(event, this.#context(signal)) as Record<string, unknown> | undefined;
+        // A payload is answered itself, anything else as a member.
+        const isPayload = told.type === "before_provider_request";
+        const value = isPayload ? answer : answer?.[CHANGED[told.type]];
+        if (value !== undefined) event[CHANGED[told.type]] = value;
+        if (told.type === "before_agent_start" && answer?.message) messages.push(answer.message);
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+    return messages.length > 0 ? { ...event, messages } : event;
+  }
+
+  async #before({ toolCall, args }: About, signal = this.#quiet): Promise<{ block: true; reason?: string } | undefined> {
+    const event = { type: "tool_call", toolName: toolCall.name, toolCallId: toolCall.id, input: args };
+    for (const handler of this.#of("tool_call")) {
+      const answer = await handler(event, this.#context(signal)) as { block?: boolean; reason?: string } | undefined;
+      if (answer?.block) return { block: true, reason: answer.reason };
+    }
+    return undefined;
+  }
+
+  async #after({ toolCall, args, result, isError }: About, signal = this.#quiet): Promise<Outcome> {
+    const outcome: Outcome = { content: result?.content, details: result?.details, isError };
+    if (result?.usage !== undefined) outcome.usage = result.usage;
+    for (const handler of this.#of("tool_result")) {
+      const event = { type: "tool_result", toolName: toolCall.name, toolCallId: toolCall.id, input: args, ...outcome };
+      const answer = (await handler(event, this.#context(signal)) ?? {}) as Outcome;
+      for (const name of ["content", "details", "isError", "usage"] as const) {
+        if (answer[name] !== undefined) Object.assign(outcome, { [name]: answer[name] });
+      }
+    }
+    return outcome;
+  }
+}

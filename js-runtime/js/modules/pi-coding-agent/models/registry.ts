@@ -1,0 +1,285 @@
+// `ModelRegistry`: the models that can be named, and what it takes to use them.
+// `ctx.modelRegistry` is the session's own; others can be made beside it.
+import { host, hostSync } from "pi:host.ts";
+import { path } from "pi:node.ts";
+import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
+import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import type { Model } from "pi:pi-ai/models.ts";
+import { failed } from "pi:pi-ai/program.ts";
+import { type DescribedProvider, describedProvider } from "pi:pi-ai/builtin-providers.ts";
+import { type ProviderAuth, resolveAuth } from "pi:pi-ai/provider-auth.ts";
+import { ownAuth } from "pi:pi-ai/providers.ts";
+import { completeSimple, streamSimple } from "pi:pi-ai/stream.ts";
+import { AuthStorage, type Calls, REGISTRY } from "pi:pi-coding-agent/models/auth-storage.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { ModelRuntime } from "pi:pi-coding-agent/models/runtime.ts";
+
+interface Named {
+  provider: string;
+  id: string;
+}
+
+export type ResolvedAuth =
+  | { ok: true; apiKey?: string; headers?: Record<string, string> }
+  | { ok: false; error: string };
+
+interface WithModels {
+  getModels(): readonly Model[];
+}
+
+/** How providers are registered: the bridge's part, which has the functions. */
+interface Registrar {
+  register(registry: number, name: unknown, config: unknown): void;
+  unregister(registry: number, name: string): void;
+  /** What was given last for each name. */
+  given(registry: number): ReadonlyMap<string, unknown>;
+  /** Asks providers which models they have. */
+  refresh(registry: number, options?: object): Promise<object>;
+}
+
+let registrar: Registrar | undefined;
+
+export function setRegistrar(to: Registrar): void {
+  registrar = to;
+}
+
+const OWN: Calls = { host, hostSync };
+
+// Not a private member: extensions wrap such objects, in a Proxy or with Object.create().
+const CALLS = Symbol("calls");
+const RUNTIME = Symbol("runtime");
+
+function ask<T>(registry: ModelRegistry, method: string, args: object = {}): T {
+  return registry[CALLS].hostSync<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
+}
+
+function wait<T>(registry: ModelRegistry, method: string, args: object): Promise<T> {
+  return registry[CALLS].host<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
+}
+
+async function authorised(
+  registry: ModelRegistry,
+  model: Model,
+  options: StreamOptions,
+): Promise<StreamOptions> {
+  const auth = await registry.getApiKeyAndHeaders(model);
+  if (!auth.ok) throw new Error(auth.error);
+  const headers = { ...auth.headers, ...(options.headers as object | undefined) };
+  return { apiKey: auth.apiKey, ...options, headers };
+}
+
+function streamWith(
+  registry: ModelRegistry,
+  model: Model,
+  context: unknown,
+  options: StreamOptions = {},
+): AssistantMessageEventStream {
+  const told = new AssistantMessageEventStream();
+  const pass = async () => {
+    const events = streamSimple(model, context, await authorised(registry, model, options));
+    for await (const event of events) told.push(event);
+  };
+  pass()
+    .catch((error) => told.push(failed(model, error)))
+    .finally(() => told.end());
+  return told;
+}
+
+function givenAs(registry: ModelRegistry, name: string): unknown {
+  const isThere = registry.getRegisteredProviderIds().includes(name);
+  return isThere ? registrar!.given(registry[REGISTRY]).get(name) : undefined;
+}
+
+/** Of an object with `getModels()` that is asked what requests carry. */
+function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefined {
+  const given = givenAs(registry, name);
+  return isNative(given) ? ownAuth(given as Parameters<typeof ownAuth>[0]) : undefined;
+}
+
+const isNative = (given: unknown) => typeof (given as Partial<WithModels> | undefined)?.getModels === "function";
+
+/** Only these cross into JavaScript, not the whole catalogue. */
+const modelsOf = (registry: ModelRegistry, provider: string) => ask<Model[]>(registry, "all", { provider });
+
+/** The key and the headers that the settings or an extension give a provider. */
+async function configuredAuth(registry: ModelRegistry, id: string) {
+  const { source } = registry.getProviderAuthStatus(id);
+  if (source === undefined || source === "stored" || source === "environment") return undefined;
+  const [model] = modelsOf(registry, id);
+  const told = model && await registry.getApiKeyAndHeaders(model);
+  if (!told?.ok || !told.apiKey) return undefined;
+  return { apiKey: told.apiKey, ...(told.headers ? { headers: told.headers } : {}) };
+}
+
+/** The models that `patterns` mean, as `--models` takes them, and what is wrong with those. */
+export async function resolveModelScopeWithDiagnostics(
+  patterns: string[],
+  registry: ModelRegistry,
+): Promise<{ scopedModels: { model: Model; thinkingLevel?: string }[]; diagnostics: object[] }> {
+  if (registry?.[REGISTRY] === undefined) {
+    throw new TypeError("resolveModelScopeWithDiagnostics: give a ModelRegistry (ctx.modelRegistry)");
+  }
+  return ask(registry, "scope", { patterns });
+}
+
+export class ModelRegistry {
+  readonly authStorage: AuthStorage;
+  readonly [REGISTRY]: number;
+  readonly [CALLS]: Calls;
+  private [RUNTIME]: ModelRuntime | undefined;
+
+  /** By its number, or, as newer versions make one, of a `ModelRuntime`. */
+  constructor(of: number | ModelRuntime, calls: Calls = OWN, authStorage?: AuthStorage) {
+    const registry = typeof of === "number" ? of : of?.[REGISTRY];
+    if (registry === undefined) {
+      throw new TypeError("new ModelRegistry(): give a ModelRuntime, or use ModelRegistry.create()");
+    }
+    this[REGISTRY] = registry;
+    this[CALLS] = calls;
+    this.authStorage = authStorage ?? new AuthStorage(registry, calls);
+    if (of instanceof ModelRuntime) this[RUNTIME] = of;
+  }
+
+  /** The same as newer versions know it. */
+  get runtime(): ModelRuntime {
+    return (this[RUNTIME] ??= ModelRuntime.of(this));
+  }
+
+  static create(
+    authStorage: AuthStorage,
+    modelsJsonPath: string = path().join(getAgentDir(), "models.json"),
+  ): ModelRegistry {
+    hostSync("registry.models", { registry: authStorage[REGISTRY], models: modelsJsonPath });
+    return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
+  }
+
+  static inMemory(authStorage: AuthStorage): ModelRegistry {
+    return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
+  }
+
+  /** Reads the files again, which is done when it returns, and asks providers with `refreshModels`. */
+  refresh(options?: object): Promise<object> {
+    ask(this, "refresh");
+    return registrar!.refresh(this[REGISTRY], options);
+  }
+
+  getError(): string | undefined {
+    return ask(this, "error");
+  }
+
+  getAll(): Model[] {
+    return ask(this, "all");
+  }
+
+  getAvailable(): Model[] {
+    return ask(this, "available");
+  }
+
+  find(provider: string, id: string): Model | undefined {
+    return ask(this, "find", { provider, id });
+  }
+
+  hasConfiguredAuth({ provider }: Named): boolean {
+    return ask(this, "hasAuth", { provider });
+  }
+
+  isUsingOAuth({ provider }: Named): boolean {
+    return ask(this, "usesOAuth", { provider });
+  }
+
+  async getApiKeyAndHeaders(model: Named): Promise<ResolvedAuth> {
+    const told = await wait<ResolvedAuth>(this, "credentials", { model });
+    const own = ownAuthOf(this, model.provider);
+    if (!told.ok || !own) return told;
+    try {
+      const found = await resolveAuth(own, this.authStorage.get(model.provider));
+      if (!found) return { ok: false, error: `Provider is not configured: ${model.provider}` };
+      return { ok: true, apiKey: found.auth.apiKey, headers: { ...told.headers, ...found.auth.headers } };
+    } catch (error) {
+      return { ok: false, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  async getApiKeyForProvider(provider: string): Promise<string | undefined> {
+    const told = await wait<string | undefined>(this, "apiKey", { provider });
+    const own = ownAuthOf(this, provider);
+    if (!own || told === undefined) return told;
+    return (await resolveAuth(own, this.authStorage.get(provider)))?.auth.apiKey;
+  }
+
+  /** The name of 0.5x. */
+  getApiKey({ provider }: Named): Promise<string | undefined> {
+    return this.getApiKeyForProvider(provider);
+  }
+
+  registerProvider(name: unknown, config: unknown): void {
+    registrar!.register(this[REGISTRY], name, config);
+  }
+
+  unregisterProvider(name: string): void {
+    registrar!.unregister(this[REGISTRY], name);
+  }
+
+  getRegisteredProviderIds(): string[] {
+    return ask(this, "registered");
+  }
+
+  /** As it was given; `undefined` of a provider that no extension has registered. */
+  getRegisteredProviderConfig(name: string): unknown {
+    const given = givenAs(this, name);
+    return isNative(given) ? undefined : given;
+  }
+
+  /** The same of one that was given as an object with `getModels()`. */
+  getRegisteredNativeProvider(name: string): unknown {
+    const given = givenAs(this, name);
+    return isNative(given) ? given : undefined;
+  }
+
+  getProviderDisplayName(provider: string): string {
+    return ask(this, "name", { provider });
+  }
+
+  getProviderAuthStatus(provider: string): { configured: boolean; source?: string; label?: string } {
+    const source = ask<{ source: string; label?: string } | null>(this, "authSource", { provider });
+    return source ? { configured: true, ...source } : { configured: false };
+  }
+
+  async getProviderAuth(provider: string): Promise<{ auth: { apiKey: string } } | undefined> {
+    const apiKey = await this.getApiKeyForProvider(provider);
+    return apiKey ? { auth: { apiKey } } : undefined;
+  }
+
+  /**
+   * The provider's models, what their requests carry, and how they are asked with a key that the
+   * caller has. A provider that was registered as an object is that object.
+   */
+  getProvider(id: string): DescribedProvider | undefined {
+    const native = this.getRegisteredNativeProvider(id);
+    if (native) return native as DescribedProvider;
+    const models = () => modelsOf(this, id);
+    if (models().length === 0) return undefined;
+    const config = this.getRegisteredProviderConfig(id) as { refreshModels?: unknown } | undefined;
+    const refreshes = typeof config?.refreshModels === "function";
+    return describedProvider({
+      id,
+      name: this.getProviderDisplayName(id),
+      models,
+      configured: () => configuredAuth(this, id),
+      ...(refreshes ? { refreshModels: async (asked?: object) => void (await this.refresh({ ...asked, providers: [id] })) } : {}),
+    });
+  }
+
+  /** Asks the model with the user's key. */
+  async complete(model: Model, context: unknown, options: StreamOptions = {}): Promise<unknown> {
+    return await completeSimple(model, context, await authorised(this, model, options));
+  }
+
+  stream(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
+    return streamWith(this, model, context, options);
+  }
+
+  streamSimple(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
+    return streamWith(this, model, context, options);
+  }
+}

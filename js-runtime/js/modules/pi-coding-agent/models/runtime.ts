@@ -1,0 +1,402 @@
+// `ModelRuntime`, which newer versions have in the place of `ModelRegistry` and `AuthStorage`:
+// the same models, keys and sign-ins of the program by the names that they know. Beside the
+// session's own (`ctx.modelRegistry.runtime`) others can be made.
+import { hostSync } from "pi:host.ts";
+import { path } from "pi:node.ts";
+import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
+import type { Credential, CredentialInfo, CredentialStore } from "pi:pi-ai/credential-store.ts";
+import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
+import { signInWith } from "pi:pi-ai/logins.ts";
+import type { Model } from "pi:pi-ai/models.ts";
+import { failed } from "pi:pi-ai/program.ts";
+import { callbacksOf, type Interaction } from "pi:pi-ai/provider-auth.ts";
+import { AuthStorage, REGISTRY } from "pi:pi-coding-agent/models/auth-storage.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
+
+interface Operation {
+  signal?: AbortSignal;
+}
+
+interface CreateOptions extends Operation {
+  /** In the place of the file. */
+  credentials?: CredentialStore;
+  authPath?: string;
+  /** `null`: none of the user's models. */
+  modelsPath?: string | null;
+}
+
+interface AuthOverrides extends Operation {
+  apiKey?: string;
+  env?: Record<string, string>;
+}
+
+interface AuthResult {
+  auth: { apiKey?: string; headers?: Record<string, string> };
+  source?: string;
+}
+
+/** How `getProviderAuthStatus` names where a key is from, as `getAuth` does. */
+const SOURCES: Record<string, string> = {
+  runtime: "stored credential",
+  stored: "stored credential",
+  models_json_key: "configured API key",
+  models_json_command: "configured API key",
+  fallback: "configured API key",
+};
+
+const MADE = Symbol();
+
+type CredentialOperation = "login" | "logout" | "setRuntimeApiKey" | "removeRuntimeApiKey";
+
+/** The credentials were changed, and what models and keys there are could not be read again. */
+export class CredentialSynchronizationError extends Error {
+  override name = "CredentialSynchronizationError";
+
+  constructor(
+    readonly providerId: string,
+    readonly operation: CredentialOperation,
+    readonly credential: unknown,
+    options: ErrorOptions,
+  ) {
+    super(`Credentials for "${providerId}" were changed (${operation}), but could not be read again`, options);
+  }
+}
+
+interface CliModel {
+  model: Model | undefined;
+  thinkingLevel?: string;
+  warning: string | undefined;
+  error: string | undefined;
+}
+
+/** The model that `--provider` and `--model` mean, as the command line takes them. */
+export function resolveCliModel(
+  { cliProvider, cliModel, modelRuntime }: {
+    cliProvider?: string;
+    cliModel?: string;
+    modelRuntime: ModelRuntime | ModelRegistry;
+  },
+): CliModel {
+  const registry = modelRuntime?.[REGISTRY];
+  if (registry === undefined) {
+    throw new TypeError("resolveCliModel: modelRuntime must be a ModelRuntime (ctx.modelRegistry.runtime)");
+  }
+  const none = { model: undefined, warning: undefined, error: undefined };
+  if (!cliModel) return none;
+  return { ...none, ...hostSync<object>("registry.cli", { registry, provider: cliProvider, model: cliModel }) };
+}
+
+export class ModelRuntime {
+  readonly [REGISTRY]: number;
+  #models: ModelRegistry;
+  /** Somebody else's; what is in the program is a copy. */
+  #store: CredentialStore | undefined;
+  /** As the store had them last, in JSON. */
+  #copied = new Map<string, string>();
+  #runtimeKeys = new Set<string>();
+
+  constructor(key: unknown, models: ModelRegistry, store?: CredentialStore) {
+    if (key !== MADE) throw new TypeError("new ModelRuntime() is not supported: use ModelRuntime.create()");
+    this[REGISTRY] = models[REGISTRY];
+    this.#models = models;
+    this.#store = store;
+  }
+
+  static async create(options: CreateOptions = {}): Promise<ModelRuntime> {
+    const { credentials, modelsPath, signal } = options;
+    signal?.throwIfAborted();
+    const { join } = path();
+    const auth = credentials ? AuthStorage.inMemory() : AuthStorage.create(options.authPath);
+    const models = modelsPath === null
+      ? ModelRegistry.inMemory(auth)
+      : ModelRegistry.create(auth, modelsPath ?? join(getAgentDir(), "models.json"));
+    const runtime = new ModelRuntime(MADE, models, credentials);
+    await runtime.#synchronise();
+    return runtime;
+  }
+
+  /** Of a registry that is there: the session's own. */
+  static of(models: ModelRegistry): ModelRuntime {
+    return new ModelRuntime(MADE, models);
+  }
+
+  /** The same as older versions know it. */
+  get registry(): ModelRegistry {
+    return this.#models;
+  }
+
+  get #auth(): AuthStorage {
+    return this.#models.authStorage;
+  }
+
+  /** What is in the store of somebody else may have changed. */
+  async #synchronise(): Promise<void> {
+    if (!this.#store) return;
+    const listed = new Set((await this.#store.list()).map(({ providerId }) => providerId));
+    for (const provider of this.#copied.keys()) {
+      if (listed.has(provider)) continue;
+      this.#auth.remove(provider);
+      this.#copied.delete(provider);
+    }
+    for (const provider of listed) {
+      const credential = await this.#store.read(provider);
+      const json = JSON.stringify(credential);
+      if (!credential || this.#copied.get(provider) === json) continue;
+      this.#auth.set(provider, credential);
+      this.#copied.set(provider, json);
+    }
+  }
+
+  /** A sign-in that had run out was renewed. */
+  async #keepRenewed(provider: string): Promise<void> {
+    const now = this.#store && this.#auth.get(provider);
+    const json = JSON.stringify(now);
+    if (!now || this.#copied.get(provider) === json) return;
+    await this.#store?.modify(provider, async () => now as Credential);
+    this.#copied.set(provider, json);
+  }
+
+  async #put(provider: string, credential: Credential): Promise<void> {
+    if (this.#store) await this.#store.modify(provider, async () => credential);
+    else this.#auth.set(provider, credential);
+    await this.#synchronise();
+  }
+
+  getModels(provider?: string): Model[] {
+    const all = this.#models.getAll();
+    return provider === undefined ? all : all.filter((model) => model.provider === provider);
+  }
+
+  getModel(provider: string, id: string): Model | undefined {
+    return this.#models.find(provider, id);
+  }
+
+  /** `classifier` and `image` are kinds of newer versions: there are none here. */
+  getModelsOfType(type: string, provider?: string): Model[] {
+    return type === "chat" ? this.getModels(provider) : [];
+  }
+
+  getModelOfType(type: string, provider: string, id: string): Model | undefined {
+    return type === "chat" ? this.getModel(provider, id) : undefined;
+  }
+
+  getAllModels(provider?: string): Model[] {
+    return this.getModels(provider);
+  }
+
+  getPhysicalModel(provider: string, id: string): Model | undefined {
+    return this.getModel(provider, id);
+  }
+
+  getAvailableSnapshot(): Model[] {
+    return this.#models.getAvailable();
+  }
+
+  async getAvailable(provider?: string, { signal }: Operation = {}): Promise<Model[]> {
+    signal?.throwIfAborted();
+    await this.#synchronise();
+    return this.getAvailableSnapshot().filter((model) => provider === undefined || model.provider === provider);
+  }
+
+  async getAvailableOfType(type: string, provider?: string, options?: Operation): Promise<Model[]> {
+    return type === "chat" ? await this.getAvailable(provider, options) : [];
+  }
+
+  getAllAvailable(provider?: string, options?: Operation): Promise<Model[]> {
+    return this.getAvailable(provider, options);
+  }
+
+  getProvider(id: string): unknown {
+    return this.#models.getRegisteredNativeProvider(id) ?? this.#models.getProvider(id);
+  }
+
+  getProviders(): unknown[] {
+    const ids = new Set(this.getModels().map(({ provider }) => provider));
+    return [...ids].map((id) => this.getProvider(id));
+  }
+
+  getError(): string | undefined {
+    return this.#models.getError() ?? undefined;
+  }
+
+  getRegisteredProviderIds(): string[] {
+    return this.#models.getRegisteredProviderIds();
+  }
+
+  getRegisteredProviderConfig(id: string): unknown {
+    return this.#models.getRegisteredProviderConfig(id);
+  }
+
+  getRegisteredNativeProvider(id: string): unknown {
+    return this.#models.getRegisteredNativeProvider(id);
+  }
+
+  isUsingOAuth(provider: string): boolean {
+    return this.#models.isUsingOAuth({ provider, id: "" });
+  }
+
+  /** Sign-ins are those of subscriptions. */
+  isUsingSubscription(provider: string): boolean {
+    return this.isUsingOAuth(provider);
+  }
+
+  hasConfiguredAuth(provider: string): boolean {
+    return this.#models.hasConfiguredAuth({ provider, id: "" });
+  }
+
+  getProviderAuthStatus(provider: string): { configured: boolean; source?: string; label?: string } {
+    return this.#models.getProviderAuthStatus(provider);
+  }
+
+  #sourceOf(provider: string): string | undefined {
+    if (this.isUsingOAuth(provider)) return "OAuth";
+    const { source, label } = this.getProviderAuthStatus(provider);
+    return label ?? (source && (SOURCES[source] ?? source));
+  }
+
+  async checkAuth(
+    provider: string,
+    { signal }: Operation = {},
+  ): Promise<{ type: "api_key" | "oauth"; source?: string } | undefined> {
+    signal?.throwIfAborted();
+    await this.#synchronise();
+    if (!this.hasConfiguredAuth(provider)) return undefined;
+    return { type: this.isUsingOAuth(provider) ? "oauth" : "api_key", source: this.#sourceOf(provider) };
+  }
+
+  /** What a request carries; nothing if nothing is configured. */
+  async getAuth(of: string | Model, overrides: AuthOverrides = {}): Promise<AuthResult | undefined> {
+    const { signal, apiKey, env } = overrides;
+    signal?.throwIfAborted();
+    if (env && Object.keys(env).length > 0) {
+      throw new Error(
+        "ModelRuntime.getAuth: the override `env` is not available in this version of pi: give `apiKey`, or set the " +
+          "variables in process.env",
+      );
+    }
+    await this.#synchronise();
+    const provider = typeof of === "string" ? of : of.provider;
+    if (apiKey === undefined && !this.hasConfiguredAuth(provider)) return undefined;
+    let auth: AuthResult["auth"];
+    if (typeof of === "string") {
+      auth = { apiKey: apiKey ?? await this.#models.getApiKeyForProvider(of) };
+    } else {
+      const found = await this.#models.getApiKeyAndHeaders(of);
+      if (!found.ok) throw new Error(found.error);
+      auth = { apiKey: apiKey ?? found.apiKey, headers: found.headers };
+    }
+    await this.#keepRenewed(provider);
+    return { auth, source: this.#sourceOf(provider) };
+  }
+
+  async setRuntimeApiKey(provider: string, apiKey: string, { signal }: Operation = {}): Promise<void> {
+    signal?.throwIfAborted();
+    this.#auth.setRuntimeApiKey(provider, apiKey);
+    this.#runtimeKeys.add(provider);
+  }
+
+  async removeRuntimeApiKey(provider: string, { signal }: Operation = {}): Promise<void> {
+    signal?.throwIfAborted();
+    this.#auth.removeRuntimeApiKey(provider);
+    this.#runtimeKeys.delete(provider);
+  }
+
+  async settleCredentialWrites(): Promise<void> {
+    // What is written is written when the call that does it returns.
+  }
+
+  async listCredentials({ signal }: Operation = {}): Promise<CredentialInfo[]> {
+    signal?.throwIfAborted();
+    await this.#synchronise();
+    const stored = Object.entries(this.#auth.getAll()) as [string, Credential][];
+    const listed = stored.map(([providerId, { type }]) => ({ providerId, type }));
+    const others = [...this.#runtimeKeys].filter((id) => !listed.some(({ providerId }) => providerId === id));
+    return [...listed, ...others.map((providerId) => ({ providerId, type: "api_key" as const }))];
+  }
+
+  async login(provider: string, type: "api_key" | "oauth", interaction: Interaction): Promise<Credential> {
+    interaction.signal?.throwIfAborted();
+    let credential: Credential;
+    if (type === "oauth") {
+      credential = { type, ...await signInWith(provider, callbacksOf(interaction)) };
+    } else {
+      const message = `Enter ${this.#models.getProviderDisplayName(provider)} API key`;
+      credential = { type: "api_key", key: await interaction.prompt({ type: "secret", message }) };
+    }
+    interaction.signal?.throwIfAborted();
+    await this.#put(provider, credential);
+    return credential;
+  }
+
+  async logout(provider: string, { signal }: Operation = {}): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#store) await this.#store.delete(provider);
+    else this.#auth.logout(provider);
+    await this.#synchronise();
+  }
+
+  async refresh(options?: object): Promise<object> {
+    await this.#synchronise();
+    return await this.#models.refresh(options);
+  }
+
+  registerProvider(id: string, config: unknown): void {
+    this.#models.registerProvider(id, config);
+  }
+
+  registerNativeProvider(provider: unknown): void {
+    this.#models.registerProvider(provider, undefined);
+  }
+
+  unregisterProvider(id: string): void {
+    this.#models.unregisterProvider(id);
+  }
+
+  stream(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
+    return this.streamSimple(model, context, options);
+  }
+
+  streamSimple(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
+    if (!this.#store) return this.#models.streamSimple(model, context, options);
+    const told = new AssistantMessageEventStream();
+    const pass = async () => {
+      await this.#synchronise();
+      for await (const event of this.#models.streamSimple(model, context, options)) told.push(event);
+      await this.#keepRenewed(model.provider);
+    };
+    pass()
+      .catch((error) => told.push(failed(model, error)))
+      .finally(() => told.end());
+    return told;
+  }
+
+  complete(model: Model, context: unknown, options?: StreamOptions): Promise<unknown> {
+    return this.streamSimple(model, context, options).result();
+  }
+
+  completeSimple(model: Model, context: unknown, options?: StreamOptions): Promise<unknown> {
+    return this.streamSimple(model, context, options).result();
+  }
+}
+
+/** Members that need what there is not in this version. */
+const ABSENT: Record<string, string> = {
+  streamDeferred: "answers that are fetched later are not known to it",
+  fetchDeferred: "answers that are fetched later are not known to it",
+  cancelDeferred: "answers that are fetched later are not known to it",
+  generateImages: "it has no models that make pictures",
+  classify: "it has no models that classify",
+  registerVirtualModel: "it has no virtual models; register a provider with a streamSimple that chooses",
+  unregisterVirtualModel: "it has no virtual models",
+  resolveModel: "it has no virtual models",
+};
+for (const [name, reason] of Object.entries(ABSENT)) {
+  Object.defineProperty(ModelRuntime.prototype, name, {
+    configurable: true,
+    writable: true,
+    value() {
+      throw new Error(`ModelRuntime.${name}() is not available in this version of pi: ${reason}`);
+    },
+  });
+}

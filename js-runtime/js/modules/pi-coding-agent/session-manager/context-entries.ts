@@ -1,0 +1,80 @@
+// Which entries of a session a model is told of, and what it is told of each.
+import { buildSessionContext } from "pi:pi-coding-agent/session-manager/file.ts";
+import type { Entry } from "pi:pi-coding-agent/session-manager/view.ts";
+
+type Message = Record<string, unknown> & { role: string };
+
+/** The latest compaction on a path, what it has kept, and what came after it. */
+export function contextOfPath(path: Entry[]): Entry[] {
+  const at = path.findLastIndex(({ type }) => type === "compaction");
+  if (at < 0) return path;
+  const first = path.findIndex(({ id }) => id === path[at].firstKeptEntryId);
+  const kept = first < 0 || first >= at ? [] : path.slice(first, at);
+  return [path[at], ...kept, ...path.slice(at + 1)];
+}
+
+/** At the leaf, which is the last entry if it is not given; `null` is before the first. */
+export function buildContextEntries(
+  entries: Entry[],
+  leafId?: string | null,
+  byId: Map<string, Entry> = new Map(entries.map((entry) => [entry.id, entry])),
+): Entry[] {
+  if (leafId === null) return [];
+  const path: Entry[] = [];
+  const seen = new Set<string>();
+  let entry = (leafId ? byId.get(leafId) : undefined) ?? entries.at(-1);
+  // A damaged file may hold a circle.
+  while (entry && !seen.has(entry.id)) {
+    seen.add(entry.id);
+    path.push(entry);
+    entry = entry.parentId ? byId.get(entry.parentId) : undefined;
+  }
+  return contextOfPath(path.reverse());
+}
+
+interface Projection {
+  entries: { sourceEntry: Entry; messages: Message[] }[];
+  messages: Message[];
+  thinkingLevel: unknown;
+  model: unknown;
+}
+
+/** What a model is told at a leaf, and of which entry each message is. */
+export function buildSessionProjection(
+  entries: Entry[],
+  leafId?: string | null,
+  byId?: Map<string, Entry>,
+): Projection {
+  const told = buildContextEntries(entries, leafId, byId).map((sourceEntry) => ({
+    sourceEntry,
+    messages: sessionEntryToContextMessages(sourceEntry),
+  }));
+  const { thinkingLevel, model } = buildSessionContext(entries, leafId) as Projection;
+  return { entries: told, messages: told.flatMap(({ messages }) => messages), thinkingLevel, model };
+}
+
+/** What an entry adds to the conversation: nothing, or a message. */
+export function sessionEntryToContextMessages(entry: Entry): Message[] {
+  const timestamp = Date.parse(entry.timestamp);
+  switch (entry.type) {
+    case "message": {
+      const message = entry.message as Message;
+      // Files of other versions may have none.
+      return [message.content === null ? { ...message, content: [] } : message];
+    }
+    case "custom_message": {
+      const { customType, content, display, details } = entry;
+      return [{ role: "custom", customType, content: content ?? [], display, details, timestamp }];
+    }
+    case "branch_summary": {
+      const { summary, fromId } = entry;
+      return summary ? [{ role: "branchSummary", summary, fromId, timestamp }] : [];
+    }
+    case "compaction": {
+      const { summary, tokensBefore } = entry;
+      return [{ role: "compactionSummary", summary, tokensBefore, timestamp }];
+    }
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,278 @@
+// `SessionManager`: sessions that an extension opens beside the one that is open, in
+// the program's own store. The file is locked only while something is written to it.
+import { host, hostSync } from "pi:host.ts";
+import { getAgentDir } from "pi:pi-coding-agent/config.ts";
+import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
+import type { Since, View } from "pi:pi-coding-agent/session-manager/view.ts";
+
+interface Held {
+  token: number;
+}
+
+export interface SessionInfo {
+  path: string;
+  id: string;
+  cwd: string;
+  name?: string;
+  parentSessionPath?: string;
+  created: Date;
+  modified: Date;
+  messageCount: number;
+  firstMessage: string;
+  allMessagesText: string;
+}
+
+type Progress = (loaded: number, total: number) => void;
+
+/** Of a new session. */
+interface NewSession {
+  id?: string;
+  /** The file of the one that it continues. */
+  parentSession?: string;
+}
+
+const named = (options: NewSession | undefined) => ({
+  id: options?.id,
+  parentSession: options?.parentSession,
+});
+
+/** Made when the first session is held: the snapshot cannot contain it. */
+let registry: FinalizationRegistry<number> | undefined;
+
+function close(token: number): void {
+  hostSync("sessions.close", { token });
+}
+
+function make(method: string, args: object): SessionManager {
+  const { token } = hostSync<Held>(`sessions.${method}`, { ...args, agentDir: getAgentDir() });
+  return adopt(token);
+}
+
+async function listed(method: string, args: object, onProgress?: Progress): Promise<SessionInfo[]> {
+  type Row = Omit<SessionInfo, "created" | "modified"> & { created: number; modified: number };
+  const given = { ...args, agentDir: getAgentDir() };
+  const rows = (await host(`sessions.${method}`, given)) as Row[];
+  // The original's documentation passes other things in its place.
+  if (typeof onProgress === "function") onProgress(rows.length, rows.length);
+  return rows.map((row) => ({
+    ...row,
+    created: new Date(row.created),
+    modified: new Date(row.modified),
+  }));
+}
+
+const OURS = Symbol();
+
+// Not private members: extensions wrap such objects, in a Proxy or with Object.create().
+const TOKEN = Symbol("token");
+const VIEW = Symbol("view");
+const WRITE = Symbol("write");
+
+type Write = (entry: { type: string; [member: string]: unknown }) => string;
+
+function viewOf(token: number): View {
+  return createView(
+    (id, since) => hostSync<Since>("sessions.since", { token, id, since }),
+    () => hostSync("sessions.context", { token }),
+  );
+}
+
+function ask<T>(manager: SessionManager, method: string, args: object = {}): T {
+  return hostSync<T>(`sessions.${method}`, { token: manager[TOKEN], ...args });
+}
+
+function append(manager: SessionManager, entry: { type: string; [member: string]: unknown }): string {
+  return manager[WRITE]?.(entry) ?? ask(manager, "append", { entry });
+}
+
+/** Another session is here from now on: nothing that was read of the last one counts. */
+function replaced(manager: SessionManager): void {
+  manager[VIEW] = viewOf(manager[TOKEN]);
+}
+
+export class SessionManager {
+  [TOKEN]: number;
+  [VIEW]: View;
+  /** Of a session that runs. */
+  [WRITE]: Write | undefined;
+
+  constructor(key: unknown, token: number) {
+    if (key !== OURS) {
+      throw new TypeError(
+        "new SessionManager() is not supported: use SessionManager.create(), open(), " +
+          "continueRecent(), inMemory() or forkFrom()",
+      );
+    }
+    this[TOKEN] = token;
+    this[VIEW] = viewOf(token);
+    registry ??= new FinalizationRegistry(close);
+    registry.register(this, token, this);
+  }
+
+  static create(cwd: string, sessionDir?: string, options?: NewSession): SessionManager {
+    return make("create", { cwd, dir: sessionDir, ...named(options) });
+  }
+
+  static open(path: string, sessionDir?: string, cwdOverride?: string): SessionManager {
+    return make("open", { path, dir: sessionDir, cwd: cwdOverride });
+  }
+
+  static continueRecent(cwd: string, sessionDir?: string): SessionManager {
+    return make("recent", { cwd, dir: sessionDir });
+  }
+
+  static inMemory(cwd?: string, options?: NewSession, entries?: unknown[]): SessionManager {
+    if (entries?.length) {
+      throw new Error(
+        "SessionManager.inMemory: entries are not supported by this version of pi: append them, or write " +
+          "them to a file and open() it",
+      );
+    }
+    return make("memory", { cwd, ...named(options) });
+  }
+
+  /** Its parent is the session that it is a copy of. */
+  static forkFrom(
+    sourcePath: string,
+    targetCwd: string,
+    sessionDir?: string,
+    options?: NewSession,
+  ): SessionManager {
+    return make("fork", { path: sourcePath, cwd: targetCwd, dir: sessionDir, id: options?.id });
+  }
+
+  /** The sessions of a working directory, the last active first. */
+  static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]> {
+    return listed("list", { cwd, dir: sessionDir }, onProgress);
+  }
+
+  /** The sessions of all working directories; those of one folder, if newer versions name it. */
+  static listAll(folder?: string | Progress, onProgress?: Progress): Promise<SessionInfo[]> {
+    if (typeof folder === "string") return listed("list", { cwd: folder, dir: folder }, onProgress);
+    return listed("listAll", {}, folder);
+  }
+
+  /** The number of the session, which another takes over: `view` is what is read from now on, `write` writes to it. */
+  static handOver(manager: SessionManager): { token: number; show(view: View, write: Write): void } {
+    return {
+      token: manager[TOKEN],
+      show(view, write) {
+        manager[VIEW] = view;
+        manager[WRITE] = write;
+      },
+    };
+  }
+
+  appendMessage(message: object): string {
+    return append(this, { type: "message", message });
+  }
+
+  appendThinkingLevelChange(thinkingLevel: string): string {
+    return append(this, { type: "thinking_level_change", thinkingLevel });
+  }
+
+  appendModelChange(provider: string, modelId: string): string {
+    return append(this, { type: "model_change", provider, modelId });
+  }
+
+  appendCompaction(
+    summary: string,
+    firstKeptEntryId: string,
+    tokensBefore: number,
+    details?: unknown,
+    fromHook?: boolean,
+  ): string {
+    const entry = { summary, firstKeptEntryId, tokensBefore, details, fromHook };
+    return append(this, { type: "compaction", ...entry });
+  }
+
+  appendCustomEntry(customType: string, data?: unknown): string {
+    return append(this, { type: "custom", customType, data });
+  }
+
+  appendCustomMessageEntry(
+    customType: string,
+    content: unknown,
+    display: boolean,
+    details?: unknown,
+  ): string {
+    return append(this, { type: "custom_message", customType, content, display, details });
+  }
+
+  appendSessionInfo(name: string): string {
+    return append(this, { type: "session_info", name: name.trim() });
+  }
+
+  appendLabelChange(targetId: string, label?: string): string {
+    return append(this, { type: "label", targetId, label });
+  }
+
+  /** What a model hears of the target from here on; nothing, if that is `null`. */
+  appendContextEdit(targetId: string, replacement: { content: unknown } | null): string {
+    return append(this, { type: "context_edit", targetId, replacement });
+  }
+
+  /** What is appended next hangs on this entry. */
+  branch(branchFromId: string): void {
+    ask(this, "leaf", { id: branchFromId });
+  }
+
+  resetLeaf(): void {
+    ask(this, "leaf", { id: null });
+  }
+
+  branchWithSummary(
+    branchFromId: string | null,
+    summary: string,
+    details?: unknown,
+    fromHook?: boolean,
+  ): string {
+    const fromId = branchFromId ?? "root";
+    const entry = { type: "branch_summary", fromId, summary, details, fromHook };
+    return ask(this, "summarize", { id: branchFromId, entry });
+  }
+
+  /** A session of its own with the entries up to `leafId`, which is here from now on. */
+  createBranchedSession(leafId: string): string | undefined {
+    ask(this, "branchOff", { id: leafId });
+    replaced(this);
+    return this.getSessionFile();
+  }
+
+  newSession(options?: NewSession): string | undefined {
+    ask(this, "begin", named(options));
+    replaced(this);
+    return this.getSessionFile();
+  }
+
+  /** A private field of the original's, which extensions read. */
+  get sessionId(): string {
+    return this.getSessionId();
+  }
+
+  setSessionFile(sessionFile: string): void {
+    ask(this, "reopen", { path: sessionFile });
+    replaced(this);
+  }
+}
+
+// deno-lint-ignore no-empty-interface
+export interface SessionManager extends View {}
+
+const nothing = (): never => {
+  throw new Error("There is no session");
+};
+
+for (const name of Object.keys(createView(nothing, nothing)) as (keyof View)[]) {
+  const { [name]: value } = {
+    [name](this: SessionManager, ...args: unknown[]): unknown {
+      return (this[VIEW][name] as (...args: unknown[]) => unknown)(...args);
+    },
+  };
+  Object.defineProperty(SessionManager.prototype, name, { value, configurable: true, writable: true });
+}
+
+/** The session that the program holds under this number. */
+export function adopt(token: number): SessionManager {
+  return new SessionManager(OURS, token);
+}

@@ -1,0 +1,113 @@
+// The editor's text in rows of the screen, and moving the cursor between them.
+import { wrapLine } from "pi:pi-tui/editor/segments.ts";
+import type { EditorText } from "pi:pi-tui/editor/text.ts";
+
+/** What stands on one row of the screen. */
+export interface ScreenRow {
+  line: number;
+  start: number;
+  end: number;
+  /** The line goes on in the next row: its end is the start of that one. */
+  continued: boolean;
+}
+
+export class EditorRows {
+  private text: EditorText;
+  /** Where the cursor wants to be in longer rows, while it moves up and down. */
+  private wanted: number | undefined;
+  /** Where it would be if a marker were not in the way. */
+  private unsnapped: number | undefined;
+
+  constructor(text: EditorText) {
+    this.text = text;
+  }
+
+  /** The cursor was moved otherwise. */
+  forget(): void {
+    this.wanted = undefined;
+    this.unsnapped = undefined;
+  }
+
+  layout(width: number): ScreenRow[] {
+    return this.text.lines.flatMap((content, line) => {
+      const rows = wrapLine(content, width, this.text.segments(content));
+      return rows.map(({ start, end }, i) => ({
+        line,
+        start,
+        end,
+        continued: i < rows.length - 1,
+      }));
+    });
+  }
+
+  private find(rows: ScreenRow[], line: number, col: number): number {
+    const found = rows.findIndex((row) =>
+      row.line === line && col >= row.start && (row.continued ? col < row.end : col <= row.end)
+    );
+    return found < 0 ? rows.length - 1 : found;
+  }
+
+  /** The row that the cursor is in. */
+  current(rows: ScreenRow[]): number {
+    return this.find(rows, this.text.line, this.text.col);
+  }
+
+  /** At the very end, so that up and down come back to this column. */
+  keepColumn(width: number): void {
+    const rows = this.layout(width);
+    this.wanted = this.text.col - rows[this.current(rows)].start;
+  }
+
+  /** Moves the cursor `by` rows; a page stops at the first and the last one. */
+  move(by: number, width: number): void {
+    const rows = this.layout(width);
+    const from = this.current(rows);
+    const to = Math.min(Math.max(0, from + by), rows.length - 1);
+    if (to !== from || Math.abs(by) > 1) this.moveTo(rows, from, to);
+  }
+
+  private moveTo(rows: ScreenRow[], from: number, to: number): void {
+    const { text } = this;
+    const target = rows[to];
+    const col = this.unsnapped ?? text.col;
+    const origin = this.unsnapped === undefined ? from : this.find(rows, rows[from].line, col);
+    const column = this.column(col - rows[origin].start, rows[from], target);
+    text.line = target.line;
+    text.col = Math.min(target.start + column, text.currentLine.length);
+
+    const inside = text.segments(text.currentLine).find(({ index, text: { length } }) =>
+      length > 1 && index <= text.col && text.col < index + length
+    );
+    this.unsnapped = undefined;
+    if (!inside) return;
+    // A marker over several rows was visited in its first one: go on behind it.
+    if (inside.index < target.start && to > from) {
+      const end = inside.index + inside.text.length;
+      const behind = rows.findIndex((row, i) =>
+        i > to && (row.line !== target.line || row.start >= end)
+      );
+      if (behind >= 0) {
+        text.line = rows[from].line;
+        text.col = col;
+        this.moveTo(rows, from, behind);
+        return;
+      }
+    }
+    this.unsnapped = text.col;
+    text.col = inside.index;
+  }
+
+  /** The column to go to: the wanted one if there is room, else the last one. */
+  private column(current: number, source: ScreenRow, target: ScreenRow): number {
+    const last = (row: ScreenRow) => Math.max(0, row.end - row.start - (row.continued ? 1 : 0));
+    const [sourceEnd, targetEnd] = [last(source), last(target)];
+    const wanted = this.wanted;
+    if (wanted === undefined || current < sourceEnd) {
+      this.wanted = targetEnd < current ? current : undefined;
+      return Math.min(current, targetEnd);
+    }
+    if (targetEnd < current || targetEnd < wanted) return targetEnd;
+    this.wanted = undefined;
+    return wanted;
+  }
+}

@@ -1,0 +1,98 @@
+// What `import()` gives an extension's own files, which are written for jiti: of CommonJS
+// what a static import would give (loader/compat.rs), and errors that can be told apart.
+// deno-lint-ignore-file
+// @ts-ignore: provided by the runtime
+import { primordials } from "ext:core/mod.js";
+import { isGuest } from "ext:js_runtime/node/uncaught.ts";
+
+const {
+  ArrayPrototypeEvery,
+  Error,
+  ObjectCreate,
+  ObjectDefineProperties,
+  ObjectDefineProperty,
+  ObjectGetOwnPropertyDescriptors,
+  ObjectHasOwn,
+  ObjectKeys,
+  PromisePrototypeThen,
+  RegExpPrototypeExec,
+  SafeWeakMap,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
+  StringPrototypeStartsWith,
+  SymbolFor,
+  SyntaxError,
+  TypeError,
+} = primordials;
+
+type Names = Record<string, unknown>;
+
+/** What stands for a CommonJS module, whenever it is imported. */
+const standing: WeakMap<object, object> = new SafeWeakMap();
+
+/** Only CommonJS and JSON have the name "module.exports". */
+function interop(namespace: Names): object {
+  if (!ObjectHasOwn(namespace, "module.exports")) return namespace;
+  const exports = namespace["module.exports"] as Names | null;
+  if ((typeof exports !== "object" && typeof exports !== "function") || exports === null) return namespace;
+  const isCompiled = Boolean(exports.__esModule);
+  if (isCompiled && "default" in exports) return exports;
+  const isThere = (name: string) => ObjectHasOwn(namespace, name);
+  if (!isCompiled && ArrayPrototypeEvery(ObjectKeys(exports), isThere)) return namespace;
+  let made = standing.get(exports);
+  if (made === undefined) {
+    made = ObjectDefineProperties(ObjectCreate(null), {
+      ...ObjectGetOwnPropertyDescriptors(exports),
+      default: { value: exports, enumerable: true, configurable: true, writable: true },
+    }) as object;
+    standing.set(exports, made);
+  }
+  return made;
+}
+
+const NO_SUCH = /^Cannot find (?:module|package) (.*)/s;
+const CODE = /^\[(ERR_\w+)\] /;
+
+/** deno_core makes a `TypeError` with this code of whatever could not be loaded. */
+function inNodesWords(error: any): unknown {
+  if (!(error instanceof TypeError) || error.code !== "ERR_MODULE_NOT_FOUND") return error;
+  const text: string = error.message;
+  const found = RegExpPrototypeExec(CODE, text);
+  let mended: any;
+  if (StringPrototypeStartsWith(text, "SyntaxError: ")) {
+    mended = new SyntaxError(StringPrototypeSlice(text, "SyntaxError: ".length));
+  } else if (found !== null) {
+    const words = StringPrototypeSlice(text, found[0].length);
+    mended = found[1] === "ERR_UNKNOWN_FILE_EXTENSION" ? new TypeError(words) : new Error(words);
+    mended.code = found[1];
+  } else {
+    const missing = RegExpPrototypeExec(NO_SUCH, text);
+    // For extensions jiti asks `require`, whose words these are.
+    const isJiti = missing !== null && !isGuest;
+    mended = new Error(isJiti ? `Cannot find module ${missing[1]}` : text);
+    if (missing !== null) mended.code = isJiti ? "MODULE_NOT_FOUND" : error.code;
+  }
+  const at = StringPrototypeIndexOf(error.stack, text);
+  const rest = at < 0 ? "" : StringPrototypeSlice(error.stack, at + text.length);
+  ObjectDefineProperty(mended, "stack", {
+    value: `${mended.name}: ${mended.message}${rest}`,
+    configurable: true,
+    writable: true,
+  });
+  return mended;
+}
+
+function imported(promise: Promise<Names>): Promise<object> {
+  const readable = (namespace: Names) => {
+    try {
+      return interop(namespace);
+    } catch {
+      return namespace; // A proxy, perhaps: it works for those who know it.
+    }
+  };
+  return PromisePrototypeThen(promise, readable, (error: unknown) => {
+    throw inNodesWords(error);
+  });
+}
+
+ObjectDefineProperty(globalThis, SymbolFor("pi.imported"), { value: imported });
