@@ -1,4 +1,4 @@
-// What the snapshot evaluates, and with it everything it imports.
+// The entry point of the snapshot: evaluates these modules and everything they import.
 import "pi:unavailable.ts";
 import "ext:js_runtime/register-modules.ts";
 import "ext:js_runtime/node/async-context.ts";

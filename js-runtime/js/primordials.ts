@@ -1,6 +1,6 @@
-// What the bridge works with, taken before any extension runs: one that patches
-// `JSON.parse`, `Map.prototype` or `Array.prototype` breaks its own code and other
-// extensions' at most.
+// Built-in functions as they were before any extension ran. The bridge uses these, so that an
+// extension that patches `JSON.parse`, `Map.prototype` or `Array.prototype` breaks only its own
+// code and at most that of other extensions.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, primordials } from "ext:core/mod.js";
@@ -8,7 +8,7 @@ import { core, primordials } from "ext:core/mod.js";
 /** Escapes of halves of characters, and of backslashes, which may stand before a "ud". */
 const HALVES = new primordials.SafeRegExp(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g);
 
-/** Half a character, as `slice` leaves it, is JSON for nobody but JavaScript. */
+/** Replaces lone surrogates, which `slice` may leave, by U+FFFD: only JavaScript accepts them in JSON. */
 function stringify(value: unknown): string {
   const text = primordials.JSONStringify(value);
   if (text === undefined || !primordials.StringPrototypeIncludes(text, "\\ud")) return text;
@@ -21,7 +21,7 @@ export const JSON: { parse: typeof globalThis.JSON.parse; stringify: typeof stri
   stringify,
 };
 
-/** As text is taken everywhere in JavaScript. */
+/** Converts a value to text with JavaScript's own rules. */
 export const text = (value: unknown): string => `${value}`;
 
 export function textOrNone(value: unknown): string | undefined {
@@ -34,12 +34,12 @@ export function texts(values: readonly unknown[]): string[] {
   return all;
 }
 
-/** What `throw` should have been given. */
+/** Returns the thrown value as an `Error`. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof primordials.Error ? (thrown as Error) : new primordials.Error(text(thrown));
 }
 
-/** Have their methods on themselves. Not for what extensions are given. */
+/** These collections have their methods as own properties. They must not be passed to extensions. */
 export const SafeMap: MapConstructor = primordials.SafeMap;
 export const SafeSet: SetConstructor = primordials.SafeSet;
 
@@ -94,14 +94,14 @@ export function extend<T extends object, U extends object>(target: T, source: U)
   const keys = primordials.ReflectOwnKeys(source);
   for (let index = 0; index < keys.length; index += 1) {
     const member = primordials.ReflectGetOwnPropertyDescriptor(source, keys[index]);
-    // Else it has what `Object.prototype` has, too.
+    // Without this the descriptor would inherit members of `Object.prototype`.
     primordials.ObjectSetPrototypeOf(member, null);
     primordials.ObjectDefineProperty(target, keys[index], member);
   }
   return target as T & U;
 }
 
-/** What can only be called with `new`. */
+/** Whether a function can only be called with `new`. */
 export function isClass(fn: object): boolean {
   // The prototype of a function can be replaced.
   return primordials.ObjectGetOwnPropertyDescriptor(fn, "prototype")?.writable === false;
@@ -110,9 +110,9 @@ export function isClass(fn: object): boolean {
 const FRAME = "\n    at ";
 
 /**
- * Whether JavaScript threw it for a mistake in the program: its author wants to know, and
- * where. Functions of the runtime throw such errors, too, for what they are given or because
- * nobody answers (`fetch failed`); those are left to whoever called them.
+ * Whether JavaScript threw the error for a mistake in the author's code, who then needs to know the
+ * position. Functions of the runtime throw such errors, too, for their arguments or for a failed
+ * request (`fetch failed`); their callers handle those.
  */
 export function isSlip(thrown: unknown): boolean {
   if (!(thrown instanceof primordials.TypeError) && !(thrown instanceof primordials.ReferenceError)) return false;

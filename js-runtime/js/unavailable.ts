@@ -1,6 +1,6 @@
-// What extensions get for a name that pi's packages have and we do not offer (yet).
-// Importing it is no error, because many extensions import more than they use;
-// using it is one that says what is missing.
+// Stand-ins for names that pi's packages export and this program does not offer (yet). Importing
+// one is no error, because many extensions import more than they use; using one throws an error
+// that names it.
 
 /** Read by `await`, loggers and inspectors of any value; reading them is no use. */
 const HARMLESS: ReadonlySet<unknown> = new Set([
@@ -13,7 +13,7 @@ const HARMLESS: ReadonlySet<unknown> = new Set([
 
 /**
  * Stands for the export `name` of `module`: throws when called, constructed, extended or read.
- * `reason` says why it is not there, and what there is instead.
+ * `reason` tells why it is not available, and what to use instead.
  */
 // deno-lint-ignore no-explicit-any
 export function missing(name: string, module: string, reason?: string): any {
@@ -34,7 +34,7 @@ export function missing(name: string, module: string, reason?: string): any {
   });
 }
 
-// The module loader gives names that no module lists at all the same treatment.
+// The module loader uses the same stand-ins for names that no module lists at all.
 Object.defineProperty(globalThis, Symbol.for("pi.missing"), {
   configurable: true,
   enumerable: false,

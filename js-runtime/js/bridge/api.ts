@@ -1,4 +1,4 @@
-// `pi`: what the factory of an extension is given.
+// `pi`: the API object that the factory function of an extension gets.
 import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { events } from "ext:js_runtime/bridge/events.ts";
 import {
@@ -39,14 +39,14 @@ interface ExecOptions {
 
 let execs = 0;
 
-/** What is registered: an object with these members. */
+/** Checks that a definition is an object with these members. */
 function definition<T extends object>(where: string, value: T, members: string): void {
   if (typeof value !== "object" || value === null || isArray(value)) {
     throw wrong(where, `an object with ${members}`, value);
   }
 }
 
-/** What there is where a member is wanted that is not there. */
+/** Names the members that a definition has instead of a missing one. */
 function instead(value: unknown, given: object): string {
   return value === undefined ? `it has ${Object.keys(given).join(", ")}` : "";
 }
@@ -60,7 +60,7 @@ interface FlagOptions {
 function checkFlag(name: string, options: FlagOptions | undefined): void {
   const { type, default: given } = someOptions("pi.registerFlag: options", options, '{ type: "boolean" }');
   if (given === undefined || given === null) return;
-  // Of an unknown type nothing is known of what comes with it.
+  // For an unknown type the default is not checked.
   if ((type === "boolean" || type === "string") && typeof given !== type) {
     throw wrong(`pi.registerFlag: default of "${name}"`, `a ${type}, as its type says`, given);
   }
@@ -70,13 +70,19 @@ export function createApi(extension: number) {
   const call = <T>(method: string, args: object = {}): T =>
     hostSync<T>(`pi.${method}`, { extension, ...args });
 
-  /** What is taken, or not taken, with a remark: it is told with the line that it is about. */
+  /**
+   * Registers something with the program. The remark in its response is reported with the line of
+   * the call.
+   */
   const register = (method: string, args: object): void => {
     const remark = call<string | null>(method, args);
     if (typeof remark === "string") warn(extension, "load", new Error(remark));
   };
 
-  /** What people are shown, or may change: it is told that it cannot be meant, and the rest is registered. */
+  /**
+   * Runs `check`. A failure is reported and the rest of the definition is registered, because the
+   * value is only displayed or configurable.
+   */
   const orTold = <T>(check: () => T): T | undefined => {
     try {
       return check();
@@ -87,7 +93,7 @@ export function createApi(extension: number) {
   };
   const shown = (where: string, value: unknown) => orTold(() => asTextOrNone(where, value));
 
-  /** It goes on without what is misspelt; the line is that of the call. */
+  /** Reports misspelt members with the line of the call. The registration goes on without them. */
   const slips = (what: string, given: object, known: readonly string[]): void => {
     for (const slip of nearMisses(what, given, known)) warn(extension, "load", new Error(slip));
   };
@@ -182,7 +188,7 @@ export function createApi(extension: number) {
       register("registerFlag", {
         name,
         description: shown(`pi.registerFlag: description of "${name}"`, options?.description),
-        // What is no switch takes a value, whatever it is called.
+        // Every type but a boolean takes a value, whatever the type is called.
         kind: options?.type === "boolean" ? "boolean" : "string",
         default: options?.default,
       });
@@ -196,7 +202,7 @@ export function createApi(extension: number) {
       register("registerRenderer", { id: keep(renderers, renderer), customType, kind: "message" });
     },
 
-    /** The same for what `appendEntry` adds. */
+    /** Registers the renderer of entries that `appendEntry` adds. */
     registerEntryRenderer(customType: string, renderer: unknown): void {
       asName("pi.registerEntryRenderer: customType", customType);
       aFunction(`pi.registerEntryRenderer: the renderer of "${customType}"`, renderer);
@@ -209,7 +215,7 @@ export function createApi(extension: number) {
       register("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
     },
 
-    /** Of what is drawn, not of what is stored; one for each extension. */
+    /** Transforms what is drawn, not what is stored; one for each extension. */
     registerMarkdownTransformer(transformer: unknown, options?: object): void {
       aFunction("pi.registerMarkdownTransformer: the argument", transformer);
       register("registerRenderer", { id: keep(renderers, { transformer, ...options }), kind: "markdown" });
@@ -239,7 +245,7 @@ export function createApi(extension: number) {
       call("setLabel", { entryId, label: asTextOrNone("pi.setLabel: label", label) });
     },
 
-    /** What cannot be started has code 1. */
+    /** A command that cannot be started has exit code 1. */
     async exec(command: string, args: string[] = [], options?: ExecOptions | null) {
       if (typeof command !== "string" || command === "") {
         throw wrong("pi.exec: command", "the name of a program", command);
@@ -281,7 +287,7 @@ export function createApi(extension: number) {
         throw wrong("pi.setModel: model", "a model", model, hint);
       }
       const { provider, id } = model;
-      // Who is called for it stands in the way of others, too.
+      // A handler that the agent waits for would block the queue.
       const queued = isQueued() || running() === "model_select";
       return await host<boolean>("pi.setModel", { extension, provider, id, model, queued });
     },

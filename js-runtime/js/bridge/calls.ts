@@ -1,5 +1,5 @@
-// What the program calls. Every function takes one JSON text and answers with
-// JSON text, `undefined`, or a promise of either.
+// Functions that the program calls. Each takes one JSON text and returns JSON text, `undefined`, or
+// a promise of either.
 import { describe, host, hostSync, writeStack } from "ext:js_runtime/bridge/host.ts";
 import {
   abort,
@@ -68,7 +68,7 @@ export async function activate(
   await modelsRestored(extension);
 }
 
-/** What there is instead, in words. */
+/** Describes what a module exports instead of a default function. */
 function exported(namespace: { default?: unknown }): string {
   const names = Object.keys(namespace).filter((name) => name !== "default" && name !== "module.exports");
   const { default: value } = namespace;
@@ -81,7 +81,7 @@ function exported(namespace: { default?: unknown }): string {
 interface Dispatch {
   extension: number;
   handler: number;
-  /** Which call of a handler it is. */
+  /** The number of this call of a handler. */
   call: number;
   event: Record<string, unknown>;
   /** The members that the handler may change in place. */
@@ -93,20 +93,20 @@ interface Dispatch {
 
 type Members = Record<string, unknown>;
 
-/** A handler whose answer counts, and that has not answered, or has failed. */
+/** A call of a handler whose result counts, while it is pending or after it failed. */
 interface Asked {
   answer?: unknown;
-  /** What it has changed in place so far. */
+  /** The members that the handler has changed in place so far. */
   changed(): Members | undefined;
   /** The program waits no longer. */
   isLeft: boolean;
   hasFailed: boolean;
 }
 
-/** By the number of the call. */
+/** Pending calls by number. */
 const asked = new SafeMap<number, Asked>();
 
-/** One handler whose answer counts. */
+/** Calls one handler whose result counts. */
 export async function dispatch(json: string): Promise<string | undefined> {
   const { extension, handler, call, event, mutable = [], in_place_only, run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
@@ -126,7 +126,7 @@ export async function dispatch(json: string): Promise<string | undefined> {
   try {
     result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
   } catch (error) {
-    // What was changed before counts; the program asks for it.
+    // Changes from before the failure count; the program fetches them with `changesOf`.
     own.hasFailed = true;
     if (own.isLeft || !changedSoFar(own)) asked.delete(call);
     throw error;
@@ -143,9 +143,9 @@ export async function dispatch(json: string): Promise<string | undefined> {
 }
 
 interface Watched {
-  /** What has become of members, of those that have other values now. */
+  /** The new values of members that have changed. */
   changed(): Members | undefined;
-  /** Those in whose place something else was put, which does nothing. */
+  /** Members that were replaced although only changes in place count. */
   replaced(): string[];
 }
 
@@ -172,12 +172,12 @@ function changedSoFar(one: Asked): Members | undefined {
   try {
     return one.changed();
   } catch {
-    // It is in the midst of it, or has failed with it.
+    // The handler is in the middle of a change, or failed during one.
     return undefined;
   }
 }
 
-/** What a handler that has failed, or is not waited for any more, has changed in place. */
+/** The changes in place of a handler that failed or was abandoned. */
 export function changesOf(json: string): string | undefined {
   const call = JSON.parse(json) as number;
   const one = asked.get(call);
@@ -193,11 +193,11 @@ export async function whenAnswered(json: string): Promise<void> {
   try {
     await asked.get(JSON.parse(json) as number)?.answer;
   } catch {
-    // What it says comes too late.
+    // The result is too late to count.
   }
 }
 
-/** The model is told what was thrown: it has to see that this is no result. */
+/** The model gets the exception: it has to see that this is no result. */
 function blocking(error: unknown): unknown {
   const said = plainText(error);
   if (error instanceof Error && said !== "") return error;
@@ -216,7 +216,7 @@ function plain(extension: number, type: string, result: unknown): unknown {
 
 interface UserCommand {
   operations: number;
-  /** Of the program, for output and the abort. */
+  /** The program's token for output and abort. */
   token: number;
   command: string;
   cwd: string;
@@ -257,7 +257,7 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
     fileOps![kinds[index]] = new Set(fileOps![kinds[index]] as string[]);
   }
   if (event.type === "session_before_compact") {
-    // All that was ever said; only who reads it pays for it.
+    // The whole conversation, read on demand.
     const leaf = event.branchEntries as string;
     const get = () => sessionManager.getBranch(leaf);
     Object.defineProperty(event, "branchEntries", { get, enumerable: true, configurable: true });
@@ -268,7 +268,7 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
   });
 }
 
-/** Where a function is that was registered, by its number. */
+/** The source position of a registered function, by its number. */
 export function placeOf(json: string): string {
   const id = JSON.parse(json) as number;
   return frameOf(
@@ -279,11 +279,11 @@ export function placeOf(json: string): string {
 interface ToolCall {
   extension: number;
   tool: number;
-  /** Of the program, for updates and aborts. */
+  /** The program's token for updates and aborts. */
   token: number;
   callId: string;
   params: unknown;
-  /** Somebody waits until it has been called. */
+  /** Whether the program waits for `execute` to have been called. */
   tellsBegun: boolean;
   run?: number | null;
 }
@@ -305,7 +305,7 @@ export async function executeTool(json: string): Promise<string> {
       (output) => {
         if (running.has(token)) hostSync("tool.update", { token, output: partialOf(output) });
       },
-      // Its own: a tool may be aborted alone, and while no run is known.
+      // Each call has a signal of its own: a tool may be aborted alone, and while no run is known.
       extend(createContext(extension, run), { signal: controller.signal }),
     );
     if (tellsBegun) hostSync("tool.begun", { token });
@@ -315,7 +315,7 @@ export async function executeTool(json: string): Promise<string> {
     return JSON.stringify(result);
   } catch (error) {
     writeStack(error);
-    // The model is told; so is whoever can do something about it.
+    // The model gets the error, and so does the author if it is a mistake in the code.
     const isTold = isSlip(error) || (slip !== undefined && error === slip);
     if (isTold && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
     throw asError(error);
@@ -368,7 +368,7 @@ export async function runCommand(json: string): Promise<void> {
   }
 }
 
-/** What an extension registered for a key. */
+/** Runs the handler that an extension registered for a key. */
 export async function runShortcut(json: string): Promise<void> {
   const { extension, shortcut, key, run } = JSON.parse(json) as {
     extension: number;
@@ -410,5 +410,5 @@ export async function completeArguments(json: string): Promise<string> {
   }
 }
 
-/** By command, what was told of its completions last. */
+/** By command, the last problem reported about its completions. */
 const completions = new SafeMap<number, string>();

@@ -1,5 +1,5 @@
-// `ctx`: the session as handlers, tools and commands see it. Nothing in it is a
-// copy; every member asks when it is read.
+// `ctx`: the session as handlers, tools and commands see it. No member is a copy; each one queries
+// the program when it is read.
 import { host, hostSync, hostSyncKept } from "ext:js_runtime/bridge/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
@@ -11,9 +11,9 @@ import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
 import { adopt } from "pi:pi-coding-agent/session-manager/index.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
 
-/** One controller per run of the agent that a handler has looked at. */
+/** One controller per run of the agent whose signal a handler has read. */
 const runs = new SafeMap<number, AbortController>();
-/** Runs that were aborted: a handler may look at one only afterwards. */
+/** Runs that were aborted. A handler may read the signal of one only afterwards. */
 const aborted = new SafeSet<number>();
 
 function signalOf(run: number | null | undefined): AbortSignal | undefined {
@@ -27,10 +27,10 @@ function signalOf(run: number | null | undefined): AbortSignal | undefined {
   return controller.signal;
 }
 
-/** Controllers of what asks handlers with a signal of its own: a compaction, a navigation. */
+/** Controllers of operations that pass a signal of their own to handlers: a compaction, a navigation. */
 const works = new SafeMap<number, AbortController>();
 
-/** Calls `ask` with the signal of the work `id`. */
+/** Calls `ask` with the signal of the operation `id`. */
 export async function withSignal<T>(
   id: number,
   ask: (signal: AbortSignal) => Promise<T>,
@@ -53,12 +53,13 @@ export function abortRun(run: number): void {
   if (ofWork) abort(ofWork);
 }
 
-/** How a context asks the program. */
+/** The functions with which a context calls the program. */
 const CALLS: Calls = { host, hostSync };
 
 /**
- * Asks for what may have to wait for the agent, and says whose code asks: where the agent
- * waits for it, it goes on meanwhile, and where the session does, it is not asked to wait.
+ * Wraps `host` for calls that may have to wait for the agent, and passes what the calling code runs
+ * for. While the agent waits for that code, the agent goes on; while the session waits for it, the
+ * call fails instead of waiting.
  */
 function patiently(calls: Calls): typeof host {
   return <T>(method: string, args?: unknown) =>
@@ -73,7 +74,7 @@ function visiting(visit: number): Calls {
   };
 }
 
-/** Of the session; the same for all contexts of a generation. */
+/** The model registry of the session, shared by all contexts of a generation. */
 const createModelRegistry = (calls: Calls) => new ModelRegistry(0, calls);
 let modelRegistry: ModelRegistry | undefined;
 const ownModelRegistry = () => (modelRegistry ??= createModelRegistry(CALLS));
@@ -145,14 +146,14 @@ export function createContext(extension: number, run?: number | null, calls = CA
     isIdle: () => hostSync<boolean>("ctx.isIdle") && !isJustPrompted(),
     abort(): void {
       hostSync<void>("ctx.abort");
-      // Whoever looks at the signal next sees it; the program's word comes later.
+      // The signal is set at once for the caller; the program's event comes later.
       if (typeof run === "number") abortRun(run);
     },
     hasPendingMessages: () => hostSync<boolean>("ctx.hasPendingMessages"),
     shutdown: () => hostSync<void>("ctx.shutdown"),
     getContextUsage: () => hostSync("ctx.getContextUsage"),
     getSystemPrompt: () => hostSync<string>("ctx.getSystemPrompt"),
-    /** Returns at once; the callbacks tell how it went. */
+    /** Returns at once; the callbacks get the outcome. */
     compact(options: CompactOptions = {}): void {
       if (own) checkStale();
       compact(extension, patiently(calls), options);
@@ -179,10 +180,10 @@ interface ForkOptions extends ReplaceOptions {
 
 let visits = 0;
 
-/** What commands get in addition: they may replace the session. */
+/** Adds the members that only commands get: they may replace the session. */
 export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
   const host = patiently(calls);
-  /** What is replaced stays until the command that asked for it has gone on. */
+  /** A replaced generation stays until the command that replaced it has continued. */
   async function stay<T>(
     method: string,
     args: object,
@@ -195,7 +196,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
       await then?.(done, visit);
       return done;
     } finally {
-      // Whoever awaits this comes first.
+      // The code that awaits this promise runs first.
       setTimeout(() => hostSync("visit.end", { visit }), 0);
     }
   }
@@ -226,7 +227,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
       replace("switchSession", { path }, options?.withSession),
     fork: (entryId: string, options?: ForkOptions) =>
       replace("fork", { entryId, position: options?.position }, options?.withSession),
-    /** `editorText` is what the user said there, to be changed and said again. */
+    /** `editorText` is the user's message at that point, to be changed and sent again. */
     navigateTree: (targetId: string, options?: object) =>
       host<{ cancelled: boolean; editorText?: string }>("ctx.navigateTree", {
         extension,
@@ -237,7 +238,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
   });
 }
 
-/** What `withSession` gets: it has no `pi` of the new session. */
+/** The context that `withSession` passes on: without `pi` of the new session. */
 function createReplacedContext(extension: number, calls: Calls) {
   const { hostSync } = calls;
   const context = createCommandContext(extension, undefined, calls);

@@ -1,4 +1,4 @@
-// `pi.events`: the bus on which extensions of one session talk to each other.
+// `pi.events`: the bus on which extensions of one session exchange events.
 import { describe } from "ext:js_runtime/bridge/host.ts";
 import { checkStale } from "ext:js_runtime/bridge/stale.ts";
 import { owned } from "ext:js_runtime/bridge/registry.ts";
@@ -12,8 +12,8 @@ export interface EventBus {
 }
 
 /**
- * Listeners that emit what others listen to are called in each other. Where the stack
- * ends there is no room left to say so.
+ * Listeners that emit events for each other nest. At the end of the stack there is no room left to
+ * report that.
  */
 const DEEPEST = 200;
 
@@ -46,7 +46,7 @@ export function createEventBus(): EventBus & { clear(): void } {
       aFunction(`pi.events.on: the listener of "${channel}"`, listener);
       let listeners = channels.get(channel);
       if (!listeners) channels.set(channel, (listeners = new Map()));
-      // The same one twice is called once.
+      // A listener that is added twice is called once.
       if (!listeners.has(listener)) listeners.set(listener, owned("pi.events", listener));
       return () => void listeners.delete(listener);
     },
@@ -56,7 +56,7 @@ export function createEventBus(): EventBus & { clear(): void } {
   };
 }
 
-/** The one of this set: nobody else is there to hear it when the set was replaced. */
+/** The bus of this generation: after a replacement it has no other listeners. */
 function ownBus(): EventBus {
   const bus = createEventBus();
   return {

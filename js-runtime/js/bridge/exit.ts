@@ -12,18 +12,18 @@ import { JSON } from "ext:js_runtime/primordials.ts";
 const EXITS = new Error("process.exit() was called while pi ends");
 EXITS.stack = `Error: ${EXITS.message}`;
 
-/** Which signal ends pi; the first `process.exit()` after it says with which code. */
+/** The signal that ends pi; the first `process.exit()` after it sets the exit code. */
 let signalled: string | undefined;
 let left: number | undefined;
 
-// What is thrown later, in an async listener, is no error either.
+// A later exception of this kind, in an async listener, is no error either.
 internals.isExit = (error: unknown): boolean => error === EXITS;
 
 type Guard = (run: () => void, extension?: number) => void;
 
 /** Gives what listeners threw, and the code; the others run all the same. */
 function listened(listen: (process: any, guard: Guard) => void): string | undefined {
-  // Nobody can listen.
+  // Without `process` there are no listeners.
   if (!internals.__nodeProcessBootstrapped) return undefined;
   const thrown: { extension?: number; error: string; plain: string }[] = [];
   const guard = (run: () => void, extension?: number) => {

@@ -1,5 +1,5 @@
-// The two ways from JavaScript into the program. Both carry JSON text, so that
-// the program may be in another process.
+// The two functions with which JavaScript calls the program. Both carry JSON text, so that the
+// program may be in another process.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, primordials } from "ext:core/mod.js";
@@ -10,7 +10,7 @@ import { JSON, SafeMap } from "ext:js_runtime/primordials.ts";
 // Extensions may replace it.
 const { captureStackTrace } = Error;
 
-/** What cannot be JSON is refused by name: V8 says only that something is a circle. */
+/** Throws an error that names the method for a value that is not JSON: V8's message does not. */
 function written(method: string, args: unknown): string {
   try {
     return JSON.stringify(args ?? null);
@@ -21,7 +21,7 @@ function written(method: string, args: unknown): string {
   }
 }
 
-/** As V8 begins to say it. Whatever else is thrown comes from a `toJSON` of the author's. */
+/** Beginnings of V8's messages. Any other exception comes from a `toJSON` of the extension. */
 const UNWRITABLE = ["Converting circular structure", "Do not know how to serialize"];
 
 /** Asks for something that is there at once. */
@@ -30,10 +30,10 @@ export function hostSync<T = unknown>(method: string, args?: unknown): T {
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
 }
 
-/** What was answered last, by method. */
+/** The last response, by method. */
 const answers = new SafeMap<string, { text: string; value: unknown }>();
 
-/** The same object as before if it is as before: whoever has kept it can compare. */
+/** Returns the same object while the response is unchanged, so that callers can compare it. */
 export function hostSyncKept<T = unknown>(method: string): T {
   const text: string = op_host_call_sync(method, "null");
   const known = answers.get(method);
@@ -46,7 +46,7 @@ export function hostSyncKept<T = unknown>(method: string): T {
 /** Asks for something that takes time. Begins before it returns. */
 export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
   const asking = op_host_call(method, written(method, args));
-  // When it is refused, who asked may be on the stack no more.
+  // When the call fails, the caller may not be on the stack any more.
   const place: { stack?: string } = {};
   captureStackTrace(place, host);
   let answer: string;
@@ -58,7 +58,7 @@ export async function host<T = unknown>(method: string, args?: unknown): Promise
   return (answer === "" ? undefined : JSON.parse(answer)) as T;
 }
 
-/** With the frames of where it was asked for. */
+/** Adds the stack frames of the caller. */
 function placed(error: unknown, stack = ""): unknown {
   const frames = primordials.StringPrototypeIndexOf(stack, "\n    at ");
   if (!(error instanceof Error) || frames < 0) return error;
@@ -67,14 +67,14 @@ function placed(error: unknown, stack = ""): unknown {
   return error;
 }
 
-/** An object that does not say what it is, is shown with what is in it. */
+/** An object without a text of its own is shown with its members. */
 export function textOf(value: unknown): string {
   const text = String(value);
   if (text !== "[object Object]") return text;
   return core.loadExtScript("ext:deno_web/01_console.js").inspect(value);
 }
 
-/** As V8 writes it, whatever a library has put in the place of that. */
+/** The stack as V8 writes it, even if a library has replaced that format. */
 function stackOf(error: Error): unknown {
   const { Error } = primordials;
   const written = Error.prepareStackTrace;
@@ -87,16 +87,16 @@ function stackOf(error: Error): unknown {
   }
 }
 
-/** Whoever reads the stack from now on reads what V8 has written. */
+/** Fixes the stack in V8's format for later readers. */
 export function writeStack(error: unknown): void {
   try {
     if (error instanceof Error) stackOf(error);
   } catch {
-    // It may be anything.
+    // The thrown value may be anything.
   }
 }
 
-/** What to tell people of a thrown value, which may be anything. */
+/** The message for the user about a thrown value, which may be anything. */
 export function describe(error: unknown): string {
   try {
     if (error instanceof Error) return `${stackOf(error) ?? `${error.name}: ${error.message}`}`;

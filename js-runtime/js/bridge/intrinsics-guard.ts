@@ -1,8 +1,7 @@
-// What everything in the isolate relies on, the runtime itself included: `ops` are
-// called with `Function.prototype.call`, every answer goes through
-// `Promise.prototype.then`. The runtime asks after each stretch of JavaScript whether
-// all of it is still there, and stops whoever took it away. What was replaced with
-// something that works (a wrapper that measures, a polyfill) may stay.
+// Checks the built-in objects that all code in the isolate relies on, the runtime included: ops are
+// called with `Function.prototype.call`, and every response goes through `Promise.prototype.then`.
+// The runtime calls this after each uninterrupted run of JavaScript and stops the extension that
+// removed one. A working replacement (a wrapper that measures, a polyfill) may stay.
 // @ts-ignore: provided by the runtime
 import { primordials } from "ext:core/mod.js";
 
@@ -23,7 +22,7 @@ const NativeSet = Set;
 interface Essential {
   /** An expression: what it is called, and where it is found. */
   name: string;
-  /** Whether what took its place does the same; without it nothing may. */
+  /** Whether a replacement behaves the same; without this function no replacement is accepted. */
   works?(it: Any): boolean;
 }
 
@@ -33,9 +32,9 @@ function essential(name: string, works?: (it: Any) => boolean): void {
   essentials[essentials.length] = { name, works };
 }
 
-/** Of those whose work shows only when microtasks have run. */
+/** A check whose result is known only after microtasks have run. */
 interface Trial {
-  /** Its index. */
+  /** The index of the intrinsic. */
   of?: number;
   it: unknown;
   done: boolean;
@@ -63,7 +62,7 @@ essential("Promise.prototype.catch",
     const failed = PromisePrototypeThen(settled, () => {
       throw 1;
     });
-    // It is nobody's failure, whatever becomes of it.
+    // A rejection of this promise must not count as unhandled.
     PromisePrototypeThen(failed, undefined, () => {});
     return ReflectApply(it, failed, [done]);
   }));
@@ -87,8 +86,7 @@ essential("Function.prototype.bind",
   (it) => ReflectApply(it, one, [null, 1])() === true);
 essential("Reflect.apply", (it) => it(one, null, [1]) === true);
 
-// Whoever adds these adds them to every object that is awaited, returned, described
-// or sent.
+// A member here appears on every object that is awaited, returned, described or sent.
 essential("Object.prototype.then");
 essential("Object.prototype.toJSON");
 essential("Object.prototype.get");
@@ -100,7 +98,7 @@ essential("Object.prototype.done");
 essential("Object.prototype.signal");
 essential("Object.prototype.length");
 essential("Object.prototype[0]");
-// What the program says to the bridge may have these, or not.
+// Optional members of messages from the program to the bridge.
 essential("Object.prototype.answer");
 essential("Object.prototype.around");
 essential("Object.prototype.block");
@@ -193,7 +191,7 @@ essential("globalThis.Map", (it) => ReflectConstruct(it, [[[1, 2]]]).get(1) === 
 essential("globalThis.Set", (it) => ReflectConstruct(it, [[1]]).has(1));
 essential("globalThis.Error", (it) => ReflectConstruct(it, ["x"]).message === "x");
 
-/** What the names above mean, whatever becomes of the global variables. */
+/** The objects behind these names, whatever happens to the global variables. */
 const natives: Record<string, unknown> = {
   Array,
   ArrayIterator: { prototype: Object.getPrototypeOf([][Symbol.iterator]()) },
@@ -215,31 +213,30 @@ function compiled<T>(expression: string): T {
 const looks = compiled<(() => unknown)[]>(
   `[${essentials.map(({ name }) => `() => ${name}`).join(", ")}]`,
 );
-/** As it was, or what took its place and works. */
+/** Each intrinsic as it was, or its accepted replacement. */
 const accepted = looks.map((look) => look());
-// One function with a comparison for each: a tenth of the time that a loop takes.
+// One function with a comparison for each intrinsic takes a tenth of the time of a loop.
 const isWhole = compiled<(accepted: unknown[]) => () => boolean>(
   `(accepted) => () => ${
     essentials.map(({ name }, index) => `${name} === accepted[${index}]`).join(" && ")
   }`,
 )(accepted);
 
-/** Whether all of it is as it was, or as was accepted. */
+/** Whether every intrinsic is unchanged or an accepted replacement. */
 export function whole(): boolean {
   try {
     return isWhole();
   } catch {
-    // A variable is gone, or somebody made a getter of it.
+    // A variable was removed or became a getter.
     return false;
   }
 }
-// So that it is compiled in the snapshot.
+// Compiles the function for the snapshot.
 whole();
 
 /**
- * `undefined` if everything is there; `true` if that can be said only when microtasks
- * have run, after which it is to be asked again; else what is missing, and what stands
- * in its place.
+ * `undefined` if every intrinsic is intact; `true` if microtasks have to run before that is known,
+ * after which the caller asks again; else the name of the missing one and what replaced it.
  */
 export function missingEssential(): undefined | true | [name: string, it: unknown] {
   if (trial === undefined && whole()) return undefined;

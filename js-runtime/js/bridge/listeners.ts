@@ -1,5 +1,5 @@
-// Whose the listeners on `process` are. Those of the end run when no extension does; those of
-// errors hear of all of them, as in Node, but for the errors of others they do not speak.
+// Attributes listeners on `process` to extensions. Listeners of the end run when no extension does.
+// Listeners of errors get all errors, as in Node, but do not handle errors of other extensions.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -10,7 +10,7 @@ import { isGuest } from "ext:js_runtime/node/uncaught.ts";
 
 const ERRORS = ["uncaughtException", "unhandledRejection"];
 
-/** The signals that end pi, which tells of them itself (`bridge/exit.ts`). */
+/** Signals that end pi, which emits them itself (`bridge/exit.ts`). */
 const ENDINGS = ["SIGTERM", "SIGHUP", "SIGINT"];
 
 const authors: WeakMap<object, number> = new primordials.SafeWeakMap();
@@ -20,25 +20,25 @@ function tellsOf(event: unknown): boolean {
   return !isGuest && (event === ENDINGS[0] || event === ENDINGS[1] || event === ENDINGS[2]);
 }
 
-/** Whether the system need not be listened to for `event` (`snapshot/corrections`). */
+/** Whether `event` needs no listener of the system (`snapshot/corrections`). */
 internals.tellsOf = (event: unknown): boolean => {
   op_hold_signals();
   return tellsOf(event);
 };
 
-/** Of a listener that is added to `process` (`snapshot/corrections`). */
+/** Called when a listener is added to `process` (`snapshot/corrections`). */
 internals.listens = (event: unknown, listener: unknown): void => {
   if (event !== "exit" && event !== ERRORS[0] && event !== ERRORS[1] && !tellsOf(event)) return;
   const author = authorOf(core.getAsyncContext());
   if (author !== undefined && typeof listener === "function") authors.set(listener, author);
 };
 
-/** Of `setUncaughtExceptionCaptureCallback`. */
+/** Called by `setUncaughtExceptionCaptureCallback`. */
 internals.captures = (): void => {
   capturer = authorOf(core.getAsyncContext());
 };
 
-/** Whose listener it is. */
+/** The extension that added the listener. */
 export function listenerOf(listener: object): number | undefined {
   return authors.get(listener);
 }
@@ -55,7 +55,7 @@ function speaksFor(author: number): boolean {
   return false;
 }
 
-/** Somebody has dealt with an error, in whose context this is. Whether only others have. */
+/** Whether only listeners of other extensions have handled the error. Runs in the context of the error. */
 internals.isOthers = (): boolean => {
   const author = authorOf(core.getAsyncContext());
   if (author === undefined || !internals.__nodeProcessBootstrapped) return false;

@@ -1,9 +1,9 @@
-// `message_update`: what is new in the answer is added to what was told before.
+// Rebuilds the message of `message_update` from deltas of the program.
 import { JSON } from "ext:js_runtime/primordials.ts";
 
 type Block = Record<string, unknown> & { type: string };
 
-/** What the program says of an update (`src/extensions/updates.rs`). */
+/** The payload of an update (`src/extensions/updates.rs`). */
 export interface Update {
   type: "message_update";
   step: Record<string, unknown>;
@@ -14,11 +14,11 @@ export interface Update {
   count: number;
 }
 
-/** The answer as it was told last: JSON of what has members of its own. */
+/** The message after the last update: JSON of the members outside its blocks. */
 let around = "";
 const blocks: (Block | string)[] = [];
 
-/** What handlers are given: a message of their own to change. */
+/** The event for handlers, with a message of their own to change. */
 export function eventOf({ type, step, ...news }: Update) {
   learn(news);
   const partial = JSON.parse(around) as { content: Block[] };

@@ -1,6 +1,6 @@
-// `refreshModels` of providers, of newer versions: who registers one says later which
-// models it has. It is asked twice, as there: for what it knows without the network, which
-// is a part of loading, and for what is new when the provider is in force and has a key.
+// `refreshModels` of providers, from newer versions: an extension that registers a provider
+// supplies its models later. The function is called twice, as there: for the models that are known
+// offline, while the extension loads, and for new ones when the provider is active and has a key.
 import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { abort, AbortController, clearTimeout, isArray, Promise, race, SafeMap, setTimeout } from "ext:js_runtime/primordials.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
@@ -35,9 +35,9 @@ export interface Refresher {
   extension: number;
   registry: number;
   name: string;
-  /** As the extension gave it. */
+  /** Calls the function of the extension. */
   ask(context: Context): unknown;
-  /** What it has now, if it said nothing else; `undefined` if nothing is new. */
+  /** The models after the call if it returned none; `undefined` if nothing is new. */
   models(answer: unknown): readonly unknown[] | undefined;
   /** The provider has these from here on. */
   put(models: readonly unknown[]): void;
@@ -51,9 +51,9 @@ interface Running {
   controller: AbortController;
 }
 
-/** By provider: who is asked, and how to give it up. */
+/** The running refresh, by provider. */
 const current = new SafeMap<string, Running>();
-/** What loading waits for, by extension. */
+/** Refreshes that loading waits for, by extension. */
 const restoring = new SafeMap<number, Promise<void>>();
 
 const keyOf = ({ registry, name }: { registry: number; name: string }) => `${registry}:${name}`;
@@ -89,7 +89,7 @@ async function askFor(refresher: Refresher, controller: AbortController, more: P
   if (models && !signal.aborted) refresher.put(models);
 }
 
-/** What is used for the network: a renewed sign-in, or a key; `undefined` without either. */
+/** The credential for network requests: a renewed sign-in, or a key; `undefined` without either. */
 async function credentialOf({ registry, name }: Refresher): Promise<unknown> {
   const models = new ModelRegistry(registry);
   const key = await models.getApiKeyForProvider(name);
@@ -138,12 +138,12 @@ async function fetchLater(refresher: Refresher, controller: AbortController, fir
     }
     await fetchFor(refresher, controller);
   } catch (error) {
-    // One that another has taken the place of was told to stop.
+    // A refresh that another one has replaced was stopped on purpose.
     if (current.get(keyOf(refresher))?.controller === controller) failedFor(refresher, error);
   }
 }
 
-/** The last time it was asked does not count any more. */
+/** Stops the previous refresh of the same provider, whose result no longer counts. */
 function begin(refresher: Refresher): AbortController {
   stopRefresh(refresher);
   const controller = new AbortController();
@@ -172,7 +172,7 @@ export interface RefreshOptions {
   signal?: AbortSignal;
 }
 
-/** `modelRegistry.refresh()`: who asks hears of the errors. */
+/** Implements `modelRegistry.refresh()`: the caller gets the errors. */
 export async function refreshAll(registry: number, options: RefreshOptions = {}): Promise<object> {
   const { allowNetwork = true, force, providers, signal } = options;
   const errors = new Map<string, unknown>();
@@ -196,7 +196,7 @@ export async function refreshAll(registry: number, options: RefreshOptions = {})
   return { aborted: signal?.aborted === true, errors };
 }
 
-/** What an extension registered while it loaded knows its models, as far as that goes offline. */
+/** Waits until providers registered during loading know the models that they know offline. */
 export async function modelsRestored(extension: number): Promise<void> {
   const first = restoring.get(extension);
   restoring.delete(extension);

@@ -1,5 +1,4 @@
-// Providers of models that extensions bring: their functions, and how the program
-// calls them.
+// Model providers of extensions: registers their functions and calls them for the program.
 import { describe, host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
@@ -18,7 +17,7 @@ interface ProviderConfig {
   api?: string;
   streamSimple?: Stream;
   oauth?: SignIn;
-  /** Whether it is asked what requests carry. */
+  /** Whether the provider itself supplies the credentials of requests. */
   ownAuth?: boolean;
   models?: { id?: unknown }[];
   [member: string]: unknown;
@@ -65,10 +64,13 @@ function nativeConfiguration(registry: number, name: string, native: Provider): 
   return configurationOf(name, native, storedIn(registry, name), configured) as unknown as ProviderConfig;
 }
 
-/** Of the objects with `getModels()`, those whose own functions find nothing to authorise requests with. */
+/** Objects with `getModels()` whose own functions find no credentials for requests. */
 const unconfigured = new SafeMap<number, Set<string>>();
 
-/** Its own functions are asked whether it is configured; until they say no, it is. */
+/**
+ * Calls the provider's own functions to see whether it is configured; until they return no, it
+ * counts as configured.
+ */
 async function settle(extension: number, registry: number, name: string, native: Provider): Promise<void> {
   const auth = ownAuth(native);
   if (!auth) return;
@@ -88,14 +90,14 @@ async function settle(extension: number, registry: number, name: string, native:
   put(extension, name, nativeConfiguration(registry, name, native), registry);
 }
 
-/** What signing in changes of models is known when it returns. */
+/** Models that a sign-in changes are known when it returns. */
 function refresh(registry: number, options?: object): Promise<object> {
   modifiers.forEach((modifier) => {
     if (modifier.registry !== registry) return;
     try {
       modifyModels(modifier);
     } catch (error) {
-      // Whoever asks need not be who wrote it.
+      // The caller need not be the author of the function.
       report(modifier.author, "register_provider", error);
     }
   });
@@ -111,18 +113,18 @@ async function refreshModels(registry: number, options?: object): Promise<object
 
 interface Registered {
   taken: boolean;
-  /** What was not taken, and why. */
+  /** The reason why the provider was not registered. */
   problem?: string | null;
-  /** Models of APIs that nobody has so far. */
+  /** Models of APIs that are not registered so far. */
   unknown?: { api: string; sentence: string }[];
-  /** Whose it is. */
+  /** The extension that registered it. */
   extension: number;
 }
 
-/** What was told of members that nobody looks at. */
+/** Warnings about unknown members that were reported before. */
 const missed = new SafeSet<string>();
 
-/** Whether it was taken. */
+/** Returns whether the provider was registered. */
 function put(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
   const { streamSimple, oauth, ownAuth: own_auth, ...plain } = all;
   if (streamSimple !== undefined && typeof streamSimple !== "function") {
@@ -140,7 +142,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     name,
     config: plain,
     own_auth,
-    // Without an API it is refused, which needs no number.
+    // Without an API the registration is refused, so it needs no number.
     streams: streams ?? (streamSimple ? 0 : undefined),
     oauth: oauth && {
       id,
@@ -155,7 +157,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
     misses.push(...nearMisses(`pi.registerProvider: models[0] of "${name}"`, first, MODEL));
   }
   for (const slip of misses) {
-    // Models are given again and again.
+    // Models are registered again and again.
     if (!missed.has(slip)) warn(author, "register_provider", new Error(slip));
     missed.add(slip);
   }
@@ -210,7 +212,7 @@ export function unregisterProvider(extension: number, name: string, registry = 0
   hostSync("pi.unregisterProvider", { extension, name, registry });
 }
 
-// Whose code calls is what the program knows best: it is the one that runs.
+// Stands for the extension that runs, which the program knows best.
 const RUNNING = 0xffff_ffff;
 setRegistrar({
   register: (registry, name, config) =>
@@ -220,7 +222,7 @@ setRegistrar({
   refresh,
 });
 
-// What the program calls.
+// An event of a stream of an extension.
 
 interface Event {
   type: string;
@@ -265,14 +267,14 @@ const KNOWN = new SafeSet([
  */
 function teller(unknown: (type: string) => void): (event: Event) => object {
   let before = "";
-  /** By block, the half of a character that its last delta ended with. */
+  /** By block, the first half of a surrogate pair with which its last delta ended. */
   const halves = new SafeMap<number, string>();
   return ({ partial, message, error, ...event }) => {
     if (typeof event.type !== "string") {
       throw new TypeError("An event of a provider's stream has no type: it is \"text_delta\", \"done\" and the like");
     }
     if (!KNOWN.has(event.type)) unknown(event.type);
-    // Its number, whatever it is written as.
+    // The index of a block, also if it was passed as text.
     const block = Math.trunc(Number(event.contentIndex ?? -1)) || 0;
     if (event.type === "done" || event.type === "error") {
       return { ...event, message: message ?? error };
@@ -297,12 +299,12 @@ function teller(unknown: (type: string) => void): (event: Event) => object {
   };
 }
 
-/** Of an extension that did not load. */
+/** Called for an extension that did not load. */
 export function forgetStreams(json: string): void {
   forgetIds(JSON.parse(json) as number[]);
 }
 
-/** Of a response of Node's `http`, of `fetch`, or of a provider's own making. */
+/** Headers of a response of Node's `http`, of `fetch`, or of the provider's own making. */
 function plainHeaders(headers: unknown): Record<string, string> {
   const plain: Record<string, string> = {};
   const given = headers as Iterable<[string, unknown]> | Record<string, unknown> | undefined;
@@ -322,7 +324,7 @@ async function passOn(token: number, payload: unknown): Promise<unknown> {
 export async function streamProvider(json: string): Promise<void> {
   const asked = JSON.parse(json) as Asked;
   const { extension, token, model, context, options, hooked } = asked;
-  // Who reads it as newer versions do finds the prompt there (pi-ai/transcript.ts).
+  // Code for newer versions finds the prompt there (pi-ai/transcript.ts).
   Object.defineProperty(context.messages, BESIDE, { value: context });
   const stream = apiFunctions.get(asked.function);
   if (!stream) throw new Error(`The provider ${model.provider} is not registered any more`);
@@ -340,7 +342,7 @@ export async function streamProvider(json: string): Promise<void> {
   const telling: Telling = { over: false, sent: () => undefined };
   const broken = new Promise<never>((_, reject) => {
     onUncaught.set(token, async (error) => {
-      // What was pushed before comes first, and may have been all.
+      // Events that were pushed before come first, and may be all there are.
       await new Promise((resolve) => setTimeout(resolve, 0));
       await telling.sent();
       if (telling.over) return;
@@ -376,10 +378,10 @@ const RESULT = 1000;
 
 type EventStream = AsyncIterable<Event> & { result?(): Promise<Message> };
 
-/** How far the events of a stream have got. */
+/** The progress of sending the events of a stream. */
 interface Telling {
   over: boolean;
-  /** When all that has come is with the program. */
+  /** Resolves when the program has received all events so far. */
   sent(): Promise<void> | undefined;
 }
 
@@ -407,7 +409,7 @@ async function tellAll(
     } catch (error) {
       refused = error;
     }
-    // In the same breath as the look at what waits.
+    // Runs in the same step as the check for waiting events.
     sending = undefined;
   };
   for await (const event of events) {
@@ -418,7 +420,7 @@ async function tellAll(
     telling.over = event.type === "done" || event.type === "error";
     if (telling.over) break;
   }
-  // It was ended with its result alone: `stream.end(message)`.
+  // The stream ended with a result only: `stream.end(message)`.
   if (!telling.over && typeof events.result === "function") {
     const nothing = new Promise<undefined>((resolve) => setTimeout(resolve, RESULT));
     const message = await Promise.race([events.result(), nothing]);
@@ -444,7 +446,7 @@ function signIn(id: number): SignIn {
   return found;
 }
 
-/** A function that takes and gives plain data. */
+/** Calls a function of a sign-in that takes and returns plain data. */
 export async function callSignIn(json: string): Promise<string | undefined> {
   const { extension, id, function: name, args } = JSON.parse(json) as {
     extension: number;
@@ -491,7 +493,7 @@ export async function login(json: string): Promise<string> {
   }
 }
 
-/** What the program asks of an extension that signs in through it. */
+/** Passes a request of the program on to the extension that signs in. */
 export async function answerLogin(json: string): Promise<string | undefined> {
   const { token, what, told } = JSON.parse(json);
   return JSON.stringify(await answer(token, what, told as never));

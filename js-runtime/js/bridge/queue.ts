@@ -1,6 +1,6 @@
-// Events whose answers do not count: their handlers are called in order, one after the
-// other. One that does not settle in its time, or that an abort goes past, is left behind.
-// It is not called again before it has settled; what it is to be told waits until then.
+// Calls handlers of queued events, whose results are ignored, one after the other. A handler that
+// misses its deadline, or that an abort skips, is abandoned: it is not called again before it has
+// settled, and its events wait until then.
 import { op_held_by_others } from "ext:core/ops";
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
@@ -16,7 +16,7 @@ interface Told {
   [member: string]: unknown;
 }
 
-/** What the program wants to be told of what handlers make of an event. */
+/** The program's request for the changes that handlers make to an event. */
 interface Change {
   number: number;
   /** The member that they may change; where there is none they may propose something. */
@@ -25,7 +25,7 @@ interface Change {
 
 type Run = number | null | undefined;
 
-/** By a handler of `message_end`: another message in the place of the event's. */
+/** The result of a handler of `message_end`: a message that replaces that of the event. */
 type Answered = { message?: unknown } | undefined | null;
 
 interface Notification {
@@ -47,7 +47,7 @@ interface Current {
   extension: number;
   handler: number;
   event: string;
-  /** Which call of the handler this is: the same handler may be up again soon. */
+  /** The number of this call: the same handler may be called again soon. */
   call: number;
   since: number;
   result: Promise<unknown>;
@@ -55,18 +55,18 @@ interface Current {
   skip(): void;
 }
 
-/** What each handler is given after an abort: one that does not wait comes to its end in it. */
+/** Milliseconds that each handler gets after an abort. A handler that does not wait finishes within them. */
 const MOMENT = 100;
 
 let current: Current | undefined;
 let calls = 0;
-/** The batch whose handlers are being called. */
+/** The number of the batch whose handlers are being called. */
 let batch = 0;
 let isHurried = false;
 /** Handlers of it that an abort went past. */
 let passed: Pick<Current, "extension" | "handler" | "event">[] = [];
 
-/** What the handlers of an event took, in milliseconds. */
+/** Time that the handlers of an event took, in milliseconds. */
 interface Spent {
   extension: number;
   event: string;
@@ -76,7 +76,7 @@ interface Spent {
   slowest: number;
 }
 
-/** Since the program was told last. */
+/** Measured since the last response to the program. */
 let spent: Spent[] = [];
 
 function tally(extension: number, event: string, took: number, failed: boolean) {
@@ -106,13 +106,13 @@ function giveWay(): Promise<number> {
   return new Promise((resolve) => setTimeout(() => resolve(now()), 0));
 }
 
-/** As many as the program's own queue has room for. */
+/** The capacity of the program's own queue. */
 const MOST = 1024;
 
-/** A handler that was left behind, and what it is to be told: the last [`MOST`] events. */
+/** An abandoned handler and the events that wait for it: the last `MOST`. */
 class Left {
   readonly extension: number;
-  /** When it is at work no more. */
+  /** Resolves when the handler has settled and got its events. */
   readonly over: Promise<void>;
   readonly #events: (readonly [type: string, event: Told, run: Run])[] = [];
   #first = 0;
@@ -139,7 +139,7 @@ class Left {
     try {
       await result;
     } catch {
-      // It was left behind, and so is what it says.
+      // The handler was abandoned, so its failure is ignored.
     }
     while (this.#first < this.#end) {
       const next = this.#events[this.#first % MOST];
@@ -204,7 +204,7 @@ export async function notify(json: string): Promise<string> {
   batch = number;
   isHurried = hurried === true;
   let begun = now();
-  // By number: iterating is the extensions' to patch.
+  // Indexed, because extensions can patch iterators.
   for (let index = 0; index < events.length; index += 1) {
     const { event: told, targets, change } = events[index];
     // Handlers share the event, and may make anything of it.
@@ -245,12 +245,12 @@ export async function notify(json: string): Promise<string> {
         leaveQueued();
       }
       if (member && before) before = takeChange(type, event, extension, change!.number, member, before);
-      // What others did meanwhile is not its time.
+      // Time that other extensions used meanwhile is not counted.
       const others = heldBefore === undefined ? 0 : op_held_by_others(extension) - heldBefore;
       const took = now() - since - others;
       tally(extension, type, took > 0 ? took : 0, failed);
-      // Whoever has damaged what all rely on is found while nobody else has been called: at
-      // the end of this stretch, in which a timer may be due already.
+      // A damaged intrinsic is found before another extension is called: at the end of this
+      // uninterrupted run, in which a timer may be due already.
       for (let round = 0; round < 3 && !whole(); round += 1) begun = await giveWay();
     }
   }
@@ -261,7 +261,7 @@ export async function notify(json: string): Promise<string> {
   return JSON.stringify(answer);
 }
 
-/** What the promise of a handler gives; `undefined` if the handler is left behind. */
+/** The value of the promise of a handler; `undefined` if the handler is abandoned. */
 function settled(
   result: Promise<unknown>,
   whose: Pick<Current, "extension" | "handler" | "event" | "since">,
@@ -299,9 +299,9 @@ function leave(behind: Current): void {
 }
 
 /**
- * As long as handlers of `agent_end` have not waited for anything they see a run that is
- * busy. The original goes on for five steps of the microtask queue after it has told
- * them, and extensions rely on what they found out by trying.
+ * Marks the session idle soon: handlers of `agent_end` see a busy run until they first wait. The
+ * original goes on for five steps of the microtask queue after it emits the event, and extensions
+ * rely on that.
  */
 async function restSoon(run?: number | null): Promise<void> {
   for (let step = 0; step < 5; step += 1) await undefined;
@@ -312,12 +312,15 @@ async function restSoon(run?: number | null): Promise<void> {
   }
 }
 
-/** Queued events whose answers count. */
+/** Queued events whose results count. */
 const answered = new SafeSet(["message_end", "turn_end", "agent_before_settle"]);
-/** Handlers of which it was told that nothing comes of what they answer. */
+/** Handlers about whose ignored results a warning was sent. */
 const unheard = new SafeSet<number>();
 
-/** The program is told of members that the event has not: it knows what an answer may have. */
+/**
+ * Reports members of a result that the event does not have; the program knows which ones a result
+ * may have.
+ */
 function heed(extension: number, handler: number, event: { type: string }, result: unknown): void {
   if (typeof result !== "object" || result === null || unheard.has(handler)) return;
   const given = result as Record<string, unknown>;
@@ -335,7 +338,7 @@ function heed(extension: number, handler: number, event: { type: string }, resul
     unheard.add(handler);
     hostSync("answer.unheard", { extension, event: event.type, answer, frame: frameOf(handlers.get(handler)) });
   } catch {
-    // It may be anything.
+    // The value may be anything.
   }
 }
 
@@ -346,7 +349,10 @@ export function currentHandler(): string | undefined {
   return JSON.stringify({ extension, event, call, elapsed: now() - since });
 }
 
-/** Leaves that call of a handler behind: says where the handler is, or nothing if it has settled meanwhile. */
+/**
+ * Abandons that call of a handler. Returns the source position of the handler, or nothing if it has
+ * settled meanwhile.
+ */
 export function abandon(json: string): string | undefined {
   if (!current || current.call !== (JSON.parse(json) as number)) return undefined;
   const { handler } = current;
@@ -354,7 +360,7 @@ export function abandon(json: string): string | undefined {
   return frameOf(handlers.get(handler));
 }
 
-/** Answers when a handler that was left behind is at work no more. */
+/** Resolves when an abandoned handler has settled. */
 export async function whenSettled(json: string): Promise<void> {
   await left.get(JSON.parse(json) as number)?.over;
 }

@@ -1,12 +1,15 @@
-// A prompt of an extension is work from the call on, for the extension that says it and looks
-// at once: with extensions in a process of their own its run may be over by then, which
-// cannot be in the original, where JavaScript has to return first.
+// Makes the session look busy from the call of a prompt on, for the extension that sends it and
+// checks at once. With extensions in a process of their own the run may be over by then, which
+// cannot happen in the original, where JavaScript has to return first.
 import { setTimeout } from "ext:js_runtime/primordials.ts";
 
 let prompts = 0;
 let isFresh = false;
 
-/** A prompt was said. It counts as work until JavaScript has returned to its event loop. */
+/**
+ * Called when a prompt is sent. The session counts as busy until JavaScript has returned to its
+ * event loop.
+ */
 export function markPrompted(): void {
   const prompt = (prompts += 1);
   isFresh = true;
@@ -15,7 +18,7 @@ export function markPrompted(): void {
   }, 0);
 }
 
-/** The program has said that the session is idle. */
+/** Called when the program has reported that the session is idle. */
 export function markIdle(): void {
   isFresh = false;
 }

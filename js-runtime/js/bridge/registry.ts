@@ -1,5 +1,5 @@
-// The functions that extensions registered, by number. The program knows the
-// numbers and decides what is called when; it never sees a function.
+// The functions that extensions registered, by number. The program knows the numbers and decides
+// what is called when; it never gets a function.
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
@@ -45,7 +45,7 @@ export const commands = new SafeMap<number, Command>();
 /** Kept for the terminal, which hosts them. */
 export const renderers = new SafeMap<number, unknown>();
 export const shortcuts = new SafeMap<number, unknown>();
-/** What answers to `user_bash` brought, until the command has run. */
+/** Operations from results of `user_bash` handlers, until the command has run. */
 export const operations = new SafeMap<number, { extension: number; by: BashOperations }>();
 
 let last = 0;
@@ -63,7 +63,7 @@ export function find<T>(map: Map<number, T>, id: number, what: string): T {
   return found;
 }
 
-/** By extension, then by what it is called for. */
+/** Marks by extension, then by purpose of the call. */
 const marks = new SafeMap<number, Map<string, object>>();
 
 /** The async context of an extension's code; `ext/src/author.rs` reads it. */
@@ -82,13 +82,16 @@ const NativeError = Error;
 const { ReflectDefineProperty } = primordials;
 const FRAMES = 10;
 
-/** Who leaves errors without frames leaves its own so: what others throw says where. */
+/**
+ * Restores `Error.stackTraceLimit` if an extension set it to 0: errors of other extensions keep
+ * their frames.
+ */
 function restoreFrames(): void {
   let limit: unknown;
   try {
     limit = NativeError.stackTraceLimit;
   } catch {
-    // It is none.
+    // The value is no number above 0.
   }
   if (typeof limit === "number" && limit > 0) return;
   const value = { __proto__: null, value: FRAMES, writable: true, enumerable: true, configurable: true };
@@ -96,9 +99,9 @@ function restoreFrames(): void {
 }
 
 /**
- * Marks whose code runs next, and what comes of it in promises and timers: a stop
- * names this extension. The mark ends with the call of the program. The time that a
- * queued handler may take counts from here.
+ * Marks the extension whose code runs next, including its promises and timers: a stop names this
+ * extension. The mark ends with the call of the program. The deadline of a queued handler counts
+ * from here.
  */
 export function enter(extension: number, what: string, queued = false): void {
   const own = mark(extension, what);
@@ -109,22 +112,22 @@ export function enter(extension: number, what: string, queued = false): void {
   hostSync("enter", { extension, what, queued });
 }
 
-/** The same, for a call that `onUncaught` watches over. */
+/** Like `enter`, for a call that `onUncaught` watches. */
 export function enterCall(extension: number, what: string, call: number): void {
   enter(extension, what);
   setAsyncContext({ __proto__: null, ...mark(extension, what), "pi.call": call });
 }
 
-/** Whoever waits for a call hears that something of it was caught by nobody. */
+/** Callbacks of calls, by number, that get uncaught errors of code started by the call. */
 export const onUncaught = new SafeMap<number, (error: unknown) => void>();
 
-// In the context of what threw.
+// Runs in the context of the code that threw.
 internals.uncaught = (error: unknown): void => {
   const call = (getAsyncContext() as Record<string, unknown> | undefined)?.["pi.call"];
   if (typeof call === "number") onUncaught.get(call)?.(error);
 };
 
-/** Of the queued handler that runs. */
+/** The mark of the queued handler that runs. */
 let queuedMark: object | undefined;
 
 /** The queue goes on. */
@@ -132,23 +135,23 @@ export function leaveQueued(): void {
   queuedMark = undefined;
 }
 
-/** Whether the code that runs is the queued handler's, which the agent waits for. */
+/** Whether the running code is that of a queued handler, for which the agent waits. */
 export function isQueued(): boolean {
   return queuedMark !== undefined && getAsyncContext() === queuedMark;
 }
 
-/** What the code that runs was called for: an event, `command`, `tool:<name>`. */
+/** The purpose of the running code: an event, `command`, `tool:<name>`. */
 export function running(): string | undefined {
   return (getAsyncContext() as Record<string, string> | undefined)?.["pi.what"];
 }
 
-/** Whose code runs; what a listener does is not its caller's. */
+/** The extension whose code runs; a listener counts as its own extension's, not its caller's. */
 export function authorOf(context: unknown): number | undefined {
   const extension = (context as Record<string, unknown> | undefined)?.["pi.author"];
   return typeof extension === "number" ? extension : undefined;
 }
 
-/** `fn` as part of whoever makes it, whoever calls it. */
+/** Attributes `fn` to the extension that created it, whichever extension calls it. */
 export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => U) {
   const owner = authorOf(getAsyncContext());
   if (owner === undefined) return fn;
@@ -156,7 +159,7 @@ export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => 
     const before = getAsyncContext();
     const caller = authorOf(before);
     if (caller === owner) return fn(...args);
-    // What `AsyncLocalStorage` keeps in it stays.
+    // Values of `AsyncLocalStorage` stay in it.
     const context = { __proto__: null, ...(before as object), "pi.author": owner, "pi.what": what };
     setAsyncContext(context);
     op_begins(owner);
@@ -169,7 +172,7 @@ export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => 
   };
 }
 
-/** Of a timer that begins. */
+/** Called when a timer starts. */
 internals.ran = (context: unknown): void => {
   const author = authorOf(context);
   if (author !== undefined) restoreFrames();
@@ -183,8 +186,8 @@ internals.opened = (descriptor: number): number => {
 };
 
 /**
- * Before native code that takes its time and cannot be interrupted (`execSync`): if it
- * takes too long, nobody can look whose code called it.
+ * Called before native code that takes long and cannot be interrupted (`execSync`): if it exceeds
+ * its limit, the extension that called it cannot be determined then.
  */
 internals.beforeNative = () => {
   const context = getAsyncContext();
@@ -194,7 +197,7 @@ internals.beforeNative = () => {
   hostSync("enter", { extension, what: context["pi.what"], queued: false });
 };
 
-/** What its author wrote: the message without the class. */
+/** The text of the author: the message without the class. */
 export function plainText(error: unknown): string {
   try {
     return error instanceof Error ? String(error.message) : textOf(error);
@@ -203,7 +206,7 @@ export function plainText(error: unknown): string {
   }
 }
 
-/** Where a function begins, as the frame of an error's stack; nothing if it is in no file. */
+/** The source position where a function begins, as the frame of a stack; empty if it is in no file. */
 export function frameOf(fn: unknown): string {
   if (typeof fn !== "function") return "";
   const place = op_place_of(fn) as string;
@@ -214,7 +217,7 @@ export function report(extension: number, event: string, error: unknown): void {
   hostSync("report", { extension, event, error: describe(error), plain: plainText(error) });
 }
 
-/** Tells the author of something to look at, although everything works. */
+/** Warns the author of a likely mistake, although everything works. */
 export function warn(extension: number, event: string, warning: unknown): void {
   hostSync("report", { extension, event, error: describe(warning), plain: plainText(warning), warning: true });
 }

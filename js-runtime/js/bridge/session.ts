@@ -1,4 +1,4 @@
-// `ctx.sessionManager`: the session that is open, to be read.
+// `ctx.sessionManager`: the open session, read-only.
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
@@ -13,7 +13,7 @@ const appending = (ask: typeof hostSync) => ({
   appendSessionInfo: (name: string) => ask("pi.setSessionName", { name }),
 });
 
-/** The conversation goes on beside what these would write. */
+/** The session manager is read-only, because the agent writes to the session as well. */
 const refusals = Object.fromEntries(
   Object.getOwnPropertyNames(SessionManager.prototype)
     .filter((name) => name !== "constructor")

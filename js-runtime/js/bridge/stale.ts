@@ -1,10 +1,10 @@
-// Whether this set of extensions was replaced while a command of it goes on: what would do
-// nothing any more says so. The program knows best; here is only when to ask.
+// Checks whether this generation was replaced while one of its commands goes on, so that calls
+// without effect throw. The program knows the answer; this module decides when to ask for it.
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 
 let wasReplaced = false;
 
-/** By one of its own commands, which lives on to see it. */
+/** Called when one of the generation's own commands replaced it. */
 export function replaced(): void {
   wasReplaced = true;
 }

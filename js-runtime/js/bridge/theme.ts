@@ -1,3 +1,3 @@
-// The themes that `ctx.ui` gives out and changes.
+// The themes that `ctx.ui` returns and changes.
 export { changeTheme, type Theme, theme } from "pi:pi-coding-agent/theme/index.ts";
 export { availableThemes, findTheme } from "pi:pi-coding-agent/theme/available.ts";

@@ -1,5 +1,5 @@
-// The end of a turn, and the moment before the session rests: handlers may want entries in
-// the session, and one more request. Each sees what those before it want.
+// Proposals of `turn_end` and `agent_before_settle` handlers: entries for the session, and one more
+// request. Each handler sees the proposals of those before it.
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 import { isArray, JSON, Object } from "ext:js_runtime/primordials.ts";
 import { report } from "ext:js_runtime/bridge/registry.ts";
@@ -25,7 +25,8 @@ export class Boundary {
   constructor(event: Told, change: number) {
     this.#event = event;
     this.#change = change;
-    // A handler that writes the event down does not want the conversation in it.
+    // The property is not enumerable: a handler that serialises the event does not need the
+    // conversation.
     Object.defineProperty(event, "context", {
       get: () => contextOf(this.#entries),
       enumerable: false,
@@ -34,14 +35,14 @@ export class Boundary {
     this.#show();
   }
 
-  /** For the next handler. */
+  /** Updates the event for the next handler. */
   #show(): void {
-    // Its own copy: what counts is the answer.
+    // The event gets a copy, because only the result of a handler counts.
     this.#event.entries = JSON.parse(JSON.stringify(this.#entries));
     this.#event.continue = this.#continue;
   }
 
-  /** What cannot be taken is told, and what was wanted before it holds. */
+  /** Accepts the proposals in a result. An invalid one is reported, and the previous ones stay. */
   take(extension: number, result: unknown): void {
     const given = (typeof result === "object" ? result : null) as Partial<Told> | null;
     const entries = given?.entries ?? this.#entries;

@@ -1,5 +1,5 @@
-// `ctx.ui`: questions and messages to the user. Dialogs end with their default
-// on Escape, timeout and abort, and where there is nobody to ask.
+// `ctx.ui`: dialogs and messages for the user. A dialog resolves to its default on Escape, timeout
+// and abort, and where no user is present.
 import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { report, warn } from "ext:js_runtime/bridge/registry.ts";
 import { aSignal, asText, asTexts, someMilliseconds, someOptions } from "ext:js_runtime/bridge/validate/arguments.ts";
@@ -17,7 +17,7 @@ interface Answer {
   cancelled?: boolean;
 }
 
-/** Thrown where the other side has said that it cannot do something. */
+/** Thrown when the client has declared that it does not support something. */
 class UiUnsupportedError extends Error {
   override name = "UiUnsupportedError";
   readonly code = "UI_UNSUPPORTED";
@@ -29,7 +29,7 @@ class UiUnsupportedError extends Error {
   }
 }
 
-/** A client that did not say what it can is taken to do what the protocol knows. */
+/** A client that declares no capabilities is expected to support all of the protocol. */
 function need(by: Calls, extension: number, method: string): void {
   if (!by.hostSync<boolean>("ui.supports", { extension, method })) throw new UiUnsupportedError(method);
 }
@@ -53,7 +53,10 @@ export interface Calls {
 
 const OWN: Calls = { host, hostSync };
 
-/** A text in their place is meant as what the user begins with, which no version has: they are asked all the same. */
+/**
+ * Reads the options of a dialog. A text in their place is probably meant as the initial value,
+ * which no version supports: the dialog opens all the same.
+ */
 function dialogOptions(extension: number, where: string, options: unknown): DialogOptions {
   try {
     return someOptions(where, options as DialogOptions, "{ timeout: 5000 }");
@@ -86,7 +89,7 @@ async function ask(
   }
 }
 
-/** Why themes are neither told nor changed; nothing where there is a terminal. */
+/** Why themes can neither be read nor changed; `undefined` where there is a terminal. */
 function withoutThemes(by: Calls): string | undefined {
   const mode = by.hostSync<string>("ctx.mode");
   if (mode === "rpc") return "Theme switching not supported in RPC mode";
@@ -95,7 +98,10 @@ function withoutThemes(by: Calls): string | undefined {
 
 export function createUi(extension: number, by: Calls = OWN) {
   let editorComponent: unknown;
-  /** Nobody answers. Throws if the instance is stale; what cannot be said is reported. */
+  /**
+   * Sends a message without a response. Throws if the instance is stale; a message that cannot be
+   * sent is reported.
+   */
   const say = (method: string, args: object): void => {
     try {
       by.hostSync("ui.tell", { extension, method, ...args });
@@ -157,8 +163,8 @@ export function createUi(extension: number, by: Calls = OWN) {
         statusText: wordOrNone("setStatus", "text", statusText),
       }),
     setWidget(key: string, content: unknown, options?: { placement?: string }): void {
-      // Components need a terminal that draws; without one they are left out, as
-      // the protocol says.
+      // Components need a terminal that draws; without one they are omitted, as the protocol
+      // specifies.
       if (typeof content === "function") return;
       const shown = typeof content === "string" ? [content] : content ?? undefined;
       say("setWidget", {
@@ -174,12 +180,12 @@ export function createUi(extension: number, by: Calls = OWN) {
     pasteToEditor: (content?: string) =>
       say("set_editor_text", { text: wordOrNone("pasteToEditor", "text", content) ?? "" }),
 
-    // What follows needs a terminal that draws. The protocol fixes what it does
-    // without one.
+    // The members below need a terminal that draws. The protocol specifies their results without
+    // one.
     getEditorText: () => "",
     custom: async () => {
       need(by, extension, "custom");
-      // Whoever types its command would see nothing.
+      // A user who types the command would otherwise see nothing.
       if (by.hostSync<string>("ctx.mode") === "interactive") say("notify", { message: NO_COMPONENTS, notifyType: "warning" });
     },
     onTerminalInput: () => () => {},
@@ -195,7 +201,7 @@ export function createUi(extension: number, by: Calls = OWN) {
     get theme() {
       return theme;
     },
-    // The user's settings are theirs where nobody looks.
+    // Themes of the user stay hidden where nothing is displayed.
     getAllThemes: () => (withoutThemes(by) ? [] : availableThemes()),
     getTheme: (name: string) => (withoutThemes(by) ? undefined : findTheme(name)),
     setTheme(theme: string | Theme) {

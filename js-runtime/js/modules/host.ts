@@ -1,6 +1,6 @@
-// How the modules that extensions import reach the program. The bridge, which may
-// import ops, connects them while the snapshot is made; nothing here is called
-// before an extension runs.
+// Connects the modules that extensions import with the program. The bridge, which may import ops,
+// supplies the functions while the snapshot is made; none of them is called before an extension
+// runs.
 
 export interface EventBus {
   emit(channel: string, data: unknown): void;
@@ -15,13 +15,13 @@ export interface TextOps {
   wrap(text: string, columns: number): string;
   slice(line: string, start: number, columns: number, strict: boolean): string;
   strip(text: string): string;
-  /** What is before column `start`, and in `columns` columns from `end` on. */
+  /** Returns the text before column `start`, and `columns` columns from `end` on. */
   around(line: string, start: number, end: number, columns: number): [string, string];
   /** Tokens as JSON (markdown.rs). */
   markdown(source: string): string;
   /** Lines of [kind, text] as JSON, `null` for an unknown language (highlight.rs). */
   highlight(code: string, language: string): string;
-  /** By words: -1 is only in the old text, 1 only in the new one, 0 in both. */
+  /** A diff by words: -1 is only in the old text, 1 only in the new one, 0 in both. */
   diffWords(oldText: string, newText: string): [change: number, text: string][];
 }
 
@@ -68,7 +68,7 @@ export function yaml(): { parse(text: string): unknown } {
   return linked().yaml();
 }
 
-/** In a script of its own: calls it once the main module is evaluated. */
+/** Calls the listener once the main module of a script is evaluated. */
 export function onEvaluated(listener: () => void): void {
   linked().onEvaluated(listener);
 }

@@ -88,7 +88,7 @@ function process(): Process {
 export const env = (name: string): string | undefined => process().env[name];
 export const environment = (): Record<string, string | undefined> => ({ ...process().env });
 export const currentFolder = (): string => process().cwd();
-/** This program. */
+/** The path of this program. */
 export const executable = (): string => process().execPath;
 export const spawn: Spawn = (...given) =>
   (process().getBuiltinModule("node:child_process") as { spawn: Spawn }).spawn(...given);

@@ -104,18 +104,18 @@ export {
 export { cleanupSessionResources, registerSessionResourceCleanup } from "pi:pi-ai/session-resources.ts";
 export { findEnvKeys, getEnvApiKey } from "pi:pi-ai/env-key.ts";
 
-/** Whether the answer says, or its usage shows, that the context did not fit. */
+/** Whether the error or the usage of a response shows that the context was too large. */
 export function isContextOverflow(message: unknown, contextWindow?: number): boolean {
   return hostSync("ai.is_context_overflow", { message, contextWindow });
 }
 
-/** Whether pi would try again after such an answer, if the context did fit. */
+/** Whether pi would repeat the request after such a response, unless the context was too large. */
 export function isRetryableAssistantError(message: { stopReason?: string; errorMessage?: string }): boolean {
   const { stopReason, errorMessage } = message;
   return stopReason === "error" && Boolean(errorMessage) && hostSync("ai.is_retryable", { text: errorMessage });
 }
 
-/** What errors say when the context did not fit. */
+/** Patterns of errors about a context that is too large. */
 export function getOverflowPatterns(): RegExp[] {
   const patterns = hostSync<string[]>("ai.overflow_patterns");
   return patterns.map((pattern) => new RegExp(pattern, "i"));

@@ -1,10 +1,10 @@
-// Classes of the original that extensions do not use but patch: they replace methods of the
-// prototype. The program has no such objects, so that nothing calls what they put there.
+// Classes of the original that extensions do not use but patch, by replacing methods of the
+// prototype. The program has no such objects, so the replacements are never called.
 import { hostSync } from "pi:host.ts";
 
 /**
- * A class whose prototype can be read and changed. The first use of the prototype is reported
- * once, since the patch has no effect; making an instance throws. `reason` says what there is instead.
+ * A class whose prototype can be read and changed. The first use of the prototype is reported once,
+ * because the patch has no effect; creating an instance throws. `reason` names the alternative.
  */
 // deno-lint-ignore no-explicit-any
 export function patchedClass(name: string, module: string, reason: string): any {
@@ -22,7 +22,7 @@ export function patchedClass(name: string, module: string, reason: string): any 
       throw new Error(`${absent}.`);
     },
     get(target, key, receiver) {
-      // There are none, and to ask is no use of the prototype.
+      // There are no instances, and the check does not use the prototype.
       if (key === Symbol.hasInstance) return () => false;
       if (key === "prototype") report();
       return Reflect.get(target, key, receiver);

@@ -1,5 +1,5 @@
-// Functions that the system calls: they run in the context in which they were given, as what
-// `AsyncLocalStorage` keeps does in Node, and so with the mark of whose code it is.
+// Runs callbacks of the system in the async context in which they were registered, as Node does.
+// `AsyncLocalStorage` keeps its values in it, and attribution its mark of the extension.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";

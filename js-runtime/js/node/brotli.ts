@@ -1,18 +1,17 @@
-// Brotli data that are broken or cut off: Deno's `zlib` takes them for the end.
+// Reports broken and truncated Brotli data. Deno's `zlib` takes both for the end of the data.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 
 const { ReflectApply, StringPrototypeReplace, Uint8Array, Uint32Array } = primordials;
 
-/** Of the texts of `snapshot/corrections.rs`. */
+/** The decoder as the code in `snapshot/corrections.rs` has it. */
 type Decoder = { onerror: (message: string, errno: number, code?: string) => void };
 type Write = (this: Decoder, ...args: unknown[]) => void;
 
 /**
- * A writing function of a decoder that tells of errors, made of the one that does: the
- * decoder calls `onerror` and, when it is given one that does nothing at its
- * initialisation, nothing else.
+ * Wraps the `write` of a decoder so that it reports errors: the decoder calls `onerror`, and does
+ * nothing else if it got an empty callback at its initialisation.
  */
 internals.brotliDecoding = (write: Write, FINISH: number, BUF_ERROR: number): Write => {
   const step = (decoder: Decoder, args: unknown[]) => {
@@ -28,8 +27,8 @@ internals.brotliDecoding = (write: Write, FINISH: number, BUF_ERROR: number): Wr
     }
     return failed;
   };
-  // It does not say that it wants more: it is offered a byte, which one that is done
-  // leaves alone.
+  // The decoder does not report that its input is incomplete, so it is offered one more byte: a
+  // decoder that is done leaves that byte unread.
   const wantsMore = (decoder: Decoder) => {
     const left = new Uint32Array(2);
     const failed = step(decoder, [FINISH, new Uint8Array(1), 0, 1, new Uint8Array(64), 0, 64, left]);

@@ -1,5 +1,5 @@
-// The console is that of Node: Deno's prints what is in objects in another way, and people
-// compare, and programs read, what is printed. It is made when something is first printed.
+// Prints as Node's console does: Deno's formats objects differently, and users compare, and
+// programs parse, the output. The console is made when something is first printed.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -14,7 +14,7 @@ const { getStderrNoColor, getStdoutNoColor } = core.loadExtScript("ext:deno_web/
 type Write = (text: string, isError: boolean) => void;
 type Method = (...args: unknown[]) => void;
 
-/** What Node's console wants of a stream. */
+/** The members of a stream that Node's console uses. */
 const streamOf = (isError: boolean, write: Write) => ({
   get isTTY(): boolean {
     return !(isError ? getStderrNoColor() : getStdoutNoColor());
@@ -25,7 +25,7 @@ const streamOf = (isError: boolean, write: Write) => ({
   removeListener() {},
 });
 
-/** Its methods, of which none needs the object. */
+/** The methods of a console. None of them needs the object as `this`. */
 function consoleOf(write: Write): Record<string, Method> {
   let made: any;
   const node = () =>
@@ -34,14 +34,14 @@ function consoleOf(write: Write): Record<string, Method> {
   ArrayPrototypeForEach(ObjectKeys(Console.prototype), (name: string) => {
     methods[name] = (...args) => ReflectApply(node()[name], made, args);
   });
-  // Deno's makes a text of what it is given before it is formatted.
+  // Deno's `assert` turns its arguments into text before formatting them.
   methods.assert = (holds, ...args) => {
     if (holds) return;
     if (typeof args[0] === "string") args[0] = `Assertion failed: ${args[0]}`;
     else ArrayPrototypeUnshift(args, "Assertion failed");
     ReflectApply(node().warn, made, args);
   };
-  // The stack begins with who called.
+  // The stack begins with the caller.
   methods.trace = function trace(...args) {
     const error: any = { name: "Trace", message: formatWithOptions({}, ...args) };
     ErrorCaptureStackTrace(error, trace);
@@ -57,5 +57,5 @@ const methods = consoleOf((text, isError) => core.print(text, isError));
 ArrayPrototypeForEach(ObjectKeys(methods), (name: string) => {
   value[name] = methods[name];
 });
-// It was the state of Deno's.
+// The member held the state of Deno's console.
 delete value.indentLevel;

@@ -1,6 +1,6 @@
-// Sockets, terminals and children that are made of a descriptor which is given by its
-// number: the program's own are refused (ext/src/numbers.rs). Whatever of Node's API takes
-// a number, it ends in one of these functions.
+// Guards the functions of Node's API that make sockets, terminals and children from the number of a
+// file descriptor. Every API that takes such a number ends in one of these functions, and they
+// refuse the program's own descriptors (ext/src/numbers.rs).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -28,7 +28,7 @@ const { Pipe } = core.loadExtScript("ext:deno_node/internal_binding/pipe_wrap.ts
 const { TCP } = core.loadExtScript("ext:deno_node/internal_binding/tcp_wrap.ts");
 const { UDP } = core.loadExtScript("ext:deno_node/internal_binding/udp_wrap.ts");
 
-/** As libuv has it. */
+/** The error number is libuv's. */
 const EBADF = -9;
 
 /**
@@ -78,7 +78,7 @@ internals.descriptorToSend = (handle: unknown): number => {
   return -1;
 };
 
-/** Of what another process has sent, a handle is made. */
+/** A handle is made of a descriptor that another process has sent. */
 internals.descriptorReceived = (descriptor: unknown): void => {
   if (typeof descriptor === "number") op_descriptor_give(descriptor, false);
 };
@@ -107,7 +107,10 @@ const copied = (stream: Stream): Stream =>
 
 const STREAMS = ["stdin", "stdout", "stderr"];
 
-/** What a child is started with. The program's input is where a child expects it. */
+/**
+ * Returns the arguments of a child process with copies of the descriptors for its streams. The
+ * program's own input (0) is passed on as it is.
+ */
 function withOwnStreams(given: any): any {
   const args = { ...given, __proto__: null };
   for (const name of STREAMS) {
@@ -119,7 +122,10 @@ function withOwnStreams(given: any): any {
 
 const NUMBERS = ["stdinFd", "stdoutFd", "stderrFd"];
 
-/** Whether the program ends children, which it can where it knows whose they are (src/descendants.rs). */
+/**
+ * Whether the program terminates children. This needs to know which extension started them
+ * (src/descendants.rs).
+ */
 const endsChildren = (): boolean => core.build.os === "linux";
 
 /**

@@ -1,6 +1,6 @@
-// Bodies of requests and responses. Those that are iterated, as streams of Node are: Deno
-// takes only bytes of them, Node what a `Buffer` is made of, texts above all. And those that
-// break off: whoever tries again looks for undici's words.
+// Corrects bodies of requests and responses. Node accepts iterated bodies (such as its streams) of
+// texts and of all that a `Buffer` is made from; Deno accepts bytes only. A body that breaks off
+// fails with undici's error, because retry code compares its text.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -23,7 +23,7 @@ const { Buffer } = core.loadExtScript("ext:deno_node/internal/buffer.mjs");
 // Sets the converter that is replaced here.
 const { InnerBody } = core.loadExtScript("ext:deno_fetch/22_body.js");
 
-// Copied: what is given to a stream of bytes is taken away from its owner.
+// The bytes are copied because a byte stream detaches the buffers that it gets.
 const toBytes = (value: any) => new Uint8Array(Buffer.isBuffer(value) ? value : Buffer.from(value));
 const toSequence = webidl.createAsyncSequenceConverter(toBytes);
 
@@ -56,7 +56,8 @@ function terminated(error: any): unknown {
   return new TypeError("terminated", { cause });
 }
 
-// Of the stream (`snapshot/corrections`), and of what reads it at once.
+// Called for streams (`snapshot/corrections`); `consume` below covers bodies that are read as a
+// whole.
 internals.terminated = terminated;
 const { consume } = InnerBody.prototype;
 InnerBody.prototype.consume = function () {

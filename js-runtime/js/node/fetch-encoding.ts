@@ -1,5 +1,5 @@
-// Bodies of responses in encodings, which are decoded as undici does, which is Node's: with
-// `node:zlib`, five in a row.
+// Decodes response bodies with `node:zlib`, as undici (the `fetch` of Node) does: up to five
+// encodings in a row.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -24,13 +24,13 @@ const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 
 type Bytes = AsyncIterable<Uint8Array>;
 type Decoder = Bytes & { destroy(): void };
-/** Made when a body is first decoded: most programs never see one. */
+/** `node:zlib` is loaded when a body is first decoded: most programs never do that. */
 type Zlib = Record<string, (options?: object) => Decoder> & { constants: Record<string, number> };
 
 /** https://github.com/nodejs/undici: lib/web/fetch/index.js */
 const MOST = 5;
 
-/** One body, with what is to be ended when nobody wants it any more. */
+/** Decodes one body. Holds its decoders, so that they can be destroyed when the body is cancelled. */
 class Decoding {
   #zlib: Zlib = core.loadExtScript("ext:deno_node/zlib.js");
   #pipeline = core.createLazyLoader("node:stream")().pipeline;
@@ -61,7 +61,7 @@ class Decoding {
     return this.#through(source, this.#zlib.createZstdDecompress({ flush, finishFlush }));
   }
 
-  /** Some servers leave the head of the format out; its first byte tells. */
+  /** Some servers omit the header of the format; the first byte shows whether it is there. */
   async *deflate(source: Bytes): AsyncGenerator<Uint8Array> {
     const chunks = source[SymbolAsyncIterator]();
     let first = await chunks.next();
@@ -93,7 +93,7 @@ const CODINGS: Record<string, Coding> = {
 
 type Response = { headers: [string, string][] };
 
-/** What is to be decoded, the last of them first; nothing if there is one that nobody knows. */
+/** The encodings to decode, the last one applied first. Empty if one of them is unknown. */
 internals.codingsOf = ({ headers }: Response): Coding[] => {
   const given: string[] = [];
   for (let at = 0; at < headers.length; at += 1) {
@@ -121,7 +121,7 @@ internals.decoded = (
 ): ReadableStream<Uint8Array> => {
   const decoding = new Decoding();
   const reader = body.getReader();
-  /** Of the connection, which says itself what it is. */
+  /** The error of the connection, which describes itself. */
   let broken: unknown;
   const received = async function* (): AsyncGenerator<Uint8Array> {
     try {
@@ -136,7 +136,7 @@ internals.decoded = (
   return new ReadableStream({
     type: "bytes",
     start(controller: ReadableByteStreamController) {
-      // What is decoded already is not read, either.
+      // Chunks that are decoded already are dropped as well.
       (terminator as any)[abortSignal.add](() => {
         controller.error(terminator.reason);
         decoding.end();
@@ -150,7 +150,8 @@ internals.decoded = (
           controller.close();
           controller.byobRequest?.respond(0);
         } else {
-          // Copied: a stream of bytes takes what it is given, and this is a part of more.
+          // The chunk is a part of a larger buffer, and a byte stream detaches what it gets, so it
+          // is copied.
           controller.enqueue(new Uint8Array(chunk.value));
         }
       } catch (error) {

@@ -1,10 +1,10 @@
-// Requests of `fetch` over `node:http`: for those who have put mocks in the place of connections
-// (@mswjs/interceptors, which nock stands on), past which no request must go.
+// Sends requests of `fetch` over `node:http` while a mocking library has replaced it
+// (@mswjs/interceptors, on which nock is built), because no request may bypass the mock.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
 
-/** What `internals.dispatched` says (js/node/undici-dispatcher.ts). */
+/** The result of `internals.dispatched` (js/node/undici-dispatcher.ts). */
 interface Options {
   origin: string;
   path: string;

@@ -1,4 +1,4 @@
-// `readdir` of `node:fs` (ext/src/folder.rs). `snapshot/corrections` puts it in.
+// Implements `readdir` of `node:fs` (ext/src/folder.rs). `snapshot/corrections` installs it.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -32,7 +32,7 @@ interface Options {
 
 const [DIRECTORY, LINK] = [2, 3];
 const ZERO = "0".charCodeAt(0);
-/** Of `stat`; what it says of the mode is the second field. */
+/** The fields of a `stat` result; the second one is the mode. */
 const fields = new BigInt64Array(18);
 const bytesOfFields = new Uint8Array(fields.buffer);
 const FORMAT = 0o170000n;
@@ -42,10 +42,10 @@ function leadsToFolder(path: string): boolean {
   return op_stat_now(path, true, true, bytesOfFields) === 0 && (fields[1] & FORMAT) === FOLDER;
 }
 
-/** One reading of a folder and, if it is `recursive`, those below it. */
+/** One `readdir` call: reads a folder and, if it is `recursive`, the folders below it. */
 class Reading {
   result: unknown[] = [];
-  /** Those that are still to be read, with what their names begin with in the result. */
+  /** Folders still to be read, each with the prefix of its names in the result. */
   waiting: [path: string, start: string][];
   #options: Options;
   #followsLinks: boolean;
@@ -127,7 +127,10 @@ function readdir(given: unknown, givenOptions: unknown, callback?: unknown): voi
   );
 }
 
-/** The last that is found is read first, and what is told with its kind is not behind links. */
+/**
+ * The folder that was found last is read first. The entry types come from the folder itself, which
+ * does not follow links.
+ */
 const readdirPromise = (given: unknown, givenOptions?: unknown): Promise<unknown[]> =>
   new Promise((resolve: (result: Promise<unknown[]>) => void) => {
     const options = optionsOf(givenOptions);

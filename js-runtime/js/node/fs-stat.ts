@@ -1,6 +1,6 @@
-// What `stat` and its like tell, as Node has it: Deno's have times in whole milliseconds,
-// and whoever compares them takes a file that was written twice in one for the same. The
-// texts of `snapshot/corrections` call it; what is in the snapshot is replaced here.
+// Gives `stat` and related functions the precision of Node. Deno's times are whole milliseconds, so
+// that a file written twice within one looks unchanged. Code in `snapshot/corrections` calls these
+// functions; modules that are in the snapshot are replaced here.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -41,7 +41,7 @@ type Options = { bigint?: boolean; throwIfNoEntry?: boolean } | null | undefined
 type Callback = (error: unknown, stats?: unknown) => void;
 
 const LENGTH = 18;
-/** Of what is asked for at once; nothing runs between the writing and the reading of it. */
+/** Buffers for synchronous calls. Nothing runs between writing and reading one. */
 const plain = new Float64Array(LENGTH);
 const whole = new BigInt64Array(LENGTH);
 const bytesOfPlain = new Uint8Array(TypedArrayPrototypeGetBuffer(plain));
@@ -91,7 +91,7 @@ const statsOfWhole = (f: BigInt64Array): object =>
     nanoseconds(f, 16),
   );
 
-/** Of what is there now. `missing` says which errors mean that there is nothing. */
+/** Implements the synchronous calls. `missing` tells which errors mean that the file does not exist. */
 function statNow(given: unknown, options: Options, follow: boolean, missing: (error: number) => boolean) {
   const path: string = getValidatedPathToString(given);
   const bigint = Boolean(options?.bigint);
@@ -105,7 +105,7 @@ const statSync = (path: unknown, options: Options) => statNow(path, options, tru
 
 const lstatSync = (path: unknown, options: Options) => statNow(path, options, false, (error) => error === ENOENT);
 
-/** What is not there is an error of `lstat`, whatever is asked for. */
+/** Implements the asynchronous calls. For a missing file `lstat` always fails. */
 function ask(syscall: "stat" | "lstat", given: unknown, options: Options | Callback, callback?: Callback): void {
   const [asked, told] = typeof options === "function" ? [undefined, options] : [options, callback];
   const done: Callback = makeCallback(told);
@@ -127,7 +127,7 @@ function ask(syscall: "stat" | "lstat", given: unknown, options: Options | Callb
 
 const stat = (path: unknown, options: Options | Callback, callback?: Callback): void =>
   ask("stat", path, options, callback);
-// Its name and its length are those of Node's.
+// The function has the name and length of Node's.
 function lstat(path: unknown, options: Options | Callback, callback?: Callback): void {
   ask("lstat", path, options, callback);
 }
@@ -173,7 +173,7 @@ const parts = (time: number): [number, number] => {
   return [seconds, MathTrunc((time - seconds) * 1e9)];
 };
 
-/** In seconds since 1970; Deno's drop what is less than a millisecond. */
+/** Times are in seconds since 1970. Deno's version drops everything below a millisecond. */
 const utime = (path: string, atime: number, mtime: number): Promise<void> => {
   const [accessed, modified] = [parts(atime), parts(mtime)];
   return op_fs_utime_async(path, accessed[0], accessed[1], modified[0], modified[1]);

@@ -1,4 +1,4 @@
-// `fs.watch` of a folder and all below it has a watcher of its own (ext/src/watch_tree.rs).
+// Implements recursive `fs.watch` with a watcher of its own (ext/src/watch_tree.rs).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -7,7 +7,7 @@ import { op_watch_tree, op_watch_tree_next } from "ext:core/ops";
 
 const { PromiseResolve, SymbolAsyncIterator } = primordials;
 
-/** What `Deno.watchFs` gives. */
+/** Has the interface of the result of `Deno.watchFs`. */
 class TreeWatcher {
   #rid: number;
   #closed = false;

@@ -1,5 +1,5 @@
-// What is to be mended in `node:fs` and takes more than another line of its text; the
-// texts of `snapshot/corrections.rs` call it.
+// Corrections of `node:fs` that need more than another line in its text. Code in
+// `snapshot/corrections.rs` calls them.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -38,15 +38,15 @@ const {
 type Filter = (src: string, dest: string) => unknown;
 type Copy = (src: string, dest: string, options: { filter?: Filter }) => unknown;
 
-// Deno's copy makes links that are relative to the source as it is given to it: from a
-// relative one they come to lead elsewhere. It gets absolute paths; filters and errors
-// get those that the caller gave.
+// Deno's copy makes links relative to the source path as given: with a relative path they then lead
+// elsewhere. This wrapper passes absolute paths, while filters and errors get the paths of the
+// caller.
 internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { filter?: Filter }) => {
   const { isAbsolute, join, resolve } = core.loadExtScript("ext:deno_node/path/mod.ts");
   if ((isAbsolute(src) && isAbsolute(dest)) || src === "" || dest === "") {
     return copy(src, dest, options);
   }
-  // Of a link that is named with a slash at the end, the folder that it leads to is meant.
+  // A trailing slash on a link means the folder that it leads to.
   const absolute = (path: string) => {
     const found = resolve(path);
     return StringPrototypeEndsWith(path, "/") && found !== "/" ? `${found}/` : found;
@@ -105,7 +105,7 @@ declare const Deno: any;
 const below = ({ name, parentPath }: Entry) =>
   core.loadExtScript("ext:deno_node/path/mod.ts").join(parentPath, name);
 
-/** What is in a folder, each with the folder that it is in. */
+/** Yields the entries of a folder, each with the folder that it is in. */
 internals.entries = async function* (folder: string, recursive?: boolean): AsyncGenerator<Entry> {
   const folders = [folder];
   for (let index = 0; index < folders.length; index += 1) {
@@ -135,7 +135,7 @@ const asNode = (error: unknown, syscall: string, path?: string, dest?: string): 
   return core.loadExtScript("ext:deno_node/internal/errors.ts").denoErrorToNodeError(error, context);
 };
 
-/** What fails, fails with the error that Node has for it. */
+/** Turns a rejection into the error that Node has for it. */
 internals.named = (promise: Promise<unknown>, syscall: string, path?: string, dest?: string) =>
   PromisePrototypeThen(promise, undefined, (error: unknown) => {
     throw asNode(error, syscall, path, dest);
@@ -149,7 +149,7 @@ internals.namedSync = (action: () => unknown, syscall: string, path?: string, de
   }
 };
 
-/** Of a folder it is not the opening that fails. */
+/** Reading a folder fails at the read, not at the opening. */
 internals.readingFailed = (error: any, { path }: { path?: string }) =>
   path === undefined || error?.code === "EISDIR" ? asNode(error, "read") : asNode(error, "open", path);
 
@@ -170,23 +170,26 @@ const SYNC_SYSCALLS: Record<string, string> = {
 };
 for (const name of ObjectKeys(SYSCALLS)) SYNC_SYSCALLS[`${name}_sync`] = SYSCALLS[name];
 SYSCALLS.op_node_fs_write_deferred = "write";
-/** Those that say themselves what fails. */
+/** Operations whose errors already name the system call. */
 const OTHERS = ["op_node_fs_fstat_sync", "op_node_fs_read_deferred", "op_node_fs_read_sync"];
 
-/** What failed may be a write to a terminal that an addon has opened (terminals.rs). */
+/** Retries a failed write as a write to a terminal that an addon has opened (terminals.rs). */
 function toTerminal(error: unknown, descriptor: number, data: Uint8Array): number {
   const written: number = op_terminal_write(descriptor, data);
   if (written < 0) throw error;
   return written;
 }
 
-/** How many bytes, if somebody else has opened it and it is a terminal. */
+/**
+ * Writes to a terminal that other code has opened, and returns the number of bytes; -1 if it is no
+ * such terminal.
+ */
 const writtenToTerminal = (descriptor: number, data: Uint8Array): number =>
   op_foreign(descriptor) ? op_terminal_write(descriptor, data) : -1;
 
 type Write<T> = (descriptor: number, data: Uint8Array, position: number) => T;
 
-/** The operations, with descriptors that somebody else has opened (foreign.rs). */
+/** Wraps the operations so that they work with descriptors opened by other code (foreign.rs). */
 function withForeign(ops: any): any {
   const { op_node_fs_close: close, op_node_fs_write_deferred: later, op_node_fs_write_sync: now } = ops;
   const writeLater: Write<Promise<number>> = async (descriptor, data, position) => {
@@ -228,7 +231,7 @@ function withForeign(ops: any): any {
 internals.namedOps = (all: any) => {
   const ops = withForeign(all);
   const named = ObjectCreate(ops);
-  /** Of a path, which it may be instead of a descriptor. */
+  /** The path among the arguments; the first argument may be a descriptor instead. */
   const pathOf = (first: unknown) => {
     if (typeof first === "string") return first;
     op_foreign(first);
@@ -285,7 +288,7 @@ interface Files {
 const MOST = 2 ** 31 - 1;
 const PIECE = 1 << 18;
 
-/** Devices and pipes have no size, and perhaps no end: who reads them is to be stoppable. */
+/** Devices and pipes have no size and perhaps no end, so that reading them has to be interruptible. */
 function isReadAtOnce(stat: () => Found, TooLarge: Files["ERR_FS_FILE_TOO_LARGE"]): boolean {
   let found;
   try {
@@ -324,7 +327,7 @@ internals.readPath = (path: string, flag: string | undefined, atOnce: () => Uint
   }
 };
 
-/** All that an open file holds. Node looks first how large it is, unless it is to be text. */
+/** Reads all of an open file. Node checks its size first, unless it is read as text. */
 internals.readAll = (
   read: (descriptor: number) => Uint8Array,
   descriptor: number,
@@ -335,7 +338,7 @@ internals.readAll = (
   try {
     found = files.fstatSync(descriptor);
   } catch {
-    // Reading says what is wrong.
+    // The read reports the error.
   }
   if (found?.isCharacterDevice()) return readInPieces(descriptor, files);
   if (found?.isFile() && found.size > MOST) throw new files.ERR_FS_FILE_TOO_LARGE(found.size);
@@ -348,8 +351,8 @@ internals.readAll = (
   }
 };
 
-// Times that are properties of what `stat` gives are copied with it. The constructor sets
-// them all but this one, which is made when it is read.
+// Times that are properties of a `Stats` object are copied with it. The constructor sets all of
+// them but this one, which is made on first use.
 for (const { prototype } of [Stats, BigIntStats]) {
   const last = ObjectGetOwnPropertyDescriptor(prototype, "ctime");
   ObjectDefineProperty(prototype, "ctime", {

@@ -1,6 +1,6 @@
-// What is global is what Node has: packages find out by names where they are, and take
-// another way where there is a `Deno`, a `window` or a `self`. `Worker` and `reportError` stay,
-// which extensions have found here.
+// Leaves only Node's global names: packages detect their environment by them, and take another path
+// where `Deno`, `window` or `self` exists. `Worker` and `reportError` stay because extensions
+// already use them here.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -21,7 +21,10 @@ const {
   SymbolToStringTag,
 } = primordials;
 
-/** Of a browser's. The storages throw here, and questions would be read from the input of the protocol. */
+/**
+ * Global names of browsers. The storages throw here, and `prompt` and `confirm` would read from the
+ * input of the protocol.
+ */
 const NOT_NODES = [
   "alert",
   "Cache",
@@ -63,7 +66,7 @@ for (const properties of [windowOrWorkerGlobalScope, mainRuntimeGlobalProperties
   }
 }
 
-/** Made when the isolate begins. */
+/** Globals that are made when the isolate starts. */
 const MADE_LATER = [
   "close",
   "closed",
@@ -77,7 +80,7 @@ const MADE_LATER = [
   "onunload",
   "Window",
 ];
-/** Those of Node are not found by whoever looks through all. */
+/** Globals that Node hides from enumeration. */
 const HIDDEN = ["Buffer", "process"];
 
 const { EventTarget } = core.loadExtScript("ext:deno_web/02_event.js");
@@ -97,14 +100,14 @@ ObjectDefineProperty(globalThis, "__denoNamespace", {
 });
 
 /**
- * Called once, before anything of anybody else runs. Afterwards nothing global is named `Deno`,
- * and the name that the layer uses is a variable that is no property of the global object.
+ * Called once, before code of any extension runs. Afterwards no global is named `Deno`, and the
+ * name that the Node layer uses is a variable and not a property of the global object.
  */
 export function becomeNode(): void {
   core.evalContext("const __denoNamespace = globalThis.Deno;", "ext:js_runtime/namespace.js");
   const all: any = globalThis;
   const { Deno } = all;
-  // It leads to operations that end the process, and past everything that is checked on the way.
+  // The internal member leads to operations that end the process or bypass all checks.
   delete Deno[Deno.internal];
   delete Deno.internal;
   delete all.Deno;
@@ -113,7 +116,7 @@ export function becomeNode(): void {
   if ("postMessage" in all) return;
   for (const name of MADE_LATER) delete all[name];
   for (const name of HIDDEN) ObjectDefineProperty(all, name, { __proto__: null, enumerable: false });
-  // Its events need the prototype that it has.
+  // Events of the global object need its current prototype.
   const prototype = ObjectCreate(ObjectGetPrototypeOf(all), {
     addEventListener: plain(undefined),
     constructor: plain(Object),

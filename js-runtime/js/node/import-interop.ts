@@ -1,5 +1,6 @@
-// What `import()` gives an extension's own files, which are written for jiti: of CommonJS
-// what a static import would give (loader/compat.rs), and errors that can be told apart.
+// Adapts the results of `import()` in files of extensions, which are written for jiti: CommonJS
+// modules look as they do in a static import (loader/compat.rs), and errors have the classes and
+// codes that jiti gives them.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { primordials } from "ext:core/mod.js";
@@ -27,10 +28,10 @@ const {
 
 type Names = Record<string, unknown>;
 
-/** What stands for a CommonJS module, whenever it is imported. */
+/** The namespace object made for each CommonJS module. */
 const standing: WeakMap<object, object> = new SafeWeakMap();
 
-/** Only CommonJS and JSON have the name "module.exports". */
+/** The export "module.exports" exists only in CommonJS and JSON modules. */
 function interop(namespace: Names): object {
   if (!ObjectHasOwn(namespace, "module.exports")) return namespace;
   const exports = namespace["module.exports"] as Names | null;
@@ -67,7 +68,7 @@ function inNodesWords(error: any): unknown {
     mended.code = found[1];
   } else {
     const missing = RegExpPrototypeExec(NO_SUCH, text);
-    // For extensions jiti asks `require`, whose words these are.
+    // jiti calls `require` for extensions, so the message is that of `require`.
     const isJiti = missing !== null && !isGuest;
     mended = new Error(isJiti ? `Cannot find module ${missing[1]}` : text);
     if (missing !== null) mended.code = isJiti ? "MODULE_NOT_FOUND" : error.code;

@@ -1,6 +1,6 @@
-// Parts of Node's API that are loaded when they are used, not when the module that exports
-// them is imported: `import "node:fs"` evaluated all of Node's streams for `ReadStream`,
-// `import "node:crypto"` did for ciphers. The texts of `snapshot/corrections` call it.
+// Loads parts of Node's API when they are used, not when the module that exports them is imported:
+// `import "node:fs"` evaluated all of Node's streams for `ReadStream`, and `import "node:crypto"`
+// did the same for ciphers. Code in `snapshot/corrections` calls these functions.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -18,7 +18,7 @@ const {
   StringPrototypeStartsWith,
 } = primordials;
 
-/** What a proxy does for one; inherits the traps. */
+/** The state of one proxy; inherits the traps. */
 interface Handler {
   loaded(): any;
   proxy: Function;
@@ -34,7 +34,7 @@ const calls = {
   },
 };
 
-/** Until it is loaded, what looks at it, or changes it, loads it, too. */
+/** Traps that load the function when code inspects or changes it. */
 const looks: any = { __proto__: calls };
 for (const name of Object.getOwnPropertyNames(Reflect)) {
   if (name in calls) continue;
@@ -45,7 +45,7 @@ for (const name of Object.getOwnPropertyNames(Reflect)) {
   };
 }
 
-/** A function or a class that is loaded when somebody calls it, or looks at it. */
+/** A function or a class that is loaded when it is called or inspected. */
 function standIn(name: string, load: () => Function): Function {
   const target: any = function () {};
   ObjectDefineProperty(target, "name", { __proto__: null, value: name, configurable: true });
@@ -53,14 +53,14 @@ function standIn(name: string, load: () => Function): Function {
   const loaded = () => {
     if (real) return real;
     real = load();
-    // From here on they see the target: what a proxy says must be true of it.
+    // From here on code sees the target, because a proxy has to be consistent with its target.
     ObjectSetPrototypeOf(handler, calls);
     ObjectSetPrototypeOf(target, ReflectGetPrototypeOf(real));
     const keys = ReflectOwnKeys(real);
     for (let index = 0; index < keys.length; index += 1) {
       ReflectDefineProperty(target, keys[index], ReflectGetOwnPropertyDescriptor(real, keys[index]));
     }
-    // Its objects know it by the name that everybody else knows.
+    // The constructor of its objects is the exported proxy, as callers expect.
     if (real.prototype?.constructor === real) {
       ObjectDefineProperty(real.prototype, "constructor", {
         __proto__: null,
@@ -77,11 +77,11 @@ function standIn(name: string, load: () => Function): Function {
 }
 internals.standIn = standIn;
 
-/** What is made of a function by another one, which looks at it. */
+/** The result of `make`, which inspects the function that it wraps. */
 internals.late = (name: string, make: (...args: any[]) => Function, ...args: unknown[]) =>
   standIn(name, () => ReflectApply(make, undefined, args));
 
-/** All that a module exports; each must be a function. */
+/** Stand-ins for all exports of a module; each export must be a function. */
 const standIns = (load: () => any) =>
   new Proxy({ __proto__: null }, {
     __proto__: null,

@@ -1,11 +1,11 @@
-// The part of Node's API that nearly every extension comes to use, with what it is made
-// of, evaluated while the snapshot is made: `import "node:fs"` alone evaluates 120 files.
+// Evaluates the part of Node's API that nearly every extension uses, with its dependencies, while
+// the snapshot is made: `import "node:fs"` alone evaluates 120 files.
 //
-// What is not here cannot be: `node:process`, and with it the streams, look at the
-// process when they are evaluated; `node:crypto` makes objects that a snapshot cannot
-// hold; and what is corrected (snapshot/corrections.rs) must stay text. A module must be
-// named here (an ES module by a static import), not only be loaded by one that is: of
-// modules that are loaded in another way V8 would look for the text elsewhere.
+// Other modules cannot be in the snapshot: `node:process`, and with it the streams, read the state
+// of the process when they are evaluated; `node:crypto` makes objects that a snapshot cannot hold;
+// modules that are corrected (snapshot/corrections.rs) must stay text. A module must be named here
+// (an ES module by a static import) even if another one loads it: V8 looks elsewhere for the text
+// of modules that are loaded in another way.
 import "ext:deno_node/_fs/_fs_exists.ts";
 import "ext:deno_node/_fs/_fs_glob.ts";
 import "ext:deno_node/_fs/_fs_read.ts";

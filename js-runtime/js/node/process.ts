@@ -1,7 +1,7 @@
-// What `process.argv[1]` says. deno_node has two answers when its `process` is first
-// used: the program itself if the program is "standalone" (which it must be, or the
-// arguments of child processes are rewritten to those of `deno`), or else the main
-// module. Extensions take the first for a script, so we give the second.
+// Sets `process.argv[1]`. deno_node has two values when its `process` is first used: the program
+// itself if it is "standalone" (which it must be, or the arguments of child processes are rewritten
+// to those of `deno`), or else the main module. Extensions take the first for a script, so this
+// module supplies the second.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { internals } from "ext:core/mod.js";
@@ -24,7 +24,7 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
   const { execPath, mainModule } = Deno;
   // `process.argv0`
   args[0] ??= execPath();
-  // It asks for argv[0] first, for argv[1] next.
+  // deno_node reads argv[0] first, then argv[1].
   let asked = 0;
   Deno.execPath = () => {
     asked += 1;
@@ -40,7 +40,7 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
 /** Deno's `process` does not have them (`snapshot/corrections.rs`). */
 internals.setGroups = (name: string) => op_process_groups(`process.${name}()`);
 
-/** What Node tells later, of a child that could not be run. */
+/** Errors of starting a child that Node reports asynchronously. */
 const TOLD_LATER = ["EACCES", "EAGAIN", "EMFILE", "ENFILE", "ENOENT"];
 
 /** Another reason why there is no child, as Node throws it. */

@@ -1,5 +1,5 @@
-// `v8.promiseHooks` hear of promises in contexts of `node:vm`, too, those that are made
-// later included (`snapshot/corrections.rs`). V8 has hooks per context.
+// Makes `v8.promiseHooks` cover contexts of `node:vm`, including those that are made later
+// (`snapshot/corrections.rs`). V8 has hooks per context.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -13,7 +13,7 @@ type Evaluate = (contextified: object) => object;
 
 let hooks: Hook[] | undefined;
 let evaluate: Evaluate;
-/** What was made a context. */
+/** Objects that `node:vm` made a context of. */
 let contexts: WeakRef<object>[] = [];
 let sweepAt = 64;
 

@@ -1,5 +1,5 @@
-// `require` as extensions know it: it finds our modules, and files as `import`
-// does (`require("./lib")` may be lib.ts or lib/index.ts).
+// `require` for extensions: it finds pi's own modules, and resolves files as `import` does
+// (`require("./lib")` may be lib.ts or lib/index.ts).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
@@ -34,10 +34,10 @@ const hooked = new WeakSet<NodeModule>();
 /** Node's functions for files with a name that ends in a certain way. */
 const nodesOwn = new Set<unknown>();
 
-/** Hooks of `registerHooks` hear of what Node's own functions load; others load past them. */
+/** Hooks of `registerHooks` see modules that Node's own functions load; other loaders bypass them. */
 const loadsWithHooks = (loader: unknown): boolean => nodesOwn.has(loader);
 
-/** What such a hook is told of a file, and what it is if no hook says something else. */
+/** The format of a file that such a hook gets, and the one that holds if no hook sets another. */
 function formatOf(filename: string, mayBeCommonJs: (filename: string) => boolean): string | undefined {
   if (filename.endsWith(".json")) return "json";
   if (filename.endsWith(".cjs")) return "commonjs";
@@ -86,7 +86,7 @@ function hookRequire(Module: NodeModule): void {
     try {
       return load.call(this, request, parent, isMain);
     } catch (error: any) {
-      // What a package leads to is looked for when it is read.
+      // The target of a package is looked up when it is read.
       if (error?.name !== "NotFound" || error.code !== "ENOENT") throw error;
       const stack = stackOf(parent);
       const words = stack.length === 0 ? "" : `\nRequire stack:\n- ${stack.join("\n- ")}`;
@@ -96,13 +96,13 @@ function hookRequire(Module: NodeModule): void {
   };
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function (request, parent, ...others) {
-    // As of Node's own modules: there is no file.
+    // Node's own modules have no file either.
     if (op_virtual_module(String(request)) !== "") return String(request);
     try {
       return resolve.call(this, request, parent, ...others);
     } catch (error: any) {
       const found = typescriptFile(String(request), parent?.filename);
-      // What deno_node says of packages begins with the code.
+      // Errors of deno_node about packages begin with the code.
       if (found !== undefined) return found;
       const start = `[${error.code}] `;
       if (error.message?.startsWith(start)) error.message = inPaths(error.message.slice(start.length));
@@ -111,7 +111,7 @@ function hookRequire(Module: NodeModule): void {
   };
 }
 
-/** Who has required whom, up to the first. */
+/** The chain of modules that required each other, up to the first one. */
 function stackOf(parent: any): string[] {
   const stack: string[] = [];
   for (let module = parent; module?.filename && !stack.includes(module.filename); module = module.parent) {
@@ -120,11 +120,14 @@ function stackOf(parent: any): string[] {
   return stack;
 }
 
-/** Node says where a package says it, and not who has asked. */
+/** Node names the package and not the importing module. */
 const inPaths = (text: string): string =>
   text.replace(/ in '([^']+)' imported from '[^']+'$/, " in $1").replace(/ imported from '[^']+'$/, "");
 
-/** What `./helper` and `./helper.js` mean beside an extension's own CommonJS file, and the package of TypeScript. */
+/**
+ * Resolves `./helper` and `./helper.js` next to a CommonJS file of an extension, and the
+ * `typescript` package.
+ */
 function typescriptFile(request: string, parent: string | undefined): string | undefined {
   if (!parent) return;
   const { dirname, resolve } = (globalThis as any).process.getBuiltinModule("node:path");
@@ -157,7 +160,7 @@ function requireOf(
     }
   };
   const require = (id: string) => nodeRequire(find(String(id)));
-  // With folders of its own it does not look beside this file.
+  // With explicit `paths`, `require.resolve` does not search next to this file.
   const resolve = (id: string, options?: { paths?: string[] }) =>
     options?.paths ? nodeRequire.resolve(id, options) : nodeRequire.resolve(find(String(id)));
   return Object.assign(require, nodeRequire, {
@@ -176,8 +179,8 @@ function checkAddon(filename: string): void {
 }
 
 /**
- * A text that does not compile says nothing of its place: V8 tells of it only where the
- * error has no stack.
+ * The error of a text that does not compile has no position: V8 reports one only if the error has
+ * no stack.
  */
 function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unknown {
   if (!(error instanceof SyntaxError)) return error;
@@ -190,7 +193,7 @@ function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unkn
     error.message = `${message} (${fileName.replace("file://", "")}:${lineNumber}:${columnNumber})`;
     error.stack = stack.replace(message, () => error.message);
   } catch {
-    // It stays as it is.
+    // The original value is restored.
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
@@ -200,8 +203,8 @@ function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unkn
 const CYCLE = /^(Cannot require\(\) ES Module )(?:file:\/\/)?(.* in a cycle\.)$/;
 
 /**
- * What a module has thrown that was required, or why it was not run. deno_core has class,
- * message and stack of the module's error in the message of another.
+ * The error of a required module, or the reason why the module did not run. deno_core puts class,
+ * message and stack of that error into the message of another one.
  */
 function required(error: any): unknown {
   if (!(error instanceof Error)) return error;

@@ -1,6 +1,6 @@
-// `Intl.Segmenter`, made when it is first used: V8 looks at all of ICU's locales for the
-// first one of a process (8 to 18 ms), and many modules make one that most sessions
-// never need. What is wrong with the arguments is told when it is made, as ever.
+// Makes `Intl.Segmenter` objects on first use: V8 looks at all of ICU's locales for the first one
+// of a process (8 to 18 ms), and many modules make one that most sessions never need. Invalid
+// arguments still throw in the constructor.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { primordials } from "ext:core/mod.js";
@@ -21,12 +21,12 @@ const call = <T>(method: (...args: any[]) => T, self: object, ...args: unknown[]
 
 type Options = { granularity?: "grapheme" | "word" | "sentence" };
 
-/** Such a locale is never refused, however little is known of it. */
+/** Such a locale is never refused, however little ICU has for it. */
 const isLocale = (locales: unknown) =>
   locales === undefined ||
   (typeof locales === "string" && RegExpPrototypeExec(/^[a-z]{2,3}(?:-[A-Z]{2})?$/, locales) !== null);
 
-/** What plain options say; nothing if V8 shall look at them. */
+/** Copies plain options; `undefined` if V8 has to check them. */
 function plain(options: unknown): Options | undefined {
   if (options === undefined) return {};
   if (options === null || typeof options !== "object") return undefined;

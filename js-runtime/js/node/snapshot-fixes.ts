@@ -1,6 +1,6 @@
-// Where Deno's Node layer does not do what Node does, in files that are in the snapshot:
-// their text cannot be corrected as snapshot/corrections.rs does it. Here it is what the
-// newest Node, which that layer follows, has dropped, and those that people run have.
+// Corrects files of Deno's Node layer that are in the snapshot, whose text snapshot/corrections.rs
+// cannot change. Most corrections restore members that the newest Node, which that layer follows,
+// has dropped and that older versions have.
 // deno-lint-ignore-file
 import { Dirent } from "ext:deno_node/internal/fs/utils.mjs";
 // @ts-ignore: provided by the runtime
@@ -56,8 +56,8 @@ util.parseArgs = (config?: { allowNegative?: boolean }) => {
 const { URLPattern } = core.loadExtScript("ext:deno_web/01_urlpattern.js");
 Object.assign(core.loadExtScript("ext:deno_node/url.ts"), { URLPattern });
 
-// `stream.isReadable()` and its like ask a web stream for these. undici's `fetch` breaks a
-// body off only if it is readable.
+// `stream.isReadable()` and related functions read these members of a web stream. undici's `fetch`
+// aborts a body only if it is readable.
 const { _state, isReadableStreamDisturbed, ReadableStream, WritableStream } = core.loadExtScript(
   "ext:deno_web/06_streams.js",
 );
@@ -78,8 +78,8 @@ for (const [prototype, name, get] of ofStreams) {
   });
 }
 
-// Who starts a port and then waits for `receiveMessageOnPort()` (tinypool) must find what
-// is in it: it is read a moment later, as for listeners.
+// A caller that starts a port and then waits for `receiveMessageOnPort()` (tinypool) must find the
+// messages in it: the port is read a moment later, as for listeners.
 const { MessagePort } = core.loadExtScript("ext:deno_web/13_message_port.js");
 const { PromisePrototypeThen, PromiseResolve, ReflectApply } = primordials;
 const startPort = MessagePort.prototype.start;
@@ -87,7 +87,7 @@ MessagePort.prototype.start = function start(): void {
   PromisePrototypeThen(PromiseResolve(undefined), () => ReflectApply(startPort, this, []));
 };
 
-// What an abort without a reason says: some compare it.
+// The message of an abort without a reason is Node's, because some programs compare it.
 const { AbortController, AbortSignal, signalAbort } = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 const aborted = (reason: unknown) =>
   reason === undefined ? new DOMException("This operation was aborted", "AbortError") : reason;
@@ -100,7 +100,7 @@ AbortSignal.abort = function (reason?: unknown): AbortSignal {
   return ReflectApply(abortedSignal, this, [aborted(reason)]);
 };
 
-// Who hears of the time hears it where it was asked for.
+// The timeout fires in the async context in which it was requested.
 const timeoutSignal = AbortSignal.timeout;
 AbortSignal.timeout = function timeout(this: unknown, delay: number): AbortSignal {
   const signal = ReflectApply(timeoutSignal, this, arguments);
@@ -120,7 +120,7 @@ TextDecoder.prototype.decode = function (this: TextDecoder): string {
   }
 };
 
-// For texts that are corrected (`snapshot/corrections`).
+// Used by corrected code (`snapshot/corrections`).
 internals.cloned = <T>(clone: () => T): T => {
   try {
     return clone();

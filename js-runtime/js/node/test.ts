@@ -1,7 +1,6 @@
-// `node:test`: a script and a worker run their tests, and write TAP as Node does where there
-// is no terminal. In the midst of a session there is nobody who could read that.
-// Deno's module hands its tests to `Deno.test`; here these functions take that place
-// (`snapshot/corrections`).
+// `node:test` for scripts and workers: runs their tests and writes TAP, as Node does without a
+// terminal. It throws in an extension, because a session has no place for that output. Deno's
+// module hands its tests to `Deno.test`; these functions replace it (`snapshot/corrections`).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
@@ -26,7 +25,7 @@ const running: Step[] = [];
 let root: Step | undefined;
 let print: (line: string) => void;
 
-/** What runs, as the test's own code and Deno's see it. */
+/** One running test or suite, as the test's own code and Deno see it. */
 class Step {
   isSuite = false;
   skip?: boolean | string;
@@ -34,7 +33,7 @@ class Step {
   notes: string[] = [];
   tests = 0;
   failed = 0;
-  /** Those of one parent run one after the other. */
+  /** Runs the children of one parent one after the other. */
   tail: Promise<unknown> = Promise.resolve();
   begun = performance.now();
 
@@ -157,10 +156,10 @@ function begin(): Step {
   return first;
 }
 
-/** In the place of `Deno.test`. */
+/** Replaces `Deno.test`. */
 internals.nodeTest = (entry: Entry): void => void (root ??= begin()).step(entry);
 
-/** Whether Deno's own way, without hooks, is to be gone. Throws in an extension. */
+/** Whether to skip Deno's own path without hooks. Throws in an extension. */
 internals.writesTap = (): boolean => {
   if (isGuest) return false;
   throw new Error(

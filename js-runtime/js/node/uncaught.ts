@@ -1,7 +1,7 @@
-// What is thrown in a microtask, a timer or an event listener, and caught by nobody.
-// deno_core ends whatever runs then, and V8 forgets the promises that are about to go
-// on: calls of other extensions would never be answered. Here it is told, and that is
-// all; a worker or a script ends with it, as in Node.
+// Reports uncaught exceptions of microtasks, timers and event listeners. deno_core would end
+// whatever runs then, and V8 would forget the promises that are about to continue, so that calls of
+// other extensions would never settle. In the isolate of extensions such an exception is only
+// reported; a worker or a script ends with it, as in Node.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -36,26 +36,26 @@ const prevent: (event: Event) => void = uncurryThis(Event.prototype.preventDefau
 
 export let isGuest = false;
 
-/** What a timer threw, and the context of the timer. */
+/** The exception of a timer, and the async context of the timer. */
 let thrown: { error: unknown; context: unknown } | undefined;
 
-// Of timers (`snapshot/corrections.rs`), at once before they leave their context.
+// Called by timers (`snapshot/corrections.rs`) just before they leave their context.
 internals.thrown = (error: unknown) => {
   thrown = { error, context: getAsyncContext() };
 };
 
-// Of what the system calls back (`snapshot/corrections`): there is nobody above it who
-// would hear of it, and a parser takes it for an error of its own.
+// Called for exceptions of system callbacks (`snapshot/corrections`), which have no caller. A
+// parser would take the exception for an error of its own.
 internals.unheard = (error: unknown) => reportException(error);
 
-/** In its context. */
+/** Runs in the context of the code that threw. */
 function tell(error: unknown): void {
   if (internals.isExit(error)) return;
   op_uncaught(error);
   internals.uncaught?.(error);
 }
 
-/** In the context of whoever threw: listeners run in it, too, as in Node. */
+/** Runs in the context of the code that threw: listeners run in it, too, as in Node. */
 function dispatchError(target: unknown, event: Event): boolean {
   const error = errorOf(event);
   const { context } = thrown !== undefined && thrown.error === error
@@ -73,19 +73,19 @@ function dispatchError(target: unknown, event: Event): boolean {
   }
 }
 
-/** In the context of the promise. The runtime ends at the first that nobody prevents. */
+/** Runs in the context of the promise. The runtime ends at the first rejection that is not prevented. */
 function dispatchRejection(target: unknown, event: Event & { type: string }): boolean {
   const isOpen = dispatch(target, event);
   if (isGuest || event.type !== "unhandledrejection") return isOpen;
-  // Listeners of `process`; they are not asked again.
+  // Listeners of `process` run once only.
   if (!isPrevented(event)) internals.nodeProcessUnhandledRejectionCallback?.(event);
   if (!isPrevented(event) || internals.isOthers()) tell(reasonOf(event));
   prevent(event);
   return false;
 }
 
-// Every such exception is dispatched here as an event first; `false` says that it is
-// dealt with. Listeners of extensions, and of `process`, may have done that.
+// deno_core dispatches every such exception here as an event first; `false` means that it is
+// handled. Listeners of extensions, and of `process`, may have handled it.
 ObjectDefineProperty(globalThis, "dispatchEvent", {
   configurable: true,
   enumerable: false,
@@ -102,7 +102,7 @@ ObjectDefineProperty(globalThis, "dispatchEvent", {
   },
 });
 
-/** This isolate is not that of the extensions. */
+/** Marks an isolate that is not that of the extensions. */
 export function becomeGuest(): void {
   isGuest = true;
 }

@@ -1,7 +1,7 @@
-// Dispatchers of undici, which Node's `fetch` asks to send its requests. Here requests are not
-// JavaScript's to send, unless one sends them elsewhere (a proxy, a mock), changes them or trusts
-// others than everybody does: it is asked then, in the words of all undicis that there are. What
-// an `Agent` says of time limits and of connections that are kept may be left out.
+// Supports undici's dispatchers, which send the requests of Node's `fetch`. Here the program sends
+// requests itself, unless a dispatcher sends them elsewhere (a proxy, a mock), changes them or
+// trusts other certificates: then it is called, with the interface of every version of undici. Time
+// limits and keep-alive settings of an `Agent` may be ignored.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -29,7 +29,7 @@ const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 // https://github.com/nodejs/undici: lib/global.js. undici 8 wraps everybody's for its older
 // versions, and has it under another name.
 const EVERYBODYS = [SymbolFor("undici.globalDispatcher.2"), SymbolFor("undici.globalDispatcher.1")];
-/** What of an `Agent`'s `connect` changes neither who is spoken to nor what is trusted. */
+/** Options of an `Agent`'s `connect` that change neither the peer nor the trusted certificates. */
 const HARMLESS = [
   "allowH2",
   "autoSelectFamily",
@@ -43,7 +43,7 @@ const HARMLESS = [
 
 const kindOf = (it: any): string => it?.constructor?.name ?? "Agent";
 
-/** Whether there is something about an `Agent` that cannot be left out. */
+/** Whether an `Agent` has a setting that cannot be ignored. */
 function isSpecial(agent: any): boolean {
   // Composed of interceptors, it is a proxy of the `Agent`.
   if (agent.dispatch !== ObjectGetPrototypeOf(agent).dispatch) return true;
@@ -60,10 +60,10 @@ function isSpecial(agent: any): boolean {
   return name !== undefined && (name !== "rejectUnauthorized" || !connect[name]);
 }
 
-/** Who is to send the requests of a `fetch`, if somebody is. */
+/** The dispatcher that has to send the requests of a `fetch`, if there is one. */
 internals.dispatcherOf = (given: any): unknown => {
   const everybodys = globalThis[EVERYBODYS[0]] ?? globalThis[EVERYBODYS[1]];
-  // An object asks everybody's for it (@google/genai, for time limits).
+  // A plain object delegates to the global dispatcher (@google/genai, for time limits).
   const asksEverybodys = !given || kindOf(given) === "Object" || kindOf(given) === "Dispatcher1Wrapper";
   const dispatcher = asksEverybodys ? everybodys : given;
   const kind = kindOf(dispatcher);
@@ -81,7 +81,7 @@ interface Request {
   currentUrl(): string;
 }
 
-/** As `op_fetch_send` has it, but for the body. */
+/** The response as `op_fetch_send` has it, except for the body. */
 interface Response {
   status: number;
   statusText: string;
@@ -91,7 +91,7 @@ interface Response {
   error: null;
 }
 
-/** With those that Node's `fetch` adds (ext/src/fetch.rs). */
+/** Includes the headers that Node's `fetch` adds (ext/src/fetch.rs). */
 function headersOf(request: Request, isSecure: boolean): Record<string, string> {
   const headers: any = { __proto__: null };
   const names: any = { __proto__: null };
@@ -111,7 +111,7 @@ function headersOf(request: Request, isSecure: boolean): Record<string, string> 
   return { ...headers };
 }
 
-/** Of the body, in bytes, as far as it is known. */
+/** The length of the body in bytes, as far as it is known. */
 function lengthOf({ body, method }: Request): number | null {
   if (body === null) return ArrayPrototypeIncludes(["POST", "PUT"], method) ? 0 : null;
   const source = body.streamOrStatic.body;
@@ -126,7 +126,7 @@ function bodyOf({ body }: Request): unknown {
   return source instanceof Uint8Array ? source : body.streamOrStatic;
 }
 
-/** One exchange: what undici calls while it goes on, of whichever version it is. */
+/** One exchange, with the callbacks of all versions of undici. */
 class Exchange {
   #resolve!: (response: Response) => void;
   #reject!: (error: unknown) => void;
@@ -156,7 +156,7 @@ class Exchange {
   }
 
   #begin(status: number, statusText: string, headers: [string, string][], resume: () => void): void {
-    // What comes before the answer is none.
+    // Informational responses are not the response.
     if (status < 200) return;
     this.#resume = resume;
     const { ReadableStream } = core.loadExtScript("ext:deno_web/06_streams.js");
@@ -170,7 +170,7 @@ class Exchange {
     this.#resolve({ status, statusText, headers, url: this.#url, responseRid: body, error: null });
   }
 
-  /** Whether there is room for more. */
+  /** Returns whether there is room for more. */
   #take(chunk: Uint8Array): boolean {
     if (this.#isOver || this.#body === undefined) return true;
     if (TypedArrayPrototypeGetByteLength(chunk) > 0) this.#body.enqueue(new Uint8Array(chunk));
@@ -249,7 +249,7 @@ internals.dispatched = (dispatcher: any, request: Request, terminator: AbortSign
   return exchange.response;
 };
 
-/** What is left of a response that nobody reads. */
+/** Discards the rest of a response that is not read. */
 internals.leaveBody = (body: number | ReadableStream): void => {
   if (typeof body === "number") core.tryClose(body);
   else if (!body.locked) body.cancel().catch(() => {});

@@ -1,4 +1,4 @@
-// Errors of URLs as Node has them: programs look at the code and at what was given.
+// Gives errors of URLs the form of Node: programs compare the code and the input.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -31,13 +31,13 @@ function invalid(error: any, args: unknown[]): unknown {
   return found;
 }
 
-// What is made is what the layer itself makes, which knows the class without this.
+// The Node layer itself makes its objects without this wrapper.
 function construct(target: Function, args: unknown[], made: Function): object {
   try {
     return ReflectConstruct(target, args, made === URL ? target : made);
   } catch (error) {
     const found: any = invalid(error, args);
-    // The stack begins with who called.
+    // The stack begins with the caller.
     ErrorCaptureStackTrace(found, construct);
     throw found;
   }
@@ -67,6 +67,6 @@ internals.fetchedUrl = (input: string, base: string | undefined): object => {
 internals.isFetched = (protocol: string): boolean =>
   ArrayPrototypeIncludes(["http:", "https:", "blob:", "data:", "file:"], protocol);
 
-/** Of the address of a WebSocket. */
+/** The origin of the address of a WebSocket. */
 internals.originOf = (url: string): string =>
   StringPrototypeSlice(url, 0, StringPrototypeIndexOf(url, "/", "wss://".length));

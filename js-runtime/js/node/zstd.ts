@@ -1,5 +1,5 @@
-// The decoder of zstd that `node:zlib` works with (`snapshot/corrections`): data that are cut
-// off are an error, and errors have their names, as in Node.
+// The zstd decoder of `node:zlib` (`snapshot/corrections`): truncated data are an error, and errors
+// have Node's names.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { internals, primordials } from "ext:core/mod.js";
@@ -42,7 +42,7 @@ const Z_BUF_ERROR = -5;
 
 class ZstdDecoder {
   #frames: any = new ZstdFrames();
-  /** What has come so far ends with a frame. */
+  /** Whether the input so far ends with a complete frame. */
   #isComplete = false;
   declare onerror: (message: string, errno: number, code: string) => void;
 
@@ -66,7 +66,8 @@ class ZstdDecoder {
       TypedArrayPrototypeSubarray(output, outputAt, outputAt + outputLength),
       left,
     );
-    // Of nothing it says how much the next frame would need.
+    // Without input and output the result is the hint for the next frame, so the state stays as it
+    // is.
     if (inputLength > left[1] || outputLength > left[0]) this.#isComplete = missing === 0;
     if (missing < 0) {
       this.onerror(ZstdFrames.message(missing), -missing, `ZSTD_error_${NAMES[-missing] ?? NAMES[1]}`);

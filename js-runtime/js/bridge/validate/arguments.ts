@@ -1,12 +1,11 @@
-// What authors hand over, looked at where it comes in: an error names the call and the
-// argument. Numbers, errors and whatever else says what it is are taken as text, as
-// JavaScript takes them; an object in the place of a text is a slip, which the user would
-// read as "[object Object]".
+// Checks arguments of extensions; an error names the call and the argument. Numbers, errors and
+// other values with a text of their own are converted as JavaScript does; a plain object in place
+// of a text is a mistake, because the user would see "[object Object]".
 import { isArray, JSON, Promise, text } from "ext:js_runtime/primordials.ts";
 
 const LONGEST = 40;
 
-/** What stands there, in words. */
+/** Describes the kind of a value in words. */
 export function kind(value: unknown): string {
   if (value === null || value === undefined) return `${value}`;
   if (isArray(value)) return "an array";
@@ -30,7 +29,7 @@ export function wrong(where: string, wanted: string, value: unknown, hint = ""):
   return new TypeError(`${where} must be ${wanted}, not ${kind(value)}${hint && ` (${hint})`}`);
 }
 
-/** As text, whatever says what it is. */
+/** Converts a value to text if it has a text of its own. */
 export function asText(where: string, value: unknown, hint?: string): string {
   if (typeof value === "string") return value;
   if (isArray(value) || typeof value === "function" || typeof value === "symbol") {
@@ -71,7 +70,7 @@ export function someOptions<T extends object>(where: string, value: T | null | u
 
 export function aSignal(where: string, value: unknown): AbortSignal | undefined {
   if (value === undefined || value === null) return undefined;
-  // Not `instanceof`: signals of a polyfill or another realm do.
+  // Not `instanceof`: signals of a polyfill or another realm are accepted.
   const given = value as Partial<AbortSignal> & { signal?: unknown };
   if (typeof given.addEventListener === "function") return value as AbortSignal;
   throw wrong(where, "an AbortSignal", value, typeof given.signal === "object" ? "pass the controller's .signal" : "");

@@ -1,14 +1,14 @@
-// Members of what is registered that nobody looks at although they look like one that is
-// wanted, and that is not there: `descripton`, `baseURL`. Others are the author's own affair.
+// Finds misspelt members of definitions: unknown ones that resemble a missing known one, such as
+// `descripton` or `baseURL`. Other unknown members are the author's own.
 import { Object } from "ext:js_runtime/primordials.ts";
 
-/** What may be misspelt, in names so long, and how often. */
+/** Minimum lengths of names in which one and two letters may be wrong. */
 const SHORT = 4;
 const LONG = 8;
 
 const plain = (name: string): string => name.toLowerCase().replace(/[_-]/g, "");
 
-/** Whether so many letters at most have to be put in, taken out, changed, or change places. */
+/** Whether at most `most` letters have to be inserted, deleted, changed or swapped. */
 function isWithin(a: string, b: string, most: number): boolean {
   if (Math.abs(a.length - b.length) > most) return false;
   const first = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -38,7 +38,7 @@ function isNear(name: string, known: string): boolean {
   return isWithin(a, b, b.length >= LONG ? 2 : 1);
 }
 
-/** A sentence for each. `what` is the call and what it is given. */
+/** Returns one sentence for each misspelt member. `what` names the call and its argument. */
 export function nearMisses(what: string, given: object, known: readonly string[]): string[] {
   try {
     const names = Object.keys(given);

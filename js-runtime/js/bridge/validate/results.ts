@@ -1,10 +1,10 @@
-// What functions of extensions give back, looked at where it comes in: a tool's result, the
-// completions of a command's arguments.
+// Checks results of functions of extensions: of tools, and of the completions of a command's
+// arguments.
 import { isArray, Promise } from "ext:js_runtime/primordials.ts";
 import { frameOf } from "ext:js_runtime/bridge/registry.ts";
 import { kind } from "ext:js_runtime/bridge/validate/arguments.ts";
 
-/** What is wrong with it as far as JSON would not show; the rest is the program's to say. */
+/** Describes mistakes in a tool result that JSON would hide; the program checks the rest. */
 export function wrongResult(tool: string, result: unknown): string | undefined {
   const content: unknown = (result as { content?: unknown } | null | undefined)?.content;
   if (!isArray(content)) {
@@ -19,7 +19,7 @@ export function wrongResult(tool: string, result: unknown): string | undefined {
   return undefined;
 }
 
-/** Those that can be used, and what is wrong with the first that cannot. */
+/** The usable completions, and the problem of the first one that is not. */
 export function completionsIn(items: unknown): { good: unknown[]; problem?: string } {
   const wanted = 'must give an array of { value: "...", label: "..." }';
   if (!isArray(items)) return { good: [], problem: `${wanted}, not ${kind(items)}` };

@@ -270,7 +270,7 @@ export class Agent {
     this._current.pendingToolCalls = new Set();
   }
 
-  /** What steered the run to begin is not asked for again. */
+  /** Steering messages that started the run are not taken from the queue again. */
   private _config(steered: boolean): AgentLoopConfig {
     const { model, thinkingLevel } = this._current;
     let asked = !steered;

@@ -32,7 +32,7 @@ const truncated = ({ name }: ToolCall) =>
   `Tool call "${name}" did not run: the answer reached the output token limit, so its arguments may be cut off. ` +
   "Make the call again with complete arguments, in smaller parts if they are long.";
 
-/** One run: what is said goes to `context` and to `said`, what happens to `emit`. */
+/** One run: appends messages to `context` and to `appended`, and passes events to `emit`. */
 class Loop {
   private context: AgentContext;
   private config: AgentLoopConfig;
@@ -40,7 +40,7 @@ class Loop {
   private signal: AbortSignal | undefined;
   private streamFn: StreamFn;
   readonly said: Message[] = [];
-  /** A result of the last answer's calls does not ask for the end. */
+  /** Whether a result of the last calls does not end the run. */
   private calledOn = false;
 
   constructor(
@@ -96,7 +96,7 @@ class Loop {
     } while (waiting.length > 0);
   }
 
-  /** One answer of the model; its parts take each other's place in the context. */
+  /** Requests one response of the model; its growing versions replace each other in the context. */
   private async answer(): Promise<AssistantMessage> {
     const { context, config, signal } = this;
     const { messages, systemPrompt, tools } = context;
@@ -126,7 +126,7 @@ class Loop {
     return final;
   }
 
-  /** What is for the stream, without what is for the loop. */
+  /** The options for the stream, without those for the loop. */
   private async options(): Promise<Record<string, unknown>> {
     const {
       model,
@@ -159,7 +159,7 @@ class Loop {
       } else if (oneByOne) {
         results.push(await this.finish(message, prepared, this.execute(prepared)));
       } else {
-        // When all calls are prepared.
+        // Resolves when all calls are prepared.
         const running = begin.promise.then(() => this.execute(prepared));
         ended.push(() => this.finish(message, prepared, running));
       }
@@ -265,7 +265,7 @@ class Loop {
   }
 }
 
-/** Runs the loop on new messages; resolves to all that was said. */
+/** Runs the loop on new messages; resolves to all messages that were appended. */
 export async function runAgentLoop(
   prompts: Message[],
   context: AgentContext,
@@ -284,7 +284,7 @@ function requireQuestion({ messages }: AgentContext): void {
   if (last.role === "assistant") throw new Error("Cannot continue from message role: assistant");
 }
 
-/** The same with what the context ends with; the context grows with what is said. */
+/** Runs the loop on the messages in the context, to which it appends. */
 export async function runAgentLoopContinue(
   context: AgentContext,
   config: AgentLoopConfig,

@@ -1,5 +1,5 @@
-// `streamProxy`: asks a model through a server that has the keys. The server sends the
-// events without the message so far, which is put together here.
+// `streamProxy`: requests models through a server that has the keys. The server sends events
+// without the message so far, which is rebuilt here.
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import { parseStreamingJson, readToolArguments } from "pi:pi-ai/schema.ts";
 import type { Model } from "pi:pi-agent-core/types.ts";
@@ -64,7 +64,7 @@ class Partial {
     return block;
   }
 
-  /** The event as pi-ai has it; nothing for one that says nothing. */
+  /** Returns the event in the form of pi-ai; `undefined` for one without content. */
   take(event: ProxyEvent): { type: string } | undefined {
     const { message: partial } = this;
     const { type, contentIndex, delta, reason } = event;

@@ -1,4 +1,4 @@
-// What the agent's parts look like, as far as the loop looks at them.
+// Types of the agent's messages, tools and options, as far as the loop uses them.
 
 export interface Message {
   role: string;
@@ -21,7 +21,7 @@ export interface AssistantMessage extends Message {
 export interface ToolResult {
   content: unknown[];
   details?: unknown;
-  /** The agent may stop here, if all results of an answer's calls say so. */
+  /** Ends the run if all results of a response's calls set it. */
   terminate?: boolean;
 }
 

@@ -1,6 +1,6 @@
-// The wire APIs by name: those of the program, and those that extensions implement.
-// Both sides know them all: an extension may ask through an API of the program, and
-// the program through an extension's.
+// The wire APIs by name: those of the program, and those that extensions implement. Both sides know
+// all of them: an extension may stream through an API of the program, and the program through one
+// of an extension.
 import { hostSync } from "pi:host.ts";
 import type { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
@@ -32,7 +32,7 @@ interface Registered {
   id: number;
 }
 
-/** In the order of registration: the last one of a name counts. */
+/** Registrations by name, in order; the last one counts. */
 const registered = new Map<string, Registered[]>();
 /** `clearApiProviders` was called: extensions see none of the program's. */
 let cleared = false;
@@ -46,7 +46,7 @@ function guarded(api: string, stream: Stream): Stream {
   };
 }
 
-/** For this side alone; the number is what the program knows the function by. */
+/** Registers an API in JavaScript only. The program calls its function by the returned number. */
 export function keepApi(provider: ApiProvider, sourceId?: string): number {
   const { api, stream, streamSimple } = provider;
   for (const [name, fn] of Object.entries({ stream, streamSimple })) {
@@ -72,12 +72,12 @@ function forget(matches: (entry: Registered) => boolean): void {
   }
 }
 
-/** Those of functions that the program does not call any more. */
+/** Removes functions that the program does not call any more. */
 export function forgetStreams(ids: number[]): void {
   forget((entry) => ids.includes(entry.id));
 }
 
-/** What belongs to a source that the program has forgotten already. */
+/** Removes the APIs of a source that the program has removed already. */
 export function forgetApis(sourceId: string): void {
   forget((entry) => entry.sourceId === sourceId);
 }
@@ -102,7 +102,7 @@ function ofProgram(api: string): ApiProvider {
   };
 }
 
-/** One that an extension implements. */
+/** The API of that name that an extension implements. */
 export const ownApi = (api: string): ApiProvider | undefined => registered.get(api)?.at(-1)?.provider;
 
 export function getApiProvider(api: string): ApiProvider | undefined {
@@ -117,7 +117,7 @@ export function getApiProviders(): ApiProvider[] {
   return [...others.map(ofProgram), ...own];
 }
 
-/** For extensions; the agent keeps the program's own. */
+/** Hides all APIs from extensions; the agent keeps the program's own. */
 export function clearApiProviders(): void {
   forget(() => true);
   hostSync("ai.unregisterApis", {});
@@ -126,7 +126,7 @@ export function clearApiProviders(): void {
 
 export function registerBuiltInApiProviders(): void {
   cleared = false;
-  // As registering anew does: the program's own take the place of extensions'.
+  // A registration of the program's own API replaces that of an extension.
   for (const api of programs()) {
     const own = registered.get(api);
     if (own) {

@@ -1,5 +1,5 @@
-// The program's providers as newer versions have them: objects that say themselves which models
-// there are and what requests carry. The program needs none of this for its own requests.
+// The program's providers in the form of newer versions: objects that list their models and supply
+// the credentials of requests. The program does not need them for its own requests.
 import { hostSync } from "pi:host.ts";
 import { getOAuthProvider } from "pi:pi-ai/logins.ts";
 import { getModels, getProviders, type Model } from "pi:pi-ai/models.ts";
@@ -16,9 +16,9 @@ export interface DescribedProvider {
   headers?: object;
   auth: ProviderAuth;
   getModels(): Model[];
-  /** Only there if the provider says later which models there are. */
+  /** Present only if the provider loads its models later. */
   refreshModels?(context?: object): Promise<void>;
-  /** Only there if the provider does not give every account all of its models. */
+  /** Present only if an account may lack some of the provider's models. */
   filterModels?: Filter;
   stream: typeof stream;
   streamSimple: typeof streamSimple;
@@ -33,7 +33,7 @@ interface About {
   refreshModels?(context?: object): Promise<void>;
 }
 
-/** Copilot's sign-in says which models the subscription has. */
+/** Copilot's sign-in lists the models of the subscription. */
 const ofSubscription: Filter = (models, credential) => {
   const ids = credential?.type === "oauth" ? credential.availableModelIds : undefined;
   if (!Array.isArray(ids) || !ids.every((id) => typeof id === "string")) return models;
@@ -73,7 +73,7 @@ function apiKeyAuth({ id, name, configured }: About): ApiKeyAuth {
         if (value) env[variable] = value;
       }
       const [source] = Object.keys(env);
-      // The variables of some providers say who one is, and are no key.
+      // The variables of some providers identify an account and are no key.
       const apiKey = source && hostSync<string | null>("ai.env_api_key", { provider: id, env });
       if (apiKey) return { auth: { apiKey }, source };
       const auth = await configured?.();
@@ -82,7 +82,7 @@ function apiKeyAuth({ id, name, configured }: About): ApiKeyAuth {
   };
 }
 
-/** One with a sign-in alone has no keys. */
+/** A provider with a sign-in only has no keys. */
 function providerAuth(about: About): ProviderAuth {
   const oauth = oauthAuth(about.id);
   const hasKeys = hostSync<string[]>("ai.key_variables", { provider: about.id }).length > 0;

@@ -30,7 +30,7 @@ export class InMemoryCredentialStore implements CredentialStore {
       signal?.throwIfAborted();
       return change();
     });
-    // Whoever asked hears why it failed; the next one goes on.
+    // The caller gets the error; the next operation runs all the same.
     this.#last.set(providerId, done.catch(() => undefined));
     return done;
   }

@@ -1,5 +1,5 @@
-// What a stream of an extension notes in its answer of a failure that it went past; of newer
-// versions. Nothing of pi looks at it.
+// Diagnostics that a stream of an extension attaches to a response about a failure from which it
+// recovered; an API of newer versions. pi does not read them.
 
 interface ErrorInfo {
   name?: string;
@@ -15,7 +15,7 @@ interface Diagnostic {
   details?: Record<string, unknown>;
 }
 
-/** What was thrown in words; of an error without a message, its name. */
+/** The message of a thrown value; for an error without one, its name. */
 export function formatThrownValue(value: unknown): string {
   return value instanceof Error ? value.message || value.name : String(value);
 }

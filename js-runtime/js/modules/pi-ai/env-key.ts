@@ -1,5 +1,5 @@
-// The environment's key for a provider. In a process of its own what an extension sets in
-// `process.env` is not seen by the program, so that it is told.
+// The key of a provider in the environment. Changes of `process.env` by an extension in a process
+// of its own are invisible to the program, so they are passed along.
 import { hostSync } from "pi:host.ts";
 import { env } from "pi:node.ts";
 
@@ -22,7 +22,7 @@ export function getEnvApiKey(provider: string, given: Variables = {}): string | 
 
 /** The names of those variables that have a key, the one that is taken first; of newer versions. */
 export function findEnvKeys(provider: string, given: Variables = {}): string[] | undefined {
-  // AWS's variables say who one is, and are no keys.
+  // AWS's variables identify an account and are no keys.
   if (provider === "amazon-bedrock") return undefined;
   const names = Object.keys(variables(provider, given));
   return names.length > 0 ? names : undefined;

@@ -47,7 +47,7 @@ export class EventStream<T, R = T> implements AsyncIterable<T> {
   }
 }
 
-/** What providers stream; `done` and `error` carry the finished message. */
+/** An event of a provider's stream; `done` and `error` carry the finished message. */
 export interface AssistantMessageEvent {
   type: string;
   reason?: string;

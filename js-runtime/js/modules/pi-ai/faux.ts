@@ -1,5 +1,5 @@
-// A provider that says what a test tells it to say. It is an API like any other that
-// an extension registers, so that the agent can be run with it, too.
+// A provider with scripted responses for tests. It is an API like any other that an extension
+// registers, so that the agent can use it, too.
 import { registerApiProvider, unregisterApiProviders } from "pi:pi-ai/api-registry.ts";
 import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { type AssistantMessageEventStream, createAssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
@@ -111,7 +111,7 @@ function promptOf({ systemPrompt, messages, tools }: Context): string {
   return parts.join("\n\n");
 }
 
-/** What the tokens would be; a session finds again what it has said before. */
+/** Estimates the usage; a session finds its earlier messages in the cache. */
 function usageOf(
   message: Message,
   context: Context,
@@ -143,7 +143,7 @@ function* pieces(text: string, smallest: number, largest: number): Generator<str
   }
 }
 
-/** How a kind of block is streamed: the empty one, its text, and how it grows. */
+/** Describes how a kind of block is streamed: the empty block, its text, and how to extend it. */
 function streamed(block: Block) {
   if (block.type === "text") {
     const open = { type: "text", text: "" };

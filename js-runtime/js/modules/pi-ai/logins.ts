@@ -19,22 +19,22 @@ interface Info {
 type Provider = SignIn & { id: string; name: string };
 type Models = { provider: string; baseUrl: string }[];
 
-/** Who waits for answers of whom, while the program signs in. */
+/** Callbacks of running sign-ins by token: the program sends them its dialogs. */
 const dialogs = new Map<number, LoginCallbacks>();
 let last = 0;
 
-/** What the program asks of callbacks; nothing is the answer of none. */
+/** Passes a dialog of the program to the callbacks; `undefined` cancels it. */
 export async function answerLogin(token: number, what: string, told: never): Promise<unknown> {
   const callbacks = dialogs.get(token) as Record<string, ((told: never) => unknown)> | undefined;
   return await callbacks?.[what]?.(told);
 }
 
-/** With those of newer versions, which callers for older ones do not have. */
+/** Adds the callbacks of newer versions, which callers for older ones lack. */
 function whole(callbacks: LoginCallbacks): LoginCallbacks {
   return {
     onDeviceCode: ({ userCode, verificationUri }) =>
       callbacks.onAuth?.({ url: verificationUri, instructions: `Enter code: ${userCode}` }),
-    // As if nothing were chosen.
+    // Without a callback no option is chosen.
     onSelect: async () => undefined,
     ...callbacks,
   };
@@ -78,7 +78,7 @@ function ofProgram({ id, name, usesCallbackServer, modifies }: Info): Provider {
   };
 }
 
-/** Those of extensions, which have functions here. */
+/** Sign-ins of extensions, whose functions are here. */
 function own(): Provider[] {
   return [...signIns.values()].filter((signIn) => signIn.id) as Provider[];
 }
@@ -160,7 +160,7 @@ export async function getOAuthApiKey(
   return { newCredentials: found, apiKey: provider.getApiKey(found) };
 }
 
-/** Looked up when it is used: nothing can be asked while the snapshot is made. */
+/** Looked up on use: the program cannot be called while the snapshot is made. */
 function builtIn(id: string, name: string, usesCallbackServer: boolean): Provider {
   return ofProgram({ id, name, usesCallbackServer, modifies: id === "github-copilot" });
 }
@@ -191,7 +191,7 @@ export const loginAnthropic = (callbacks: LoginCallbacks) =>
 export const loginOpenAICodex = (callbacks: LoginCallbacks) =>
   openaiCodexOAuthProvider.login(callbacks);
 
-/** Its `onAuth` takes two arguments. */
+/** Here `onAuth` takes two arguments. */
 export function loginGitHubCopilot(
   callbacks: Omit<LoginCallbacks, "onAuth"> & {
     onAuth(url: string, instructions?: string): void;

@@ -51,7 +51,7 @@ const XHIGH = /gpt-5\.[234]|opus-4[-.][67]/;
 
 type LevelNames = Record<string, string | null>;
 
-/** Whether the model takes the thinking level `xhigh`. */
+/** Whether the model accepts the thinking level `xhigh`. */
 export function supportsXhigh(model: { id: string; thinkingLevelMap?: unknown }): boolean {
   const names = model.thinkingLevelMap as LevelNames | undefined;
   return names ? Boolean(names.xhigh) : XHIGH.test(model.id);

@@ -1,5 +1,4 @@
-// The ways to sign in that extensions bring, by the numbers that the program knows
-// them by.
+// Sign-ins that extensions register, by the numbers under which the program knows them.
 
 export interface LoginCallbacks {
   onAuth(info: { url: string; instructions?: string }): void;
@@ -9,7 +8,7 @@ export interface LoginCallbacks {
     allowEmpty?: boolean;
   }): Promise<string>;
   onProgress?(message: string): void;
-  /** These two are of newer versions: whoever signs in for them has them, those for older ones need not. */
+  /** These two are of newer versions; callers written for older ones lack them. */
   onDeviceCode?(info: { userCode: string; verificationUri: string }): void;
   onSelect?(prompt: { message: string; options: { id: string; label: string }[] }): Promise<string | undefined>;
   onManualCodeInput?(): Promise<string>;
@@ -44,7 +43,8 @@ export function keepSignIn(id: string, signIn: SignIn): number {
     }
   }
   last += 1;
-  // With the name that it is known by, and its own functions, which may use `this`.
+  // The object has the registered name, and inherits the extension's functions, which may use
+  // `this`.
   signIns.set(last, Object.create(signIn, { id: { value: id, enumerable: true } }));
   return last;
 }

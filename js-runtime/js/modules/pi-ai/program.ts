@@ -1,5 +1,5 @@
-// Asking models through the program, which has the wire APIs. Functions among the
-// options stay here; the program asks for what they say.
+// Streams from models through the program, which has the wire APIs. Functions among the options
+// stay here; the program requests their results.
 import { host, hostSync } from "pi:host.ts";
 import { getEnvApiKey, type Variables } from "pi:pi-ai/env-key.ts";
 import { type AssistantMessageEvent, AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
@@ -16,7 +16,7 @@ interface Call {
   options: StreamOptions;
 }
 
-/** What the program wants to know before it goes on. */
+/** A request of the program for the result of a function among the options. */
 interface Question {
   ask: number;
   payload?: unknown;
@@ -86,7 +86,7 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
   stream.end();
 }
 
-/** What `result()` gives if the program could not even begin. */
+/** The result of a stream that could not even be started. */
 export function failed(
   model: Model,
   error: unknown,
@@ -115,7 +115,7 @@ export function throughProgram(api: string | undefined, simple: boolean): Stream
   return (model, context, options = {}) => {
     const stream = new AssistantMessageEventStream();
     if (options.signal?.aborted) {
-      // Nothing is asked of the model.
+      // No request is sent to the model.
       stream.push(failed(model, "Request was aborted.", "aborted"));
       stream.end();
       return stream;

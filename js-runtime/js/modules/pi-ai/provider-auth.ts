@@ -1,5 +1,6 @@
-// How a provider of newer versions says by itself what its requests carry (`auth` of an object
-// with getModels()): the program asks for a key, these functions are asked for each request.
+// Providers of newer versions that supply the credentials of each request themselves (`auth` of an
+// object with getModels()): the program asks for a key, these functions are called for each
+// request.
 import { env, fs, os } from "pi:node.ts";
 import type { Credentials, LoginCallbacks, SignIn } from "pi:pi-ai/oauth-providers.ts";
 
@@ -9,7 +10,7 @@ export interface RequestAuth {
   source?: string;
 }
 
-/** How newer versions ask whoever signs in. */
+/** The dialogs of a sign-in in newer versions. */
 export interface Interaction {
   signal?: AbortSignal;
   prompt(question: Question): Promise<string>;
@@ -47,7 +48,7 @@ export interface ProviderAuth {
   oauth?: OAuthAuth;
 }
 
-/** Of `auth.json`. */
+/** An entry of `auth.json`. */
 export type Stored = { type?: string; key?: string; [member: string]: unknown };
 
 const never = () => new AbortController().signal;
@@ -57,7 +58,7 @@ const around = {
   fileExists: async (file: string) => fs().existsSync(file.replace(/^~(?=$|[\\/])/, os().homedir())),
 };
 
-/** What is wrong with it, before anything relies on it. */
+/** Checks the member before other code relies on it. */
 export function checkAuth(id: string, auth: ProviderAuth | undefined): void {
   const where = `pi.registerProvider("${id}"): auth`;
   if (!auth?.apiKey && !auth?.oauth) {
@@ -80,7 +81,7 @@ export async function resolveAuth(
   return await apiKey?.resolve({ ctx: around, credential, signal }) as RequestAuth | undefined;
 }
 
-/** Whether there is something to resolve: `check` need not run what `resolve` runs. */
+/** Whether there are credentials: `check` may avoid what `resolve` has to run. */
 export async function isConfigured({ apiKey, oauth }: ProviderAuth, stored: Stored | undefined): Promise<boolean> {
   if (oauth && stored?.type === "oauth") return true;
   const credential = stored?.type === "api_key" ? stored : undefined;
@@ -88,7 +89,7 @@ export async function isConfigured({ apiKey, oauth }: ProviderAuth, stored: Stor
   return Boolean(await (apiKey?.check ?? apiKey?.resolve)?.call(apiKey, asked));
 }
 
-/** How older sign-ins, and those of the program, ask: in the words of an interaction. */
+/** Adapts an interaction to the callbacks of older sign-ins and those of the program. */
 export function callbacksOf(interaction: Interaction): LoginCallbacks {
   const notify = (event: Event) => interaction.notify?.(event);
   const { signal } = interaction;
@@ -128,6 +129,6 @@ export const signInOf = (oauth: OAuthAuth): SignIn => ({
   name: oauth.name,
   login: (callbacks) => oauth.login(interactionOf(callbacks)),
   refreshToken: (credentials) => oauth.refresh(credentials, never()),
-  // The program waits for it; what else it gives is asked for with the request.
+  // The program waits for the key; the other credentials are fetched with the request.
   getApiKey: (async (credentials: Credentials) => (await oauth.toAuth(credentials)).apiKey ?? "") as never,
 });

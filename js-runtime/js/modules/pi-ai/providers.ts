@@ -1,5 +1,5 @@
-// What newer versions put providers together from: the wire APIs as values, where a key
-// comes from, and `createProvider`, whose result `pi.registerProvider` takes.
+// Parts from which newer versions build providers: the wire APIs as values, sources of keys, and
+// `createProvider`, whose result `pi.registerProvider` accepts.
 import { env } from "pi:node.ts";
 import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
@@ -12,7 +12,7 @@ interface Streams {
   streamSimple: Stream;
 }
 
-/** Those of the program: it asks through them without JavaScript. */
+/** Streams of the program, by API name: it uses them without JavaScript. */
 const ofProgram = new WeakMap<Streams, string>();
 
 function wireApi(name: string): () => Streams {
@@ -72,7 +72,7 @@ interface Parts {
   models: readonly Model[];
   fetchModels?(context: object): Promise<readonly Model[]>;
   filterModels?: unknown;
-  /** For all its models, or by the API that each names. */
+  /** The API of all its models, or one for each API that models name. */
   api: Streams | Record<string, Streams>;
 }
 
@@ -127,20 +127,23 @@ export function createProvider(input: Parts): Provider {
   return provider;
 }
 
-/** The `auth` of a provider, if it has to be asked: what a key in the environment is the program finds itself. */
+/**
+ * The `auth` of a provider if its functions have to be called: the program itself finds a key in
+ * the environment.
+ */
 export function ownAuth(provider: Provider): ProviderAuth | undefined {
   const { auth } = provider;
   const isPlain = auth?.apiKey !== undefined && variables.has(auth.apiKey) && !auth.oauth;
   return isPlain ? undefined : auth;
 }
 
-/** In the place of a key that only the provider's functions know. */
+/** Stands for a key that only the provider's functions know. */
 const RESOLVED = "(said by the provider for each request)";
 
 /**
- * Such an object as a configuration. What the program can ask through it asks itself;
- * other models get an API of their own, whose name is the provider's. `stored` is what
- * `auth.json` has for it; one that is not `configured` has no key.
+ * Turns such an object into a configuration. The program sends requests itself where it can; other
+ * models get an API of their own, named after the provider. `stored` is the entry in `auth.json`; a
+ * provider that is not `configured` has no key.
  */
 export function configurationOf(id: string, provider: Provider, stored: () => Stored | undefined, configured = true) {
   const { name, headers, auth, refreshModels } = provider;
@@ -174,7 +177,7 @@ export function configurationOf(id: string, provider: Provider, stored: () => St
   };
   const envVars = auth?.apiKey && variables.get(auth.apiKey);
   const variable = envVars && (envVars.find((variable) => env(variable)) ?? envVars[0]);
-  // Nothing would leave what was said before.
+  // Omitting the member would keep the previous value.
   const unsaid = own && (configured ? RESOLVED : "");
   return {
     ownAuth: own !== undefined,

@@ -28,7 +28,7 @@ export function StringEnum<T extends readonly string[]>(
   });
 }
 
-/** The arguments as the tool's schema wants them; throws an error that a model understands. */
+/** Converts arguments to the tool's schema; throws an error that a model understands. */
 export function validateToolArguments(tool: Tool, toolCall: ToolCall): Record<string, unknown> {
   if (toolCall.argumentsError) {
     throw new Error(`Invalid arguments for tool "${toolCall.name}", so it did not run. ${toolCall.argumentsError}`);
@@ -56,7 +56,7 @@ export function parseStreamingJson(partialJson: string | undefined): unknown {
   }
 }
 
-/** Reads the complete text of a call's arguments; `argumentsError` says why it is none. */
+/** Parses the complete text of a call's arguments; `argumentsError` describes invalid ones. */
 export function readToolArguments(text: string): { arguments: unknown; argumentsError?: string } {
   return hostSync("ai.read_tool_arguments", { text });
 }

@@ -1,5 +1,5 @@
-// What streams of extensions keep for a session (connections, say), and how it is let go; of
-// newer versions. The program keeps nothing of the kind.
+// Resources of streams of extensions for a session (connections, for example) and how they are
+// released; an API of newer versions. The program has no such resources.
 
 type Cleanup = (sessionId?: string) => void;
 
@@ -13,7 +13,7 @@ export function registerSessionResourceCleanup(cleanup: Cleanup): () => void {
   };
 }
 
-/** All are called, also when one throws. */
+/** All of them run, even if one throws. */
 export function cleanupSessionResources(sessionId?: string): void {
   const errors: unknown[] = [];
   for (const cleanup of cleanups) {

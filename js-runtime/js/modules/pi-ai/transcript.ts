@@ -1,5 +1,5 @@
-// The system prompt and the tools as newer versions keep them: in messages of the role
-// `system`, which are read in order (`context_with_system`).
+// The system prompt and the tools in the form of newer versions: messages with the role `system`,
+// which are read in order (`context_with_system`).
 
 interface Text {
   type: string;
@@ -30,7 +30,7 @@ interface Context {
   messages: Message[];
 }
 
-/** Of a list of messages: the context that it is in. */
+/** The key under which a list of messages has its context. */
 export const BESIDE = Symbol("context");
 
 const isSystem = (message: Message): message is SystemMessage => message?.role === "system";
@@ -40,7 +40,7 @@ function textOf(content: SystemMessage["content"] | undefined): string {
   return (content ?? []).map((block) => block.text ?? "").join("\n");
 }
 
-/** As the program puts it together. */
+/** Builds the text as the program does. */
 export function getSystemMessageText({ content, sections }: SystemMessage): string {
   let text = textOf(content);
   for (const section of Object.values(sections ?? {})) {
@@ -52,8 +52,9 @@ export function getSystemMessageText({ content, sections }: SystemMessage): stri
 }
 
 /**
- * What all of them say together; `undefined` if there is none. A provider's `streamSimple` is given the prompt and the
- * tools beside the messages, as 0.67 does; the list knows them (`bridge/providers.ts`).
+ * The result of all system messages together; `undefined` if there is none. The `streamSimple` of a
+ * provider gets the prompt and the tools in the context, as in 0.67; the list of messages refers to
+ * it (`bridge/providers.ts`).
  */
 export function getCurrentSystemMessage(messages: readonly Message[]): SystemMessage | undefined {
   const told = messages.filter(isSystem);
@@ -97,14 +98,14 @@ function fromContext({ systemPrompt, tools = [], messages }: Context): SystemMes
   return { role: "system", content: systemPrompt ?? "", toolsAdded: tools, timestamp };
 }
 
-/** All of them as the first of the messages. */
+/** Combines all system messages into the first message. */
 export function collapseSystemMessages({ messages }: Context): { messages: Message[] } {
   const head = getCurrentSystemMessage(messages);
   const rest = messages.filter((message) => !isSystem(message));
   return { messages: head ? [head, ...rest] : rest };
 }
 
-/** With the prompt and the tools beside the messages, as the program takes them. */
+/** Moves the prompt and the tools out of the messages, as the program expects. */
 export function withoutSystemMessages(given: unknown): unknown {
   const context = given as Partial<Context> | null | undefined;
   if (!Array.isArray(context?.messages) || !context.messages.some(isSystem)) return given;

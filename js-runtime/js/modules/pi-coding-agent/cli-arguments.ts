@@ -66,7 +66,7 @@ const REPEATED: Record<string, string> = {
   "--theme": "themes",
 };
 
-/** Options whose value is a list with commas. */
+/** Options whose value is a list separated by commas. */
 const LISTS: Record<string, string> = {
   "--models": "models",
   "--tools": "tools",
@@ -75,7 +75,7 @@ const LISTS: Record<string, string> = {
   "-xt": "excludeTools",
 };
 
-/** Options of which a missing or a wrong value is an error; the last says what is wanted. */
+/** Options for which a missing or invalid value is an error; the last member lists the valid ones. */
 const CHOICES: Record<string, [member: string, kind: string, values: string[]]> = {
   "--mode": ["mode", "mode", ["text", "json", "rpc"]],
   "--tui-mode": ["tuiMode", "TUI mode", ["regular", "fullscreen"]],

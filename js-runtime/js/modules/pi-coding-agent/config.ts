@@ -1,4 +1,4 @@
-// Where pi keeps its files, and which version of the extension API this is.
+// The folders of pi, and the version of the extension API.
 import { env, executable, os, path } from "pi:node.ts";
 
 export { VERSION } from "pi:version.ts";
@@ -16,7 +16,7 @@ export const getReadmePath = (): string => path().join(getPackageDir(), "README.
 export const getDocsPath = (): string => path().join(getPackageDir(), "docs");
 export const getExamplesPath = (): string => path().join(getPackageDir(), "examples");
 
-/** `~/.pi/agent`, or where `PI_CODING_AGENT_DIR` says. */
+/** `~/.pi/agent`, or the folder in `PI_CODING_AGENT_DIR`. */
 export function getAgentDir(): string {
   const chosen = env("PI_CODING_AGENT_DIR");
   if (!chosen) return path().join(os().homedir(), ".pi", "agent");

@@ -1,4 +1,4 @@
-// Which pictures models can be shown, by how their files begin.
+// Detects the image formats that models accept, by the first bytes of a file.
 import { host } from "pi:host.ts";
 import { path } from "pi:node.ts";
 

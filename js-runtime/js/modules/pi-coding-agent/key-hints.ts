@@ -46,7 +46,7 @@ const WINDOWS_KEYS: Readonly<Record<string, string | string[]>> = {
   "app.clipboard.pasteImage": "alt+v",
 };
 
-// Not now: while the snapshot is made, the platform is that of the build.
+// Evaluated on first use: while the snapshot is made, the platform is that of the build.
 setInitialKeybindings(() => {
   const definitions: KeybindingDefinitions = { ...TUI_KEYBINDINGS };
   for (const [id, keys, description] of APP_ACTIONS) {

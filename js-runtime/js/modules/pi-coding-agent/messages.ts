@@ -18,8 +18,8 @@ const SENT = ["user", "assistant", "toolResult"];
 const OF_PI = ["bashExecution", "custom", "branchSummary", "compactionSummary"];
 
 /**
- * Replaces the kinds of messages that only pi knows by user messages; the program knows
- * how. Kinds that nobody knows are left out.
+ * Replaces the message roles that only pi knows by user messages, as the program does. Unknown
+ * roles are left out.
  */
 export function convertToLlm(messages: Partial<Message>[]): unknown[] {
   return messages.flatMap((message) => {

@@ -3,7 +3,7 @@ import { createBashTool as plain, createBashToolDefinition } from "pi:pi-coding-
 
 export * from "pi:pi-coding-agent.ts";
 
-/** With what the system prompt says of it, which extensions take over with the rest. */
+/** Includes the tool's texts for the system prompt, which extensions copy with the other members. */
 export function createBashTool(...args: Parameters<typeof plain>) {
   const { promptSnippet, promptGuidelines } = createBashToolDefinition(...args);
   return { ...plain(...args), promptSnippet, promptGuidelines };

@@ -1,4 +1,4 @@
-// `ctx.ui` where there is nobody to ask: questions have no answer, and nothing is shown.
+// `ctx.ui` without a user: dialogs resolve to their defaults, and nothing is shown.
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 const nothing = () => {};

@@ -1,5 +1,5 @@
-// `DefaultPackageManager`, to look at: which packages the settings name, where they are and
-// what pi finds. Installing and the like is the program's.
+// `DefaultPackageManager`, read-only: the packages in the settings, their folders and the resources
+// that pi finds. The program installs packages.
 import { hostSync } from "pi:host.ts";
 import { SettingsManager } from "pi:pi-coding-agent/settings-manager.ts";
 
@@ -41,7 +41,7 @@ export class DefaultPackageManager {
     return hostSync<T>(`resources.${question}`, { cwd, agentDir, settings, projectTrusted, ...more });
   }
 
-  /** Those of the settings. */
+  /** The packages that the settings name. */
   listConfiguredPackages(): ConfiguredPackage[] {
     return this._ask("packages");
   }
@@ -51,18 +51,18 @@ export class DefaultPackageManager {
     return this._ask<string | null>("packagePath", { source, scope }) ?? undefined;
   }
 
-  /** What pi finds. What is not installed is left out: `pi install` fetches it. */
+  /** The resources that pi finds. Packages that are not installed are left out: `pi install` fetches them. */
   async resolve(): Promise<Resolved> {
     return this._ask("found");
   }
 
-  /** The same of these alone: folders, files, and packages that are installed. */
+  /** The resources of these sources only: folders, files, and installed packages. */
   async resolveExtensionSources(sources: string[]): Promise<Resolved> {
     return this._ask("found", { paths: sources, includeDefaults: false });
   }
 }
 
-/** Members that change something, or hear of it. */
+/** Members that change packages or report progress. */
 const REFUSED = [
   "addSourceToSettings",
   "install",

@@ -33,7 +33,7 @@ export function generateUnifiedPatch(
 interface ImageResizeOptions {
   maxWidth?: number;
   maxHeight?: number;
-  /** Of the encoded text. */
+  /** The limit for the encoded text. */
   maxBytes?: number;
   jpegQuality?: number;
 }
@@ -74,7 +74,7 @@ export async function resizeImage(
   return (await host<ResizedImage | undefined>("image.resize", { ...options, data, mimeType })) ?? null;
 }
 
-/** As it is, if it is a PNG; `null` for what cannot be read. */
+/** Returns a PNG unchanged; `null` for data that cannot be read. */
 export async function convertToPng(
   data: string,
   mimeType: string,

@@ -1,5 +1,5 @@
-// Skills, context files and prompts as the program finds them, for whoever begins a
-// session with others of them.
+// Skills, context files and prompts as the program finds them, for creators of sessions that need
+// others.
 import { createEventBus, hostSync } from "pi:host.ts";
 import type { EventBus } from "pi:host.ts";
 import { currentFolder, fs, path } from "pi:node.ts";
@@ -47,7 +47,7 @@ export interface ResourceLoader {
   getAppendSystemPromptSources?(): Source[];
 }
 
-/** Of the prompt, as the files have it that count. */
+/** Texts of the system prompt, from the files that count. */
 interface PromptTexts {
   system?: string;
   systemFile?: string;
@@ -71,7 +71,7 @@ export function loadSkills(
 }
 
 export function loadSkillsFromDir({ dir, source }: { dir: string; source?: string }): Skills {
-  // As in the original, where only paths that the user names have to be there.
+  // As in the original, only paths that the user names have to exist.
   if (!fs().existsSync(dir)) return { skills: [], diagnostics: [] };
   const { skills, diagnostics } = loadSkills({ skillPaths: [dir], includeDefaults: false });
   const named = source === undefined
@@ -124,9 +124,9 @@ interface LoaderOptions extends Place {
   additionalSkillPaths?: string[];
   additionalPromptTemplatePaths?: string[];
   additionalThemePaths?: string[];
-  /** Whose settings name skills, prompts and themes; else those of the files. */
+  /** Settings that name skills, prompts and themes; by default those of the files. */
   settingsManager?: unknown;
-  /** Only those of `additionalExtensionPaths` and `extensionFactories`. */
+  /** Loads only `additionalExtensionPaths` and `extensionFactories`. */
   noExtensions?: boolean;
   noSkills?: boolean;
   noPromptTemplates?: boolean;
@@ -152,14 +152,14 @@ function textOrFile(text: string | undefined): string | undefined {
   return text && fs().existsSync(text) ? fs().readFileSync(text, "utf8").replace(/^\ufeff/, "") : text;
 }
 
-/** Those that are the names of files. */
+/** Entries that are names of existing files. */
 const filesAmong = (texts: string[]): Source[] =>
   texts.filter((text) => text && fs().existsSync(text)).map((text) => ({ path: path().resolve(text) }));
 
-/** Where something is that an extension brings. */
+/** Paths of resources that an extension adds. */
 type Added = { path: string }[];
 
-/** What is new by its name. */
+/** Adds the items whose names are new. */
 function add<T extends { name?: string }>(known: T[], more: T[]): void {
   const names = new Set(known.map(({ name }) => name));
   known.push(...more.filter(({ name }) => !names.has(name)));
@@ -168,13 +168,16 @@ function add<T extends { name?: string }>(known: T[], more: T[]): void {
 let load: (loader: DefaultResourceLoader) => void;
 let events: (loader: DefaultResourceLoader) => EventBus | undefined;
 
-/** How extensions that are functions hear each other. */
+/** The event bus of extensions that are functions. */
 export const eventsOf = (loader: unknown): EventBus =>
   (loader instanceof DefaultResourceLoader ? events(loader) : undefined) ?? createEventBus();
 
 let loadAlone: (loader: DefaultResourceLoader) => Promise<void>;
 
-/** One that has looked for extensions, and looks for the rest when `look` is called: the program does, too. */
+/**
+ * Creates a loader that has found its extensions and finds the other resources when `look` is
+ * called, in the order of the program.
+ */
 export async function loaderOfExtensions(
   options: LoaderOptions,
 ): Promise<{ loader: DefaultResourceLoader; look(): DefaultResourceLoader }> {
@@ -217,7 +220,10 @@ export class DefaultResourceLoader implements ResourceLoader {
     loadAlone = (loader) => loader._loadExtensions();
   }
 
-  /** `resolveProjectTrust`, of newer versions, is asked whether the project counts, while nothing of it does. */
+  /**
+   * `resolveProjectTrust`, of newer versions, decides whether the project is trusted; until then
+   * nothing of the project is read.
+   */
   async reload({ resolveProjectTrust }: ReloadOptions = {}): Promise<void> {
     if (resolveProjectTrust) {
       this._trust(false);
@@ -238,7 +244,7 @@ export class DefaultResourceLoader implements ResourceLoader {
     forget(before);
   }
 
-  /** Without a manager the program reads the settings, and is told whether the project's count. */
+  /** Without a manager the program reads the settings and needs to know whether the project is trusted. */
   private _trust(projectTrusted: boolean): void {
     const { cwd, agentDir, settingsManager } = this._options;
     if (settingsManager instanceof SettingsManager) return settingsManager.setProjectTrusted(projectTrusted);
@@ -323,7 +329,7 @@ export class DefaultResourceLoader implements ResourceLoader {
     return this._appendSources;
   }
 
-  /** What is added here comes after what was found, and what has a name that is taken is left out. */
+  /** Additions come after the resources that were found; those with a name that is taken are left out. */
   extendResources(
     { skillPaths = [], promptPaths = [], themePaths = [] }: { skillPaths?: Added; promptPaths?: Added; themePaths?: Added },
   ): void {

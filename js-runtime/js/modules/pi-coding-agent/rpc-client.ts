@@ -3,7 +3,7 @@ import { environment, executable, spawn } from "pi:node.ts";
 import type { ChildProcess } from "pi:node.ts";
 
 interface Options {
-  /** Of the original's program; the child is always this pi. */
+  /** The path of the original's program; the child is always this pi. */
   cliPath?: string;
   cwd?: string;
   env?: Record<string, string>;
@@ -65,7 +65,7 @@ export class RpcClient {
     };
     child.on("error", (error) => gone(error as Error));
     child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this._errors}`)));
-    // It answers when it is ready, or ends, which rejects.
+    // The child answers when it is ready; if it exits, this rejects.
     await this._ask({ type: "get_state" });
   }
 
@@ -230,7 +230,7 @@ export class RpcClient {
     return (await this._member<string | undefined>("get_last_assistant_text", "text")) ?? null;
   }
 
-  /** All events until the agent is done. */
+  /** Collects all events until the agent is done. */
   collectEvents(timeout = 2 * PATIENCE): Promise<Line[]> {
     return new Promise((resolve, reject) => {
       const events: Line[] = [];
@@ -254,7 +254,7 @@ export class RpcClient {
 
   async promptAndWait(message: string, images?: unknown[], timeout?: number): Promise<Line[]> {
     const events = this.collectEvents(timeout);
-    // Somebody has to look at it if the prompt is refused.
+    // If the prompt is refused, the rejection would count as unhandled.
     events.catch(() => undefined);
     await this.prompt(message, images);
     return await events;

@@ -23,7 +23,7 @@ interface SessionOptions {
   scopedModels?: ScopedModel[];
   /** Tools, or their names. Of names no others are there, not even of `customTools`. */
   tools?: (string | { name: string })[];
-  /** Without `tools`: none at all, or only `customTools`. */
+  /** Without `tools`: no tools at all, or only `customTools`. */
   noTools?: "all" | "builtin";
   /** Names of tools that are not there in any case. */
   excludeTools?: string[];
@@ -35,9 +35,9 @@ interface SessionOptions {
   modelRegistry?: unknown;
   /** The name of newer versions for the two. */
   modelRuntime?: ModelRuntime;
-  /** What the extensions of the loader hear first. */
+  /** The first event of the loader's extensions. */
   sessionStartEvent?: { type: string; [member: string]: unknown };
-  /** Of flags that they have registered. */
+  /** Values of flags that the extensions have registered. */
   extensionFlagValues?: Map<string, boolean | string>;
 }
 
@@ -53,7 +53,7 @@ function skillsOf(loader: ResourceLoader): object[] | undefined {
   return skills;
 }
 
-/** What a loader has found; the program looks for itself if there is no loader. */
+/** The resources of a loader; without one the program finds them itself. */
 function textsOf(loader: ResourceLoader | undefined): object {
   if (!loader) return {};
   const append = loader.getAppendSystemPrompt?.() ?? [];
@@ -66,13 +66,13 @@ function textsOf(loader: ResourceLoader | undefined): object {
   };
 }
 
-/** Which tools it has, of its own and of those that it is given. */
+/** Selects the tools of a session, built-in and custom ones. */
 function toolsOf({ tools, noTools, excludeTools = [] }: SessionOptions): object {
   if (noTools !== undefined && noTools !== "all" && noTools !== "builtin") {
     throw new TypeError(`createAgentSession: noTools must be "all" or "builtin", not ${JSON.stringify(noTools)}`);
   }
   const names = tools?.map((tool) => (typeof tool === "string" ? tool : tool.name));
-  // An empty list was for those who have tools of their own, as long as there was no `noTools`.
+  // An empty list meant "custom tools only" before `noTools` existed.
   const areNames = tools !== undefined && tools.length > 0 && tools.every((tool) => typeof tool === "string");
   return {
     tools: names ?? (noTools && []),
@@ -85,7 +85,7 @@ function toolsOf({ tools, noTools, excludeTools = [] }: SessionOptions): object 
 const flagsOf = (values: Map<string, boolean | string> = new Map()) =>
   [...values].filter(([, value]) => value !== false).map(([name, value]) => [name, value === true ? null : value]);
 
-/** Made when somebody looks at it. */
+/** Creates each member when it is first read. */
 function lazily<T extends object>(makers: { [Name in keyof T]: () => T[Name] }): T {
   const made = {} as T;
   for (const name of Object.keys(makers) as (keyof T)[]) {
@@ -108,7 +108,10 @@ function modelsOf(agentDir: string | undefined, authStorage: unknown): ModelRegi
   return ModelRegistry.create(auth, join(folder, "models.json"));
 }
 
-/** Where it looks up its models and keys, if it is told; else where the session does that it is begun in. */
+/**
+ * The registry of models and keys, if the options name one; else that of the session in which the
+ * extension runs.
+ */
 function registryOf(options: SessionOptions): number | undefined {
   const { modelRuntime, modelRegistry, authStorage, agentDir } = options;
   for (const [name, given] of Object.entries({ modelRuntime, modelRegistry })) {
@@ -187,7 +190,7 @@ export interface Services {
   modelRegistry: unknown;
   modelRuntime: unknown;
   resourceLoader: ResourceLoader;
-  /** For the extensions of the session that is made of these. */
+  /** Values of flags for the extensions of the session that is created from these services. */
   extensionFlagValues?: Map<string, boolean | string>;
   diagnostics: unknown[];
 }
@@ -217,7 +220,7 @@ export async function createAgentSessionServices(options: ServicesOptions): Prom
   await resourceLoader.reload(resolveProjectTrust && {
     resolveProjectTrust: async (asked) => {
       const trusted = await resolveProjectTrust(asked);
-      // One that is made here is not the loader's.
+      // A manager that was created here is not the loader's.
       (settingsManager as SettingsManager).setProjectTrusted?.(trusted === true);
       return trusted;
     },

@@ -18,7 +18,7 @@ interface Loaded {
   error?: string;
 }
 
-/** What an SDK user can bring: text in, text out. */
+/** A storage of the SDK's user: takes and returns text. */
 interface Storage {
   withLock(scope: Scope, fn: (current: string | undefined) => string | undefined): void;
 }
@@ -37,13 +37,13 @@ interface ModelName {
   id: string;
 }
 
-/** Whose project it is. */
+/** The folders that identify a project. */
 interface Place {
   cwd: string;
   agentDir: string;
 }
 
-/** By how pi was started, and by what is recorded. */
+/** Decided by the start options of pi and by recorded decisions. */
 const isTrusted = (place: Place) => hostSync<boolean>("resources.isProjectTrusted", place);
 const here = (): Place => ({ cwd: path().resolve("."), agentDir: getAgentDir() });
 
@@ -107,7 +107,7 @@ class Manager {
   private _trusts: boolean;
   private _settings: Record<Scope, Settings> = { global: {}, project: {} };
   private _broken = new Set<Scope>();
-  /** What the last attempts could not write. */
+  /** Changes that could not be written so far. */
   private _unsaved: Record<Scope, Change[]> = { global: [], project: [] };
   private _merged: Settings = {};
   private _errors: { scope: Scope; error: Error }[] = [];
@@ -145,7 +145,7 @@ class Manager {
     this._merged = merge(this._settings.global, this._ofProject);
   }
 
-  /** Those in memory are there again when the project is trusted again. */
+  /** The settings of the project stay in memory while it is not trusted. */
   private get _ofProject(): Settings {
     return this._trusts ? this._settings.project : {};
   }
@@ -155,7 +155,7 @@ class Manager {
     return nested === undefined ? value : (value as Settings | undefined)?.[nested];
   }
 
-  /** In effect at once, also when it cannot be written; then the next change writes it, too. */
+  /** Takes effect at once, even if it cannot be written; then the next change writes it, too. */
   [WRITE](scope: Scope, changes: Change[]): void {
     if (scope === "project" && !this._trusts) {
       const keys = changes.map(({ key }) => `"${key}"`).join(", ");
@@ -163,7 +163,7 @@ class Manager {
     }
     for (const change of changes) apply(this._settings[scope], change);
     this._merge();
-    // What is not read is not overwritten.
+    // A file that cannot be read is not overwritten.
     if (!this._backend || this._broken.has(scope)) return;
     const stays = (before: Change) =>
       !changes.some(({ key, nested }) => key === before.key && nested === before.nested);
@@ -176,7 +176,7 @@ class Manager {
     }
   }
 
-  /** What is in effect, overrides included. */
+  /** The settings in effect, overrides included. */
   static inEffect(manager: unknown): Settings | undefined {
     return manager instanceof Manager ? structuredClone(manager._merged) : undefined;
   }
@@ -185,12 +185,12 @@ class Manager {
     return !(manager instanceof Manager) || manager._trusts;
   }
 
-  /** Whether the project's settings count, and with a resource loader what the project brings. */
+  /** Whether the project's settings count and, with a resource loader, its resources. */
   isProjectTrusted(): boolean {
     return this._trusts;
   }
 
-  /** Not if pi was started with `--no-approve`, or if it is recorded otherwise. */
+  /** Has no effect if pi was started with `--no-approve`, or if another decision is recorded. */
   setProjectTrusted(trusted: boolean): void {
     this._trusts = trusted && isTrusted(this._place);
     this._load();
@@ -208,7 +208,7 @@ class Manager {
     this._load();
   }
 
-  /** Until the next change or reload. */
+  /** Overrides last until the next change or reload. */
   applyOverrides(overrides: Settings): void {
     this._merged = merge(this._merged, overrides);
   }
@@ -221,7 +221,7 @@ class Manager {
   }
 }
 
-/** What follows `get` and `set`, where it is, and what holds without it. */
+/** Names after `get` and `set`, with their path in the settings and their default. */
 const VALUES: [name: string, at: string, missing?: unknown][] = [
   ["LastChangelogVersion", "lastChangelogVersion"],
   ["SessionDir", "sessionDir"],
@@ -263,7 +263,7 @@ const VALUES: [name: string, at: string, missing?: unknown][] = [
   ["CodeBlockIndent", "markdown.codeBlockIndent", "  "],
 ];
 
-/** Those have no setter in the original either. */
+/** Settings that have no setter in the original either. */
 const READ_ONLY = new Set([
   "SessionDir",
   "DefaultTools",
@@ -336,7 +336,7 @@ export class SettingsManager extends Manager {
     ]);
   }
 
-  /** `compaction.modelOverrides`, of newer versions, may say something else of a model. */
+  /** `compaction.modelOverrides`, of newer versions, may contain other values for a model. */
   private _compactionTokens(key: "reserveTokens" | "keepRecentTokens", missing: number, model?: ModelName): unknown {
     const overrides = this[READ]("compaction", "modelOverrides") as Record<string, Settings | undefined> | undefined;
     const said = model && overrides?.[`${model.provider}/${model.id}`];
@@ -366,13 +366,13 @@ export class SettingsManager extends Manager {
     };
   }
 
-  /** As the settings say it, also if it is to be chosen by the terminal. */
+  /** The setting itself, even if the terminal chooses the theme. */
   getThemeSetting(): string | undefined {
     const theme = this[READ]("theme");
     return typeof theme === "string" ? theme : undefined;
   }
 
-  /** No project says it of itself. */
+  /** A project cannot set this for itself. */
   getDefaultProjectTrust(): string {
     const { defaultProjectTrust: said } = this.getGlobalSettings();
     return said === "always" || said === "never" ? said : "ask";
@@ -388,7 +388,7 @@ export class SettingsManager extends Manager {
     return env("VISUAL") || env("EDITOR") || (platform() === "win32" ? "notepad" : "nano");
   }
 
-  /** The longest wait that a server may ask for; the others are not looked at. */
+  /** The longest wait that a server may request; other members are ignored. */
   getProviderRetrySettings() {
     const { timeoutMs, maxRetries } = (this[READ]("retry", "provider") ?? {}) as Settings;
     return { timeoutMs, maxRetries, maxRetryDelayMs: this.getRetrySettings().maxDelayMs };

@@ -1,10 +1,10 @@
-// `ProjectTrustStore`: the projects that people said they trust. This pi does not ask
-// about projects; the file is that of newer versions, which do, and the program reads it.
+// `ProjectTrustStore`: the user's decisions about trust in projects. This pi shows no dialog about
+// it; the file is that of newer versions, which do, and the program reads it.
 import { hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 import { fromHome } from "pi:pi-coding-agent/config.ts";
 
-/** `null`: nobody has said. */
+/** `null`: the user has not decided. */
 type Decision = boolean | null;
 
 interface Entry {
@@ -17,7 +17,7 @@ interface Update {
   decision: Decision;
 }
 
-/** Whether a folder has something that a newer pi would ask about. */
+/** Whether a folder has resources for which a newer pi would ask the user. */
 export function hasTrustRequiringProjectResources(cwd: string): boolean {
   return hostSync("resources.hasSomethingToTrust", { cwd: path().resolve(fromHome(cwd)) });
 }
@@ -37,7 +37,7 @@ export class ProjectTrustStore {
     return this.getEntry(cwd)?.decision ?? null;
   }
 
-  /** What was said of the folder, or of the nearest one around it. Throws if the file is damaged. */
+  /** The decision for the folder, or for the nearest one around it. Throws if the file is damaged. */
   getEntry(cwd: string): Entry | null {
     return hostSync("resources.trust", { file: this.trustPath, cwd: path().resolve(fromHome(cwd)) });
   }

@@ -20,9 +20,9 @@ export interface SlashCommand {
 const MAX_FOUND = 100;
 const MAX_SHOWN = 20;
 
-/** What is being typed where a path may stand: `@"my fi`, `src/ma`. */
+/** The word before the cursor where a path may stand: `@"my fi`, `src/ma`. */
 interface PathWord {
-  /** As typed, with `@` and quote. */
+  /** The word as typed, with `@` and quote. */
   text: string;
   at: boolean;
   quoted: boolean;
@@ -68,7 +68,7 @@ function fdPattern(query: string): string {
   return parts.join("[\\\\/]") + (query.endsWith("/") ? "[\\\\/]" : "");
 }
 
-/** How well a path fits: by its name, then by its folders. Folders come first. */
+/** Scores a path: by its name, then by its folders. Folders come first. */
 function score(path: string, query: string, isFolder: boolean): number {
   if (!query) return 1;
   const wanted = query.toLowerCase();
@@ -156,7 +156,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
     return { lines: result, cursorLine, cursorCol: cursor };
   }
 
-  /** What is in the folder that the word names. */
+  /** Lists the folder that the word names. */
   private _list(word: PathWord): AutocompleteItem[] {
     const [folder, start] = word.path === "~" ? ["~/", ""] : splitPath(word.path);
     const searched = this._absolute(folder);
@@ -190,7 +190,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
   private async _search(word: PathWord, signal: AbortSignal): Promise<AutocompleteItem[]> {
     if (!this.fdPath || signal.aborted) return [];
     let [folder, query] = splitPath(forwardSlashes(word.path));
-    // Not a folder: its name is a part of what is looked for.
+    // The last part is no folder, so it is a part of the query.
     if (folder && !isDirectory(this._absolute(folder))) [folder, query] = ["", folder + query];
     const base = folder ? this._absolute(folder) : this.basePath;
     const found = await runFd(this.fdPath, base, query, signal);
@@ -230,7 +230,7 @@ function runFd(fd: string, folder: string, query: string, signal: AbortSignal): 
   const args = ["--base-directory", folder, "--max-results", String(MAX_FOUND)];
   args.push("--type", "f", "--type", "d", "--full-path", "--hidden");
   for (const pattern of [".git", ".git/*", ".git/**"]) args.push("--exclude", pattern);
-  // What begins with a dash is no option.
+  // After `--`, a query that begins with a dash is no option.
   if (query) args.push("--", fdPattern(query));
   return new Promise((resolve) => {
     let child: ChildProcess;

@@ -1,10 +1,10 @@
-// What everything on the screen is, and the plain container of such things.
+// The interface of everything on the screen, and the plain container.
 
 export interface Component {
   /** The lines of the component, none wider than `width` columns. */
   render(width: number): string[];
   handleInput?(data: string): void;
-  /** Set by components that want key releases as well (Kitty protocol). */
+  /** Set by components that need key releases as well (Kitty protocol). */
   wantsKeyRelease?: boolean;
   /** Forget what was rendered: the theme or the size changed. */
   invalidate(): void;

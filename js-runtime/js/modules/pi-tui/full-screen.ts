@@ -1,4 +1,4 @@
-// The full-screen terminal of newer versions, as far as extensions ask for it.
+// The full-screen terminal of newer versions, as far as extensions use it.
 import { patchedClass } from "pi:unavailable-classes.ts";
 
 /** True for a terminal that knows the size of its visible part, which only a full-screen one does. */

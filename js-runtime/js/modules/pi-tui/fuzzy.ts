@@ -33,7 +33,7 @@ function scoreOf(query: string, text: string): FuzzyMatch {
   return { matches: true, score };
 }
 
-/** Also finds "v2" in "2v": letters and digits may be swapped, at a small price. */
+/** Also finds "v2" in "2v": letters and digits may be swapped, for a slightly worse score. */
 export function fuzzyMatch(query: string, text: string): FuzzyMatch {
   const wanted = query.toLowerCase();
   const hay = text.toLowerCase();

@@ -32,7 +32,7 @@ export class Input implements Component, Focusable {
   onSubmit?: (value: string) => void;
   onEscape?: () => void;
   private _line = new LineBuffer();
-  /** What came of a paste whose end is still to come. */
+  /** The beginning of a paste whose end is still missing. */
   private _pasted: string | undefined;
 
   getValue(): string {
@@ -87,7 +87,7 @@ export class Input implements Component, Focusable {
       return;
     }
     const text = decodeKittyPrintable(data) ?? data;
-    // Sequences that nobody bound are not text.
+    // Sequences without a binding are not text.
     if (!/[\x00-\x1f\x7f-\x9f]/.test(text)) this._line.type(text);
   }
 

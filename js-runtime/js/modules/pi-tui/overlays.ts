@@ -49,7 +49,7 @@ export interface OverlayHandle {
 export interface Overlay {
   component: Component;
   options?: OverlayOptions;
-  /** Who had the focus before. */
+  /** The component that had the focus before. */
   before: Component | null;
   hidden: boolean;
   /** The highest is in front. */
@@ -72,13 +72,13 @@ function sizeOf(value: SizeValue | undefined, whole: number): number | undefined
   return share === undefined ? undefined : Math.floor(whole * share);
 }
 
-/** One side of the screen, without the margins. */
+/** One dimension of the screen, without the margins. */
 interface Side {
   start: number;
   size: number;
 }
 
-/** Where `size` columns or rows begin. */
+/** The position of `size` columns or rows. */
 function placeOn(
   side: Side,
   size: number,

@@ -26,7 +26,7 @@ export class Screen {
   showHardwareCursor = env("PI_HARDWARE_CURSOR") === "1";
   private terminal: Terminal;
   private lines: string[] = [];
-  /** Of the last drawing; 0 before the first. */
+  /** The size at the last drawing; 0 before the first. */
   private width = 0;
   private height = 0;
   /** The line that the terminal's cursor is in. */
@@ -40,7 +40,7 @@ export class Screen {
     this.terminal = terminal;
   }
 
-  /** What is on the screen is not known any more. */
+  /** Forgets the content of the screen, which is no longer known. */
   forget(): void {
     this.lines = [];
     this.width = -1;
@@ -134,7 +134,7 @@ export class Screen {
     return true;
   }
 
-  /** All that has changed is that lines at the end are gone. */
+  /** Removes lines at the end when nothing else has changed. */
   private removeBelow(lines: string[], height: number): boolean {
     const target = Math.max(0, lines.length - 1);
     const extra = this.lines.length - lines.length;

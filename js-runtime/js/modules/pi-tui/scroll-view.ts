@@ -1,5 +1,5 @@
-// A part of a component that is higher than its place. Whoever lays it out says how high
-// both are (`updateLayout`) and shows the rows from `scrollTop` on.
+// A window into a component that is higher than its space. The layout reports both heights
+// (`updateLayout`) and draws the rows from `scrollTop` on.
 import { type Component, Container } from "pi:pi-tui/component.ts";
 
 type Scrollbar = "hidden" | "auto" | "always";
@@ -7,7 +7,7 @@ type Style = (text: string) => string;
 
 interface Options {
   axis?: "vertical";
-  /** `end`: stays at the end when there is more, until somebody scrolls away from it. */
+  /** `end`: stays at the end when content is added, until the user scrolls away from it. */
   follow?: "none" | "end";
   primary?: boolean;
   overscroll?: "chain" | "contain";
@@ -30,7 +30,7 @@ export class ScrollView extends Container {
   #content = 0;
   #viewport = 0;
   #following: boolean;
-  /** Somebody went to the end, and does not want to stay there. */
+  /** Whether the user went to the end without following it. */
   #leaves = false;
   #changed: (() => void) | undefined;
 
@@ -90,7 +90,7 @@ export class ScrollView extends Container {
     this.#changed?.();
   }
 
-  /** Without the column of the scroll bar. */
+  /** The width without the column of the scroll bar. */
   getContentWidth(width: number): number {
     return this.#bar === "always" && width > 1 ? width - 1 : width;
   }
@@ -150,7 +150,7 @@ export class ScrollView extends Container {
     throw new Error("ScrollView child cannot be cleared");
   }
 
-  /** All of it. */
+  /** Draws the whole content. */
   override render(width: number): string[] {
     const content = this.getContentWidth(width);
     const lines = this.children[0].render(content);

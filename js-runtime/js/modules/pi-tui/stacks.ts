@@ -1,4 +1,4 @@
-// Components below and beside one another, which share the room that there is.
+// Vertical and horizontal stacks of components, which share the available space.
 import { type Component, Container } from "pi:pi-tui/component.ts";
 import { drawOver } from "pi:pi-tui/overlays.ts";
 import { rows, visibleWidth } from "pi:pi-tui/text-metrics.ts";
@@ -56,7 +56,7 @@ function share(sizes: number[], entries: Entry[], amount: number): void {
   }
 }
 
-/** `natural` is what each would take; without `available` nobody has to share. */
+/** `natural` is the size that each entry would take; without `available` no entry has to shrink. */
 function sizesOf(entries: Entry[], natural: number[], gap: number, available?: number): number[] {
   const sizes = entries.map((entry, index) =>
     Math.max(least(entry), Math.min(most(entry), whole(entry.basis, natural[index])))

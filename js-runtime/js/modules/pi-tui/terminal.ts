@@ -26,7 +26,10 @@ function refuse(): never {
   );
 }
 
-/** Importing and constructing it is harmless; what would touch the terminal says why not. */
+/**
+ * Importing and constructing it is harmless; a method that would touch the terminal throws an error
+ * with the reason.
+ */
 export class ProcessTerminal implements Terminal {
   get kittyProtocolActive(): boolean {
     return false;
@@ -45,7 +48,7 @@ export class ProcessTerminal implements Terminal {
   }
 
   stop(): void {
-    // It never ran.
+    // The terminal was never started.
   }
 
   async drainInput(_maxMs?: number, _idleMs?: number): Promise<void> {

@@ -12,7 +12,7 @@ function columns(value: number): number {
   return value > 0 ? Math.floor(value) : 0;
 }
 
-/** So many rows that are all the same, the last of which may be a part of one. */
+/** Repeats `row` `count` times, rounded up. */
 export function rows(count: number, row = ""): string[] {
   return Array<string>(Math.max(0, Math.ceil(Number(count)) || 0)).fill(row);
 }
@@ -58,7 +58,7 @@ export function stripTerminalSequences(text: string): string {
   return text.includes("\x1b") ? textOps().strip(text) : text;
 }
 
-/** What is left of `line` around the columns from `start` to `end`, for an overlay. */
+/** The parts of `line` before and after the columns from `start` to `end`, for an overlay. */
 export function aroundColumns(line: string, start: number, end: number, length: number) {
   const [before, after] = textOps().around(line, columns(start), columns(end), columns(length));
   return { before, beforeWidth: visibleWidth(before), after, afterWidth: visibleWidth(after) };

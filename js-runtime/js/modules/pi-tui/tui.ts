@@ -1,4 +1,4 @@
-// Components on a terminal: who has the focus, what is above what, and when to draw.
+// Draws components on a terminal: focus, overlays, and the time of drawing.
 import { getCapabilities, setCellDimensions } from "pi:pi-tui/image/capabilities.ts";
 import { type Component, Container, CURSOR_MARKER, isFocusable } from "pi:pi-tui/component.ts";
 import { isImageLine } from "pi:pi-tui/image/index.ts";
@@ -22,7 +22,7 @@ const CELL_SIZE = /^\x1b\[6;(\d+);(\d+)t$/;
 
 export class TUI extends Container {
   terminal: Terminal;
-  /** Shift+Ctrl+D, before anybody else gets it. */
+  /** Called for Shift+Ctrl+D before any component gets the key. */
   onDebug?: () => void;
   private _screen: Screen;
   private _focused: Component | null = null;
@@ -134,7 +134,7 @@ export class TUI extends Container {
     this.requestRender();
   }
 
-  /** To the overlay that is now in front, or to whoever had it before. */
+  /** Passes the focus to the overlay that is now in front, or to the component that had it before. */
   private _passFocus(overlay: Overlay): void {
     if (this._focused !== overlay.component) return;
     this.setFocus(this._frontOverlay()?.component ?? overlay.before);
@@ -160,7 +160,7 @@ export class TUI extends Container {
     this.stopped = false;
     this.terminal.start((data) => this.handleInput(data), () => this.requestRender());
     this.terminal.hideCursor();
-    // How large a character is matters for images only.
+    // The size of a character matters for images only.
     if (getCapabilities().images) this.terminal.write("\x1b[16t");
     this.requestRender();
   }
@@ -183,7 +183,7 @@ export class TUI extends Container {
     this._listeners.delete(listener);
   }
 
-  /** Draws soon, and once for all that is asked for meanwhile. */
+  /** Draws soon, and once for all requests until then. */
   requestRender(force = false): void {
     if (force) {
       this._screen.forget();

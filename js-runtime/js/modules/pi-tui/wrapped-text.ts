@@ -1,7 +1,7 @@
-// What `Text` and `Markdown` have in common: a text that is drawn once for a width.
+// The common base of `Text` and `Markdown`: caches the lines of a text for a width.
 import type { Component } from "pi:pi-tui/component.ts";
 
-/** How the text is drawn; a name that no subclass of an extension has. */
+/** The method that draws the text; a symbol, so that no subclass of an extension overrides it by accident. */
 export const LINES = Symbol("lines");
 
 export abstract class WrappedText implements Component {

@@ -17,7 +17,7 @@ interface Answer {
   errorMessage?: string;
 }
 
-/** What `beforeToolCall` and `afterToolCall` are asked about. */
+/** The argument of `beforeToolCall` and `afterToolCall`. */
 export interface Asked {
   toolCall: { id: string };
   args: unknown;
@@ -41,14 +41,14 @@ interface After {
 
 type Hook<T> = (about: object, signal?: AbortSignal) => Promise<T | undefined> | T | undefined;
 
-/** How it reaches the program. */
+/** Functions that reach the program. */
 export interface Reach {
   ask<T>(question: string, args?: object): T;
   act<T = void>(action: string, args?: object): Promise<T>;
   tools(): unknown[];
-  /** Which hooks the program has to ask. */
+  /** Tells the program which hooks to call. */
   hooks(set: { before: boolean; after: boolean }): void;
-  /** Whether it was disposed of. */
+  /** Whether the session is disposed. */
   over(): boolean;
 }
 
@@ -70,7 +70,7 @@ function refuse(what: string): never {
   );
 }
 
-/** What is there now, of a session that goes on. */
+/** `agent.state`: the current state of the session. */
 class SessionState {
   #session: AgentSession;
   #reach: Reach;
@@ -78,7 +78,7 @@ class SessionState {
   #failure: string | undefined;
   #streaming: unknown;
   #answer: Answer | undefined;
-  /** As far as events tell. */
+  /** Whether a run is active according to the events so far. */
   #runs = false;
   #messages: LiveMessages;
 
@@ -105,7 +105,7 @@ class SessionState {
     if (type === "message_end" || type === "agent_end") state.#messages.follow(message);
   }
 
-  /** With the calls that are asked about. */
+  /** The last response, which contains the calls that hooks get. */
   static answer(state: SessionState): Answer | undefined {
     return state.#answer;
   }
@@ -130,12 +130,12 @@ class SessionState {
     return this.#session.isStreaming;
   }
 
-  /** What the model is told. What is done to the list counts as what it is set to. */
+  /** The messages that the model gets. Changes of the list count like an assignment. */
   get messages(): unknown[] {
     return this.#messages.list(this.#runs);
   }
 
-  /** From the next run on. The session's entries stay as they are. */
+  /** Takes effect with the next run. The entries of the session stay as they are. */
   set messages(messages: readonly unknown[]) {
     this.#messages.set(messages, this.#runs);
   }
@@ -148,7 +148,7 @@ class SessionState {
     refuse("agent.state.systemPrompt");
   }
 
-  /** Those that are offered to the model. */
+  /** The tools that the model is offered. */
   get tools(): unknown[] {
     return this.#reach.tools();
   }
@@ -170,10 +170,10 @@ class SessionState {
   }
 }
 
-/** Who sets a hook may call the one before it. */
+/** The default hook: a new hook may call the previous one. */
 const NOTHING = async () => undefined;
 
-/** Members of `Agent` that are not looked at here. */
+/** Members of `Agent` that a session ignores; assigning them throws. */
 const REFUSED = [
   "streamFn",
   "transformContext",
@@ -217,14 +217,14 @@ export class SessionAgent {
     SessionState.tell(agent.state);
   }
 
-  /** What the hook says; in `args`, what it has made of the arguments. */
+  /** Returns the result of the hook, with its changes of the arguments in `args`. */
   static async ask(agent: SessionAgent, what: "before" | "after", asked: Asked, signal: AbortSignal): Promise<object> {
     const assistantMessage = SessionState.answer(agent.state);
     const called = assistantMessage?.content.find(({ type, id }) => type === "toolCall" && id === asked.toolCall.id);
     const about = { ...asked, assistantMessage, toolCall: called ?? asked.toolCall, context: agent.state };
     if (what === "after") {
       const said = Object(await agent.#after?.(about, signal)) as After;
-      // It may have changed the result where it is.
+      // The hook may have changed the result in place.
       const { content, details, usage } = asked.result as After;
       const flag = (value: unknown) => value === undefined || value === null ? undefined : Boolean(value);
       return {
@@ -328,7 +328,7 @@ export class SessionAgent {
     this.#session.clearQueue();
   }
 
-  /** Nothing is queued, and nothing that was said is told to the model. */
+  /** Empties the queues and the messages that the model gets. */
   reset(): void {
     this.#session.clearQueue();
     this.state.messages = [];

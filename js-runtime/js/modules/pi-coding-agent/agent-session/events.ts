@@ -1,11 +1,11 @@
-// What setters of a session tell its listeners, before they return.
+// Events that setters of a session emit to its listeners before they return.
 import type { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import type { Heard } from "pi:pi-coding-agent/agent-session/agent.ts";
 
 export class SessionChanges {
   #session: AgentSession;
   #hear: (event: Heard) => void;
-  /** As listeners know it, of those that setters set. */
+  /** The level before the setter ran. */
   #level: string | undefined;
 
   constructor(session: AgentSession, hear: (event: Heard) => void) {
@@ -13,7 +13,7 @@ export class SessionChanges {
     this.#hear = hear;
   }
 
-  /** What sets the level, or the model: another one may not think as hard. */
+  /** Runs a setter of the level or of the model, because another model may have another level. */
   around<T>(set: () => T): T {
     this.#level = this.#session.thinkingLevel;
     const done = set();

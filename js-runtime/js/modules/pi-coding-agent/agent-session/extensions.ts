@@ -1,5 +1,5 @@
-// What can be done with the extensions of a session beside another: those that were loaded for it
-// run in an isolate of their own, those that it is given as functions here.
+// Extensions of a child session: those loaded for it run in an isolate of their own, those passed
+// as functions run here.
 import type { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import { nobody } from "pi:pi-coding-agent/no-ui.ts";
 
@@ -17,21 +17,21 @@ export interface Bindings {
   [member: string]: unknown;
 }
 
-/** Those that are functions. */
+/** Extensions that were passed as functions. */
 export interface Inline {
   hasHandlers(event: string): boolean;
-  /** They hear of the end, once. */
+  /** Emits the end of the session to them, once. */
   leave(): void;
 }
 
-/** How the program is asked. */
+/** Functions that reach the program. */
 interface Reach {
   ask<T>(question: string, args?: object): T;
   act<T = void>(action: string, args?: object): Promise<T>;
   over(): boolean;
 }
 
-/** What the original's runner can do, as far as it is of use to whoever begins a session. */
+/** Members of the original's runner that a creator of sessions needs. */
 export interface Runner {
   hasHandlers(event: string): boolean;
   emit(event: { type: string }): Promise<void>;
@@ -66,7 +66,7 @@ export class SessionExtensions {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Those that were loaded for it hear of the session now. */
+  /** Emits the start of the session to the extensions that were loaded for it. */
   async bind({ onError }: Bindings = {}): Promise<void> {
     if (onError) this.onError(onError);
     const { reason, previousSessionFile } = this.#begins;
@@ -85,7 +85,10 @@ export class SessionExtensions {
     await this.#reach.act("shutDownExtensions");
   }
 
-  /** It is the business of whoever runs the session, who has not to listen. */
+  /**
+   * Passes the error to the listeners. Without one it is thrown as an uncaught exception, because
+   * the session's creator may not listen.
+   */
   fail(error: ExtensionError): void {
     for (const listener of this.#listeners) listener(error);
     if (this.#listeners.size > 0) return;

@@ -1,4 +1,4 @@
-// `AgentSession`: a session that an extension has beside its own. The program runs it; here is the handle on it.
+// `AgentSession`: a handle on a child session, which the program runs.
 import { host, hostSync } from "pi:host.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { exportBranch } from "pi:pi-coding-agent/session-manager/file.ts";
@@ -27,7 +27,7 @@ import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent
 import { type BashOperations, exec } from "pi:pi-coding-agent/tools/execute.ts";
 
 const OURS = Symbol();
-/** As any other exception that nobody catches. */
+/** Throws an exception that is reported as uncaught. */
 const uncaught = (error: unknown) =>
   queueMicrotask(() => {
     throw error;
@@ -93,7 +93,7 @@ function writing(ask: Ask): (entry: Entry) => string {
   };
 }
 
-/** As text for a screen. */
+/** Passes the output of commands to `onChunk` as well, as text for a screen. */
 function overheard(by: BashOperations, onChunk: (chunk: string) => void): BashOperations {
   return {
     exec(command, cwd, options) {
@@ -122,7 +122,7 @@ export class AgentSession {
   /** Commands that run. */
   #commands = 0;
   #commandNumber = 0;
-  /** By the number of the command that they run. */
+  /** Operations by the number of the command that uses them. */
   #operations = new Map<number, BashOperations>();
   #disposed = false;
   /** The last answers, once it is disposed of. */
@@ -130,7 +130,7 @@ export class AgentSession {
   #view: View;
   #agent: SessionAgent;
   #changes: SessionChanges;
-  /** Of the extensions that it is given as functions, if one of them handles it. */
+  /** Hooks of the inline extensions, if one of them handles such an event. */
   #guards: Guards | undefined;
 
   constructor(key: unknown, token: number, { sessionManager, customTools, services, inline, begins }: Opening) {
@@ -176,7 +176,7 @@ export class AgentSession {
     return new AgentSession(OURS, token, opening);
   }
 
-  /** Of an extension that it is given as a function. What else is stored, events tell of. */
+  /** Appends an entry of an inline extension. Other entries are announced by events. */
   static appendEntry(session: AgentSession, customType: string, data?: unknown): void {
     session.#appended(session.#ask<string>("appendEntry", { customType, data }));
   }
@@ -186,7 +186,7 @@ export class AgentSession {
     session.#hooks({ turnEnd: guards.endTurn !== undefined, changes: guards.changes });
   }
 
-  /** Entries that handlers want: throws if they cannot be; what the model would be told. */
+  /** Checks entries that handlers propose (throws for an invalid one), or previews the context with them. */
   static drafts<T>(session: AgentSession, what: "check" | "preview", entries: unknown[]): T {
     return session.#ask(`${what}Drafts`, { entries });
   }
@@ -199,7 +199,7 @@ export class AgentSession {
     this.#hear({ type: "entry_appended", entry: this.sessionManager.getEntry(id) });
   }
 
-  /** Until it is disposed of: the program waits when nobody takes its news. */
+  /** Delivers events until the session is disposed: the program waits while they are not fetched. */
   async #listen(): Promise<void> {
     for (;;) {
       const batch = await host<News[]>("second.next", { token: this.#token });
@@ -270,7 +270,7 @@ export class AgentSession {
     return hostSync<T>("second.ask", { token: this.#token, action, args });
   }
 
-  /** It has begun, as far as it can without waiting, when this returns. */
+  /** Starts an action. All of it that needs no waiting is done when this returns. */
   async #act<T = void>(action: string, args: object = {}): Promise<T> {
     if (!this.#disposed) SessionAgent.tell(this.#agent);
     const call = hostSync<number>("second.begin", { token: this.#token, action, args });
@@ -397,12 +397,12 @@ export class AgentSession {
     return this.#ask("scopedModels");
   }
 
-  /** Those that `cycleModel` goes through; all that can be used if there are none. */
+  /** Sets the models that `cycleModel` goes through; with none it uses all available ones. */
   setScopedModels(models: ScopedModel[]): void {
     this.#ask("setScopedModels", { models });
   }
 
-  /** Those of the resource loader that it was begun with. */
+  /** The templates of the resource loader with which the session was created. */
   get promptTemplates(): unknown[] {
     const loader = this.resourceLoader as ResourceLoader | undefined;
     return loader?.getPrompts?.().prompts ?? [];
@@ -436,7 +436,7 @@ export class AgentSession {
     return this.#tools.get(name) ?? builtInDefinition(name, this.sessionManager.getCwd());
   }
 
-  /** Those that are offered to the model, to be run by somebody else. */
+  /** The tools that the model is offered, in a form that other code can run. */
   #offered(): unknown[] {
     const active = new Set(this.getActiveToolNames());
     const known = this.getAllTools() as { name: string }[];
@@ -480,12 +480,12 @@ export class AgentSession {
     return this.#act("queue", { delivery: "followUp", text, images });
   }
 
-  /** If a run begins with it, it resolves when the agent is done. */
+  /** Resolves when the agent is done if the message starts a run. */
   sendCustomMessage(message: unknown, options?: { triggerTurn?: boolean }): Promise<void> {
     return this.#act("sendMessage", { message, options });
   }
 
-  /** As `prompt`, with content instead of text. */
+  /** Like `prompt`, with content instead of text. */
   sendUserMessage(content: string | Block[], options: UserMessageOptions = {}): Promise<void> {
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
     const texts = blocks.filter((block) => block.type === "text").map((block) => block.text);
@@ -496,7 +496,7 @@ export class AgentSession {
     });
   }
 
-  /** What waited. */
+  /** Returns the removed messages. */
   clearQueue(): { steering: string[]; followUp: string[] } {
     const waiting = this.#ask<{ steering: string[]; followUp: string[] }>("queues");
     void this.#act("clearQueue");
@@ -511,7 +511,7 @@ export class AgentSession {
     return this.#ask<{ followUp: string[] }>("queues").followUp;
   }
 
-  /** Until the run that goes on has ended, and all that it made begin. */
+  /** Waits until the active run has ended, and all runs that it started. */
   waitForIdle(): Promise<void> {
     return this.#agent.waitForIdle();
   }
@@ -580,7 +580,7 @@ export class AgentSession {
     this.#ask("abortRetry");
   }
 
-  /** `onChunk` hears what the command prints as it comes, by `operations` if there are any. */
+  /** `onChunk` gets the output of the command as it arrives, from `operations` if given. */
   async executeBash(
     command: string,
     onChunk?: (chunk: string) => void,
@@ -599,7 +599,7 @@ export class AgentSession {
     }
   }
 
-  /** A command that somebody else has run joins the conversation. */
+  /** Appends a command to the conversation that other code has run. */
   recordBashResult(command: string, result: object, options: { excludeFromContext?: boolean } = {}): void {
     this.#ask("recordBash", { command, result, excludeFromContext: options.excludeFromContext });
   }

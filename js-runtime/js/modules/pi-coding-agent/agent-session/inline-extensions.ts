@@ -1,7 +1,7 @@
-// Extensions that a session beside another is given as functions (`extensionFactories`):
-// guards of sub-agents above all. They hear what happens in it, what they answer about its
-// tools, and before the agent and its requests, counts, and it has their tools. Nobody types
-// anything there, so that there is no more of `pi` for them.
+// Extensions that a child session gets as functions (`extensionFactories`), mostly guards of
+// sub-agents. They get its events; their results count for its tools, for the start of a run and
+// for requests; and the session has their tools. There is no user in a child session, so `pi` has
+// no more members than that.
 import type { EventBus } from "pi:host.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import type { CustomTool, EndedTurn, EndTurn } from "pi:pi-coding-agent/agent-session/types.ts";
@@ -26,7 +26,7 @@ const HEARD = [
   "session_info_changed",
   "thinking_level_select",
 ];
-/** Of which what handlers answer counts, and the member that it is about. */
+/** Events whose handlers' results count, with the member that they replace. */
 const CHANGED: Record<string, string> = {
   before_agent_start: "systemPrompt",
   before_provider_request: "payload",
@@ -66,7 +66,7 @@ export interface MadeExtension {
 }
 export type Given = ((pi: unknown) => unknown) | MadeExtension;
 
-/** What is called about a tool, and what comes of it. */
+/** A tool call or result that a hook gets. */
 interface About {
   toolCall: { id: string; name: string };
   args: unknown;
@@ -87,13 +87,13 @@ export class InlineExtensions {
   #session: AgentSession | undefined;
   #events: EventBus | undefined;
   #turn = 0;
-  /** They have heard of the end. */
+  /** Whether the end of the session was emitted. */
   #over = false;
   #level = "";
-  /** For what nobody can abort. */
+  /** The signal of events that cannot be aborted. */
   #quiet = new AbortController().signal;
 
-  /** An error of one of them is one of whoever begins the session: a guard must not be left out. */
+  /** A failing factory fails the creation of the session: a guard must not be left out. */
   static async of(given: Given[], events: EventBus): Promise<InlineExtensions> {
     const all = new InlineExtensions();
     all.#events = events;
@@ -104,7 +104,7 @@ export class InlineExtensions {
     return all;
   }
 
-  /** One that somebody has put together, as the original's loaders give them. */
+  /** Adds an extension that other code has assembled, as the original's loaders return them. */
   #take({ path, handlers, tools, commands, flags, shortcuts }: MadeExtension): void {
     const unavailable = { commands, flags, shortcuts };
     for (const [name, registered] of Object.entries(unavailable)) {
@@ -163,7 +163,7 @@ export class InlineExtensions {
     return this.#handlers.get(event) ?? [];
   }
 
-  /** They hear from here on; done when their `session_start` is. */
+  /** Subscribes the extensions; resolves when their `session_start` handlers are done. */
   async join(session: AgentSession, begins: Event = { type: "session_start", reason: "startup" }): Promise<void> {
     this.#session = session;
     this.#level = session.thinkingLevel;
@@ -199,15 +199,15 @@ export class InlineExtensions {
     if (event.type === "agent_start") this.#turn = 0;
     const told = this.#told(event);
     if (event.type === "turn_end") {
-      // Its handlers were asked.
+      // The handlers of `turn_end` were called already.
       this.#turn += 1;
       return;
     }
-    // What they throw is told as any other exception that nobody catches.
+    // An exception of a handler is reported as uncaught.
     for (const handler of this.#of(told.type)) void (async () => handler(told, this.#context(this.#quiet)))();
   }
 
-  /** As handlers know what listeners of the session hear. */
+  /** Converts an event for listeners of the session to one for handlers. */
   #told(event: Event): Event {
     if (event.type === "turn_start") return { ...event, turnIndex: this.#turn, timestamp: Date.now() };
     if (event.type !== "thinking_level_changed") return event;
@@ -216,7 +216,10 @@ export class InlineExtensions {
     return { type: "thinking_level_select", level, previousLevel };
   }
 
-  /** Each sees what those before it want. What cannot be taken is told, and what was wanted before it holds. */
+  /**
+   * Calls the handlers of `turn_end`. Each sees the proposals of those before it. An invalid
+   * proposal is reported, and the previous ones stay.
+   */
   async #endTurn(told: EndedTurn, signal: AbortSignal): Promise<{ entries: unknown[]; continue: boolean }> {
     const session = this.#session!;
     const wanted: { entries: unknown[]; continue: boolean } = { entries: [], continue: false };

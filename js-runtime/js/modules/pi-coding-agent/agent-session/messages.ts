@@ -1,27 +1,27 @@
-// The messages of a session that an extension runs, as a list that can be changed. The
-// program has its own: it is told of changes before it does anything with them, and says
-// of its own only what is new since it was asked last.
+// The messages of a child session as a list that extensions can change. The program has a list of
+// its own: it gets changes before it next uses the messages, and returns only those that are new
+// since the previous query.
 import type { Reach } from "pi:pi-coding-agent/agent-session/agent.ts";
 
 const texts = (messages: unknown[]) => messages.map((message) => JSON.stringify(message));
 
 export class LiveMessages {
   #reach: Reach;
-  /** Since somebody asked for it. Its messages stay the same objects. */
+  /** The list that was handed out, once it was read. Its messages stay the same objects. */
   #list: unknown[] | undefined;
   /** The texts of the list as it was when the program had the same. */
   #own: string[] = [];
-  /** So many the program had then; those up to `#same` it has as they were. */
+  /** The length of the program's list then. Up to `#same` its messages are unchanged. */
   #known = 0;
   #same = 0;
-  /** What the program has. */
+  /** The list of the program. */
   #program: unknown[] = [];
 
   constructor(reach: Reach) {
     this.#reach = reach;
   }
 
-  /** In a run it grows by what events tell, and is not ahead of them. */
+  /** In a run the list grows by events and is never ahead of them. */
   list(inRun: boolean): unknown[] {
     const list = this.#list;
     if (list && (inRun || (list.length > 0 && this.#reach.over()))) return list;
@@ -29,8 +29,8 @@ export class LiveMessages {
   }
 
   /**
-   * The list that was handed out before has nothing to do with it any more. The program
-   * may be ahead of what its events have told of a run: that is not what is replaced.
+   * Replaces the list; the one that was handed out before is detached. The program may be ahead of
+   * the events of a run: messages without an event yet are not replaced.
    */
   set(messages: readonly unknown[], inRun: boolean): void {
     const follows = this.#list && this.#same === this.#known;
@@ -50,13 +50,14 @@ export class LiveMessages {
     const list = this.#list;
     if (!list || !this.#isChanged(list)) return;
     this.#hear();
-    // A compaction, say, has put others in their place: it is newer than the change.
+    // The messages were replaced after the change, by a compaction for example, so the change is
+    // dropped.
     if (this.#same < this.#known) return this.#replace(list, 0);
     this.#reach.ask("changeMessages", { known: this.#known, messages: list });
     this.#keep(list);
   }
 
-  /** A list that somebody holds grows with the conversation: by `message`, or by all that there is. */
+  /** Extends a list that was handed out: by `message`, or by everything that is new. */
   follow(message?: unknown): void {
     const list = this.#list;
     if (!list || this.#reach.over()) return;
@@ -71,7 +72,7 @@ export class LiveMessages {
 
   #catchUp(list: unknown[]): unknown[] {
     this.#hear();
-    // A change is told when somebody begins something with it, who hears what is wrong.
+    // A change is sent with the next action, whose caller gets the error for an invalid one.
     if (this.#same === this.#known) this.#take(list, this.#program.slice(this.#known));
     else if (!this.#isChanged(list)) this.#replace(list, this.#same);
     return list;
@@ -95,14 +96,14 @@ export class LiveMessages {
     this.#take(list, this.#program.slice(list.length));
   }
 
-  /** What the program has instead of the list from `start` on. */
+  /** Replaces the list from `start` on by the program's. */
   #replace(list: unknown[], start: number): void {
     list.length = start;
     this.#own.length = start;
     this.#take(list, this.#program.slice(start));
   }
 
-  /** With these at its end the list has so many that the program has. */
+  /** Appends messages. The list then has the first `known` messages of the program. */
   #take(list: unknown[], added: unknown[], known = this.#program.length): void {
     list.push(...added);
     this.#own.push(...texts(added));

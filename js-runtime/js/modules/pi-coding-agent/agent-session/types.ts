@@ -1,4 +1,4 @@
-// What `AgentSession` takes and hears.
+// Types of the arguments and events of `AgentSession`.
 import type { Asked, Heard } from "pi:pi-coding-agent/agent-session/agent.ts";
 import type { Inline } from "pi:pi-coding-agent/agent-session/extensions.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
@@ -47,36 +47,36 @@ export type News =
   | { kind: "complaint"; problem: string }
   | { kind: "abort"; call: number };
 
-/** `turn_end` as its handlers are told of it. */
+/** `turn_end` as its handlers get it. */
 export interface EndedTurn {
   type: string;
   [member: string]: unknown;
 }
 
-/** Which entries its handlers want, and whether the model is to be asked once more. */
+/** Returns the entries that handlers propose, and whether to send one more request. */
 export type EndTurn = (event: EndedTurn, signal: AbortSignal) => Promise<{ entries: unknown[]; continue: boolean }>;
 
-/** What extensions that a session is given as functions are asked. */
+/** Hooks of extensions that a session gets as functions. */
 export interface Guards {
-  /** What is to be stored when a turn ends. */
+  /** Returns the entries to store when a turn ends. */
   endTurn?: EndTurn;
   /** Events of which they may change something, and what becomes of one. */
   changes: string[];
   change(event: EndedTurn, signal: AbortSignal): Promise<object>;
 }
 
-/** What a tool of `customTools` is called with. */
+/** The arguments of a call of a tool in `customTools`. */
 export interface ToolCall {
   callId: string;
   params: unknown;
-  /** Somebody waits until it has been called. */
+  /** Whether the program waits for `execute` to have been called. */
   tellsBegun: boolean;
 }
 
-/** Of `executeBash`, by the number of its operations. */
+/** A command of `executeBash`, with the number of its operations. */
 export interface Command {
   operations: number;
-  /** Of its output. */
+  /** The token of its output. */
   token: number;
   command: string;
   cwd: string;
@@ -97,7 +97,7 @@ export interface State {
 }
 
 export interface PromptOptions {
-  /** Whether it is answered, or queued to be, once that is known. */
+  /** Called once it is known whether the prompt is accepted (answered or queued). */
   preflightResult?(accepted: boolean): void;
   expandPromptTemplates?: boolean;
   images?: unknown[];
@@ -114,7 +114,7 @@ export interface UserMessageOptions {
   expandPromptTemplates?: boolean;
 }
 
-/** What it was begun with, or would have been. */
+/** The services with which the session was created, or the defaults. */
 export interface Services {
   readonly modelRegistry: unknown;
   readonly modelRuntime: unknown;
@@ -129,6 +129,6 @@ export interface Opening {
   options: object;
   services: Services;
   inline?: Inline;
-  /** What the extensions that were loaded for it hear first. */
+  /** The first event of the extensions that were loaded for it. */
   begins?: object;
 }

@@ -64,7 +64,7 @@ export function calculateContextTokens(usage: Usage): number {
   return usage.totalTokens || usage.input + usage.output + usage.cacheRead + usage.cacheWrite;
 }
 
-/** Of the last answer that was not aborted and did not fail. */
+/** The usage of the last response that was neither aborted nor failed. */
 export function getLastAssistantUsage(entries: Entry[]): Usage | undefined {
   const counts = ({ type, message }: Entry) =>
     type === "message" && message?.role === "assistant" && message.usage &&
@@ -76,7 +76,7 @@ export function shouldCompact(tokens: number, contextWindow: number, settings: S
   return settings.enabled && tokens > contextWindow - settings.reserveTokens;
 }
 
-/** Where `entries[startIndex...endIndex]` would be cut. */
+/** Finds the cut point in `entries[startIndex...endIndex]`. */
 export function findCutPoint(
   entries: Entry[],
   startIndex: number,
@@ -90,7 +90,7 @@ export function findCutPoint(
   });
 }
 
-/** Where the turn of an entry begins; -1 if it is before `startIndex`. */
+/** The index at which the turn of an entry begins; -1 if it is before `startIndex`. */
 export function findTurnStartIndex(
   entries: Entry[],
   entryIndex: number,
@@ -113,7 +113,7 @@ type Newer = [
   sessionId?: string,
 ];
 
-/** What pi itself does when it compacts, with the model that is given. */
+/** Compacts as pi itself does, with the given model. */
 export function compact(
   preparation: Preparation,
   model: Model,
@@ -129,7 +129,7 @@ export function compact(
   sessionId?: string,
 ): Promise<unknown> {
   if (typeof (customInstructions as Partial<AbortSignal> | undefined)?.addEventListener === "function") {
-    // As versions before 0.5x took them, without headers.
+    // Versions before 0.5x take these arguments without headers.
     const [focus, until] = [headers, customInstructions] as unknown as [string | undefined, AbortSignal];
     return compact(preparation, model, apiKey, undefined, focus, until, thinkingLevel, streamFn, env, retry, callbacks, sessionId);
   }
@@ -170,7 +170,7 @@ interface Session {
   getBranch(fromId?: string): Entry[];
 }
 
-/** What lies between the leaf and the point where the way to the target leaves its path. */
+/** The entries between the leaf and the point at which the path to the target leaves its branch. */
 export function collectEntriesForBranchSummary(
   session: Session,
   oldLeafId: string | null,
@@ -184,7 +184,7 @@ export function collectEntriesForBranchSummary(
   return { entries: old.slice(after), commonAncestorId: common?.id ?? null };
 }
 
-/** As much of the end of a branch as fits into a budget (0: all of it). */
+/** The end of a branch, as much as fits into a budget (0: all of it). */
 export function prepareBranchEntries(
   entries: Entry[],
   tokenBudget = 0,

@@ -1,5 +1,5 @@
-// How a model is asked for a summary: by the program, or by the extension itself, once or
-// until it succeeds.
+// Requests a summary from a model: through the program, or through the extension itself, once or
+// with retries.
 import { host, hostSync } from "pi:host.ts";
 import { getEnvApiKey, type Variables } from "pi:pi-ai/env-key.ts";
 import { ownApi } from "pi:pi-ai/api-registry.ts";
@@ -48,7 +48,7 @@ interface Question {
 
 let tokens = 0;
 
-/** What the program asks here; models of APIs that extensions bring are not asked by it. */
+/** Answers one request of the program with `streamFn`; the program itself cannot use APIs of extensions. */
 async function answered({ ask, request }: Question, streamFn: StreamFn, by: By): Promise<object> {
   const { systemPrompt, messages, maxTokens, reasoning } = request;
   const { model, apiKey, headers, env, signal, sessionId } = by;
@@ -92,7 +92,7 @@ async function once<T>(what: string, asked: object, by: By): Promise<T> {
       sessionId,
       byExtension: streamFn !== undefined,
     });
-    // Whichever ends it tells.
+    // The one that ends first decides.
     written.catch(() => {});
     if (streamFn) await Promise.race([serve(token, streamFn, by), written]);
     return await written;
@@ -119,7 +119,7 @@ function waited(milliseconds: number, signal: AbortSignal | undefined): Promise<
   });
 }
 
-/** Again where the model may do better the next time, as often as `retry` says. */
+/** Repeats the request after a transient failure, as often as `retry` allows. */
 export async function askForSummary<T>(what: string, asked: object, by: By): Promise<T> {
   const { retry, callbacks, signal } = by;
   for (let attempt = 0;; attempt += 1) {

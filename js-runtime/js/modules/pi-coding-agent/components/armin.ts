@@ -4,7 +4,7 @@ import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 const MESSAGE = "ARMIN SAYS HI";
 const FRAME_MILLISECONDS = 33;
-/** How many frames it takes. */
+/** The number of frames of the animation. */
 const FRAMES = 40;
 
 /** Two rows of pixels in one line of text; drawn by hand for this program. */
@@ -25,7 +25,7 @@ const PORTRAIT = [
 
 type Effect = (x: number, y: number, progress: number) => boolean;
 
-/** Which cells are there after a share of the time. */
+/** Each effect returns the cells that are visible after a share of the time. */
 const EFFECTS: readonly Effect[] = [
   // Typed, scanned, opened from the middle, and appearing here and there.
   (x, y, progress) => (y * PORTRAIT[0].length + x) / (PORTRAIT.length * PORTRAIT[0].length) < progress,

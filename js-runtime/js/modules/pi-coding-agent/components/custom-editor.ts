@@ -4,7 +4,7 @@ import { Editor, type EditorOptions, type EditorTheme, type EditorTui } from "pi
 import type { KeybindingsManager } from "pi:pi-tui/keys/keybindings.ts";
 
 export class CustomEditor extends Editor {
-  /** By action ("app.clear"). The terminal copies its own into a replacement. */
+  /** Handlers by action ("app.clear"). The terminal copies its own into a replacement. */
   actionHandlers = new Map<string, () => void>();
   onEscape?: () => void;
   onCtrlD?: () => void;
@@ -41,7 +41,7 @@ export class CustomEditor extends Editor {
       else super.handleInput(data);
       return;
     }
-    // The same key deletes when there is something to delete.
+    // The key deletes a character if there is one.
     if (matches("app.exit") && this.getText() === "") {
       (this.onCtrlD ?? this.actionHandlers.get("app.exit"))?.();
       return;

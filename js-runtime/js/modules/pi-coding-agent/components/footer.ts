@@ -1,4 +1,4 @@
-// The lines below everything: folder, what was used, model, and what extensions say.
+// The footer: folder, usage, model, and statuses of extensions.
 import type { Component } from "pi:pi-tui/component.ts";
 import { truncateToWidth, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 import { env } from "pi:node.ts";
@@ -19,7 +19,7 @@ interface Model {
   contextWindow?: number;
 }
 
-/** What the footer reads of a session. */
+/** The members of a session that the footer reads. */
 export interface FooterSession {
   state: { model?: Model; thinkingLevel?: string };
   sessionManager: {
@@ -66,7 +66,7 @@ export class FooterComponent implements Component {
   }
 
   dispose(): void {
-    // Who gave us the data watches the branch.
+    // The caller that supplied the data watches the branch.
   }
 
   render(width: number): string[] {
@@ -106,7 +106,7 @@ export class FooterComponent implements Component {
     return theme.fg("dim", left) + theme.fg("dim", rest);
   }
 
-  /** Of everything in the file, also what the current branch does not contain. */
+  /** Sums the usage of all entries in the file, including other branches. */
   private _used(): string[] {
     const total = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 };
     for (const { type, message } of this.session.sessionManager.getEntries()) {
@@ -134,14 +134,14 @@ export class FooterComponent implements Component {
     const usage = this.session.getContextUsage();
     const window = usage?.contextWindow ?? this.session.state.model?.contextWindow ?? 0;
     const percent = usage?.percent ?? 0;
-    // After compaction nobody knows before the next answer.
+    // After a compaction the usage is unknown until the next response.
     const share = usage?.percent === null ? "?" : `${percent.toFixed(1)}%`;
     const text = `${share}/${tokens(window)}${this._autoCompact ? " (auto)" : ""}`;
     if (percent > 90) return theme.fg("error", text);
     return percent > 70 ? theme.fg("warning", text) : text;
   }
 
-  /** With its provider if there are several and `room` columns suffice. */
+  /** Includes the provider if there are several and `room` columns suffice. */
   private _model(room: number): string {
     const { model, thinkingLevel } = this.session.state;
     let name = model?.id ?? "no-model";

@@ -75,14 +75,14 @@ export class OAuthSelectorComponent extends Container {
   }
 }
 
-/** What opens an address in the user's browser. */
+/** Opens an address in the user's browser. */
 function openInBrowser(url: string): void {
   const commands: Readonly<Record<string, [string, ...string[]]>> = {
     darwin: ["open"],
     win32: ["rundll32", "url.dll,FileProtocolHandler"],
   };
   const [command, ...args] = commands[platform()] ?? ["xdg-open"];
-  // Without a shell, which would take parts of the address for commands.
+  // No shell is used, because it would interpret parts of the address.
   const child = processes().spawn(command, [...args, url], { stdio: "ignore", detached: true });
   // No browser: the address is on the screen.
   child.on("error", () => {});
@@ -161,7 +161,7 @@ export class LoginDialogComponent extends Container implements Focusable {
     this.tui.requestRender();
   }
 
-  /** Of newer versions: the code is typed elsewhere, so that no browser is opened here. */
+  /** An API of newer versions: the code is typed on another device, so no browser is opened here. */
   showDeviceCode({ userCode, verificationUri }: { userCode: string; verificationUri: string }): void {
     this._showPage(verificationUri, linked(verificationUri, verificationUri));
     this._content.addChild(new Spacer(1));
@@ -198,7 +198,7 @@ export class LoginDialogComponent extends Container implements Focusable {
     });
   }
 
-  /** For providers whose answer the user has to carry over. */
+  /** Used for providers whose code the user has to copy. */
   showManualInput(prompt: string): Promise<string> {
     this._content.addChild(new Spacer(1));
     this._add(theme.fg("dim", prompt));

@@ -31,7 +31,7 @@ interface AssistantMessage {
   errorMessage?: string;
 }
 
-/** What the provider says when a request was aborted; people get our own words. */
+/** The provider's error for an aborted request; the user sees a text of ours instead. */
 const ABORTED = "Request was aborted";
 
 export class AssistantMessageComponent extends Container {
@@ -121,7 +121,7 @@ export class AssistantMessageComponent extends Container {
   }
 }
 
-/** What there is to read in a part of an answer. */
+/** The readable text of a part of a message. */
 function textOf({ type, text, thinking }: Content): string {
   const content = type === "text" ? text : type === "thinking" ? thinking : "";
   return (content ?? "").trim();
@@ -205,7 +205,7 @@ export class CustomMessageComponent extends Container {
     this.rebuild();
   }
 
-  /** For its renderer: what is drawn without one has its box. */
+  /** Sets the padding for the renderer; content without a renderer has a box of its own. */
   setOutputPad(columns: number): void {
     this.outputPad = columns;
     this.rebuild();

@@ -22,7 +22,7 @@ const DOTS = "\u2026";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-/** From the longest on: milliseconds, and the sign. */
+/** Units of an age in milliseconds, from the longest on, with their sign. */
 const AGES: readonly [number, string][] = [
   [365 * DAY, "y"],
   [30 * DAY, "mo"],
@@ -60,7 +60,7 @@ export class SessionList implements Component, Focusable {
   private names: NameFilter;
   private keybindings: KeybindingsManager;
   private currentPath?: string;
-  /** The session that the user is asked about. */
+  /** The session in the confirmation dialog. */
   private deleting: string | null = null;
 
   constructor(
@@ -222,7 +222,7 @@ export class SessionList implements Component, Focusable {
     else this.setDeleting(path);
   }
 
-  /** To the question whether the session is to be deleted; other keys are no answer. */
+  /** Answers the question whether to delete the session; other keys are ignored. */
   private answer(yes: boolean, no: boolean): void {
     const path = this.deleting;
     if (!yes && !no) return;

@@ -17,10 +17,10 @@ export interface SessionInfo {
 export type SortMode = "threaded" | "recent" | "relevance";
 export type NameFilter = "all" | "named";
 
-/** How well a text fits, the lower the better; undefined if not at all. */
+/** Scores a text, the lower the better; `undefined` if it does not match. */
 type Matcher = (text: string) => number | undefined;
 
-/** What is further in front counts more. */
+/** A match nearer to the start scores better. */
 const PLACE_WEIGHT = 0.1;
 
 const squeezed = (text: string): string => text.toLowerCase().replace(/\s+/g, " ").trim();

@@ -53,7 +53,7 @@ class Header implements Component {
     this.progress = undefined;
   }
 
-  /** Without a status the hints are shown. */
+  /** Shows a status; without one the key hints are shown. */
   setStatus(status?: Status, milliseconds?: number): void {
     clearTimeout(this.timer);
     this.status = status;

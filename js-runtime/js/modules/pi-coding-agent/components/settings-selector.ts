@@ -49,7 +49,7 @@ interface Row {
   value: keyof SettingsConfig;
   /** Yes or no, a number, or one of these. */
   kind: "boolean" | number[] | string[];
-  /** Who is told; by default after the name of the value. */
+  /** The callback for changes; by default derived from the name of the value. */
   callback?: Callback;
   onlyWithImages?: boolean;
 }
@@ -57,7 +57,7 @@ interface Row {
 const MODES = ["one-at-a-time", "all"];
 const DELIVERY = "'one-at-a-time': deliver one, wait for response. 'all': deliver all at once.";
 
-/** Those between which thinking level and theme stand at the end. */
+/** The rows before and after the thinking level and the theme. */
 const ROWS: readonly Row[] = [
   row("autocompact", "Auto-compact", "autoCompact", "boolean",
     "Automatically compact context when it gets too large"),

@@ -53,7 +53,7 @@ export class ToolExecutionComponent extends Container {
     this.ui = ui;
     this.cwd = cwd;
     const builtIn = builtInRenderers(toolName);
-    // Who replaces a tool need not draw it anew.
+    // A replaced tool without renderers of its own keeps the built-in ones.
     this._renderers = builtIn && toolDefinition
       ? {
         renderShell: toolDefinition.renderShell ?? builtIn.renderShell,
@@ -112,7 +112,7 @@ export class ToolExecutionComponent extends Container {
     this.children = [new Spacer(1), row, ...this._images()];
   }
 
-  /** For tools that nobody knows: name, arguments, output. */
+  /** Draws an unknown tool: name, arguments, output. */
   private _plain(): Component {
     const args = JSON.stringify(this.args, null, 2);
     const output = this._output();

@@ -1,5 +1,4 @@
-// What an entry of a session looks like in one line of the tree, and what a search
-// finds it by.
+// The text of a session entry as one line of the tree, and the text by which a search finds it.
 import { env } from "pi:node.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 

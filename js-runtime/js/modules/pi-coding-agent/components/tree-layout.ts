@@ -38,7 +38,7 @@ export function inOrder(roots: SessionTreeNode[], leaf: string | null): SessionT
   return ordered;
 }
 
-/** The rows that are shown, and who is whose parent among them. */
+/** The visible rows, and their parents. */
 export class TreeLayout {
   readonly rows: TreeRow[];
   readonly indexes: ReadonlyMap<string, number>;
@@ -49,7 +49,7 @@ export class TreeLayout {
   constructor(visible: SessionTreeNode[], parentOf: ReadonlyMap<string, string | null>) {
     this.indexes = new Map(visible.map(({ entry }, i) => [entry.id, i]));
     for (const { entry } of visible) {
-      // What is hidden in between is left out.
+      // Hidden ancestors are skipped.
       let parent = parentOf.get(entry.id) ?? null;
       while (parent !== null && !this.indexes.has(parent)) parent = parentOf.get(parent) ?? null;
       this.parents.set(entry.id, parent);
@@ -79,7 +79,7 @@ export class TreeLayout {
     const parent = parentId === null ? undefined : rows.get(parentId);
     if (!parent) return { node, indent: 0, connected: false, isLast, gutters: new Map() };
     const branches = siblings.length > 1;
-    // What follows a branching is moved in once, so that a long chain stays straight.
+    // The row after a branching is indented once, so that a long chain stays straight.
     const indent = parent.indent + (branches || this.isBranch(parent) ? 1 : 0);
     const gutters = parent.connected
       ? new Map([...parent.gutters, [Math.max(0, parent.indent - 1), !parent.isLast] as const])
@@ -101,7 +101,7 @@ export class TreeLayout {
     return parent === null || this.childrenOf(parent).length > 1;
   }
 
-  /** Where the chain above or below begins. */
+  /** The first row of the chain above or below. */
   chainStart(from: string, direction: "up" | "down"): string {
     let id = from;
     if (direction === "down") {

@@ -55,7 +55,7 @@ function isShown({ entry, label }: SessionTreeNode, mode: FilterMode): boolean {
   }
 }
 
-/** An answer that does nothing but call tools; their results say more. */
+/** Whether a message consists of tool calls only; their results are more useful. */
 function isOnlyCalls({ type, message }: TreeEntry): boolean {
   if (type !== "message" || message?.role !== "assistant") return false;
   const { content, stopReason } = message;

@@ -1,5 +1,5 @@
-// The extensions that a resource loader tells of: those that it is given as functions, and those
-// that it has had loaded from files, for the session that is begun with it.
+// The extensions of a resource loader for a new session: functions that it was given, and files
+// that it has loaded.
 import { host, hostSync } from "pi:host.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { createExtensionRuntime } from "pi:pi-coding-agent/extensions/runtime.ts";
@@ -20,7 +20,7 @@ export interface Extensions {
   runtime: object;
 }
 
-/** Where the program looks for extensions, and what it finds beside that. */
+/** The folders and paths in which the program looks for extensions. */
 export interface Places {
   cwd: string;
   agentDir: string;
@@ -30,7 +30,7 @@ export interface Places {
   includeDefaults: boolean;
 }
 
-/** One as the program describes it. */
+/** An extension as the program describes it. */
 interface Described {
   path: string;
   source: object;
@@ -42,14 +42,14 @@ interface Described {
   events: string[];
 }
 
-/** Those that were loaded together: an isolate of their own, until a session takes it. */
+/** Extensions that were loaded together: an isolate of their own, until a session takes it. */
 interface FileSet {
   number: number;
   places: Places;
   taken: boolean;
 }
 
-/** Which function one of them is, or what it was loaded with. */
+/** The factory function of an extension, or the set with which it was loaded. */
 const factories = new WeakMap<object, Factory>();
 const loaded = new WeakMap<object, FileSet>();
 
@@ -87,7 +87,7 @@ function inline(given: unknown, index: number): LoadedExtension {
   return extension;
 }
 
-/** What an extension has registered: to be looked at, since it runs elsewhere. */
+/** Registrations of an extension, read-only because it runs in another isolate. */
 class Registered<V> extends Map<string, V> {
   constructor(path: string, what: string, entries: [string, V][]) {
     super();
@@ -133,7 +133,7 @@ function fromFile(one: Described, set: FileSet): LoadedExtension {
   return extension;
 }
 
-/** Those that are given as functions. */
+/** Wraps extensions that are functions. */
 export const extensionsOf = (given: unknown[]): Extensions => ({
   extensions: given.map(inline),
   errors: [],
@@ -143,7 +143,7 @@ export const extensionsOf = (given: unknown[]): Extensions => ({
 const ask = (places: Places, only?: string[]) =>
   host<{ set?: number; extensions: Described[]; errors: Extensions["errors"] }>("second.load", { ...places, only });
 
-/** Nobody begins a session with what nobody can reach any more. */
+/** Unloads sets that no session can take any more because they are unreachable. */
 const unreachable = new FinalizationRegistry((number: number) => hostSync("second.unload", { set: number }));
 
 async function loadSet(places: Places, only?: string[]): Promise<Pick<Extensions, "extensions" | "errors">> {
@@ -161,7 +161,10 @@ function release(set: FileSet): void {
   hostSync("second.unload", { set: set.number });
 }
 
-/** Those of the two folders and of `paths`, whatever the settings say; a loader of one's own gives them to a session. */
+/**
+ * Loads the extensions of the two folders and of `paths`, whatever the settings are, so that a
+ * custom loader can pass them to a session.
+ */
 export async function discoverAndLoadExtensions(
   paths: string[],
   cwd: string,
@@ -189,7 +192,7 @@ export async function loadExtensions(
   const set = first && loaded.get(first);
   const left = wanted.extensions.filter((extension) => loaded.get(extension) === set);
   if (!set || left.length === files.extensions.length) return wanted;
-  // Those that are left out must not hear anything, nor be asked.
+  // Extensions that are left out must not get events, so the rest is loaded again.
   release(set);
   if (left.length === 0) return wanted;
   const again = await loadSet(places, left.map(({ path }) => path));
@@ -198,7 +201,7 @@ export async function loadExtensions(
   return { ...wanted, extensions, errors: [...wanted.errors, ...again.errors] };
 }
 
-/** Whether somebody has put it together here, with functions that can be called. */
+/** Whether other code has assembled the extension here, with functions that can be called. */
 const isMade = (extension: Partial<MadeExtension>) => extension?.handlers instanceof Map;
 
 function check(extension: LoadedExtension, who: string): void {
@@ -217,7 +220,10 @@ export function forget({ extensions }: Extensions): void {
   }
 }
 
-/** What a session is begun with: those that run here, and the number of a set that the program has loaded. */
+/**
+ * The extensions of a new session: those that run here, and the number of a set that the program
+ * has loaded.
+ */
 export async function takeExtensions(
   result: Pick<Extensions, "extensions"> | undefined,
 ): Promise<{ here: Given[]; set: number | undefined }> {

@@ -1,6 +1,6 @@
-// `createExtensionRuntime`, which loaders of extensions hand on.
+// `createExtensionRuntime`, which loaders of extensions pass on.
 
-/** What extensions of a session would share; there are none in one that an extension runs. */
+/** The state that extensions of a session would share; a child session has none. */
 export function createExtensionRuntime(): object {
   const refuse = () => {
     throw new Error(

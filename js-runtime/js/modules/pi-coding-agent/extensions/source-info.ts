@@ -1,4 +1,4 @@
-// Where skills and prompts are from that an extension makes up.
+// The source of skills and prompts that an extension generates.
 import { path } from "pi:node.ts";
 
 interface Made {
@@ -7,7 +7,7 @@ interface Made {
   sourceInfo?: object;
 }
 
-/** What is not said is told by where the file is, or would be. */
+/** Fills in missing members by the path where the file is or would be. */
 export function withSource<T extends Made>(made: T, { cwd, agentDir }: { cwd: string; agentDir: string }): T {
   const given = made.sourceInfo as { scope?: string; origin?: string; source?: string; path?: string } | undefined;
   const { filePath } = made;
@@ -29,7 +29,7 @@ export function withSource<T extends Made>(made: T, { cwd, agentDir }: { cwd: st
   return { ...made, sourceInfo };
 }
 
-/** Named, where the program would only say what is missing. */
+/** Names the invalid skill, where the program would only name the missing member. */
 export function checkSkills(skills: unknown, from: string): void {
   if (!Array.isArray(skills)) throw new TypeError(`${from}: skills must be an array`);
   for (const [index, skill] of skills.entries()) {

@@ -9,7 +9,7 @@ type Credential = Record<string, unknown> & { type?: string };
 type Data = Record<string, Credential>;
 type Locked<T> = { result: T; next?: string };
 
-/** How the program is asked; a context asks in its own name. */
+/** The functions that call the program; a context uses its own. */
 export interface Calls {
   host: typeof host;
   hostSync: typeof hostSync;
@@ -54,7 +54,7 @@ export class InMemoryAuthStorageBackend {
   }
 }
 
-/** What a file of credentials has for a provider, as it is: a sign-in may have run out. */
+/** The entry of a provider in a file of credentials, unchanged: a sign-in may have expired. */
 export function readStoredCredential(
   providerId: string,
   authPath: string = path().join(getAgentDir(), "auth.json"),
@@ -94,7 +94,7 @@ export const REGISTRY = Symbol("registry");
 export class AuthStorage {
   readonly [REGISTRY]: number;
   private _calls: Calls;
-  /** Somebody else's; what is in the program is a copy. */
+  /** A backend of the caller; the program has a copy of its content. */
   private _backend: Backend | undefined;
   private _fallback: ((provider: string) => string | undefined) | undefined;
   private _errors: Error[] = [];
@@ -214,7 +214,7 @@ export class AuthStorage {
   ): Promise<string | undefined> {
     const args = { registry: this[REGISTRY], provider };
     const key = await this._calls.host<string | undefined>("registry.auth.key", args);
-    // It may have been renewed.
+    // The sign-in may have been renewed.
     const stored = this.get(provider);
     if (this._backend && stored) this._try(() => this._store((data) => (data[provider] = stored)));
     if (key !== undefined || options?.includeFallback === false) return key;

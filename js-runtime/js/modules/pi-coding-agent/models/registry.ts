@@ -1,5 +1,5 @@
-// `ModelRegistry`: the models that can be named, and what it takes to use them.
-// `ctx.modelRegistry` is the session's own; others can be made beside it.
+// `ModelRegistry`: the known models and their credentials. `ctx.modelRegistry` is that of the
+// session; extensions can create others.
 import { host, hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
@@ -27,11 +27,11 @@ interface WithModels {
   getModels(): readonly Model[];
 }
 
-/** How providers are registered: the bridge's part, which has the functions. */
+/** Registers providers: the part of the bridge that has their functions. */
 interface Registrar {
   register(registry: number, name: unknown, config: unknown): void;
   unregister(registry: number, name: string): void;
-  /** What was given last for each name. */
+  /** The last configuration of each name. */
   given(registry: number): ReadonlyMap<string, unknown>;
   /** Asks providers which models they have. */
   refresh(registry: number, options?: object): Promise<object>;
@@ -90,7 +90,7 @@ function givenAs(registry: ModelRegistry, name: string): unknown {
   return isThere ? registrar!.given(registry[REGISTRY]).get(name) : undefined;
 }
 
-/** Of an object with `getModels()` that is asked what requests carry. */
+/** The `auth` of a registered object with `getModels()` that supplies the credentials of requests. */
 function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefined {
   const given = givenAs(registry, name);
   return isNative(given) ? ownAuth(given as Parameters<typeof ownAuth>[0]) : undefined;
@@ -98,7 +98,7 @@ function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefi
 
 const isNative = (given: unknown) => typeof (given as Partial<WithModels> | undefined)?.getModels === "function";
 
-/** Only these cross into JavaScript, not the whole catalogue. */
+/** Only these models cross into JavaScript, not the whole catalogue. */
 const modelsOf = (registry: ModelRegistry, provider: string) => ask<Model[]>(registry, "all", { provider });
 
 /** The key and the headers that the settings or an extension give a provider. */
@@ -128,7 +128,7 @@ export class ModelRegistry {
   readonly [CALLS]: Calls;
   private [RUNTIME]: ModelRuntime | undefined;
 
-  /** By its number, or, as newer versions make one, of a `ModelRuntime`. */
+  /** Takes the number of a registry or, as in newer versions, a `ModelRuntime`. */
   constructor(of: number | ModelRuntime, calls: Calls = OWN, authStorage?: AuthStorage) {
     const registry = typeof of === "number" ? of : of?.[REGISTRY];
     if (registry === undefined) {
@@ -140,7 +140,7 @@ export class ModelRegistry {
     if (of instanceof ModelRuntime) this[RUNTIME] = of;
   }
 
-  /** The same as newer versions know it. */
+  /** This registry in the form of newer versions. */
   get runtime(): ModelRuntime {
     return (this[RUNTIME] ??= ModelRuntime.of(this));
   }
@@ -157,7 +157,7 @@ export class ModelRegistry {
     return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
   }
 
-  /** Reads the files again, which is done when it returns, and asks providers with `refreshModels`. */
+  /** Reads the files again before it returns, and calls `refreshModels` of providers. */
   refresh(options?: object): Promise<object> {
     ask(this, "refresh");
     return registrar!.refresh(this[REGISTRY], options);
@@ -224,13 +224,13 @@ export class ModelRegistry {
     return ask(this, "registered");
   }
 
-  /** As it was given; `undefined` of a provider that no extension has registered. */
+  /** The configuration as it was passed; `undefined` for a provider that no extension has registered. */
   getRegisteredProviderConfig(name: string): unknown {
     const given = givenAs(this, name);
     return isNative(given) ? undefined : given;
   }
 
-  /** The same of one that was given as an object with `getModels()`. */
+  /** The registered object with `getModels()`, if the provider is one. */
   getRegisteredNativeProvider(name: string): unknown {
     const given = givenAs(this, name);
     return isNative(given) ? given : undefined;
@@ -251,8 +251,8 @@ export class ModelRegistry {
   }
 
   /**
-   * The provider's models, what their requests carry, and how they are asked with a key that the
-   * caller has. A provider that was registered as an object is that object.
+   * The provider with its models, the credentials of its requests, and functions to stream with a
+   * key of the caller. A provider that was registered as an object is that object.
    */
   getProvider(id: string): DescribedProvider | undefined {
     const native = this.getRegisteredNativeProvider(id);

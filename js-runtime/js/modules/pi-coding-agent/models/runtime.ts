@@ -19,7 +19,7 @@ interface Operation {
 }
 
 interface CreateOptions extends Operation {
-  /** In the place of the file. */
+  /** Replaces the file. */
   credentials?: CredentialStore;
   authPath?: string;
   /** `null`: none of the user's models. */
@@ -36,7 +36,7 @@ interface AuthResult {
   source?: string;
 }
 
-/** How `getProviderAuthStatus` names where a key is from, as `getAuth` does. */
+/** Names of the sources of keys in `getProviderAuthStatus`, by those in `getAuth`. */
 const SOURCES: Record<string, string> = {
   runtime: "stored credential",
   stored: "stored credential",
@@ -90,9 +90,9 @@ export function resolveCliModel(
 export class ModelRuntime {
   readonly [REGISTRY]: number;
   #models: ModelRegistry;
-  /** Somebody else's; what is in the program is a copy. */
+  /** A store of the caller; the program has a copy of its content. */
   #store: CredentialStore | undefined;
-  /** As the store had them last, in JSON. */
+  /** The last content of the store, in JSON. */
   #copied = new Map<string, string>();
   #runtimeKeys = new Set<string>();
 
@@ -116,12 +116,12 @@ export class ModelRuntime {
     return runtime;
   }
 
-  /** Of a registry that is there: the session's own. */
+  /** Wraps an existing registry: that of the session. */
   static of(models: ModelRegistry): ModelRuntime {
     return new ModelRuntime(MADE, models);
   }
 
-  /** The same as older versions know it. */
+  /** This runtime in the form of older versions. */
   get registry(): ModelRegistry {
     return this.#models;
   }
@@ -130,7 +130,7 @@ export class ModelRuntime {
     return this.#models.authStorage;
   }
 
-  /** What is in the store of somebody else may have changed. */
+  /** Copies changes of the caller's store. */
   async #synchronise(): Promise<void> {
     if (!this.#store) return;
     const listed = new Set((await this.#store.list()).map(({ providerId }) => providerId));
@@ -265,7 +265,7 @@ export class ModelRuntime {
     return { type: this.isUsingOAuth(provider) ? "oauth" : "api_key", source: this.#sourceOf(provider) };
   }
 
-  /** What a request carries; nothing if nothing is configured. */
+  /** The credentials of a request; `undefined` if nothing is configured. */
   async getAuth(of: string | Model, overrides: AuthOverrides = {}): Promise<AuthResult | undefined> {
     const { signal, apiKey, env } = overrides;
     signal?.throwIfAborted();
@@ -303,7 +303,7 @@ export class ModelRuntime {
   }
 
   async settleCredentialWrites(): Promise<void> {
-    // What is written is written when the call that does it returns.
+    // Every write is done when the call returns.
   }
 
   async listCredentials({ signal }: Operation = {}): Promise<CredentialInfo[]> {

@@ -1,4 +1,4 @@
-// Which entries of a session a model is told of, and what it is told of each.
+// Selects the entries of a session that a model gets, and converts them to messages.
 import { buildSessionContext } from "pi:pi-coding-agent/session-manager/file.ts";
 import type { Entry } from "pi:pi-coding-agent/session-manager/view.ts";
 
@@ -13,7 +13,7 @@ export function contextOfPath(path: Entry[]): Entry[] {
   return [path[at], ...kept, ...path.slice(at + 1)];
 }
 
-/** At the leaf, which is the last entry if it is not given; `null` is before the first. */
+/** The entries at the leaf, by default the last entry; `null` is before the first. */
 export function buildContextEntries(
   entries: Entry[],
   leafId?: string | null,
@@ -39,7 +39,7 @@ interface Projection {
   model: unknown;
 }
 
-/** What a model is told at a leaf, and of which entry each message is. */
+/** The messages that a model gets at a leaf, each with its entry. */
 export function buildSessionProjection(
   entries: Entry[],
   leafId?: string | null,
@@ -53,7 +53,7 @@ export function buildSessionProjection(
   return { entries: told, messages: told.flatMap(({ messages }) => messages), thinkingLevel, model };
 }
 
-/** What an entry adds to the conversation: nothing, or a message. */
+/** The messages that an entry adds to the conversation: none or one. */
 export function sessionEntryToContextMessages(entry: Entry): Message[] {
   const timestamp = Date.parse(entry.timestamp);
   switch (entry.type) {

@@ -26,7 +26,7 @@ export function getLatestCompactionEntry<T extends Entry>(entries: T[]): T | nul
   return entries.findLast((entry) => entry.type === "compaction") ?? null;
 }
 
-/** What a model is told at a leaf: `null` is the place before the first entry. */
+/** The context that a model gets at a leaf: `null` is the position before the first entry. */
 export function buildSessionContext(entries: Entry[], leafId?: string | null): unknown {
   const atEnd = leafId === undefined;
   return hostSync("sessions.contextOf", { lines: entries, leafId, atEnd });

@@ -1,5 +1,5 @@
-// `SessionManager`: sessions that an extension opens beside the one that is open, in
-// the program's own store. The file is locked only while something is written to it.
+// `SessionManager`: opens sessions besides the current one, in the program's own store. A file is
+// locked only while it is written.
 import { host, hostSync } from "pi:host.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
@@ -24,7 +24,7 @@ export interface SessionInfo {
 
 type Progress = (loaded: number, total: number) => void;
 
-/** Of a new session. */
+/** Options of a new session. */
 interface NewSession {
   id?: string;
   /** The file of the one that it continues. */
@@ -36,7 +36,7 @@ const named = (options: NewSession | undefined) => ({
   parentSession: options?.parentSession,
 });
 
-/** Made when the first session is held: the snapshot cannot contain it. */
+/** Created when the first session is opened: the snapshot cannot contain it. */
 let registry: FinalizationRegistry<number> | undefined;
 
 function close(token: number): void {
@@ -93,7 +93,7 @@ function replaced(manager: SessionManager): void {
 export class SessionManager {
   [TOKEN]: number;
   [VIEW]: View;
-  /** Of a session that runs. */
+  /** Writes to a session that is running. */
   [WRITE]: Write | undefined;
 
   constructor(key: unknown, token: number) {
@@ -131,7 +131,7 @@ export class SessionManager {
     return make("memory", { cwd, ...named(options) });
   }
 
-  /** Its parent is the session that it is a copy of. */
+  /** The original becomes the parent of the copy. */
   static forkFrom(
     sourcePath: string,
     targetCwd: string,
@@ -207,12 +207,12 @@ export class SessionManager {
     return append(this, { type: "label", targetId, label });
   }
 
-  /** What a model hears of the target from here on; nothing, if that is `null`. */
+  /** Replaces the target for the model from here on; `null` removes it. */
   appendContextEdit(targetId: string, replacement: { content: unknown } | null): string {
     return append(this, { type: "context_edit", targetId, replacement });
   }
 
-  /** What is appended next hangs on this entry. */
+  /** The next entry that is appended becomes a child of this one. */
   branch(branchFromId: string): void {
     ask(this, "leaf", { id: branchFromId });
   }

@@ -1,6 +1,5 @@
-// `event.context` of `turn_end` and `agent_before_settle`: what the model would be told if
-// the entries were taken that handlers want. The whole conversation: only who reads it pays
-// for it.
+// `event.context` of `turn_end` and `agent_before_settle`: the context that the model would get
+// with the proposed entries. The whole conversation is fetched only when the property is read.
 import { convertToLlm } from "pi:pi-coding-agent/messages.ts";
 
 interface Message {

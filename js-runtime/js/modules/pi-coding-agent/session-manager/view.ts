@@ -1,5 +1,5 @@
-// What can be read of a session: its entries, mirrored. The program holds the truth;
-// a read fetches only what came since the last one.
+// A read-only mirror of a session's entries. The program has the original; a read fetches only the
+// entries that are new.
 import { contextOfPath } from "pi:pi-coding-agent/session-manager/context-entries.ts";
 
 export interface Entry {
@@ -25,7 +25,7 @@ export interface Since {
   file?: string | null;
   header: unknown;
   leafId: string | null;
-  /** From the index that was asked for; from the beginning if `id` is another. */
+  /** Entries from the requested index on; from the beginning if `id` is another. */
   entries: Entry[];
 }
 
@@ -38,7 +38,7 @@ const NOTHING: Since = { id: "", cwd: "", dir: "", header: null, leafId: null, e
 
 export type View = ReturnType<typeof createView>;
 
-/** `fetch` asks the program for the entries after the first `since` of session `id`. */
+/** `fetch` requests the entries after the first `since` of session `id` from the program. */
 export function createView(
   fetch: (id: string, since: number) => Since,
   context: () => unknown,
@@ -90,7 +90,7 @@ export function createView(
     return path.reverse();
   }
 
-  /** Children by time; entries whose parent is gone are roots. */
+  /** Sorts children by time; entries whose parent is gone are roots. */
   function tree(): TreeNode[] {
     const nodes = new Map<string, TreeNode>();
     for (const entry of state.entries) {

@@ -12,7 +12,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** How long a pi may take to end when it is asked to. */
+/** Milliseconds that a pi may take to exit. */
 const PATIENCE = 10_000;
 
 export interface Ended {
@@ -43,7 +43,7 @@ export class Connection {
       this._rest = lines.pop()!;
       for (const line of lines) this._take(JSON.parse(line) as RpcEvent, onEvent);
     });
-    // What cannot be written is told by the end that follows.
+    // A failed write is reported by the exit that follows.
     child.stdin.on("error", () => {});
     this.ended = new Promise((resolve) => {
       child.on("error", () => resolve({ code: null, signal: null }));
@@ -77,12 +77,12 @@ export class Connection {
     });
   }
 
-  /** Without an answer. */
+  /** Sends a command without waiting for its response. */
   send(command: object): void {
     this._child.stdin.write(`${JSON.stringify(command)}\n`);
   }
 
-  /** As a client ends it: by closing the input. It is killed after `patience` milliseconds. */
+  /** Ends pi as a client does, by closing the input, and kills it after `timeout` milliseconds. */
   async close(patience = PATIENCE): Promise<Ended> {
     this._child.stdin.end();
     const timer = setTimeout(() => this.kill(), patience);

@@ -1,4 +1,4 @@
-// What the scripted model says, and how that looks on the wire (Anthropic's).
+// Responses of the scripted model, and their form on the wire (Anthropic's).
 import { checkOptions, checkValue, COUNT, OBJECT, oneOf, TEXT } from "pi:pi-coding-agent/test/validate.ts";
 import type { Wanted } from "pi:pi-coding-agent/test/validate.ts";
 
@@ -22,7 +22,7 @@ export interface Failure {
 }
 export type Part = string | Text | Thinking | Call;
 
-/** An answer with what else a model says of it. */
+/** A response with its other members. */
 export interface Reply {
   content: Part | Part[];
   /** Tokens that the conversation had; decides when pi compacts it. */
@@ -44,7 +44,7 @@ export const fail = (status: number, message: string): Failure => ({ type: "fail
 
 type Event = { type: string } & Record<string, unknown>;
 
-/** Of a reply. */
+/** The options of a reply. */
 const REPLY: Record<string, Wanted> = {
   content: ["what the model says", () => true],
   inputTokens: COUNT,
@@ -106,7 +106,7 @@ function part(given: Part): Text | Thinking | Call {
   );
 }
 
-/** In pieces, as models send it. */
+/** Splits a text into pieces, as models send it. */
 const pieces = (text: string): string[] => text.match(/\S*\s*/g)!.filter((piece) => piece !== "");
 
 function block(part: Text | Thinking | Call, id: string): { start: object; deltas: object[] } {

@@ -1,4 +1,4 @@
-// A model on loopback that says what the test tells it to.
+// A model server on loopback with scripted responses.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { render } from "pi:pi-coding-agent/test/model-answers.ts";
@@ -9,9 +9,9 @@ const { createServer } = process.getBuiltinModule("node:http");
 export const PROVIDER = "scripted";
 export const MODEL = "scripted-1";
 
-/** What the model was asked. */
+/** A request to the model. */
 export interface ModelRequest {
-  /** From 1. */
+  /** The number of the request, from 1. */
   number: number;
   system: string;
   messages: { role: string; text: string }[];
@@ -20,7 +20,7 @@ export interface ModelRequest {
   /** The names of the tools that it may call. */
   tools: string[];
   headers: Record<string, string>;
-  /** As it came over the wire. */
+  /** The body as it came over the wire. */
   body: Record<string, unknown>;
 }
 
@@ -68,7 +68,7 @@ const ordinal = (count: number) => `${count} answer${count === 1 ? "" : "s"}`;
 
 export class Model {
   readonly requests: ModelRequest[] = [];
-  /** Requests whose answer is not known yet. */
+  /** The number of requests without a response. */
   thinking = 0;
   private _server: Server;
   private _script: (Answer | Answering)[] = [];
@@ -88,7 +88,7 @@ export class Model {
     this._given += answers.length;
   }
 
-  /** Answers that nobody asked for. */
+  /** The number of responses that were not requested. */
   get left(): number {
     return this._script.length;
   }
@@ -124,7 +124,7 @@ export class Model {
       }
       response.end();
     } catch (error) {
-      // pi hung up: whoever aborts wants no answer.
+      // The connection was closed, so an aborted request gets no response.
       if (request.destroyed && !request.complete) return;
       this._complain(`The model cannot answer: ${error instanceof Error ? error.message : error}`);
       refuse(response, 400, "the test has no answer");

@@ -24,9 +24,9 @@ import { transcript } from "pi:pi-coding-agent/test/transcript.ts";
 import { Ui } from "pi:pi-coding-agent/test/ui.ts";
 
 export interface StartOptions extends PlaceOptions {
-  /** Files or folders, relative to the test; without it what stands beside the test. */
+  /** Files or folders, relative to the test; by default the extension next to the test. */
   extensions?: string[];
-  /** The model's answers, in order, or a function that gives them. */
+  /** The model's responses, in order, or a function that returns them. */
   model?: Script;
   /** More arguments for pi. */
   args?: string[];
@@ -34,7 +34,7 @@ export interface StartOptions extends PlaceOptions {
   expectErrors?: (string | RegExp)[];
 }
 
-/** Of `t.start` and of `t.print`. */
+/** Options of `t.start` and of `t.print`. */
 export const PLACE_OPTIONS: Record<string, Wanted> = {
   model: SCRIPT,
   files: OBJECT,
@@ -53,7 +53,7 @@ const QUIET = ["message_update", "tool_execution_update"];
 const quote = (text: string) => JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
 export class Pi {
-  /** Everything that was told, in order (docs/rpc.md). */
+  /** Every event, in order (docs/rpc.md). */
   readonly events: RpcEvent[] = [];
   /** Errors of extensions, expected ones included. */
   readonly errors: string[] = [];
@@ -64,7 +64,7 @@ export class Pi {
   private _connection: Connection | undefined;
   private _expected: { pattern: string | RegExp; seen: boolean }[];
   private _problem: Error | undefined;
-  /** Those who wait for something that a problem makes impossible. */
+  /** Callbacks of waits that a problem makes impossible to fulfil. */
   private _waits = new Map<string, Set<(problem: Error) => void>>();
   private _watchers = new Set<() => void>();
   private _stopped = false;
@@ -121,7 +121,7 @@ export class Pi {
   followUp = (message: string): Promise<void> => this.rpc("follow_up", { message });
   abort = (): Promise<void> => this.rpc("abort");
 
-  /** Waits until nothing is at work and the extension has heard of everything. */
+  /** Waits until all work is done and the extension has got every event. */
   async settled(): Promise<Run> {
     return await this._run("the end of all work", async () => {});
   }
@@ -141,7 +141,7 @@ export class Pi {
       }));
   }
 
-  /** Any command of the protocol (docs/rpc.md); gives its data. */
+  /** Sends any command of the protocol (docs/rpc.md); returns its data. */
   async rpc<T = void>(type: string, members: object = {}): Promise<T> {
     return await this._wait(`the answer to ${type}`, () => this._running().request<T>(type, members));
   }
@@ -160,9 +160,9 @@ export class Pi {
     await this._wait("the start of pi", () => this._open(args));
   }
 
-  // ---- What a test looks at ----
+  // ---- State that a test inspects ----
 
-  /** What the model was asked, in order. */
+  /** The requests to the model, in order. */
   get requests(): ModelRequest[] {
     return this._model.requests;
   }
@@ -191,12 +191,12 @@ export class Pi {
   write = (name: string, content: string | object): string => this._place.write(name, content);
   exists = (name: string): boolean => this._place.exists(name);
 
-  /** What pi and the console of its extensions wrote to stderr. */
+  /** The output of pi and of its extensions' console on stderr. */
   get stderr(): string {
     return this._connection?.stderr ?? "";
   }
 
-  /** What happened so far, readable, and the same in every run. */
+  /** The events so far as readable text, equal in every run. */
   transcript(): string {
     return this._place.tidy(transcript(this.events));
   }
@@ -217,7 +217,7 @@ export class Pi {
     this._expected.push({ pattern, seen: false });
   }
 
-  /** What it is doing, for the message when that takes too long. */
+  /** The unfinished work, for the message of a timeout. */
   doing(): string[] {
     const open = new Map<string, string>();
     let working = false;
@@ -237,11 +237,11 @@ export class Pi {
     ];
   }
 
-  /** Ends everything. Gives what was wrong and nobody has been told of. */
+  /** Ends everything. Returns the problem that was not reported yet. */
   async stop(check: boolean): Promise<Error | undefined> {
     try {
       if (check && !this._problem && this._connection) {
-        // What handlers still do belongs to the test.
+        // Work of handlers that still run belongs to the test.
         await this.rpc("wait_for_idle").catch(() => {});
         await this._close();
       }
@@ -283,7 +283,7 @@ export class Pi {
 
   private async _close(): Promise<void> {
     const connection = this._running();
-    // Its end is no problem from here on.
+    // From here on the exit is no problem.
     this._connection = undefined;
     const { code, signal } = await connection.close();
     if (code !== 0) {
@@ -317,7 +317,7 @@ export class Pi {
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       here.message = message;
-      // The stack has been read already by nobody: its first line is made now.
+      // The stack was not read yet, so its first line can be replaced.
       here.stack = `Error: ${message}\n${(here.stack ?? "").split("\n").slice(1).join("\n")}`;
       throw here;
     } finally {
@@ -334,7 +334,7 @@ export class Pi {
   }
 
   private _error({ event, error, stack }: RpcEvent): void {
-    // With the class, and where.
+    // The text includes the class and the source position.
     const text = String(stack ?? error);
     this.errors.push(text);
     const expected = this._expected.find(({ pattern }) =>

@@ -1,11 +1,11 @@
-// What came of one prompt or command.
+// The outcome of one prompt or command.
 import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
 import { textOf, transcript } from "pi:pi-coding-agent/test/transcript.ts";
 
 export interface ToolRun {
   name: string;
   args: Record<string, unknown>;
-  /** What the model reads. */
+  /** The text that the model gets. */
   text: string;
   content: unknown[];
   details: unknown;
@@ -30,7 +30,7 @@ export class Run {
       .map(({ message }) => message);
   }
 
-  /** What the model said last. */
+  /** The last text of the model. */
   get text(): string {
     return textOf(this._messages("assistant").at(-1)?.content);
   }
@@ -55,7 +55,7 @@ export class Run {
     }));
   }
 
-  /** In the order in which they ended. */
+  /** The tools in the order in which they ended. */
   get tools(): ToolRun[] {
     const of = (type: string, id: string) =>
       this.events.filter((event) => event.type === type && event.toolCallId === id);

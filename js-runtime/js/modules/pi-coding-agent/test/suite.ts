@@ -29,7 +29,7 @@ interface Test {
   only: boolean;
 }
 
-/** What a `pi -p` printed, and how it ended. */
+/** The output of `pi -p`, and its exit. */
 interface PrintResult {
   text: string;
   stderr: string;
@@ -99,7 +99,7 @@ class TestContext {
     return await Pi.start(options, extensionsOf(options), (pi) => this._pis.push(pi));
   }
 
-  /** `pi -p`: where there is nobody who could be asked. Gives what was printed. */
+  /** Runs `pi -p`, without a user for dialogs. Returns the output. */
   async print(prompt: string, options: Omit<StartOptions, "expectErrors"> & { stdin?: string } = {}): Promise<PrintResult> {
     checkOptions("t.print", options, { ...PLACE_OPTIONS, stdin: TEXT });
     let problem: string | undefined;
@@ -136,7 +136,7 @@ class TestContext {
   /** Ends what the test started. `check`: it passed so far. */
   async end(check: boolean): Promise<void> {
     const problems: unknown[] = [];
-    // Asked, so that it ends what it has started; one that has ended does not hear it.
+    // SIGTERM lets the process end its children; a process that has exited does not get it.
     for (const child of this._printing) child.kill("SIGTERM");
     for (const pi of this._pis.reverse()) problems.push(await pi.stop(check).catch((error) => error));
     for (const work of this._after.reverse()) {
@@ -167,11 +167,11 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
   }
   if (tests.some((test) => test.name === name)) throw new Error(`Two tests are called "${name}"`);
   if (tests.length === 0) {
-    // The file itself, which is being read. When that is done the program tells: the first may
-    // be fulfilled before, if the file waits for something.
+    // Imports the file itself, which is being evaluated. The program calls back when that is done:
+    // the first import may resolve earlier if the file waits for something.
     import(mainModule()).catch(giveUp);
     onEvaluated(() => void import(mainModule()).then(runAll, giveUp));
-    // Whoever reads this can tell that there are tests, though the file ends the process.
+    // A reader of the plan knows that there are tests, even if the file ends the process.
     process.once("exit", () => collecting && plan(tests));
   }
   const timeout = options.timeout ?? Number(process.env.PI_TEST_TIMEOUT ?? 30_000);
@@ -182,7 +182,7 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
 export function test(name: string, options: TestOptions | Body, body?: Body): void {
   collect(name, options, body, {});
 }
-/** A test that is left out, and said to be. */
+/** Registers a test that is skipped and reported as such. */
 test.skip = (name: string, options: TestOptions | Body, body?: Body): void => {
   collect(name, options, body, { skipped: true });
 };
@@ -197,7 +197,7 @@ async function runAll(): Promise<void> {
   const filter = process.env.PI_TEST_FILTER ?? "";
   const alone = tests.some(({ only }) => only);
   const chosen = tests.filter(({ name }) => name.includes(filter));
-  // The same, if one of them does.
+  // Registers a test; if there is one of these, the others do not run.
   plan(chosen);
   for (const test of chosen) {
     // The process ends now.
@@ -227,11 +227,11 @@ interface Running {
   fail(error: unknown): void;
 }
 
-/** Whose code it is that runs. */
+/** The test whose code runs. */
 const author = new AsyncLocalStorage<Running>();
 let current: Running | undefined;
 
-/** What no test waits for fails the one that it comes from. */
+/** An error for which no test waits fails the test that caused it. */
 for (const event of ["uncaughtException", "unhandledRejection"]) {
   process.on(event, (error: unknown) => {
     const running = author.getStore() ?? current;
@@ -251,20 +251,23 @@ function rest(): Promise<void> {
   });
 }
 
-/** Those who ask for the end: the user with Ctrl-C, or `pi test`. */
+/** Signals that end the run: from the user with Ctrl-C, or from `pi test`. */
 const ENDINGS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 
-/** What runs now, to be ended with the process. */
+/** The running test, which has to be ended with the process. */
 let open: TestContext | undefined;
 
 /** The signals that have come. */
 const asked = new Set<string>();
 
-/** Ends what the test has started, and then the process. Who asks twice does not want to wait. */
+/**
+ * Ends everything that the test has started, and then the process. A second signal ends the process
+ * at once.
+ */
 function endWhenAsked(): void {
   for (const [signal, code] of Object.entries(ENDINGS)) {
     process.on(signal, () => {
-      // After Ctrl-C, which all processes of the terminal hear, `pi test` asks as well.
+      // After Ctrl-C, which all processes of the terminal get, `pi test` sends a signal as well.
       if (asked.has(signal) || !open) return process.exit(code);
       asked.add(signal);
       if (asked.size === 1) void open.end(false).finally(() => process.exit(code));
@@ -287,12 +290,12 @@ async function runOne({ name, body, timeout }: Test): Promise<void> {
     }, timeout);
   });
   current = running;
-  // Both ways out of the race are looked at.
+  // Both outcomes of the race are handled.
   late.catch(() => {});
   let failure: { error: unknown } | undefined;
   const ended = async () => {
     await body(context);
-    // A promise that was refused and that nobody waits for is known of a turn later.
+    // An unhandled rejection is reported in the next turn of the event loop.
     await new Promise((resolve) => setTimeout(resolve, 0));
   };
   try {
@@ -328,7 +331,7 @@ function explain(error: unknown): object {
   const message = error.name === "Error" ? error.message : `${error.name}: ${error.message}`;
   if (error instanceof AssertionError && error.operator !== "fail") {
     const compares = /equal/i.test(error.operator) && !/^not/i.test(error.operator);
-    // Without a message of the author's there is nothing but the two values.
+    // Without a message of the author there are only the two values.
     const own = error.generatedMessage ? `assert.${error.operator} failed` : error.message;
     if (compares) return { message: own, actual: shape(error.actual), expected: shape(error.expected), ...place };
   }
@@ -341,7 +344,10 @@ interface Frame {
   column: number;
 }
 
-/** Where it happened in the author's code, and where the test came to that, if it is elsewhere. */
+/**
+ * The source position in the author's code, and the position in the test that led to it, if it is
+ * another.
+ */
 function placeOf(stack: string): Partial<Frame> & { from?: Frame } {
   const frames = stack.split("\n").flatMap((line): Frame[] => {
     // The path is as the file system has it, with whatever stands in it.

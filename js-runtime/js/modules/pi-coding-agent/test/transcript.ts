@@ -1,4 +1,4 @@
-// What happened, as a text that is the same every time: no ids, no times, no folders.
+// Renders events as a text that is equal every time: without ids, times and folders.
 import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
 import { shown } from "pi:pi-coding-agent/test/ui.ts";
 import type { Dialog } from "pi:pi-coding-agent/test/ui.ts";
@@ -44,7 +44,7 @@ function message({ role, content, ...rest }: any): string[] {
   }
 }
 
-/** What is shown until it is taken away. Taking away what is not there shows nothing. */
+/** Reports something that stays visible until it is removed. Removing what is not there reports nothing. */
 function lasting(there: Set<string>, what: string, shows: boolean, show: () => string): string[] {
   if (shows) {
     there.add(what);

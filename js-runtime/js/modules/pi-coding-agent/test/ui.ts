@@ -1,4 +1,5 @@
-// The user of a test: answers dialogs as the test said beforehand, and sees what is shown.
+// The user of a test: answers dialogs by the rules of the test, and records everything that is
+// shown.
 import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
 import { checkOptions, oneOf, PATTERN } from "pi:pi-coding-agent/test/validate.ts";
 
@@ -7,9 +8,9 @@ export type DialogMethod = "select" | "confirm" | "input" | "editor";
 export interface Dialog {
   method: DialogMethod;
   title: string;
-  /** Of `confirm`. */
+  /** Set by `confirm`. */
   message?: string;
-  /** Of `select`. */
+  /** Set by `select`. */
   options?: string[];
   placeholder?: string;
   prefill?: string;
@@ -51,7 +52,7 @@ export function shown({ method, title, message, options }: Dialog): string {
   return `${method} ${JSON.stringify(title)}${about}`;
 }
 
-/** One that fits every dialog because it is misspelt would answer what nobody has thought of. */
+/** A misspelt rule that fits every dialog would answer unexpected ones. */
 function checkWhich(where: string, which: unknown): void {
   if (which instanceof RegExp) return;
   if (typeof which === "string") {
@@ -81,12 +82,12 @@ function checkAnswering(where: string, answering: unknown): void {
 export class Ui {
   readonly dialogs: Dialog[] = [];
   readonly notifications: { message: string; type: string }[] = [];
-  /** What stands in the status line, by key. */
+  /** Texts in the status line, by key. */
   readonly statuses: Record<string, string> = {};
   /** Lines above and below the editor, by key. */
   readonly widgets: Record<string, string[]> = {};
   title: string | undefined;
-  /** What an extension put into the editor. */
+  /** The text that an extension put into the editor. */
   editorText = "";
   private _rules: Rule[] = [];
   private _reply: (answer: object) => void;
@@ -119,7 +120,7 @@ export class Ui {
     this._rules.push({ which, answering, left });
   }
 
-  /** Answers that no dialog asked for. */
+  /** Rules that no dialog has used. */
   get left(): string[] {
     return this._rules.filter(({ left }) => left === 1).map(({ which }) => named(which));
   }
@@ -152,7 +153,7 @@ export class Ui {
     const { method, title, message, options, placeholder, prefill, timeout } = event;
     const dialog: Dialog = { method, title, message, options, placeholder, prefill, timeout };
     this.dialogs.push(dialog);
-    // For the transcript, which is made of events.
+    // Kept for the transcript, which is rendered from events.
     event.dialog = dialog;
     const rule = this._rules.find(({ which }) => fits(which, dialog));
     if (!rule) {

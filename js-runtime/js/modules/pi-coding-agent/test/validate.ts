@@ -1,11 +1,11 @@
-// What tests hand over, looked at where they do: what is misspelt would be left out, and the
-// test would pass or fail for another reason than it says.
+// Checks the arguments of test functions: a misspelt option would be ignored, and the test would
+// pass or fail for another reason than it claims.
 const { inspect } = process.getBuiltinModule("node:util");
 
 const shown = (value: unknown): string => inspect(value, { depth: 1, breakLength: Infinity });
 
 type Fits = (value: unknown) => boolean;
-/** What an option must be, in words, and whether it is. */
+/** The requirement for an option, in words and as a check. */
 export type Wanted = readonly [words: string, fits: Fits];
 
 const isPlain: Fits = (value) =>

@@ -7,7 +7,7 @@ const { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, 
 const { tmpdir } = process.getBuiltinModule("node:os");
 const { dirname, join, resolve } = process.getBuiltinModule("node:path");
 
-/** By path: text, or what is to be written as JSON. */
+/** Content by path: text, or a value to write as JSON. */
 export type Files = Record<string, string | object>;
 
 export interface PlaceOptions {
@@ -18,7 +18,7 @@ export interface PlaceOptions {
   contextWindow?: number;
 }
 
-/** What a program needs to run at all. */
+/** Variables that a program needs to run at all. */
 const PASSED_ON = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SystemRoot", "ComSpec", "PATHEXT"];
 
 export class Place {

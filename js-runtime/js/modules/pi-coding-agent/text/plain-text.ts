@@ -1,5 +1,5 @@
-// What programs print, as text that can be shown: without escape sequences and
-// without what terminals would act on.
+// Converts output of programs to text that can be shown: without escape sequences and without
+// characters on which terminals act.
 
 const ESCAPES =
   // OSC and other strings with their end, CSI, and the short ones.
@@ -9,7 +9,7 @@ export function plainText(text: string): string {
   return text.includes("\x1b") || text.includes("\x9b") ? text.replace(ESCAPES, "") : text;
 }
 
-/** Without control characters and the ones that have no place in a text. */
+/** Removes control characters and others that have no place in a text. */
 export function printable(text: string): string {
   return plainText(text).replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufff9-\ufffb]/g, "");
 }

@@ -3,7 +3,7 @@ import { Text } from "pi:pi-tui/text.ts";
 
 export interface VisualTruncateResult {
   visualLines: string[];
-  /** How many rows there are above them. */
+  /** The number of rows above them. */
   skippedCount: number;
 }
 

@@ -1,5 +1,5 @@
-// Which themes there are: the built-in ones, those that the program has loaded, and
-// before it can be asked those in the folder of the user.
+// Finds themes: the built-in ones, those that the program has loaded and, before it can be called,
+// those in the folder of the user.
 import { hostSync } from "pi:host.ts";
 import { env, fs, path } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
@@ -19,7 +19,7 @@ export interface LoadedTheme extends ThemeFile {
 }
 
 interface Themes {
-  /** What the settings say. */
+  /** The value of the setting. */
   current?: string;
   themes: LoadedTheme[];
 }
@@ -92,13 +92,13 @@ export function findTheme(name: string): Theme | undefined {
   return answer ? undefined : fromFile(name);
 }
 
-/** Terminals that tell their colours do it as "foreground;background". */
+/** Terminals report their colours as "foreground;background". */
 function defaultName(): "dark" | "light" {
   const background = Number.parseInt(env("COLORFGBG")?.split(";").at(-1) ?? "", 10);
   return background >= 8 ? "light" : "dark";
 }
 
-/** The theme that the settings choose, and whether they could be asked. */
+/** The theme of the settings, and whether the settings could be read. */
 export function chosenTheme(): { theme: Theme; isFinal: boolean } {
   const answer = askProgram();
   let theme: Theme | undefined;

@@ -3,7 +3,7 @@
 import { textOps } from "pi:host.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
-/** What the program calls a stretch of code, and its colour. */
+/** Colours by the program's name for a kind of code. */
 const COLORS: Readonly<Record<string, string>> = {
   keyword: "syntaxKeyword",
   built_in: "syntaxType",
@@ -80,7 +80,7 @@ function markWords(removed: DiffLine, added: DiffLine): [DiffLine, DiffLine] {
   return [{ ...removed, text: side(-1) }, { ...added, text: side(1) }];
 }
 
-/** How many lines from `at` on have the sign. */
+/** The number of lines from `at` on that have the sign. */
 function runLength(lines: (DiffLine | undefined)[], at: number, sign: string): number {
   let length = 0;
   while (lines[at + length]?.sign === sign) length += 1;
@@ -99,7 +99,7 @@ export function renderDiff(diffText: string, _options: { filePath?: string } = {
       continue;
     }
     const next = lines[at + 1];
-    // One line for one line is a change within it.
+    // One removed line followed by one added line is a change within the line.
     const alone = line.sign === "-" && lines[at - 1]?.sign !== "-" && next?.sign === "+" &&
       runLength(lines, at + 1, "+") === 1;
     if (alone && next) {

@@ -23,10 +23,10 @@ export function initTheme(name?: string): void {
   current ??= builtIn("dark");
 }
 
-/** Changes the theme; one that is given by name is remembered in the settings. */
+/** Changes the theme; one that is passed by name is saved in the settings. */
 export function changeTheme(to: string | Theme): { success: boolean; error?: string } {
   if (to instanceof Theme) {
-    // What stands for the current one is no theme of its own.
+    // The proxy that stands for the current theme is no theme of its own.
     if (to !== theme) current = to;
     return { success: true };
   }

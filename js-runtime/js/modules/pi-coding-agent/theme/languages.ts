@@ -1,4 +1,4 @@
-// Which language a file is written in, by its name.
+// Determines the language of a file by its name.
 
 /** Language, then the extensions that mean it. */
 const LANGUAGES: readonly (readonly string[])[] = [

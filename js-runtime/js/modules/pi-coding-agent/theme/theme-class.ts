@@ -25,7 +25,7 @@ function nearest(value: number, among: number[]): number {
   return best;
 }
 
-/** How far apart two colours look: the eye sees green best, blue worst. */
+/** The visible distance between two colours: the eye sees green best, blue worst. */
 function distance(a: number[], b: number[]): number {
   const [red, green, blue] = a.map((value, i) => (value - b[i]) ** 2);
   return red * 0.299 + green * 0.587 + blue * 0.114;
@@ -58,7 +58,7 @@ function sequence(color: ColorValue, layer: 38 | 48, mode: ColorMode): string {
     : `\x1b[${layer};5;${indexOf(rgb)}m`;
 }
 
-/** What `text` contains may switch the style off, and lines are cut apart: it goes on. */
+/** The text may end the style itself, and lines are cut, so the style is started again. */
 function styled(on: number, off: number): Paint {
   const [start, end] = [`\x1b[${on}m`, `\x1b[${off}m`];
   return (text) => {

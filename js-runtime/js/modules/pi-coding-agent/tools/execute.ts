@@ -4,7 +4,7 @@
 import { host, hostSync } from "pi:host.ts";
 import { buffer } from "pi:node.ts";
 
-/** What an extension does in place of the program: `readFile`, `exec`, ... */
+/** Operations of an extension that replace those of the program: `readFile`, `exec`, ... */
 export type Operations = Record<string, unknown>;
 
 type Updates = ((partial: unknown) => void) | undefined;
@@ -24,7 +24,7 @@ type News =
   | Ask;
 
 export interface Run {
-  /** Of a built-in tool, or `exec` for the shell. */
+  /** The name of a built-in tool, or `exec` for the shell. */
   name: string;
   callId?: string;
   cwd: string;
@@ -44,7 +44,7 @@ interface Listeners {
 
 let tokens = 0;
 
-/** Resolves to what the tool returns, rejects with what it says went wrong. */
+/** Resolves to the tool's result, rejects with its error. */
 export async function run<T>(what: Run, { signal, onUpdate, onData }: Listeners): Promise<T> {
   const { operations, ...rest } = what;
   const token = (tokens += 1);

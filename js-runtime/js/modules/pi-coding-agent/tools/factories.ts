@@ -8,15 +8,15 @@ import type { BashOperations, ExecOptions, Operations } from "pi:pi-coding-agent
 
 interface ToolOptions {
   operations?: Operations;
-  /** Of `read`. */
+  /** An option of `read`. */
   autoResizeImages?: boolean;
-  /** Of `bash`: a line before every command. */
+  /** An option of `bash`: a line before every command. */
   commandPrefix?: string;
-  /** Of `bash`: `false` leaves out `PI_SESSION_ID` and its like. */
+  /** An option of `bash`: `false` omits `PI_SESSION_ID` and similar variables. */
   exposeSessionEnvironment?: boolean;
-  /** Of `bash`: the program that runs commands, if they run here. */
+  /** An option of `bash`: the program that runs commands, if they run here. */
   shellPath?: string;
-  /** Of `bash`. */
+  /** An option of `bash`. */
   spawnHook?: (context: SpawnContext) => SpawnContext;
 }
 
@@ -56,9 +56,9 @@ interface Shell {
   shell: string;
   args: string[];
   path: string;
-  /** What commands of the model are told about the session. */
+  /** Variables that describe the session to commands of the model. */
   session: Record<string, string>;
-  /** Variables that tell programs that no person can answer, without those that the user has set. */
+  /** Variables that tell programs that no user can answer, except those that the user has set. */
   unattended: Record<string, string>;
 }
 
@@ -68,7 +68,7 @@ interface ToolDefinition extends AgentTool {
   renderShell?: "default" | "self";
 }
 
-/** That of the settings, if no other is named; so does an empty path not name one. */
+/** The shell of the settings, unless a path names another; an empty path does not. */
 const shell = (shellPath?: string) => hostSync<Shell>("tools.shell", { shellPath: shellPath || undefined });
 
 /** The shell that runs commands, and what stands before a command. */
@@ -77,7 +77,7 @@ export function getShellConfig(customShellPath?: string): { shell: string; args:
   return { shell: program, args };
 }
 
-/** What commands find in their environment. */
+/** The environment of commands. */
 function shellEnvironment(exposesSession: boolean, shellPath?: string): Record<string, string | undefined> {
   const { path, session, unattended } = shell(shellPath);
   return { ...unattended, ...environment(), PATH: path, ...(exposesSession ? session : {}) };
@@ -144,7 +144,7 @@ const describe = (name: string) => hostSync<Description>("tools.describe", { nam
 const MEMBERS = ["name", "label", "description", "parameters", "prepareArguments", "execute"];
 const DEFINED = [...MEMBERS, "promptSnippet", "promptGuidelines", "renderCall", "renderResult"];
 
-/** Made when it is first looked at, for the folder that pi works in then. */
+/** Creates the object on first use, for the current folder at that time. */
 function later<T extends object>(members: string[], make: () => T): T {
   let made: T | undefined;
   const tool = {} as T;

@@ -1,4 +1,4 @@
-// What extensions use to define tools and to look at tool events.
+// Functions with which extensions define tools and inspect tool events.
 import { host, hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 
@@ -27,8 +27,8 @@ export const isFindToolResult = isResultOf("find");
 export const isLsToolResult = isResultOf("ls");
 
 /**
- * Runs `fn` while nobody else changes the file: neither the built-in tools nor
- * another caller of this function.
+ * Runs `fn` while no other code changes the file: neither the built-in tools nor another caller of
+ * this function.
  */
 export async function withFileMutationQueue<T>(filePath: string, fn: () => Promise<T>): Promise<T> {
   const { token } = await host<{ token: number }>("file_mutation.acquire", {

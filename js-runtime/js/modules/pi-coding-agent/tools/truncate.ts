@@ -74,7 +74,7 @@ function truncate(content: string, options: TruncationOptions, end: "head" | "ta
     if (bytes + size > maxBytes) {
       cut.truncatedBy = "bytes";
       if (kept.length > 0) break;
-      // The end of a long line says more than nothing.
+      // The end of a long line is more useful than nothing.
       kept.push(lastBytes(line, maxBytes));
       bytes = utf8(kept[0]).length;
       cut.lastLinePartial = true;

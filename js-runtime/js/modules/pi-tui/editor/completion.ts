@@ -1,5 +1,4 @@
-// Suggestions while text is typed: asks the provider, drops answers that come too
-// late, and shows the list.
+// Suggestions while text is typed: queries the provider, drops late results, and shows the list.
 import type { EditorText } from "pi:pi-tui/editor/text.ts";
 import { type SelectItem, SelectList, type SelectListTheme } from "pi:pi-tui/select-list.ts";
 
@@ -31,7 +30,7 @@ export interface AutocompleteProvider {
 interface Request {
   /** Files are wanted whatever the text looks like. */
   force: boolean;
-  /** The user asked: a single suggestion is taken at once. */
+  /** The user pressed Tab: a single suggestion is accepted at once. */
   byTab: boolean;
 }
 
@@ -50,7 +49,7 @@ export class EditorCompletion {
   private shown?: { list: SelectList; prefix: string; force: boolean };
   private timer?: ReturnType<typeof setTimeout>;
   private controller?: AbortController;
-  /** Providers are asked one after the other. */
+  /** Runs the queries of providers one after the other. */
   private queue: Promise<void> = Promise.resolve();
 
   constructor(
@@ -110,7 +109,7 @@ export class EditorCompletion {
     this.text.complete({ lines: result.lines, line: result.cursorLine, col: result.cursorCol });
   }
 
-  /** After `typed` was typed. */
+  /** Called after `typed` was typed. */
   afterTyping(typed: string): void {
     if (this.shown) {
       this.request({ force: this.shown.force, byTab: false });

@@ -21,7 +21,7 @@ export interface EditorOptions {
   autocompleteMaxVisible?: number;
 }
 
-/** What the editor needs of the terminal it is on. */
+/** The members of the terminal that the editor uses. */
 export interface EditorTui {
   requestRender(): void;
   readonly terminal: { readonly rows: number };
@@ -68,14 +68,14 @@ export class Editor implements Component, Focusable {
   private _rows = new EditorRows(this._text);
   private _completion: EditorCompletion;
   private _paddingX: number;
-  /** Of the last rendering: moving up and down depends on it. */
+  /** The size of the last rendering, on which moving up and down depends. */
   private _layoutWidth = 80;
   private _firstRow = 0;
   /** The newest first. */
   private _history: string[] = [];
   /** The entry that is shown, -1 for the user's own text. */
   private _historyIndex = -1;
-  /** What came of a paste whose end is still to come. */
+  /** The beginning of a paste whose end is still missing. */
   private _pasted: string | undefined;
   /** The next key is the character to jump to. */
   private _jump: -1 | 1 | undefined;
@@ -127,7 +127,7 @@ export class Editor implements Component, Focusable {
     return this._text.text;
   }
 
-  /** With the pastes that markers stand for. */
+  /** The text with pastes in place of their markers. */
   getExpandedText(): string {
     return this._text.expandedText;
   }
@@ -210,7 +210,7 @@ export class Editor implements Component, Focusable {
     return lines;
   }
 
-  /** A horizontal line that says how many rows are hidden behind it. */
+  /** A horizontal line with the number of rows hidden behind it. */
   private _border(width: number, arrow: string, hidden: number): string {
     const text = hidden > 0 ? `${LINE.repeat(3)} ${arrow} ${hidden} more ` : "";
     const free = width - visibleWidth(text);
@@ -269,7 +269,7 @@ export class Editor implements Component, Focusable {
       this._newLine(data, keys);
     } else if (keys.matches(data, "tui.input.submit")) {
       if (this.disableSubmit) return;
-      // For terminals that cannot tell Shift+Enter from Enter.
+      // Supports terminals that cannot tell Shift+Enter from Enter.
       if (this._text.beforeCursor.endsWith("\\")) {
         this._removeCharacter(-1);
         this._newLine("", keys);
@@ -285,7 +285,7 @@ export class Editor implements Component, Focusable {
     else if (matchesKey(data, "shift+space")) this._type(" ");
     else {
       const text = decodeKittyPrintable(data) ?? data;
-      // Control characters and sequences that nobody bound are not text.
+      // Control characters and sequences without a binding are not text.
       if (text.charCodeAt(0) >= 32) this._type(text);
     }
   }

@@ -1,5 +1,5 @@
-// One line of text that is being edited: cursor, words, kill ring and undo, without
-// any notion of keys or screens.
+// An editable line of text: cursor, words, kill ring and undo, without any notion of keys or
+// screens.
 
 interface State {
   value: string;
@@ -8,7 +8,7 @@ interface State {
 
 let segmenter: Intl.Segmenter | undefined;
 
-/** What a reader takes for characters. */
+/** Splits a text into the characters that a reader sees. */
 export function graphemes(text: string): string[] {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
@@ -34,11 +34,11 @@ function wordLength(parts: string[]): number {
 
 export class LineBuffer {
   value = "";
-  /** In UTF-16 units, always between two graphemes. */
+  /** The offset in UTF-16 units, always between two graphemes. */
   cursor = 0;
   private undoStack: State[] = [];
   private killRing: string[] = [];
-  /** What came last: typing and killing go on where they were. */
+  /** The last operation: typing and killing continue the previous one of their kind. */
   private last: "type" | "kill" | "yank" | undefined;
 
   private get before(): string {

@@ -2,7 +2,7 @@
 import { wrapLine } from "pi:pi-tui/editor/segments.ts";
 import type { EditorText } from "pi:pi-tui/editor/text.ts";
 
-/** What stands on one row of the screen. */
+/** The part of a line on one row of the screen. */
 export interface ScreenRow {
   line: number;
   start: number;
@@ -13,9 +13,9 @@ export interface ScreenRow {
 
 export class EditorRows {
   private text: EditorText;
-  /** Where the cursor wants to be in longer rows, while it moves up and down. */
+  /** The column to which the cursor returns in longer rows while it moves up and down. */
   private wanted: number | undefined;
-  /** Where it would be if a marker were not in the way. */
+  /** The column where the cursor would be without a marker in the way. */
   private unsnapped: number | undefined;
 
   constructor(text: EditorText) {
@@ -52,7 +52,7 @@ export class EditorRows {
     return this.find(rows, this.text.line, this.text.col);
   }
 
-  /** At the very end, so that up and down come back to this column. */
+  /** Keeps the column at the very end, so that up and down come back to it. */
   keepColumn(width: number): void {
     const rows = this.layout(width);
     this.wanted = this.text.col - rows[this.current(rows)].start;

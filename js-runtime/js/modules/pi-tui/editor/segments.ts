@@ -1,4 +1,4 @@
-// What the editor takes for one character, and where its long lines break.
+// Splits lines into the units that the editor treats as one character, and wraps long lines.
 import { graphemes, type Kind, kindOf } from "pi:pi-tui/editor/line-buffer.ts";
 import { visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
@@ -8,7 +8,7 @@ const MARKER = /\[paste #(\d+)(?: (?:\+\d+ lines|\d+ chars))?\]/g;
 /** A grapheme, or a marker of a paste: both are passed and deleted at once. */
 export interface Segment {
   text: string;
-  /** In UTF-16 units. */
+  /** The offset in UTF-16 units. */
   index: number;
   kind: Kind | "marker";
 }
@@ -43,7 +43,7 @@ export function expandMarkers(text: string, pastes: Pastes): string {
   return text.replace(MARKER, (marker, id) => pastes.get(Number(id)) ?? marker);
 }
 
-/** Where a line is broken: offsets of what stands on one row. */
+/** The offsets of the part of a line that stands on one row. */
 export interface Row {
   start: number;
   end: number;
@@ -88,7 +88,7 @@ export function wrapLine(line: string, width: number, segments: Segment[]): Row[
   return starts.map((start, i) => ({ start, end: starts[i + 1] ?? line.length }));
 }
 
-/** How far the word at the start of `segments` reaches, with the spaces before it. */
+/** The length of the word at the start of `segments`, with the spaces before it. */
 export function wordLength(segments: Segment[]): number {
   const length = (until: number) =>
     segments.slice(0, until < 0 ? undefined : until).reduce((sum, { text }) => sum + text.length, 0);

@@ -30,9 +30,9 @@ function normalize(text: string): string {
 export class EditorText {
   lines: string[] = [""];
   line = 0;
-  /** In UTF-16 units, always between two segments. */
+  /** The offset in UTF-16 units, always between two segments. */
   col = 0;
-  /** By the number in their marker. */
+  /** Pastes by the number in their marker. */
   pastes = new Map<number, string>();
   /** Told of every edit. */
   onEdit: () => void = () => {};
@@ -40,7 +40,7 @@ export class EditorText {
   onPlace: () => void = () => {};
   private undoStack: State[] = [];
   private killRing: string[] = [];
-  /** What came last: typing and killing go on where they were. */
+  /** The last operation: typing and killing continue the previous one of their kind. */
   private last: "type" | "kill" | "yank" | undefined;
 
   get text(): string {
@@ -97,12 +97,12 @@ export class EditorText {
     this.replaceAll(normalized);
   }
 
-  /** For texts from the history: one step of undo leads back to before the first. */
+  /** Starts browsing the history: one undo leads back to the text before the first entry. */
   startBrowsing(): void {
     this.remember();
   }
 
-  /** What a completion made of the lines. */
+  /** Replaces the lines by the result of a completion. */
   complete(state: State): void {
     this.remember();
     this.last = undefined;

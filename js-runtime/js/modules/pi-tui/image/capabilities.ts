@@ -1,4 +1,4 @@
-// What the terminal can do beyond text, as far as its environment tells.
+// Detects capabilities of the terminal beyond text, from its environment.
 import { env } from "pi:node.ts";
 
 export type ImageProtocol = "kitty" | "iterm2" | null;
@@ -35,7 +35,7 @@ export function detectCapabilities(): TerminalCapabilities {
   const lower = (name: string) => env(name)?.toLowerCase() ?? "";
   const [program, term] = [lower("TERM_PROGRAM"), lower("TERM")];
   const trueColor = ["truecolor", "24bit"].includes(lower("COLORTERM"));
-  // Both swallow links and images by default, whatever the terminal around them can.
+  // Both drop links and images by default, whatever the outer terminal supports.
   const wrapped = Boolean(env("TMUX")) || /^(tmux|screen)/.test(term);
   const known = wrapped ? undefined : KNOWN.find(({ name, variable }) =>
     program === name || (variable && env(variable)) || (name === "ghostty" && term.includes(name))

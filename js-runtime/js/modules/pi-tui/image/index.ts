@@ -26,7 +26,7 @@ export function isImageLine(line: string): boolean {
   return line.includes(KITTY) || line.includes(ITERM2);
 }
 
-/** At random, so that several programs in one terminal do not meet. */
+/** Returns a random id, so that several programs in one terminal do not collide. */
 export function allocateImageId(): number {
   return 1 + Math.floor(Math.random() * 0xfffffffe);
 }
@@ -176,7 +176,7 @@ export class Image implements Component {
       return [this.theme.fallbackColor(text)];
     }
     this.imageId = image.imageId ?? this.imageId;
-    // As many lines as the picture is high; the last one goes back up and draws it.
+    // As many lines as the image is high; the last one moves back up and draws it.
     const up = image.rows > 1 ? `\x1b[${image.rows - 1}A` : "";
     return [...Array<string>(image.rows - 1).fill(""), up + image.sequence];
   }

@@ -17,7 +17,7 @@ function decode(base64: string, least: number): DataView | undefined {
   return new DataView(Uint8Array.from(binary, (c) => c.charCodeAt(0)).buffer);
 }
 
-/** All but JPEG say it at the start: decoding a whole picture for that takes long. */
+/** All formats but JPEG have the size at the start, and decoding a whole image takes long. */
 const head = (base64: string, least: number) => decode(base64.slice(0, 64), least);
 
 function ascii(view: DataView, from: number, length: number): string {

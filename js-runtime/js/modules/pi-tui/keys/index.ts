@@ -9,9 +9,9 @@ const SHIFT = 1;
 const ALT = 2;
 const CTRL = 4;
 const SUPER = 8;
-/** Caps Lock and Num Lock: reported like modifiers, but nobody means them. */
+/** Caps Lock and Num Lock: reported like modifiers, but never part of a key binding. */
 const LOCKS = 64 + 128;
-/** In the order in which names are put together. */
+/** Modifiers in the order in which they appear in names. */
 const MODIFIERS: readonly [string, number][] = [
   ["shift", SHIFT],
   ["ctrl", CTRL],
@@ -115,7 +115,7 @@ export const Key = {
 
 let kittyActive = false;
 
-/** Whether the terminal speaks the Kitty keyboard protocol, which changes what some bytes mean. */
+/** Sets whether the terminal uses the Kitty keyboard protocol, which changes the meaning of some bytes. */
 export function setKittyProtocolActive(active: boolean): void {
   kittyActive = active;
 }
@@ -264,8 +264,8 @@ export function matchesKey(data: string, keyId: KeyId): boolean {
   const kitty = kittyReport(data);
   if (kitty && kitty.modifiers === modifiers) {
     if (kitty.name === name) return true;
-    // A key of another script (Ctrl+Cyrillic es) means the Latin key in its place; a
-    // remapped Latin layout means what it says.
+    // A key of another script (Ctrl+Cyrillic es) means the Latin key in its place; a remapped Latin
+    // layout counts as reported.
     if (kitty.baseName === name && !isLetter(kitty.name) && !isSymbol(kitty.name)) return true;
   }
   const other = otherKeysReport(data);
@@ -295,7 +295,7 @@ function matchesPlain(data: string, name: string, modifiers: number): boolean {
   return plainKeys(data).some((key) => key.name === name && key.modifiers === modifiers);
 }
 
-/** What `data` means where no character key is asked for. */
+/** Meanings of `data` that are no character keys. */
 function plainKeys(data: string): Wanted[] {
   const legacy = LEGACY_SEQUENCES.get(data);
   if (legacy) return [legacy];

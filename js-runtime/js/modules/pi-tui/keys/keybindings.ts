@@ -1,5 +1,5 @@
-// Which keys do what. Components ask by the name of the action, so that users'
-// own keys work in extensions, too.
+// The table of key bindings. Components query it by the name of the action, so that the user's own
+// keys work in extensions, too.
 import { type KeyId, matchesKey } from "pi:pi-tui/keys/index.ts";
 
 export interface KeybindingDefinition {
@@ -123,7 +123,7 @@ export class KeybindingsManager {
 let current: KeybindingsManager | undefined;
 let initial = (): KeybindingsManager => new KeybindingsManager(TUI_KEYBINDINGS);
 
-/** For pi, whose actions come on top of those of the components. */
+/** Called by pi, whose actions extend those of the components. */
 export function setInitialKeybindings(create: () => KeybindingsManager): void {
   initial = create;
 }

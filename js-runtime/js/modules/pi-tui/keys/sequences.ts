@@ -1,4 +1,4 @@
-// What terminals without a modern keyboard protocol send for keys that type nothing.
+// The sequences that terminals without a modern keyboard protocol send for keys that type nothing.
 
 interface Sequence {
   name: string;

@@ -1,5 +1,5 @@
-// Cuts what a terminal sends into single keys and pastes. It arrives in pieces of
-// any size, and components want one key at a time.
+// Splits terminal input into single keys and pastes. Input arrives in pieces of any size, and
+// components expect one key at a time.
 import { eventEmitter } from "pi:node.ts";
 
 const ESC = "\x1b";
@@ -54,7 +54,7 @@ function split(text: string): { keys: string[]; rest: string } {
 }
 
 export interface StdinBufferOptions {
-  /** How long an unfinished sequence is waited for, in milliseconds. */
+  /** Milliseconds to wait for the rest of an unfinished sequence. */
   timeout?: number;
 }
 
@@ -65,7 +65,7 @@ type Listener = (data: string) => void;
 export class StdinBuffer {
   private _events = eventEmitter();
   private buffer = "";
-  /** What came of a paste whose end is still to come. */
+  /** The beginning of a paste whose end is still missing. */
   private _pasted: string | undefined;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private timeout: number;

@@ -33,7 +33,7 @@ export interface MarkdownTheme {
   strikethrough: Paint;
   underline: Paint;
   highlightCode?(code: string, lang?: string): string[];
-  /** Before each line of a code block; two spaces if it is not set. */
+  /** Written before each line of a code block; two spaces if it is not set. */
   codeBlockIndent?: string;
 }
 
@@ -51,7 +51,7 @@ export interface Token {
   rows?: Token[][];
 }
 
-/** How text without marks of its own looks where we are. */
+/** The style of text without markup at the current position. */
 export interface Style {
   paint: Paint;
   /** Switches that look on again, after something else ended it. */
@@ -64,7 +64,7 @@ const MAX_QUOTES = 10;
 /** Terminals' cyan: lines of lists that such a theme marked are indented already. */
 const CYAN_ITEM = /^\s+\x1b\[36m[-\d]/;
 
-/** What `paint` writes before a text. */
+/** The escape sequences that `paint` writes before a text. */
 function prefixOf(paint: Paint): string {
   const painted = paint("\0");
   return painted.slice(0, Math.max(0, painted.indexOf("\0")));
@@ -124,7 +124,7 @@ export class Markdown extends WrappedText {
 class Blocks {
   private theme: MarkdownTheme;
   private defaultStyle: Style;
-  /** How many quotations we are in. */
+  /** The depth of nested quotations. */
   private quotes = 0;
 
   constructor(theme: MarkdownTheme, defaultStyle: Style) {
@@ -136,7 +136,7 @@ class Blocks {
     return tokens.flatMap((token, i) => {
       const next = tokens[i + 1]?.type;
       const lines = this.block(token, width, style);
-      // What a blank line of the source does not separate gets one here.
+      // Blocks that no blank line of the source separates get one here.
       const joined = ["list", "space", "html", "text", "def"].includes(token.type) ||
         (token.type === "paragraph" && next === "list");
       return next && next !== "space" && !joined ? [...lines, ""] : lines;

@@ -1,4 +1,4 @@
-// Tables that fit: columns give up room in proportion to what they have too much.
+// Fits tables into a width: columns shrink in proportion to their excess.
 import type { Token } from "pi:pi-tui/markdown/index.ts";
 import { visibleWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
 

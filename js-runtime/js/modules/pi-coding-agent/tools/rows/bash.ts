@@ -1,4 +1,4 @@
-// How calls of bash look: the command, the end of its output, how long it took.
+// Draws calls of bash: the command, the end of its output, and its duration.
 import { Container } from "pi:pi-tui/component.ts";
 import { Text } from "pi:pi-tui/text.ts";
 import { truncateToWidth } from "pi:pi-tui/text-metrics.ts";

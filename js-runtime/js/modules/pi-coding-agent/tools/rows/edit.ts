@@ -1,4 +1,4 @@
-// How calls of edit look: what would change before it does, then what has changed.
+// Draws calls of edit: a preview of the changes, then the changes made.
 import { host } from "pi:host.ts";
 import { Box } from "pi:pi-tui/box.ts";
 import { type Component, Container } from "pi:pi-tui/component.ts";
@@ -24,7 +24,7 @@ interface Preview {
   error?: string;
 }
 
-/** What belongs to the row of one call. */
+/** The state of the row of one call. */
 interface State {
   /** The arguments that the preview is of. */
   key?: string;

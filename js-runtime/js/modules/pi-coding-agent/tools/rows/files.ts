@@ -1,4 +1,4 @@
-// How calls of read and write look.
+// Draws calls of read and write.
 import { Container } from "pi:pi-tui/component.ts";
 import { highlightCode } from "pi:pi-coding-agent/theme/highlight.ts";
 import { getLanguageFromPath } from "pi:pi-coding-agent/theme/languages.ts";

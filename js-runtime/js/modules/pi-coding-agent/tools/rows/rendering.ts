@@ -1,4 +1,4 @@
-// What the renderers of tools get and what they have in common.
+// Arguments and common parts of tool renderers.
 import { getCapabilities } from "pi:pi-tui/image/capabilities.ts";
 import type { Component } from "pi:pi-tui/component.ts";
 import { imageFallback } from "pi:pi-tui/image/index.ts";
@@ -38,7 +38,7 @@ export interface RenderContext {
   toolCallId: string;
   /** Draws the row again. */
   invalidate(): void;
-  /** What the same renderer returned last time. */
+  /** The component that the renderer returned last time. */
   lastComponent: Component | undefined;
   state: Record<string, unknown>;
   cwd: string;

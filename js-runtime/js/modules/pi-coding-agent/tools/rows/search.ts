@@ -1,4 +1,4 @@
-// How calls of grep, find and ls look.
+// Draws calls of grep, find and ls.
 import type { Theme } from "pi:pi-coding-agent/theme/index.ts";
 import {
   type Args,
@@ -30,7 +30,7 @@ function folder(args: Args, theme: Theme): string {
   return path === undefined ? invalid(theme) : shortPath(path || ".");
 }
 
-/** The lines of the result, `shown` of them unless all are asked for. */
+/** Draws the lines of the result: the first `shown` ones, or all if the row is expanded. */
 function result(shown: number, limit: (details: Details) => string | 0 | undefined) {
   return (result: ToolResult, options: RenderOptions, theme: Theme, context: RenderContext) => {
     const output = resultText(result, context.showImages).trim();
