@@ -29,7 +29,7 @@ export type StreamFn = (
   options?: SimpleStreamOptions,
 ) => Awaitable<AssistantMessageEventStream>;
 export type AgentToolCall = ToolCall;
-/** For the author's own kinds of messages, by declaration merging. */
+/** Extended by declaration merging with the author's own kinds of messages. */
 // deno-lint-ignore no-empty-interface
 export interface CustomAgentMessages {}
 
@@ -191,7 +191,7 @@ export interface ProxyStreamOptions extends SimpleStreamOptions {
   authToken: string;
   proxyUrl: string;
 }
-/** What a proxy sends: events without the message that they add to. */
+/** An event from a proxy, without the message so far. */
 export type ProxyAssistantMessageEvent =
   | { type: "start" }
   | AtIndex<"text_start" | "thinking_start" | "toolcall_end">
@@ -203,5 +203,5 @@ export type ProxyAssistantMessageEvent =
 type AtIndex<K extends string, Rest = unknown> = K extends unknown ? { type: K; contentIndex: number } & Rest : never;
 export function streamProxy(model: Model, context: Context, options: ProxyStreamOptions): AssistantMessageEventStream;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

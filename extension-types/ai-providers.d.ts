@@ -57,7 +57,7 @@ export type OpenAICompletionsCompat = {
 };
 // deno-lint-ignore ban-types
 export type OpenAIResponsesCompat = {};
-/** As OpenRouter's API has it. */
+/** The routing options of OpenRouter's API. */
 // deno-lint-ignore no-explicit-any
 export type OpenRouterRouting = Record<string, any> & {
   allow_fallbacks?: boolean;
@@ -79,7 +79,7 @@ export type ApiStreamFunction = StreamFunction;
 export type ApiStreamSimpleFunction = StreamFunction<Api, SimpleStreamOptions>;
 type Stream<TOptions extends StreamOptions> = StreamFunction<Api, TOptions>;
 type SimpleStream = ApiStreamSimpleFunction;
-/** Each asks through the API that the model names. */
+/** Each function uses the API that the model names. */
 export const streamAnthropic: Stream<AnthropicOptions>;
 export const streamSimpleAnthropic: SimpleStream;
 export const streamOpenAICompletions: Stream<OpenAICompletionsOptions>;
@@ -115,7 +115,7 @@ export function getApiProviders(): ApiProvider[];
 export function unregisterApiProviders(sourceId: string): void;
 export function clearApiProviders(): void;
 export function registerBuiltInApiProviders(): void;
-/** Only those of pi itself are left. */
+/** Removes all registrations but pi's own. */
 export function resetApiProviders(): void;
 /** Throws: Bedrock's API is part of pi. */
 export function setBedrockProviderModule(module?: unknown): never;
@@ -170,5 +170,5 @@ export function registerFauxProvider(options?: RegisterFauxProviderOptions): Fau
 /** A message and the tools that it may call, as `complete` takes them. */
 export type { Message, Tool };
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

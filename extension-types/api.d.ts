@@ -1,4 +1,4 @@
-// `pi`: what the factory of an extension is given.
+// `pi`: the API object that the factory function of an extension gets.
 import type { AnySchema, Static, TSchema } from "./schema.js";
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
@@ -42,12 +42,12 @@ export interface ToolDefinition<TParams extends AnySchema = AnySchema, TDetails 
   /** One line for the list of tools in the system prompt. */
   promptSnippet?: string;
   promptGuidelines?: string[];
-  /** Of `typebox` or `@sinclair/typebox`. */
+  /** A schema of `typebox` or `@sinclair/typebox`. */
   parameters: TParams;
   renderShell?: "default" | "self";
   prepareArguments?(args: unknown): Static<TParams>;
   executionMode?: ToolExecutionMode;
-  /** How strictly a model has to follow `parameters`, of newer versions; not looked at. */
+  /** How strictly a model has to follow `parameters`; from newer versions, ignored. */
   constrainedSampling?: false | object;
   /** `false`: the model has it when `--tools`, `defaultTools` or `pi.setActiveTools` name it. */
   defaultActive?: boolean;
@@ -83,11 +83,11 @@ export interface RegisteredCommand {
   ): AutocompleteItem[] | null | Promise<AutocompleteItem[] | null>;
   handler(args: string, ctx: ExtensionCommandContext): Promise<void>;
 }
-/** With the name that calls it, which is another one where two clash. */
+/** A command with the name that invokes it, which differs from its own if two commands clash. */
 export interface ResolvedCommand extends RegisteredCommand {
   invocationName: string;
 }
-/** A tool, and whose it is. */
+/** A tool with its source. */
 export interface RegisteredTool {
   definition: ToolDefinition;
   sourceInfo: SourceInfo;
@@ -156,14 +156,14 @@ export type ExtensionHandler<E, R = unknown> = (
   // deno-lint-ignore no-confusing-void-type
 ) => Promise<R | void> | R | void;
 
-/** What it returns ends the subscription. */
+/** Subscribes a handler; the returned function unsubscribes it. */
 type Listen = {
   [K in keyof ExtensionEvents]: (
     event: K,
     handler: ExtensionHandler<ExtensionEvents[K][0], ExtensionEvents[K][1]>,
   ) => () => void;
 }[keyof ExtensionEvents];
-/** One overload per event: with a type parameter, answers would lose their literal types. */
+/** One overload per event: with a type parameter, results would lose their literal types. */
 type Overloads<U> = (U extends unknown ? (member: U) => void : never) extends (all: infer I) => void ? I : never;
 
 export interface ExtensionAPI {
@@ -178,7 +178,7 @@ export interface ExtensionAPI {
     options: Omit<ExtensionShortcut, "shortcut" | "extensionPath">,
   ): void;
   registerFlag(name: string, options: Omit<ExtensionFlag, "name" | "extensionPath">): void;
-  /** Without `--`; only flags that this extension registered. */
+  /** The name without `--`; only flags that this extension registered. */
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
   registerEntryRenderer<T = unknown>(customType: string, renderer: EntryRenderer<T>): void;
@@ -209,22 +209,25 @@ export interface ExtensionAPI {
   getCommands(): SlashCommandInfo[];
   /** `false` if there is no key for it. */
   setModel(model: Model): Promise<boolean>;
-  /** It may be `max`, too, with models that have it; the type is that of the versions without. */
+  /** The level may also be `max` with models that have it; the type is that of the versions without. */
   getThinkingLevel(): Exclude<ThinkingLevel, "max">;
   /** Fitted to what the model has. */
   setThinkingLevel(level: ThinkingLevel): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
-  /** What `createProvider` has made; it stands first, because `Parameters` looks at the last one. */
+  /**
+   * Takes the result of `createProvider`. This overload stands first, because `Parameters` uses the
+   * last one.
+   */
   registerProvider(provider: PutTogether): void;
   registerProvider(name: string, config: ProviderConfig): void;
-  /** What the provider was before is there again. */
+  /** Restores the provider as it was before the registration. */
   unregisterProvider(name: string): void;
   events: EventBus;
 }
 
 export type ExtensionFactory = (pi: ExtensionAPI) => void | Promise<void>;
-/** One that is given to a resource loader. */
+/** An extension passed to a resource loader. */
 export type InlineExtension = ExtensionFactory | { name?: string; factory: ExtensionFactory; hidden?: boolean };
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

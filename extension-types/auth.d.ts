@@ -9,7 +9,7 @@ export type ProviderHeaders = Record<string, string | null>;
 export interface OAuthCredential extends OAuthCredentials {
   type: "oauth";
 }
-/** A key as somebody has typed it, or variables in its place. */
+/** A key that the user has entered, or variables in its place. */
 export interface ApiKeyCredential {
   type: "api_key";
   key?: string;
@@ -22,7 +22,7 @@ export interface CredentialInfo {
   type: AuthType;
 }
 
-/** What a request is sent with. */
+/** The credentials of a request. */
 export interface ModelAuth {
   apiKey?: string;
   headers?: ProviderHeaders;
@@ -31,7 +31,7 @@ export interface ModelAuth {
 export interface AuthResult {
   auth: ModelAuth;
   env?: ProviderEnv;
-  /** Where it comes from, for people. */
+  /** The source, as text for the user. */
   source?: string;
 }
 export interface AuthCheck {
@@ -48,7 +48,7 @@ interface Choice {
   label: string;
   description?: string;
 }
-/** A question to whoever signs in. */
+/** A dialog of a sign-in. */
 export type AuthPrompt =
   & { signal?: AbortSignal }
   & (
@@ -59,7 +59,7 @@ export interface AuthInfoLink {
   url: string;
   label?: string;
 }
-/** What whoever signs in is told. */
+/** A message to the user during a sign-in. */
 export type AuthEvent =
   | { type: "info"; message: string; links?: readonly AuthInfoLink[] }
   | { type: "auth_url"; url: string; instructions?: string }
@@ -78,5 +78,5 @@ export interface AuthInteraction {
 }
 export type ProviderAuthInteraction = AuthInteraction & { signal: AbortSignal };
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

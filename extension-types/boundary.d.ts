@@ -1,4 +1,4 @@
-// What handlers may want at the end of a turn: entries for the session, and one more request.
+// Proposals of handlers at the end of a turn: entries for the session, and one more request.
 import type { Message, TextContent, ImageContent } from "./pi-ai.js";
 import type { AgentMessage, ContextEditEntry, SessionEntry } from "./session.js";
 
@@ -14,7 +14,7 @@ export interface CustomMessageEntryDraft {
   display: boolean;
   details?: unknown;
 }
-/** What the model hears of another entry from here on; nothing, if that is `null`. */
+/** Replaces another entry for the model from here on; `null` removes it. */
 export interface ContextEditEntryDraft {
   type: "context_edit";
   targetId: string;
@@ -23,7 +23,7 @@ export interface ContextEditEntryDraft {
 export interface CompactionEntryDraft {
   type: "compaction";
   summary: string;
-  /** `null`: nothing that was said before is kept. */
+  /** `null`: no earlier entry is kept. */
   firstKeptEntryId: string | null;
   details?: unknown;
 }
@@ -34,12 +34,12 @@ export type SessionBoundaryDraft =
   | ContextEditEntryDraft
   | CompactionEntryDraft;
 
-/** An entry, and what the model is told of it. */
+/** An entry and the messages that the model gets for it. */
 export interface ProjectedSessionEntry {
   sourceEntry: SessionEntry;
   messages: AgentMessage[];
 }
-/** What the model would be told if `entries` were appended; asked for when it is read. */
+/** The context that the model would get with `entries` appended; computed when it is read. */
 export interface BoundaryContextPreview {
   contextEntries: ProjectedSessionEntry[];
   contextMessages: AgentMessage[];
@@ -51,17 +51,17 @@ export interface BoundaryContextPreview {
 export type AgentActivityOutcome = "completed" | "aborted" | "error";
 export interface BoundaryState {
   outcome: AgentActivityOutcome;
-  /** What handlers before want. */
+  /** Proposals of the handlers before. */
   entries: SessionBoundaryDraft[];
   continue: boolean;
   context: BoundaryContextPreview;
 }
-/** What is left out stays as it was wanted before. */
+/** Members that are left out keep the previous proposals. */
 export interface BoundaryResult {
   entries?: SessionBoundaryDraft[];
-  /** The model is asked once more, if nothing else makes it so. */
+  /** Sends one more request to the model, even if nothing else requires it. */
   continue?: boolean;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -1,6 +1,6 @@
 // Compares the types with the modules of the runtime, and type-checks extensions:
 //   node check.mjs [--original FOLDER] [file or folder]...
-// FOLDER has the original's examples: exactly what known.json says may be wrong there.
+// FOLDER has the original's examples, which must have exactly the problems listed in known.json.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 const here = dirname(fileURLToPath(import.meta.url));
 const js = join(here, "../js-runtime/js");
 const tests = join(js, "modules/pi-coding-agent/test");
-// Where `npm ci` has put what package.json names.
+// The folder in which `npm ci` has installed the dependencies of package.json.
 const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
 const typesOf = (path) => [join(packages, path)];
 
@@ -57,7 +57,7 @@ const lenient = {
 const folder = mkdtempSync(join(tmpdir(), "pi-types-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-/** What the compiler complains about. */
+/** Returns the messages of the compiler. */
 function compile(options, include, exclude = []) {
   const config = join(folder, "tsconfig.json");
   writeFileSync(config, JSON.stringify({ compilerOptions: { ...compilerOptions, ...options }, include, exclude }));
@@ -90,7 +90,7 @@ function checkExtensions(paths, root) {
   const missed = new Set(known.map(({ file, message }) => `${file}: ${message}`));
   const problems = said.split("\n").filter((line) => {
     const found = /^(.+)\(\d+,\d+\): error TS\d+: (.*)$/.exec(line);
-    // Other lines say more about the one before.
+    // Other lines continue the message before.
     if (!found) return said !== "" && !root;
     const file = realpathSync(resolve(here, found[1]));
     return !missed.delete(root ? `${relative(root, file)}: ${found[2].replaceAll(root, "")}` : "");
@@ -132,7 +132,7 @@ const results = [
     [join(js, "modules/**/*.ts"), join(js, "unavailable.ts"), join(here, "*.d.ts"), join(here, "pi-ai/**/*.d.ts"), join(here, "check/values.ts")],
     [tests, `${tests}.ts`],
   ),
-  // All but what `pi test` brings, which is loaded late.
+  // Everything except the modules of `pi test`, which are loaded late.
   check("test module", { types: ["node"], skipLibCheck: true }, [
     `${tests}.ts`,
     join(tests, "*.ts"),

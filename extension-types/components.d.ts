@@ -14,7 +14,7 @@ type Renders = Pick<TUI, "requestRender">;
 type Choose<T = string> = (value: T) => void;
 type Cancel = () => void;
 
-/** The editor with pi's key bindings: what `ctx.ui.setEditorComponent` wants to be given. */
+/** The editor with pi's key bindings: the base class for `ctx.ui.setEditorComponent`. */
 export class CustomEditor extends Editor {
   onEscape?: () => void;
   onCtrlD?: () => void;
@@ -97,7 +97,7 @@ export class AssistantMessageComponent extends Container {
     hiddenThinkingLabel?: string,
     outputPad?: number,
   );
-  /** Columns on both sides, 1 if nothing else is said; of newer versions, as in the other messages. */
+  /** Columns on both sides, 1 by default; from newer versions, as in the other messages. */
   setOutputPad(padding: number): void;
   setHideThinkingBlock(hide: boolean): void;
   setHiddenThinkingLabel(label: string): void;
@@ -216,7 +216,7 @@ export class LoginDialogComponent extends Container implements Focusable {
   showPrompt(message: string, placeholder?: string): Promise<string>;
   showWaiting(message: string): void;
   showProgress(message: string): void;
-  /** These are of newer versions. */
+  /** The members below are from newer versions. */
   showDeviceCode(info: OAuthDeviceCodeInfo): void;
   showInfo(message: string, links?: readonly { url: string; label?: string }[], showCloseHint?: boolean): void;
   showDetails(lines: string[]): void;
@@ -229,5 +229,5 @@ export class ArminComponent implements Component {
   dispose(): void;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -37,15 +37,15 @@ export interface WorkingIndicatorOptions {
 
 type Disposable = Component & { dispose?(): void };
 type EditorFactory = (tui: TUI, theme: EditorTheme, keybindings: KeybindingsManager) => EditorComponent;
-/** Gets the provider that there is, and gives the one that is asked instead. */
+/** Gets the current provider and returns the one to use instead. */
 export type AutocompleteProviderFactory = (current: AutocompleteProvider) => AutocompleteProvider;
 
 /**
- * What needs a terminal that draws (components, footer, header, editor) does nothing
- * in the other modes: `custom` resolves to `undefined` then, though its type does not
- * say so. Over RPC, where the client's `hello` names what it can, `select`, `confirm`,
- * `input`, `editor` and `custom` reject with a `UiUnsupportedError` (`code`:
- * `"UI_UNSUPPORTED"`, `method`) if it does not name them.
+ * Members that need a terminal that draws (components, footer, header, editor) do nothing in the
+ * other modes: `custom` resolves to `undefined` then, although its type does not include that. Over
+ * RPC, where the client's `hello` names its capabilities, `select`, `confirm`, `input`, `editor`
+ * and `custom` reject with a `UiUnsupportedError` (`code`: `"UI_UNSUPPORTED"`, `method`) if it does
+ * not name them.
  */
 export interface ExtensionUIContext {
   select(title: string, options: string[], opts?: ExtensionUIDialogOptions): Promise<string | undefined>;
@@ -110,14 +110,14 @@ export interface CompactOptions {
 }
 
 /**
- * At a terminal it is `interactive` here, because nothing is drawn there but lines. The type is
- * that of the versions whose terminal is `tui`, so that their extensions compile.
+ * At a terminal the mode is `interactive` here, because only lines are written. The type is that of
+ * the versions whose terminal mode is `tui`, so that their extensions compile.
  */
 export type ExtensionMode = "tui" | "rpc" | "json" | "print";
 
 export interface ExtensionContext {
   ui: ExtensionUIContext;
-  /** Whether somebody can answer dialogs. */
+  /** Whether a user can answer dialogs. */
   readonly hasUI: boolean;
   readonly mode: ExtensionMode;
   readonly cwd: string;
@@ -126,7 +126,7 @@ export interface ExtensionContext {
   readonly model: Model | undefined;
   /** Always there in this version. */
   readonly thinkingLevel?: ThinkingLevel;
-  /** Those that the user goes through; none if all. */
+  /** The models that the user cycles through; empty if these are all. */
   readonly scopedModels: readonly ScopedModel[];
   isProjectTrusted(): boolean;
   /** Aborted with the run of the agent in which the context was made. */
@@ -137,7 +137,7 @@ export interface ExtensionContext {
   shutdown(): void;
   getContextUsage(): ContextUsage | undefined;
   getSystemPrompt(): string;
-  /** Returns at once; the callbacks tell how it went. */
+  /** Returns at once; the callbacks get the outcome. */
   compact(options?: CompactOptions): void;
 }
 
@@ -156,12 +156,12 @@ interface ReplaceOptions {
 export interface Navigated extends Cancelled {
   /** The user stopped it. */
   aborted?: boolean;
-  /** What the user said there, to be changed and said again. */
+  /** The user's message at that point, to be changed and sent again. */
   editorText?: string;
   summaryEntry?: BranchSummaryEntry;
 }
 
-/** What commands get in addition. */
+/** The context of commands, which has more members. */
 export interface ExtensionCommandContext extends ExtensionContext {
   getSystemPromptOptions(): SystemPromptOptions;
   waitForIdle(): Promise<void>;
@@ -173,7 +173,7 @@ export interface ExtensionCommandContext extends ExtensionContext {
     },
   ): Promise<Cancelled>;
   switchSession(sessionPath: string, options?: ReplaceOptions): Promise<Cancelled>;
-  /** Before a message of the user, or at any entry. */
+  /** Forks before a message of the user, or at any entry. */
   fork(entryId: string, options?: ReplaceOptions & { position?: "before" | "at" }): Promise<Cancelled>;
   navigateTree(
     targetId: string,
@@ -182,7 +182,7 @@ export interface ExtensionCommandContext extends ExtensionContext {
   reload(): Promise<void>;
 }
 
-/** Of the session that took the place. */
+/** The context of the new session. */
 export interface ReplacedSessionContext extends ExtensionCommandContext {
   sendMessage(
     message: Pick<CustomMessage, "customType" | "content" | "display" | "details">,
@@ -195,5 +195,5 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
   ): Promise<void>;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -4,7 +4,7 @@ import type { Credential, CredentialInfo } from "./auth.js";
 export interface AuthOperationOptions {
   signal?: AbortSignal;
 }
-/** One credential for each provider. */
+/** Stores one credential for each provider. */
 export interface CredentialStore {
   read(providerId: string, options?: AuthOperationOptions): Promise<Credential | undefined>;
   list(options?: AuthOperationOptions): Promise<readonly CredentialInfo[]>;

@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
 const ts = createRequire(join(packages, "typescript/package.json"))("typescript");
 
-/** What a section documents, by its heading. */
+/** The interface that a section documents, by its heading. */
 const INTERFACES = {
   "`pi`": "ExtensionAPI",
   "`ctx`": "ExtensionContext",
@@ -53,7 +53,7 @@ const isPrivate = (symbol) =>
   (symbol.declarations ?? []).some((declaration) => ts.getCombinedModifierFlags(declaration) & ts.ModifierFlags.Private);
 const members = (type) =>
   checker.getPropertiesOfType(type).filter((symbol) => !isPrivate(symbol)).map(({ name }) => name);
-/** Also of those that only some members of a union have. */
+/** Includes members that only some members of a union have. */
 const all = (type) => [...new Set(type.isUnion() ? type.types.flatMap(members) : members(type))];
 
 /** The rows of a section's tables, as lists of cells. */
@@ -68,7 +68,7 @@ function sections(name) {
   }
   return found;
 }
-/** What follows a colon are values: `reason`: `new` or `resume`; `name` */
+/** Values follow a colon: `reason`: `new` or `resume`; `name` */
 const fields = (cell) => names(cell.replaceAll(/: [^;]*/g, ""));
 const names = (cell) => [...cell.matchAll(/`([A-Za-z_]\w*)[^`]*`/g)].map((match) => match[1]);
 

@@ -1,4 +1,4 @@
-// What `pi.on` can listen to, and what handlers may answer.
+// Events for `pi.on`, and the results that handlers may return.
 import type { BoundaryResult, BoundaryState } from "./boundary.js";
 import type { BashOperations } from "./tools.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
@@ -32,7 +32,7 @@ export interface SessionStartEvent {
 export interface SessionShutdownEvent {
   type: "session_shutdown";
   reason: "quit" | "reload" | "new" | "resume" | "fork";
-  /** Of the session that takes the place. */
+  /** The file of the new session. */
   targetSessionFile?: string;
 }
 export interface SessionBeforeSwitchEvent {
@@ -43,7 +43,7 @@ export interface SessionBeforeSwitchEvent {
 export interface SessionBeforeForkEvent {
   type: "session_before_fork";
   entryId: string;
-  /** Before a message of the user, or with the entry. */
+  /** Whether the fork ends before a message of the user, or includes the entry. */
   position: "before" | "at";
 }
 export interface CancelResult {
@@ -51,7 +51,7 @@ export interface CancelResult {
 }
 export type SessionBeforeSwitchResult = CancelResult;
 export interface SessionBeforeForkResult extends CancelResult {
-  /** Not looked at, as in 0.67. */
+  /** Ignored, as in 0.67. */
   skipConversationRestore?: boolean;
 }
 
@@ -77,7 +77,7 @@ export interface SessionBeforeCompactEvent {
   signal: AbortSignal;
 }
 export type CompactionReason = "manual" | "threshold" | "overflow";
-/** Not stored, or cancelled. */
+/** The compaction was not stored, or was cancelled. */
 export interface SessionCompactFailedEvent {
   type: "session_compact_failed";
   reason: CompactionReason;
@@ -97,12 +97,12 @@ export interface CompactionResult<T = unknown> {
   tokensBefore: number;
   /** A guess; known once it is stored. */
   estimatedTokensAfter?: number;
-  /** Of the summary; newer versions say and store it. */
+  /** The usage of the summary; newer versions emit and store it. */
   usage?: Usage;
   details?: T;
 }
 export interface SessionBeforeCompactResult extends CancelResult {
-  /** What is left out is as in `preparation`. */
+  /** Members that are left out are taken from `preparation`. */
   compaction?: Pick<CompactionResult, "summary"> & Partial<CompactionResult>;
 }
 export interface SessionCompactEvent {
@@ -153,7 +153,7 @@ export interface ContextEventResult {
 }
 export interface BeforeProviderRequestEvent {
   type: "before_provider_request";
-  /** In the words of the provider's API. */
+  /** The request in the format of the provider's API. */
   payload: unknown;
 }
 /** The new payload. */
@@ -173,7 +173,7 @@ export interface BeforeAgentStartEvent {
   /** May be changed in place; counts if no handler answers with a `systemPrompt`. */
   systemPromptOptions: SystemPromptOptions;
 }
-/** What the system prompt is made of. */
+/** The parts of the system prompt. */
 export interface SystemPromptOptions {
   /** Stands in for the beginning. */
   customPrompt?: string;
@@ -194,7 +194,7 @@ export interface SystemPromptOptions {
   forceSystemPrompt?: string;
 }
 export type NormalizedBuildSystemPromptOptions = SystemPromptOptions;
-/** As somebody gives them: the rest is filled in. */
+/** Options with defaults for all members but `cwd`. */
 export type BuildSystemPromptOptions = Partial<SystemPromptOptions> & Pick<SystemPromptOptions, "cwd">;
 export interface BeforeAgentStartEventResult {
   message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
@@ -214,7 +214,7 @@ export interface ProviderStreamEvent {
   provider: string;
   api: string;
   model: string;
-  /** Not to be changed. */
+  /** Must not be changed. */
   data: unknown;
 }
 export interface AgentStartEvent {
@@ -237,7 +237,7 @@ export interface TurnEndEvent extends BoundaryState {
   messageEntryId: string;
   toolResultEntryIds: string[];
 }
-/** Nothing is left to do, unless handlers want it. */
+/** Emitted when no work is left, unless handlers propose some. */
 export interface AgentBeforeSettleEvent extends BoundaryState {
   type: "agent_before_settle";
 }
@@ -282,11 +282,11 @@ export interface ToolExecutionUpdateEvent extends ToolExecution {
 }
 export interface ToolExecutionEndEvent extends ToolExecution {
   type: "tool_execution_end";
-  /** May be changed in place: the model is told it. */
+  /** May be changed in place: the model gets the changed value. */
   // deno-lint-ignore no-explicit-any
   result: any;
   isError: boolean;
-  /** How long the tool ran; not there if it did not run. */
+  /** The duration of the tool's run; absent if it did not run. */
   durationMs?: number;
 }
 
@@ -308,7 +308,7 @@ export interface AgentSettledEvent {
   type: "agent_settled";
   aborted: boolean;
 }
-/** The user is asked something, or was. */
+/** A dialog was opened, or closed. */
 interface UIPrompt {
   reason: "ui_prompt";
   kind: UIPromptKind;
@@ -346,16 +346,16 @@ export interface BuiltInToolInputs {
   ls: { path?: string; limit?: number };
 }
 
-/** `input` may be changed in place. `isToolCallEventType` tells built-in tools apart. */
+/** `input` may be changed in place. `isToolCallEventType` narrows the type to a built-in tool. */
 export interface ToolCallEvent extends ToolExecution {
   type: "tool_call";
   input: Record<string, unknown>;
 }
 export interface ToolCallEventResult {
   block?: boolean;
-  /** What the model is told. */
+  /** The text for the model. */
   reason?: string;
-  /** With `block`: the agent need not go on; see `AgentToolResult`. */
+  /** With `block`: the agent may stop; see `AgentToolResult`. */
   terminate?: boolean;
 }
 // deno-lint-ignore no-explicit-any
@@ -365,13 +365,13 @@ export interface ToolResultEvent<TDetails = any> extends ToolExecution {
   content: (TextContent | ImageContent)[];
   details: TDetails;
   isError: boolean;
-  /** Of models that the tool has asked. */
+  /** The usage of models that the tool has called. */
   usage?: Usage;
-  /** The result for programs; models are not told. */
+  /** The result for programs; models do not get it. */
   structuredContent?: unknown;
 }
 export interface ToolResultEventResult {
-  /** Takes `structuredContent` away, unless there is another one: it may say something else. */
+  /** Removes `structuredContent` unless a new one is returned, because the two may disagree. */
   content?: (TextContent | ImageContent)[];
   details?: unknown;
   isError?: boolean;
@@ -404,7 +404,7 @@ export type InputEventResult =
   | { action: "transform"; text: string; images?: ImageContent[] }
   | { action: "handled" };
 
-/** By name: the event, and what a handler may answer. */
+/** By name: the event, and the result that a handler may return. */
 export interface ExtensionEvents {
   resources_discover: [ResourcesDiscoverEvent, ResourcesDiscoverResult];
   session_start: [SessionStartEvent, unknown];
@@ -447,5 +447,5 @@ export interface ExtensionEvents {
 }
 export type ExtensionEvent = ExtensionEvents[keyof ExtensionEvents][0];
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

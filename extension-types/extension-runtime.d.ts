@@ -1,8 +1,9 @@
-// What loaders of extensions hand on: `createExtensionRuntime` makes one without extensions.
+// The runtime that loaders of extensions pass on: `createExtensionRuntime` makes one without
+// extensions.
 import type { ExtensionAPI } from "./api.js";
 import type { ProviderConfig } from "./providers.js";
 
-/** They throw until a session is bound, which none is here. */
+/** The actions throw until a session is bound, which never happens here. */
 export interface ExtensionActions extends
   Pick<
     ExtensionAPI,
@@ -19,5 +20,5 @@ export interface ExtensionRuntime extends ExtensionActions {
   unregisterProvider(name: string, extensionPath?: string): void;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

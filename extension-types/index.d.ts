@@ -51,7 +51,7 @@ export const CONFIG_DIR_NAME: string;
 export function getAgentDir(): string;
 /** `PI_PACKAGE_DIR`, or the folder that this program is in. */
 export function getPackageDir(): string;
-/** In that folder; whether something is there depends on how pi was installed. */
+/** Paths in that folder; whether they exist depends on the installation of pi. */
 export function getReadmePath(): string;
 export function getDocsPath(): string;
 export function getExamplesPath(): string;
@@ -109,13 +109,13 @@ export function convertToLlm(messages: AgentMessage[]): Message[];
 export function serializeConversation(messages: Message[]): string;
 export const CURRENT_SESSION_VERSION: number;
 export function parseSessionEntries(content: string): (SessionHeader | SessionEntry)[];
-/** At the leaf, which is the last entry if it is not given. */
+/** The context at a leaf, by default the last entry. */
 export function buildSessionContext(
   entries: SessionEntry[],
   leafId?: string | null,
   byId?: Map<string, SessionEntry>,
 ): SessionContext;
-/** Those that the model is told of; the leaf is the last entry if it is not given. */
+/** The entries that the model gets; the default leaf is the last entry. */
 export function buildContextEntries(
   entries: SessionEntry[],
   leafId?: string | null,
@@ -124,7 +124,7 @@ export function buildContextEntries(
 export interface SessionProjection extends SessionContext {
   entries: { sourceEntry: SessionEntry; messages: AgentMessage[] }[];
 }
-/** What the model is told, and of which entry each message is. */
+/** The messages that the model gets, each with its entry. */
 export function buildSessionProjection(
   entries: SessionEntry[],
   leafId?: string | null,
@@ -132,7 +132,7 @@ export function buildSessionProjection(
 ): SessionProjection;
 /** The type of a file that is a picture which models take. */
 export function detectSupportedImageMimeTypeFromFile(filePath: string): Promise<string | null>;
-/** What an entry adds to the conversation. */
+/** The messages that an entry adds to the conversation. */
 export function sessionEntryToContextMessages(entry: SessionEntry): AgentMessage[];
 /** Brings the entries of an older file, header first, to this version, in place. */
 export function migrateSessionEntries(entries: (SessionHeader | SessionEntry)[]): void;
@@ -141,20 +141,23 @@ export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEnt
 export const DEFAULT_COMPACTION_SETTINGS: Required<CompactionSettings>;
 export function estimateTokens(message: AgentMessage): number;
 export function calculateContextTokens(usage: Usage): number;
-/** Of the last answer that was not aborted and did not fail. */
+/** The usage of the last response that was neither aborted nor failed. */
 export function getLastAssistantUsage(entries: SessionEntry[]): Usage | undefined;
 export function shouldCompact(contextTokens: number, contextWindow: number, settings: Required<CompactionSettings>): boolean;
-/** Where `entries[startIndex...endIndex]` would be cut. */
+/** Finds the cut point in `entries[startIndex...endIndex]`. */
 export function findCutPoint(
   entries: SessionEntry[],
   startIndex: number,
   endIndex: number,
   keepRecentTokens: number,
 ): CutPointResult;
-/** Where the turn of an entry begins; -1 if it is before `startIndex`. */
+/** The index at which the turn of an entry begins; -1 if it is before `startIndex`. */
 export function findTurnStartIndex(entries: SessionEntry[], entryIndex: number, startIndex: number): number;
-/** What pi itself does when it compacts, with the model that is given. */
-/** Of newer versions. With `streamFn` the extension asks the model itself; nothing is asked again without `retry`. */
+/** Compacts as pi itself does, with the given model. */
+/**
+ * From newer versions. With `streamFn` the extension requests the summary itself; nothing is
+ * repeated without `retry`.
+ */
 type SummaryArguments = [
   thinkingLevel?: ThinkingLevel,
   streamFn?: SummaryStream,
@@ -204,7 +207,7 @@ export function collectEntriesForBranchSummary(
   oldLeafId: string | null,
   targetId: string,
 ): CollectEntriesResult;
-/** As much of the end of a branch as fits into a budget (0: all of it). */
+/** The end of a branch, as much as fits into a budget (0: all of it). */
 export function prepareBranchEntries(
   entries: SessionEntry[],
   tokenBudget?: number,
@@ -232,7 +235,7 @@ export interface GenerateBranchSummaryOptions {
   customInstructions?: string;
   replaceInstructions?: boolean;
   reserveTokens?: number;
-  /** These are of newer versions. */
+  /** The members below are from newer versions. */
   env?: Record<string, string>;
   streamFn?: SummaryStream;
   retry?: SummaryRetry;
@@ -273,5 +276,5 @@ export class BorderedLoader extends Container {
   dispose(): void;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

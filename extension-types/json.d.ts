@@ -1,3 +1,3 @@
-// What JSON can hold.
+// Any value that JSON can represent.
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | JsonObject;
 export type JsonObject = { [key: string]: JsonValue };

@@ -20,5 +20,5 @@ export type AppAction =
 // deno-lint-ignore ban-types
 export type AppKeybinding = AppAction | (string & {});
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -7,12 +7,12 @@ import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { AuthStatus, ModelRegistry, ProviderConfig, RegisteredProvider } from "./providers.js";
 
 export interface CreateModelRuntimeOptions extends AuthOperationOptions {
-  /** In the place of `auth.json`. */
+  /** Replaces `auth.json`. */
   credentials?: CredentialStore;
   authPath?: string;
   /** `null`: none of the user's models. */
   modelsPath?: string | null;
-  /** These are not looked at: lists of models are not fetched when one is made. */
+  /** The members below are ignored: lists of models are not fetched when a runtime is made. */
   modelsStore?: unknown;
   modelsStorePath?: string;
   allowModelNetwork?: boolean;
@@ -22,17 +22,17 @@ export interface CreateModelRuntimeOptions extends AuthOperationOptions {
 }
 export interface ModelRuntimeAuthOverrides extends AuthOperationOptions {
   apiKey?: string;
-  /** Not available: throws if there are any. */
+  /** Not available: throws if it has members. */
   env?: Record<string, string>;
-  /** Not looked at. */
+  /** Ignored. */
   minOAuthValidityMs?: number;
 }
 
-/** The models that there are, and what it takes to ask them. `ctx.modelRegistry.runtime` is the session's own. */
-/** `model` is `undefined` where there is an `error`, or nothing was asked for. */
+/** The known models and their credentials. `ctx.modelRegistry.runtime` is that of the session. */
+/** `model` is `undefined` if there is an `error`, or if no model was requested. */
 export interface ResolveCliModelResult {
   model: Model | undefined;
-  /** Of `model:level`. */
+  /** The level in `model:level`. */
   thinkingLevel?: ThinkingLevel;
   warning: string | undefined;
   error: string | undefined;
@@ -41,7 +41,7 @@ export interface ResolveCliModelResult {
 export function resolveCliModel(options: {
   cliProvider?: string;
   cliModel?: string;
-  /** Not looked at: what was asked for by `model:level` is in the result. */
+  /** Ignored: the level in `model:level` is in the result. */
   cliThinking?: ThinkingLevel;
   modelRuntime: ModelRuntime;
 }): ResolveCliModelResult;
@@ -63,7 +63,7 @@ export class CredentialSynchronizationError extends Error {
 export class ModelRuntime {
   private constructor();
   static create(options?: CreateModelRuntimeOptions): Promise<ModelRuntime>;
-  /** The same as older versions know it; the original has no such member. */
+  /** This runtime in the form of older versions; the original has no such member. */
   readonly registry: ModelRegistry;
   getProviders(): readonly (RegisteredProvider | PutTogether)[];
   getProvider(providerId: string): RegisteredProvider | PutTogether | undefined;
@@ -71,10 +71,10 @@ export class ModelRuntime {
   getModel(providerId: string, modelId: string): Model | undefined;
   getPhysicalModel(providerId: string, modelId: string): Model | undefined;
   getAllModels(providerId?: string): readonly Model[];
-  /** There are none of other types than `chat`. */
+  /** Only models of the type `chat` exist. */
   getModelsOfType(type: string, providerId?: string): readonly Model[];
   getModelOfType(type: string, providerId: string, modelId: string): Model | undefined;
-  /** Those that there are keys for. */
+  /** Models for which there is a key. */
   getAvailable(providerId?: string, options?: AuthOperationOptions): Promise<readonly Model[]>;
   getAvailableSnapshot(): readonly Model[];
   getAllAvailable(providerId?: string, options?: AuthOperationOptions): Promise<readonly Model[]>;
@@ -90,7 +90,7 @@ export class ModelRuntime {
   getProviderAuthStatus(providerId: string): AuthStatus;
   /** `undefined` if nothing is configured. */
   getAuth(of: string | Model, overrides?: ModelRuntimeAuthOverrides): Promise<AuthResult | undefined>;
-  /** For this run only. */
+  /** Lasts for this process only. */
   setRuntimeApiKey(providerId: string, apiKey: string, options?: AuthOperationOptions): Promise<void>;
   removeRuntimeApiKey(providerId: string, options?: AuthOperationOptions): Promise<void>;
   settleCredentialWrites(): Promise<void>;

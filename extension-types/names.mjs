@@ -14,7 +14,7 @@ const ts = createRequire(join(packages, "typescript/package.json"))("typescript"
 /** Our file for the name of a module, without its scope. */
 const ours = (module) => join(here, module === "pi-coding-agent" ? "index.d.ts" : `${module}.d.ts`);
 
-/** What each module of a scope exports, by name: whether it is a type, whether a value. */
+/** The exports of each module of a scope, by name: whether it is a type, a value, or both. */
 function exportsOf(files) {
   const options = {
     module: ts.ModuleKind.ESNext,
@@ -56,14 +56,14 @@ function excused(module, scope) {
 }
 const problems = [];
 
-// What pi loads has a file here, and the other way round.
+// Every module that pi loads has a file here, and the other way round.
 const loaded = readFileSync(join(here, "../js-runtime/ext/src/modules.rs"), "utf8");
 for (const [, module] of loaded.matchAll(/^ {4}\("(pi-[^"]*)", "pi:/gm)) {
   const file = module === "pi-coding-agent/test" ? join(here, "test.d.ts") : ours(module);
   if (!existsSync(file)) problems.push(`${module} is loaded by pi, and ${relative(here, file)} is missing`);
 }
 
-// What has keys in the program is in the types, and the other way round.
+// Every action with keys in the program is in the types, and the other way round.
 const actions = (path) => new Set(readFileSync(join(here, path), "utf8").match(/"(tui|app)\.[^"]*"/g));
 const [bound, typed] = ["../src/resources/keybindings/table.rs", "keybindings.d.ts"].map(actions);
 for (const action of bound) if (!typed.has(action)) problems.push(`${action} is missing in keybindings.d.ts`);

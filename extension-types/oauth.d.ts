@@ -41,7 +41,7 @@ export interface OAuthLoginCallbacks {
   onAuth(info: OAuthAuthInfo): void;
   onPrompt(prompt: OAuthPrompt): Promise<string>;
   onProgress?(message: string): void;
-  /** This and `onSelect` are of newer versions. */
+  /** This member and `onSelect` are from newer versions. */
   onDeviceCode(info: OAuthDeviceCodeInfo): void;
   /** The id of what the user chooses; nothing if they choose nothing. */
   onSelect(prompt: OAuthSelectPrompt): Promise<string | undefined>;
@@ -49,19 +49,19 @@ export interface OAuthLoginCallbacks {
   onManualCodeInput?(): Promise<string>;
   signal?: AbortSignal;
 }
-/** What whoever begins a sign-in has to bring. */
+/** The callbacks that the caller of a sign-in has to supply. */
 export type OAuthLoginGiven = Omit<OAuthLoginCallbacks, "onDeviceCode" | "onSelect"> &
   Partial<Pick<OAuthLoginCallbacks, "onDeviceCode" | "onSelect">>;
-/** What an extension brings for `/login`. */
+/** The sign-in of an extension for `/login`. */
 export interface OAuthSignIn {
   readonly name: string;
   login(callbacks: OAuthLoginCallbacks): Promise<OAuthCredentials>;
   refreshToken(credentials: OAuthCredentials): Promise<OAuthCredentials>;
   getApiKey(credentials: OAuthCredentials): string;
   modifyModels?(models: Model[], credentials: OAuthCredentials): Model[];
-  /** It waits for a redirect, and may be told a code meanwhile. */
+  /** The sign-in waits for a redirect, and accepts a typed code meanwhile. */
   usesCallbackServer?: boolean;
-  /** Of newer versions, and not looked at. */
+  /** From newer versions, ignored. */
   isSubscription?: boolean;
 }
 export interface OAuthProviderInterface extends OAuthSignIn {
@@ -73,5 +73,5 @@ export interface OAuthProviderInfo {
   available: boolean;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

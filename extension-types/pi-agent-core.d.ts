@@ -12,17 +12,17 @@ export type ToolExecutionMode = "sequential" | "parallel";
 
 // deno-lint-ignore no-explicit-any
 export interface AgentToolResult<TDetails = any> {
-  /** For the model. */
+  /** Content for the model. */
   content: (TextContent | ImageContent)[];
-  /** For the user interface and for extensions; stored in the session. */
+  /** Details for the user interface and for extensions; stored in the session. */
   details: TDetails;
-  /** `true`: the agent need not go on. It stops if all results of an answer's calls say so. */
+  /** `true`: the agent may stop. The run ends if all results of a response's calls set it. */
   terminate?: boolean;
   /** `true`: an error, as if the tool had thrown, with this content and these details. */
   isError?: boolean;
-  /** Of models that the tool itself has asked: counted with what the session costs. */
+  /** The usage of models that the tool itself has called; part of the session's cost. */
   usage?: Usage;
-  /** The result for programs; models are not told. */
+  /** The result for programs; models do not get it. */
   structuredContent?: unknown;
 }
 
@@ -42,5 +42,5 @@ export interface AgentTool<TParameters extends AnySchema = AnySchema, TDetails =
   ): Promise<AgentToolResult<TDetails>>;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -64,7 +64,7 @@ export interface Usage {
   output: number;
   cacheRead: number;
   cacheWrite: number;
-  /** These two are parts of others, and of newer versions: here they are not set. */
+  /** These two are parts of other members, and from newer versions: here they are not set. */
   cacheWrite1h?: number;
   reasoning?: number;
   totalTokens: number;
@@ -72,8 +72,8 @@ export interface Usage {
 }
 
 /**
- * `pending` and `deferred` are of newer versions. pi does not say them; an answer of an extension's provider that says
- * one has ended with `stop`, or with `toolUse` if it calls tools.
+ * `pending` and `deferred` are from newer versions. pi does not use them; a response of an
+ * extension's provider with one of them counts as `stop`, or as `toolUse` if it has calls.
  */
 export type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "pending" | "deferred";
 
@@ -91,13 +91,13 @@ export interface AssistantMessage {
   provider: Provider;
   /** The id of the model. */
   model: string;
-  /** The one that the provider says has answered; of newer versions. */
+  /** The model that the provider reports; from newer versions. */
   responseModel?: string;
   responseId?: string;
   usage: Usage;
   stopReason: StopReason;
   errorMessage?: string;
-  /** What the stream of an extension notes of failures that it went past; pi itself has none, and keeps none. */
+  /** Failures from which the stream of an extension recovered; pi itself neither adds nor keeps any. */
   diagnostics?: AssistantMessageDiagnostic[];
   timestamp: number;
 }
@@ -115,17 +115,20 @@ export interface AssistantMessageDiagnostic {
   details?: Record<string, any>;
 }
 export type SessionResourceCleanup = (sessionId?: string) => void;
-/** For what a stream of yours keeps for a session; gives what takes it back. */
+/**
+ * Registers the release of resources that a stream keeps for a session; returns a function that
+ * unregisters it.
+ */
 export function registerSessionResourceCleanup(cleanup: SessionResourceCleanup): () => void;
 /** Calls all of those; an `AggregateError` has what they threw. pi itself calls none, and keeps nothing of the kind. */
 export function cleanupSessionResources(sessionId?: string): void;
-/** What was thrown in words; of an error without a message, its name. */
+/** The message of a thrown value; for an error without one, its name. */
 export function formatThrownValue(value: unknown): string;
-/** Of what is no error: the name `ThrownValue`. */
+/** For a value that is no error the name is `ThrownValue`. */
 export function extractDiagnosticError(error: unknown): DiagnosticErrorInfo;
 // deno-lint-ignore no-explicit-any
 export function createAssistantMessageDiagnostic(type: string, error: unknown, details?: Record<string, any>): AssistantMessageDiagnostic;
-/** In a new list. */
+/** Adds the diagnostic to a new list. */
 export function appendAssistantMessageDiagnostic(
   message: { diagnostics?: AssistantMessageDiagnostic[] },
   diagnostic: AssistantMessageDiagnostic,
@@ -138,7 +141,7 @@ export interface ToolResultMessage<TDetails = any> {
   toolName: string;
   content: (TextContent | ImageContent)[];
   details?: TDetails;
-  /** Of models that the tool has asked. */
+  /** The usage of models that the tool has called. */
   usage?: Usage;
   isError: boolean;
   timestamp: number;
@@ -155,9 +158,9 @@ export type ThinkingLevel = "minimal" | "low" | "medium" | "high" | "xhigh" | "m
 
 export type ModelThinkingLevel = "off" | ThinkingLevel;
 
-/** What the API calls the levels; `null` is one that the model does not have. */
+/** The API's names of the levels; `null` for a level that the model lacks. */
 export type ThinkingLevelMap = Partial<Record<ModelThinkingLevel, string | null>>;
-/** Where servers differ from what the API says; of other APIs whatever the provider takes. */
+/** Deviations of servers from their API; for other APIs any options of the provider. */
 type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCompat
   : [TApi] extends ["openai-responses"] ? OpenAIResponsesCompat
   // With `unknown`, what is declared as an interface would not fit.
@@ -165,7 +168,7 @@ type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCom
   : OpenAICompletionsCompat & Record<string, any>;
 
 export interface ModelCost extends Omit<Cost, "total"> {
-  /** Of newer versions, and not looked at: other prices for long requests. */
+  /** From newer versions, ignored: other prices for long requests. */
   tiers?: (Omit<Cost, "total"> & { inputTokensAbove: number })[];
 }
 
@@ -185,7 +188,7 @@ export interface Model<TApi extends Api = Api> {
   thinkingLevelMap?: ThinkingLevelMap;
   /** Members of every request to an OpenAI-compatible API. */
   samplingParams?: Record<string, unknown>;
-  /** The same for one thinking level, over those. */
+  /** Parameters for one thinking level, which override those above. */
   samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
   compat?: Compat<TApi>;
 }
@@ -196,7 +199,7 @@ export interface Tool<TParameters extends AnySchema = AnySchema> {
   parameters: TParameters;
 }
 
-/** Whether the model may call tools, where every API understands it. */
+/** Whether the model may call tools; the values that every API understands. */
 export type ToolChoice = "auto" | "none";
 export interface ToolReference {
   name: string;
@@ -207,7 +210,10 @@ export interface Context {
   tools?: Tool[];
 }
 
-/** Newer versions give APIs a context whose messages say the prompt; here it stands beside them. */
+/**
+ * Newer versions pass APIs a context whose messages contain the prompt; here the prompt is a member
+ * of its own.
+ */
 export type TranscriptContext = Context;
 
 export interface StreamOptions {
@@ -221,18 +227,18 @@ export interface StreamOptions {
   headers?: Record<string, any>;
   /** The program's own APIs use HTTP whatever it is. */
   transport?: Transport;
-  /** How long the provider keeps the beginning of the conversation; before `PI_CACHE_RETENTION`. */
+  /** How long the provider caches the beginning of the conversation; overrides `PI_CACHE_RETENTION`. */
   cacheRetention?: CacheRetention;
-  /** What it returns is sent instead. */
+  /** The return value is sent instead. */
   onPayload?(payload: unknown, model: Model): unknown;
   onResponse?(response: ProviderResponse, model: Model): void | Promise<void>;
-  /** A server that asks for a longer wait is not asked again; 0 is no limit. */
+  /** A server that requests a longer wait gets no further request; 0 is no limit. */
   maxRetryDelayMs?: number;
   /** Anthropic's API takes `user_id` of it, the others nothing. */
   metadata?: Record<string, unknown>;
-  /** Of newer versions, as the rest: how often a request that failed is sent again. */
+  /** From newer versions, as are the members below: how often a failed request is repeated. */
   maxRetries?: number;
-  /** For the beginning of the answer. */
+  /** The limit for the beginning of the response. */
   timeoutMs?: number;
   /** Members of a request to an OpenAI-compatible API, over those of the model. */
   samplingParams?: Record<string, unknown>;
@@ -281,20 +287,20 @@ export function complete(model: Model, context: Context, options?: StreamOptions
 export function completeSimple(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
 
 /**
- * `undefined` if there is no such model; the first signature does not say it, so that
- * models that everybody has can be used as they are.
+ * `undefined` if there is no such model; the first signature omits that, so that well-known models
+ * can be used directly.
  */
 export function getModel(provider: KnownProvider, modelId: string): Model;
 export function getModel(provider: Provider, modelId: string): Model | undefined;
 export function getModels(provider: Provider): Model[];
 export function getProviders(): Provider[];
-/** The same, as newer versions call it. */
+/** Names of the same functions in newer versions. */
 export const getBuiltinModel: typeof getModel;
 export const getBuiltinModels: typeof getModels;
 export const getBuiltinProviders: typeof getProviders;
 /** The providers of the program, with the models that it brings. */
 export function builtinProviders(): RegisteredProvider[];
-/** Fills in and gives back `usage.cost`. */
+/** Computes `usage.cost` and returns it. */
 export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;
 /** `off` and those that the model has. */
@@ -322,16 +328,16 @@ export function validateToolCall(tools: Tool[], toolCall: ToolCall): any;
 export interface SystemMessage {
   role: "system";
   content: string | TextContent[];
-  /** By name, one after the other; `null` takes one away. */
+  /** Sections by name, in order; `null` removes one. */
   sections?: Record<string, string | null>;
   toolsAdded?: Tool[];
   toolsRemoved?: ToolReference[];
   /** Milliseconds since the epoch. */
   timestamp: number;
 }
-/** What all system messages say together. */
+/** The result of all system messages together. */
 export function getCurrentSystemMessage(messages: readonly { role: string }[]): SystemMessage | undefined;
-/** What they say together as the first of the messages, and no others. */
+/** Combines all system messages into the first message. */
 export function collapseSystemMessages<T extends { role: string }>(
   context: { messages: readonly T[] },
 ): { messages: (T | SystemMessage)[] };
@@ -342,14 +348,14 @@ export function getSystemMessageText(message: SystemMessage): string;
 export function contentText(content: string | readonly { type: string; text?: string }[], separator?: string): string;
 /** An id that sorts by time; milliseconds since the epoch, now if they are not given. */
 export function uuidv7(timestampMs?: number): string;
-/** Of JSON that is still being written: what there is; `{}` if there is nothing yet. */
+/** Parses JSON that is still being written: the members so far; `{}` if there are none yet. */
 // deno-lint-ignore no-explicit-any
 export function parseStreamingJson<T = any>(partialJson: string | undefined): T;
 /** Mends what models write; throws if that is not enough. */
 export function parseJsonWithRepair<T = unknown>(json: string): T;
 export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;
-/** Whether pi would try again, if the context did fit. */
+/** Whether pi would repeat the request, unless the context was too large. */
 export function isRetryableAssistantError(message: AssistantMessage): boolean;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -36,7 +36,7 @@ export class Box extends Container {
   setBgFn(bgFn?: Paint): void;
 }
 export interface StackEntryOptions {
-  /** Its size, as long as nobody has to grow or shrink; what it takes if not given. */
+  /** The size before growing or shrinking; the natural size by default. */
   basis?: number | "auto";
   grow?: number;
   shrink?: number;
@@ -71,13 +71,13 @@ export interface ScrollViewOptions {
   scrollbar?: ScrollViewScrollbar;
   scrollbarTrackStyle?: Paint;
   scrollbarThumbStyle?: Paint;
-  /** Not looked at: here nobody hides it. */
+  /** Ignored: here the scroll bar is never hidden. */
   scrollbarHideDelayMs?: number;
 }
 export interface ScrollViewScrollToOptions {
   disableFollow?: boolean;
 }
-/** For whoever lays it out: `render` gives all of it. */
+/** Needs a layout: `render` returns the whole content. */
 export class ScrollView extends Container {
   constructor(component: Component, options?: ScrollViewOptions);
   readonly followEnd: boolean;
@@ -241,9 +241,9 @@ export function decodeKittyPrintable(data: string): string | undefined;
 export function isKittyProtocolActive(): boolean;
 export function setKittyProtocolActive(active: boolean): void;
 
-/** By declaration merging, also those of an extension's own. */
+/** Extended by declaration merging with actions of an extension's own. */
 export interface Keybindings extends Record<TuiAction | AppAction, true> {}
-/** Any name may be asked for; to choose among those that pi has, take `keyof Keybindings`. */
+/** Any name is accepted; to choose among those of pi, use `keyof Keybindings`. */
 // deno-lint-ignore ban-types
 export type Keybinding = keyof Keybindings | (string & {});
 export interface KeybindingDefinition {
@@ -286,8 +286,8 @@ export function truncateToWidth(text: string, maxWidth: number, ellipsis?: strin
 export function wrapTextWithAnsi(text: string, width: number): string[];
 /** `strict`: without a wide character that begins in the last column. */
 export function sliceByColumn(line: string, startCol: number, length: number, strict?: boolean): string;
-/** Without escape sequences. */
+/** Removes escape sequences. */
 export function stripTerminalSequences(text: string): string;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -11,7 +11,7 @@ export interface ProviderModelConfig {
   id: string;
   name: string;
   api?: Api;
-  /** Where this one is, if that is not where the others are. */
+  /** The address of this model, if it differs from that of the provider. */
   baseUrl?: string;
   reasoning: boolean;
   input: ("text" | "image")[];
@@ -23,10 +23,10 @@ export interface ProviderModelConfig {
   thinkingLevelMap?: Model["thinkingLevelMap"];
   /** Members of every request to an OpenAI-compatible API. */
   samplingParams?: Record<string, unknown>;
-  /** The same for one thinking level, over those. */
+  /** Parameters for one thinking level, which override those above. */
   samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
   compat?: Model["compat"];
-  /** These two are of newer versions, and not looked at. */
+  /** These two are from newer versions, ignored. */
   inputLimits?: object;
   promptCache?: Partial<Record<"short" | "long", number>>;
 }
@@ -40,7 +40,7 @@ export interface StoredModels {
 }
 
 export interface RefreshModelsContext {
-  /** A key or a sign-in; there when the network may be asked. */
+  /** A key or a sign-in; present if network requests are allowed. */
   credential?: { type: "api_key"; key?: string } | ({ type: "oauth" } & OAuthCredentials);
   stored?: StoredModels;
   allowNetwork: boolean;
@@ -51,7 +51,7 @@ export interface RefreshModelsContext {
 }
 
 export interface ProviderConfig {
-  /** For people; without it the name that it is registered with. */
+  /** The displayed name; by default the name of the registration. */
   name?: string;
   baseUrl?: string;
   /** The key, the name of a variable, or `!command`. */
@@ -62,11 +62,11 @@ export interface ProviderConfig {
   headers?: Record<string, string>;
   /** Sends the key as `Authorization: Bearer`. */
   authHeader?: boolean;
-  /** They take the place of those that the provider had. */
+  /** Replaces the models that the provider had. */
   models?: ProviderModelConfig[];
   /** Says later which models there are; nothing leaves those that there are. */
   refreshModels?(context: RefreshModelsContext): Promise<ProviderModelConfig[] | undefined>;
-  /** For `/login`. */
+  /** The sign-in for `/login`. */
   oauth?: OAuthSignIn;
 }
 
@@ -75,19 +75,19 @@ export type ModelCredentials =
   | { ok: true; apiKey?: string; headers?: Record<string, string>; env?: Record<string, string> }
   | { ok: false; error: string };
 
-/** A provider, and how its models are asked with a key that the caller has. */
+/** A provider, and functions to stream from its models with a key of the caller. */
 export interface RegisteredProvider {
   id: string;
-  /** For people. */
+  /** The displayed name. */
   name: string;
-  /** Of its first model. */
+  /** The address of its first model. */
   baseUrl?: string;
   headers?: object;
   auth: ProviderAuth;
   getModels(): Model[];
-  /** Only there if an extension has registered it with `refreshModels`. */
+  /** Present only if an extension has registered it with `refreshModels`. */
   refreshModels?(context?: object): Promise<void>;
-  /** Only there if accounts differ in their models (`github-copilot`). */
+  /** Present only if accounts differ in their models (`github-copilot`). */
   filterModels?(models: readonly Model[], credential?: { type?: string }): readonly Model[];
   stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
@@ -113,17 +113,17 @@ export interface ResolveModelScopeResult {
   diagnostics: ModelScopeDiagnostic[];
 }
 
-/** The models that there are, and what it takes to ask them. */
+/** The known models and their credentials. */
 export class ModelRegistry {
   constructor(runtime: ModelRuntime);
   static create(authStorage?: AuthStorage, modelsJsonPath?: string): ModelRegistry;
   static inMemory(authStorage: AuthStorage): ModelRegistry;
   readonly authStorage: AuthStorage;
-  /** The same as newer versions know it. */
+  /** This registry in the form of newer versions. */
   readonly runtime: ModelRuntime;
   find(provider: string, modelId: string): Model | undefined;
   getAll(): Model[];
-  /** Those that there are keys for. */
+  /** Models for which there is a key. */
   getAvailable(): Model[];
   getError(): string | undefined;
   hasConfiguredAuth(model: Model): boolean;
@@ -133,15 +133,15 @@ export class ModelRegistry {
   /** @deprecated Use `getApiKeyAndHeaders`. */
   getApiKey(model: Model): Promise<string | undefined>;
   getProviderDisplayName(provider: string): string;
-  /** Whether there is a key, and where from: `runtime`, `stored`, `environment`, `models_json_key`. */
+  /** Whether there is a key, and its source: `runtime`, `stored`, `environment`, `models_json_key`. */
   getProviderAuthStatus(provider: string): AuthStatus;
   getProviderAuth(provider: string): Promise<(AuthResult & { auth: { apiKey: string } }) | undefined>;
   /** `undefined` if there are no models of it. One that was registered as an object is that object. */
   getProvider(provider: string): RegisteredProvider | undefined;
-  /** Those of extensions. */
+  /** Providers that extensions have registered. */
   getRegisteredProviderIds(): string[];
   getRegisteredProviderConfig(provider: string): ProviderConfig | undefined;
-  /** Of those that were given as an object with `getModels()`. */
+  /** Providers that were registered as an object with `getModels()`. */
   getRegisteredNativeProvider(provider: string): PutTogether | undefined;
   registerProvider(name: string, config: ProviderConfig): void;
   registerProvider(provider: PutTogether): void;
@@ -172,7 +172,7 @@ export type { OAuthCredential };
 export type AuthCredential = ApiKeyCredential | OAuthCredential;
 interface Locked<T> {
   result: T;
-  /** What is to be stored; nothing changes without it. */
+  /** The new content; without it nothing changes. */
   next?: string;
 }
 export interface AuthStorageBackend {
@@ -188,7 +188,7 @@ export class InMemoryAuthStorageBackend implements AuthStorageBackend {
   withLock<T>(fn: (current: string | undefined) => Locked<T>): T;
   withLockAsync<T>(fn: (current: string | undefined) => Promise<Locked<T>>): Promise<T>;
 }
-/** What auth.json has, as it is: a sign-in may have run out. */
+/** The entry in auth.json, unchanged: a sign-in may have expired. */
 export function readStoredCredential(providerId: string, authPath?: string): AuthCredential | undefined;
 /** The keys and sign-ins of auth.json. */
 export class AuthStorage {
@@ -205,10 +205,10 @@ export class AuthStorage {
   getAll(): Record<string, AuthCredential>;
   getApiKey(provider: string, options?: { includeFallback?: boolean }): Promise<string | undefined>;
   getOAuthProviders(): OAuthProviderInterface[];
-  /** Without `onDeviceCode`, `onAuth` is told the code. */
+  /** Without `onDeviceCode`, `onAuth` gets the code. */
   login(provider: string, callbacks: OAuthLoginGiven): Promise<void>;
   logout(provider: string): void;
-  /** For this process only. */
+  /** Lasts for this process only. */
   setRuntimeApiKey(provider: string, apiKey: string): void;
   removeRuntimeApiKey(provider: string): void;
   setFallbackResolver(resolver: (provider: string) => string | undefined): void;
@@ -216,5 +216,5 @@ export class AuthStorage {
   drainErrors(): Error[];
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -3,7 +3,7 @@ import type { Api, AssistantMessageEventStream, Context, Model, SimpleStreamOpti
 import type { ApiKeyCredential, AuthCheck, AuthResult, ModelAuth, OAuthCredential, ProviderAuthInteraction } from "./auth.js";
 import type { RefreshModelsContext } from "./providers.js";
 
-/** A wire API, in both ways to ask it. */
+/** A wire API with its two stream functions. */
 export interface ProviderStreams {
   stream(model: Model, context: Context, options?: StreamOptions): AssistantMessageEventStream;
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
@@ -20,20 +20,20 @@ export function openAIResponsesApi(): ProviderStreams;
 
 export interface AuthContext {
   env(name: string): Promise<string | undefined>;
-  /** With `~` for the home folder. */
+  /** The path may start with `~` for the home folder. */
   fileExists(path: string): Promise<boolean>;
 }
 interface AskedForAuth {
   ctx: AuthContext;
-  /** Of `auth.json`. */
+  /** The entry in `auth.json`. */
   credential?: ApiKeyCredential;
   signal: AbortSignal;
 }
 export interface ApiKeyAuth {
   name: string;
-  /** Not called: `/login` asks for the key itself. */
+  /** Never called: `/login` asks the user for the key itself. */
   login?(interaction: ProviderAuthInteraction): Promise<ApiKeyCredential>;
-  /** Whether there is something to resolve, without doing it. */
+  /** Whether there are credentials, without resolving them. */
   check?(asked: AskedForAuth): Promise<AuthCheck | undefined>;
   /** Called for each request; nothing if the provider is not configured. */
   resolve(asked: AskedForAuth): Promise<AuthResult | undefined>;
@@ -41,14 +41,14 @@ export interface ApiKeyAuth {
 /** A sign-in, for `/login`. */
 export interface OAuthAuth {
   name: string;
-  /** These two are not looked at. */
+  /** These two are ignored. */
   isSubscription?: boolean;
   loginLabel?: string;
   login(interaction: ProviderAuthInteraction): Promise<OAuthCredential>;
   refresh(credential: OAuthCredential, signal: AbortSignal): Promise<OAuthCredential>;
   toAuth(credential: OAuthCredential): Promise<ModelAuth>;
 }
-/** At least one of the two. */
+/** At least one of the two is required. */
 export interface ProviderAuth {
   apiKey?: ApiKeyAuth;
   oauth?: OAuthAuth;
@@ -65,7 +65,7 @@ export interface ProviderParts {
   models: readonly Model[];
   fetchModels?(context: RefreshModelsContext): Promise<readonly Model[]>;
   filterModels?: unknown;
-  /** For all its models, or by the API that each names. */
+  /** The API of all its models, or one for each API that models name. */
   api: ProviderStreams | Partial<Record<Api, ProviderStreams>>;
 }
 export interface PutTogether extends ProviderStreams {

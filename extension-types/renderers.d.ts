@@ -1,4 +1,4 @@
-// What draws messages and entries of an extension's own, and changes what is drawn of texts.
+// Renderers of messages and entries of an extension's own, and transformers of displayed texts.
 import type { Component } from "./pi-tui.js";
 import type { CustomEntry, CustomMessage } from "./session.js";
 import type { Theme } from "./theme.js";
@@ -7,7 +7,7 @@ export interface EntryRenderOptions {
   expanded: boolean;
 }
 export interface MessageRenderOptions extends EntryRenderOptions {
-  /** Columns beside a message. */
+  /** The columns on each side of a message. */
   outputPad: number;
 }
 export type MessageRenderer<T = unknown> = (
@@ -34,5 +34,5 @@ export interface MarkdownTransformerOptions {
   messageTypes?: readonly MarkdownMessageType[];
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -9,7 +9,7 @@ import type { Path, QueueMode, RpcEvent, SessionState } from "./rpc.js";
 
 export type ModelInfo = Pick<Model, "provider" | "id" | "contextWindow" | "reasoning">;
 export interface RpcClientOptions {
-  /** Not looked at: what is started is always this pi. */
+  /** Ignored: the client always starts this pi. */
   cliPath?: string;
   cwd?: string;
   /** Over the environment of this process. */
@@ -22,8 +22,8 @@ export interface RpcClientOptions {
 export type RpcEventListener = (event: any) => void;
 
 /**
- * Starts a pi in RPC mode; its methods are the commands of the protocol. They reject
- * with what the other pi says of an error, when it has ended, and before `start`.
+ * Starts a pi in RPC mode; its methods are the commands of the protocol. They reject with the error
+ * of the other pi, when it has exited, and before `start`.
  */
 export class RpcClient {
   constructor(options?: RpcClientOptions);
@@ -69,10 +69,10 @@ export class RpcClient {
    * it has not come then.
    */
   waitForIdle(timeout?: number): Promise<void>;
-  /** What there was until then. */
+  /** Resolves to the events until the agent is done. */
   collectEvents(timeout?: number): Promise<RpcEvent[]>;
   promptAndWait(message: string, images?: ImageContent[], timeout?: number): Promise<RpcEvent[]>;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -11,5 +11,5 @@ export type RpcExtensionUIResponse =
   & { type: "extension_ui_response"; id: string }
   & ({ value: string } | { confirmed: boolean } | { cancelled: true });
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -1,4 +1,4 @@
-// Makes rpc.d.ts of docs/rpc.schema.json, or says whether it is what comes out:
+// Generates rpc.d.ts from docs/rpc.schema.json, or checks that it is up to date:
 //   node rpc.mjs [--write]
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,9 +10,9 @@ const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
 const { compile } = createRequire(join(packages, "rpc.js"))("json-schema-to-typescript");
 
 const schema = JSON.parse(readFileSync(join(here, "../docs/rpc.schema.json"), "utf8"));
-// Of how it was made only the schema itself speaks.
+// The description of the schema is about its generation, which does not belong into the types.
 schema.description = "A line of `pi --mode rpc`: docs/rpc.md.";
-/** Says for the compiler what it would miss: where anything may be, it would have an object. */
+/** Types members that may be anything as `unknown`; the compiler would make them objects. */
 function prepare(schema) {
   if (Array.isArray(schema)) return schema.forEach(prepare);
   if (typeof schema !== "object" || schema === null) return;
@@ -20,7 +20,7 @@ function prepare(schema) {
     const says = Object.keys(Object(property)).filter((key) => key !== "description" && key !== "default");
     if (says.length === 0) schema.properties[name] = { ...Object(property), tsType: "unknown" };
   }
-  // What stands beside allOf would be left out.
+  // Members beside allOf would be lost.
   if (schema.allOf && schema.properties) {
     const { properties, required, type } = schema;
     schema.allOf.unshift({ type, properties, required, additionalProperties: false });

@@ -5,13 +5,13 @@ import type * as Old from "@sinclair/typebox";
 // @ts-ignore: may be absent
 import type * as New from "typebox";
 
-/** What comes from a package that is absent is `any`. */
+/** A type from a package that is not installed is `any`. */
 type Absent<T> = [0] extends [1 & T] ? true : false;
 export type Has<T, Else> = Absent<T> extends true ? Else : T;
 
 /** The constraint of tools. It is wide: what a schema is, the package knows that made it. */
 export type AnySchema = object;
-/** Without the index signature of the old schemas: the new package takes that for every member. */
+/** Drops the index signature of the old schemas, which the new package would take for every member. */
 type Named<T> = { [K in keyof T as string extends K ? never : number extends K ? never : K]: T[K] };
 /** A schema of pi's own making, as either package takes it. */
 export type SchemaOf<T> = { static: T } & Named<Has<Old.TUnsafe<T>, unknown>> & Has<New.TUnsafe<T>, unknown>;
@@ -23,5 +23,5 @@ export type Static<T extends AnySchema> = Absent<Old.TSchema> extends true ? New
   : Has<New.Static<T>, unknown>;
 export const Type: Has<typeof Old.Type, typeof New.Type>;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -97,7 +97,7 @@ export interface TreeList extends Component {
   handleInput(data: string): void;
   getSelectedNode(): TreeNode | undefined;
   getSearchQuery(): string;
-  /** As it is shown; the session is told by `onLabelChange`. */
+  /** Changes only the display; `onLabelChange` passes the label on to the session. */
   updateNodeLabel(entryId: string, label: string | undefined, labelTimestamp?: string): void;
 }
 interface TreeNode {
@@ -122,5 +122,5 @@ export class TreeSelectorComponent extends Container implements Focusable {
   handleInput(data: string): void;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -1,4 +1,4 @@
-// Sessions of an extension's own, beside the one that it belongs to.
+// Child sessions that an extension creates.
 import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Agent, AgentEvent, AgentState } from "./agent-loop.js";
@@ -22,7 +22,7 @@ export type AgentSessionEvent =
   | Exclude<AgentEvent, { type: "agent_end" }>
   /** `willRetry`: the last request failed, and is going to be tried again. */
   | { type: "agent_end"; messages: AgentMessage[]; willRetry: boolean }
-  /** By `pi.appendEntry` or a `turn_end` handler of one of the `extensionFactories`. */
+  /** Appended by `pi.appendEntry` or a `turn_end` handler of one of the `extensionFactories`. */
   | { type: "entry_appended"; entry: SessionEntry }
   | { type: "session_info_changed"; name: string | undefined }
   /** Nothing is left to do. */
@@ -47,16 +47,16 @@ export interface PromptOptions {
   images?: ImageContent[];
   /** Needed while the agent works. */
   streamingBehavior?: "steer" | "followUp";
-  /** For extensions of the session, which has none. */
+  /** Passed to extensions of the session, which has none. */
   source?: InputSource;
   /** Called once, when it is known whether it will be answered. */
   preflightResult?(accepted: boolean): void;
 }
 
-/** Of a command that a user or an extension runs, not the model. */
+/** The result of a command that a user or an extension runs, not the model. */
 export interface BashResult {
   output: string;
-  /** Not there if it was cancelled. */
+  /** Absent if the command was cancelled. */
   exitCode: number | undefined;
   cancelled: boolean;
   truncated: boolean;
@@ -81,7 +81,7 @@ export interface SessionStats {
   contextUsage?: ContextUsage;
 }
 
-/** Setting its prompt or its tools throws: a resource loader and `setActiveToolsByName` say them. */
+/** Setting the prompt or the tools throws: use a resource loader and `setActiveToolsByName`. */
 type SessionState =
   & Omit<AgentState, "systemPrompt" | "tools">
   & Readonly<Pick<AgentState, "systemPrompt" | "tools">>;
@@ -96,7 +96,7 @@ export interface ExtensionError {
   error: string;
   stack?: string;
 }
-/** Only `onError` is looked at: nobody can be asked in such a session. */
+/** Only `onError` is used: such a session has no user to ask. */
 export interface ExtensionBindings {
   onError?(error: ExtensionError): void;
   uiContext?: ExtensionUIContext;
@@ -109,16 +109,16 @@ export interface ExtensionBindings {
   shutdownHandler?(): void;
   [other: string]: unknown;
 }
-/** What of the original's runner there is. */
+/** The available members of the original's runner. */
 export interface SessionExtensionRunner {
   hasHandlers(eventType: string): boolean;
-  /** Of `session_shutdown`; others throw. Who disposes of the session need not emit it. */
+  /** Emits `session_shutdown`; other events throw. Disposing of the session does not require it. */
   emit(event: { type: string; [member: string]: unknown }): Promise<void>;
   /** Returns what ends it. */
   onError(listener: (error: ExtensionError) => void): () => void;
 }
 interface BashOptions {
-  /** The model is not told of it. */
+  /** Hides the command from the model. */
   excludeFromContext?: boolean;
 }
 
@@ -129,7 +129,7 @@ export class AgentSession {
   readonly modelRegistry: ModelRegistry;
   readonly modelRuntime: ModelRuntime;
   readonly resourceLoader: ResourceLoader;
-  /** What runs it, pi itself: what else is set in it, its streams above all, is refused. */
+  /** The agent of the session, which pi itself runs: setting other members, its streams above all, throws. */
   readonly agent: SessionAgent;
   readonly state: SessionState;
   readonly model: Model | undefined;
@@ -139,7 +139,7 @@ export class AgentSession {
   /** No run, no compaction. */
   readonly isIdle: boolean;
   readonly isRetrying: boolean;
-  /** From 1 while a request that failed is tried again, else 0. */
+  /** Counts from 1 while a failed request is repeated, else 0. */
   readonly retryAttempt: number;
   readonly autoRetryEnabled: boolean;
   readonly isBashRunning: boolean;
@@ -176,7 +176,7 @@ export class AgentSession {
   getSteeringMessages(): readonly string[];
   getFollowUpMessages(): readonly string[];
   abort(): Promise<void>;
-  /** Until the run that goes on has ended, and all that it made begin. */
+  /** Waits until the active run has ended, and all runs that it started. */
   waitForIdle(): Promise<void>;
   getActiveToolNames(): string[];
   setActiveToolsByName(toolNames: string[]): void;
@@ -200,7 +200,7 @@ export class AgentSession {
   executeBash(
     command: string,
     onChunk?: (chunk: string) => void,
-    /** With `operations` it does not run on this machine, but where they say. */
+    /** With `operations` the command runs where they run it, not on this machine. */
     options?: BashOptions & { operations?: BashOperations },
   ): Promise<BashResult>;
   recordBashResult(command: string, result: BashResult, options?: BashOptions): void;
@@ -218,7 +218,7 @@ export class AgentSession {
   exportToJsonl(outputPath?: string): string;
   getLastAssistantText(): string | undefined;
   reload(): Promise<void>;
-  /** The extensions that were loaded for it hear of `session_start` now. */
+  /** Emits `session_start` to the extensions that were loaded for it. */
   bindExtensions(bindings: ExtensionBindings): Promise<void>;
   hasExtensionHandlers(eventType: string): boolean;
   readonly extensionRunner: SessionExtensionRunner;
@@ -227,7 +227,7 @@ export class AgentSession {
 export interface CreateAgentSessionOptions {
   cwd?: string;
   agentDir?: string;
-  /** Where models and keys are looked up; of these the first that is given counts. */
+  /** Sources of models and keys; the first of these that is set counts. */
   modelRuntime?: ModelRuntime;
   modelRegistry?: ModelRegistry;
   authStorage?: AuthStorage;
@@ -235,8 +235,8 @@ export interface CreateAgentSessionOptions {
   thinkingLevel?: ThinkingLevel;
   scopedModels?: ScopedModel[];
   /**
-   * Built-in ones; without it what the settings say, or `read`, `bash`, `edit` and `write`. A list of names is one of
-   * all tools that there are, `customTools` included. Of a tool only the name is looked at.
+   * Built-in tools; by default those of the settings, or `read`, `bash`, `edit` and `write`. A list
+   * of names may contain any known tool, `customTools` included. Only the name of a tool is used.
    */
   tools?: ({ name: string } | string)[];
   /** Without `tools`: no tools at all, or only `customTools`. */
@@ -248,9 +248,9 @@ export interface CreateAgentSessionOptions {
   resourceLoader?: ResourceLoader;
   sessionManager?: SessionManager;
   settingsManager?: SettingsManager;
-  /** What its extensions hear first; else that it starts. */
+  /** The first event of its extensions; by default that of a start. */
   sessionStartEvent?: SessionStartEvent;
-  /** Of flags that its extensions have registered. */
+  /** Values of flags that its extensions have registered. */
   extensionFlagValues?: Map<string, boolean | string>;
 }
 export interface CreateAgentSessionResult {
@@ -272,7 +272,7 @@ export interface AgentSessionServices {
   modelRegistry: ModelRegistry;
   modelRuntime: ModelRuntime;
   resourceLoader: ResourceLoader;
-  /** For the extensions of the session that is made of these. */
+  /** Values of flags for the extensions of the session that is created from these services. */
   extensionFlagValues?: Map<string, boolean | string>;
   diagnostics: AgentSessionRuntimeDiagnostic[];
 }
@@ -284,9 +284,9 @@ export interface CreateAgentSessionServicesOptions {
   modelRegistry?: ModelRegistry;
   modelRuntime?: ModelRuntime;
   resourceLoaderOptions?: Omit<DefaultResourceLoaderOptions, "cwd" | "agentDir" | "settingsManager">;
-  /** Of newer versions. */
+  /** From newer versions. */
   resourceLoaderReloadOptions?: ResourceLoaderReloadOptions;
-  /** Of flags that the extensions have registered. */
+  /** Values of flags that the extensions have registered. */
   extensionFlagValues?: Map<string, boolean | string>;
 }
 export interface CreateAgentSessionFromServicesOptions
@@ -331,7 +331,7 @@ export class AgentSessionRuntime {
   dispose(): Promise<void>;
 }
 
-// ---- What a session is given ----
+// ---- Resources of a session ----
 
 export interface ResourceCollision {
   resourceType: "extension" | "skill" | "prompt" | "theme";
@@ -417,20 +417,24 @@ export interface Extension {
 }
 export interface LoadExtensionsResult {
   /**
-   * Of the `extensionFactories` (`<inline:1>`) what they register cannot be read. Of those from files it can be looked
-   * at; they run in an isolate of their own, so nothing of it can be changed or called.
+   * Registrations of the `extensionFactories` (`<inline:1>`) cannot be read. Those of extensions
+   * from files can be read; they run in an isolate of their own, so nothing of it can be changed or
+   * called.
    */
   extensions: Extension[];
   errors: { path: string; error: string }[];
   runtime?: ExtensionRuntime;
 }
 
-/** Those of the two folders and of `configuredPaths`, whatever the settings say: for a loader of your own. */
+/**
+ * Loads the extensions of the two folders and of `configuredPaths`, whatever the settings are: for
+ * a loader of your own.
+ */
 export function discoverAndLoadExtensions(
   configuredPaths: string[],
   cwd: string,
   agentDir?: string,
-  /** For extensions that are functions: these have one of their own. */
+  /** The bus of extensions that are functions; the loaded ones have a bus of their own. */
   eventBus?: EventBus,
 ): Promise<LoadExtensionsResult & { runtime: ExtensionRuntime }>;
 
@@ -442,7 +446,7 @@ interface ThemesResult {
   themes: Theme[];
   diagnostics: ResourceDiagnostic[];
 }
-/** Where a resource comes from. */
+/** The source of a resource. */
 export interface PathMetadata {
   source: string;
   scope: "user" | "project" | "temporary";
@@ -453,7 +457,7 @@ interface More {
   path: string;
   metadata?: PathMetadata;
 }
-/** Of newer versions: whether what the project brings counts, which it does not while it is asked. */
+/** From newer versions: decides whether the project is trusted; it is not while the function runs. */
 export interface ResourceLoaderReloadOptions {
   resolveProjectTrust?(asked: { extensionsResult: LoadExtensionsResult }): Promise<boolean>;
 }
@@ -468,7 +472,7 @@ export interface ResourceLoader {
   getAppendSystemPrompt(): string[];
   extendResources(paths: { skillPaths?: More[]; promptPaths?: More[]; themePaths?: More[] }): void;
   reload(options?: ResourceLoaderReloadOptions): Promise<void>;
-  /** These two are of newer versions: nobody asks for them here. */
+  /** These two are from newer versions; pi does not call them. */
   getSystemPromptSource?(): { path: string } | undefined;
   getAppendSystemPromptSources?(): { path: string }[];
 }
@@ -487,13 +491,16 @@ export interface DefaultResourceLoaderOptions {
   /** A text, or the path of a file that has it; so are those after it. */
   systemPrompt?: string;
   appendSystemPrompt?: string | string[];
-  /** Files and packages, beside those that are found; also with `noExtensions`. */
+  /** Files and packages in addition to those that are found; also used with `noExtensions`. */
   additionalExtensionPaths?: string[];
-  /** They hear what happens in the session, may block tools and change what models are told; what else of `pi` they call throws. */
+  /**
+   * Functions that get the events of the session, may block tools and change what models get; other
+   * members of `pi` throw.
+   */
   extensionFactories?: InlineExtension[];
-  /** What is `pi.events` for them. */
+  /** The `pi.events` of these extensions. */
   eventBus?: EventBus;
-  /** Which of the extensions run; others than those that it is given are refused. */
+  /** Selects the extensions that run; it must not add others. */
   extensionsOverride?(base: LoadExtensionsResult): LoadExtensionsResult;
   skillsOverride?(base: LoadSkillsResult): LoadSkillsResult;
   promptsOverride?(base: PromptsResult): PromptsResult;
@@ -536,18 +543,18 @@ export interface ResolvedPaths {
   prompts: ResolvedResource[];
   themes: ResolvedResource[];
 }
-/** To look at: installing and the like is the program's, and throws. */
+/** Read-only: the program installs packages, and methods that would do so throw. */
 export class DefaultPackageManager {
   constructor(options: { cwd: string; agentDir: string; settingsManager?: SettingsManager });
   listConfiguredPackages(): ConfiguredPackage[];
   getInstalledPath(source: string, scope: "user" | "project"): string | undefined;
-  /** The same as `resolve` of folders, files, and packages that are installed. */
+  /** Like `resolve`, for these folders, files, and installed packages only. */
   resolveExtensionSources(sources: string[], options?: { local?: boolean; temporary?: boolean }): Promise<ResolvedPaths>;
-  /** What pi finds; nothing is installed. */
+  /** Returns the resources that pi finds; nothing is installed. */
   resolve(onMissing?: (source: string) => Promise<"install" | "skip" | "error">): Promise<ResolvedPaths>;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};
-/** What extensions of a session would share: there are none in one that an extension runs. */
+/** The state that extensions of a session would share: a child session has none. */
 export function createExtensionRuntime(): ExtensionRuntime;

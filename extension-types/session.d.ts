@@ -1,4 +1,4 @@
-// What a session consists of.
+// The entries of a session, and its manager.
 import type { CustomAgentMessages } from "./agent-loop.js";
 import type { ImageContent, Message, TextContent, Usage } from "./pi-ai.js";
 
@@ -85,7 +85,7 @@ export interface CompactionEntry<T = unknown> extends SessionEntryBase {
   firstKeptEntryId: string;
   tokensBefore: number;
   details?: T;
-  /** Of the summary; newer versions store it. */
+  /** The usage of the summary; newer versions store it. */
   usage?: Usage;
   fromHook?: boolean;
 }
@@ -120,7 +120,7 @@ export interface SessionInfoEntry extends SessionEntryBase {
   type: "session_info";
   name?: string;
 }
-/** What the model hears of the target from here on; nothing, if that is `null`. */
+/** Replaces the target for the model from here on; `null` removes it. */
 export interface ContextEditEntry extends SessionEntryBase {
   type: "context_edit";
   targetId: string;
@@ -165,7 +165,7 @@ export interface ReadonlySessionManager {
   getEntry(id: string): SessionEntry | undefined;
   getChildren(parentId: string | null): SessionEntry[];
   getLabel(id: string): string | undefined;
-  /** From the first entry to the leaf, or to `fromId`. */
+  /** The entries from the first one to the leaf, or to `fromId`. */
   getBranch(fromId?: string): SessionEntry[];
   getHeader(): SessionHeader | null;
   getEntries(): SessionEntry[];
@@ -190,7 +190,7 @@ export interface SessionInfo {
   name?: string;
   parentSessionPath?: string;
   created: Date;
-  /** When the user or the model last said something. */
+  /** The time of the last message of the user or the model. */
   modified: Date;
   messageCount: number;
   firstMessage: string;
@@ -200,8 +200,8 @@ export interface SessionInfo {
 type Progress = (loaded: number, total: number) => void;
 
 /**
- * A session beside the one that is open. Its file is locked only while something is
- * written to it; writing to a session that a pi has open is an error.
+ * A session besides the current one. Its file is locked only while it is written; writing to a
+ * session that a pi has open is an error.
  */
 export class SessionManager implements ReadonlySessionManager {
   private constructor();
@@ -209,7 +209,7 @@ export class SessionManager implements ReadonlySessionManager {
   static open(path: string, sessionDir?: string, cwdOverride?: string): SessionManager;
   static continueRecent(cwd: string, sessionDir?: string): SessionManager;
   static inMemory(cwd?: string, options?: NewSessionOptions): SessionManager;
-  /** Its parent is the session that it is a copy of, whatever `options` say. */
+  /** The original becomes the parent of the copy, whatever `options` contain. */
   static forkFrom(
     sourcePath: string,
     targetCwd: string,
@@ -218,7 +218,7 @@ export class SessionManager implements ReadonlySessionManager {
   ): SessionManager;
   static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]>;
   static listAll(onProgress?: Progress): Promise<SessionInfo[]>;
-  /** Those of one folder, whatever folder they work in. */
+  /** Sessions of one folder, whatever folder they work in. */
   static listAll(sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]>;
 
   getCwd(): string;
@@ -240,7 +240,7 @@ export class SessionManager implements ReadonlySessionManager {
   /** The latest compaction of the branch, what it has kept, and what came after it. */
   buildContextEntries(): SessionEntry[];
 
-  /** These answer with the id of the new entry, which hangs on the leaf. */
+  /** The methods below return the id of the new entry, which becomes a child of the leaf. */
   appendMessage(message: Message | CustomMessage | BashExecutionMessage): string;
   appendThinkingLevelChange(thinkingLevel: string): string;
   appendModelChange(provider: string, modelId: string): string;
@@ -271,11 +271,11 @@ export class SessionManager implements ReadonlySessionManager {
     details?: unknown,
     fromHook?: boolean,
   ): string;
-  /** These put another session here, and answer with its file. */
+  /** The methods below replace the session in this manager, and return its file. */
   createBranchedSession(leafId: string): string | undefined;
   newSession(options?: NewSessionOptions): string | undefined;
   setSessionFile(sessionFile: string): void;
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

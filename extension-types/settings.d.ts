@@ -1,8 +1,8 @@
-// The settings as a program reads and writes them (docs/settings.md says what they do).
+// The settings as a program reads and writes them (docs/settings.md describes them).
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Model, ThinkingBudgets, Transport } from "./pi-ai.js";
 
-/** As they stand in settings.json; pi keeps what it does not know. */
+/** The content of settings.json; pi keeps unknown members. */
 export interface Settings {
   lastChangelogVersion?: string;
   defaultProvider?: string;
@@ -18,7 +18,10 @@ export interface Settings {
   branchSummary?: { reserveTokens?: number; skipPrompt?: boolean };
   retry?: RetrySettings;
   defaultTools?: string[];
-  /** Both are of newer versions: what holds for projects of which nobody has said anything; for `getExternalEditorCommand`. */
+  /**
+   * Both are from newer versions: trust in projects without a decision of the user; the command for
+   * `getExternalEditorCommand`.
+   */
   defaultProjectTrust?: ProjectTrust;
   externalEditor?: string;
   images?: ImageSettings;
@@ -51,7 +54,7 @@ export interface CompactionSettings {
   /** Tokens. */
   reserveTokens?: number;
   keepRecentTokens?: number;
-  /** By `provider/id`; of newer versions. */
+  /** Overrides by `provider/id`; from newer versions. */
   modelOverrides?: Record<string, { reserveTokens?: number; keepRecentTokens?: number }>;
 }
 export interface ImageSettings {
@@ -66,7 +69,7 @@ export interface RetrySettings {
   /** Milliseconds. */
   maxDelayMs?: number;
   maxAgentDelayMs?: number;
-  /** As newer versions write it; `maxRetryDelayMs` is `maxDelayMs`, the others are not looked at. */
+  /** The form of newer versions; `maxRetryDelayMs` is `maxDelayMs`, the others are ignored. */
   provider?: { timeoutMs?: number; maxRetries?: number; maxRetryDelayMs?: number };
 }
 export type PackageSource = string | ({ source: string } & Partial<Record<Kind, string[]>>);
@@ -79,7 +82,7 @@ type Scope = "global" | "project";
 type DoubleEscapeAction = "fork" | "tree" | "none";
 type TreeFilterMode = "default" | "no-tools" | "user-only" | "labeled-only" | "all";
 
-/** What follows `get`, and `set` where that is there. */
+/** Values by the name after `get`, and after `set` where that exists. */
 interface Values {
   LastChangelogVersion: string | undefined;
   DefaultProvider: string | undefined;
@@ -127,20 +130,20 @@ interface ReadOnlyValues {
   CodeBlockIndent: string;
 }
 type Get<T> = { [K in keyof T & string as `get${K}`]: () => T[K] };
-/** What may be missing is taken out of the file with `undefined`. */
+/** Setting an optional value to `undefined` removes it from the file. */
 type Set<T> = { [K in keyof T & string as `set${K}`]: (value: T[K]) => void };
-/** Of a project that is not trusted they throw. */
+/** Setters for a project that is not trusted throw. */
 type SetProject<T> = { [K in keyof T & string as `setProject${K}`]: (value: T[K]) => void };
 
 export interface SettingsManagerCreateOptions {
   projectTrusted?: boolean;
 }
-/** Members that newer versions have for settings that do nothing here throw, and say which. */
+/** Members of newer versions for settings without effect here throw an error that names the setting. */
 export interface SettingsManager
   extends Get<Values>, Set<Values>, Get<Lists>, Set<Lists>, SetProject<Lists>, Get<ReadOnlyValues> {}
 export class SettingsManager {
   private constructor();
-  /** Without trust the project's settings do not count, nor does what it brings for a resource loader. */
+  /** Without trust the project's settings do not count, nor do its resources for a resource loader. */
   static create(cwd?: string, agentDir?: string, options?: SettingsManagerCreateOptions): SettingsManager;
   isProjectTrusted(): boolean;
   setProjectTrusted(trusted: boolean): void;
@@ -152,22 +155,22 @@ export class SettingsManager {
   getGlobalSettings(): Settings;
   getProjectSettings(): Settings;
   setDefaultModelAndProvider(provider: string, modelId: string): void;
-  /** What `compaction.modelOverrides` has for a model comes first. */
+  /** The entry of `compaction.modelOverrides` for a model takes precedence. */
   getCompactionSettings(model?: ModelName): Required<Omit<CompactionSettings, "modelOverrides">>;
   getCompactionReserveTokens(model?: ModelName): number;
   getCompactionKeepRecentTokens(model?: ModelName): number;
   getBranchSummarySettings(): { reserveTokens: number; skipPrompt: boolean };
   getRetrySettings(): Required<Omit<RetrySettings, "provider">>;
   getProviderRetrySettings(): NonNullable<RetrySettings["provider"]> & { maxRetryDelayMs: number };
-  /** That of the settings, or `$VISUAL`, or `$EDITOR`, or one that most systems have. */
+  /** The command of the settings, or `$VISUAL`, or `$EDITOR`, or one that most systems have. */
   getExternalEditorCommand(): string;
-  /** Until the next change or reload. */
+  /** Overrides last until the next change or reload. */
   applyOverrides(overrides: Settings): void;
   reload(): Promise<void>;
   flush(): Promise<void>;
-  /** What could not be read or written since the last call. */
+  /** Errors of reading or writing since the last call. */
   drainErrors(): { scope: Scope; error: Error }[];
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

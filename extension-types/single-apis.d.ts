@@ -1,6 +1,6 @@
-// `@mariozechner/pi-ai`: what `stream` and `complete` take in addition, by the API that is asked.
-// Simple functions do not look at these, and each API only at its own. What cannot be read, or
-// cannot be done (Anthropic's `client`), is an error that names it.
+// `@mariozechner/pi-ai`: additional options of `stream` and `complete`, by API. The simple
+// functions ignore these, and each API ignores those of the others. An invalid value, or one that
+// cannot be supported (Anthropic's `client`), is an error that names it.
 import type { ThinkingBudgets } from "./ai-providers.js";
 import type { StreamOptions, ThinkingLevel } from "./pi-ai.js";
 
@@ -19,40 +19,40 @@ type AnyOrOne = "auto" | "any" | "none" | { type: "tool"; name: string };
 
 export interface AnthropicOptions extends WithChoice<AnyOrOne> {
   thinkingEnabled?: boolean;
-  /** Of models that are given a budget: 1024 if it is not said. */
+  /** For models with a thinking budget: 1024 by default. */
   thinkingBudgetTokens?: number;
-  /** Of models that decide themselves how long they think. */
+  /** For models that decide themselves how long they think. */
   effort?: AnthropicEffort;
   /** Whether thoughts come as a summary, which is the default, or without their text. */
   thinkingDisplay?: AnthropicThinkingDisplay;
-  /** Thoughts between calls of tools, for models that do not decide it: `true` if it is not said. */
+  /** Thoughts between calls of tools, for models that do not decide it themselves: `true` by default. */
   interleavedThinking?: boolean;
 }
 export interface BedrockOptions extends WithChoice<AnyOrOne> {
   reasoning?: ThinkingLevel;
   thinkingBudgets?: ThinkingBudgets;
-  /** Of Claude, as are the next one and `thinkingBudgets`. */
+  /** For Claude, as are the next one and `thinkingBudgets`. */
   thinkingDisplay?: BedrockThinkingDisplay;
   interleavedThinking?: boolean;
-  /** Before `AWS_REGION`, and the region of the profile. */
+  /** Overrides `AWS_REGION`, and the region of the profile. */
   region?: string;
-  /** In AWS's files; before `AWS_PROFILE`, and the keys of the environment. */
+  /** A profile in AWS's files; overrides `AWS_PROFILE`, and the keys of the environment. */
   profile?: string;
   /** Instead of a signature; before `AWS_BEARER_TOKEN_BEDROCK`. */
   bearerToken?: string;
-  /** What the bill tells apart. */
+  /** Labels for the bill. */
   requestMetadata?: Record<string, string>;
 }
 export interface GoogleOptions extends WithChoice<"auto" | "none" | "any"> {
-  /** Left to the API if it is not said. `level` is for Gemini 3 and comes before `budgetTokens`. */
+  /** By default the API decides. `level` is for Gemini 3 and overrides `budgetTokens`. */
   thinking?: { enabled: boolean; budgetTokens?: number; level?: GoogleThinkingLevel };
 }
 export interface GoogleGeminiCliOptions extends GoogleOptions {
-  /** Not looked at, as in the original: the sign-in says it. */
+  /** Ignored, as in the original: the sign-in determines it. */
   projectId?: string;
 }
 export interface GoogleVertexOptions extends GoogleOptions {
-  /** For credentials of a user, which are not there: with `apiKey` not looked at, without it an error. */
+  /** For credentials of a user, which are not supported: ignored with `apiKey`, an error without it. */
   project?: string;
   location?: string;
 }
@@ -60,10 +60,10 @@ export interface MistralOptions extends WithChoice<"auto" | "none" | "any" | "re
   promptMode?: "reasoning";
 }
 export interface OpenAICompletionsOptions extends WithChoice<"auto" | "none" | "required" | ByName>, WithEffort {}
-/** As OpenAI's API has it; `toolChoice` is of newer versions. */
+/** The options of OpenAI's API; `toolChoice` is from newer versions. */
 // deno-lint-ignore no-explicit-any
 interface OfResponses<TEffort, TSummary> extends WithChoice<any>, WithEffort<TEffort> {
-  /** Alone it asks for thoughts of medium effort, but not of Codex. */
+  /** Without an effort it requests thoughts of medium effort, except from Codex. */
   reasoningSummary?: TSummary | null;
 }
 type ReasoningSummary = "auto" | "detailed" | "concise";
@@ -73,7 +73,7 @@ export interface OpenAIResponsesOptions extends OfResponses<Effort, ReasoningSum
   serviceTier?: ServiceTier | null;
 }
 export interface AzureOpenAIResponsesOptions extends OfResponses<Effort, ReasoningSummary> {
-  /** These come before the variables `AZURE_OPENAI_…`. */
+  /** The members below override the variables `AZURE_OPENAI_…`. */
   azureApiVersion?: string;
   azureResourceName?: string;
   azureBaseUrl?: string;
@@ -81,7 +81,7 @@ export interface AzureOpenAIResponsesOptions extends OfResponses<Effort, Reasoni
 }
 export interface OpenAICodexResponsesOptions extends OfResponses<"none" | Effort, ReasoningSummary | "on" | "off"> {
   serviceTier?: ServiceTier | null;
-  /** `medium` if it is not said. */
+  /** `medium` by default. */
   textVerbosity?: "low" | "medium" | "high";
 }
 
@@ -91,12 +91,12 @@ export type AnthropicEffort = "low" | "medium" | "high" | "xhigh" | "max";
 export type AnthropicThinkingDisplay = "summarized" | "omitted";
 export type BedrockThinkingDisplay = AnthropicThinkingDisplay;
 export type GoogleThinkingLevel = "THINKING_LEVEL_UNSPECIFIED" | "MINIMAL" | "LOW" | "MEDIUM" | "HIGH";
-/** What `textSignature` holds in answers of OpenAI's Responses API, as JSON. */
+/** The content of `textSignature` in responses of OpenAI's Responses API, as JSON. */
 export interface TextSignatureV1 {
   v: 1;
   id: string;
   phase?: "commentary" | "final_answer";
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

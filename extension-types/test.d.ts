@@ -1,7 +1,7 @@
 // `@mariozechner/pi-coding-agent/test`: for the tests that `pi test` runs.
 import type { SessionEntry } from "./session.js";
 
-// ---- What the model says ----
+// ---- Responses of the model ----
 
 export interface Text {
   type: "text";
@@ -25,7 +25,7 @@ export interface Failure {
 export type Part = string | Text | Thinking | Call;
 export interface Reply {
   content: Part | Part[];
-  /** What the conversation is said to have had; decides when pi compacts it. */
+  /** The reported size of the conversation; decides when pi compacts it. */
   inputTokens?: number;
   outputTokens?: number;
   /** Follows from the content without it. */
@@ -37,12 +37,12 @@ export function say(text: string): Text;
 export function think(thinking: string): Thinking;
 /** The model calls a tool. */
 export function call(name: string, args?: Record<string, unknown>): Call;
-/** The provider answers with an HTTP error. pi asks again after 429 and from 500 on. */
+/** The provider responds with an HTTP error. pi repeats the request after 429 and from 500 on. */
 export function fail(status: number, message: string): Failure;
 
-/** What the model was asked. */
+/** A request to the model. */
 export interface ModelRequest {
-  /** From 1. */
+  /** The number of the request, from 1. */
   number: number;
   system: string;
   messages: { role: string; text: string }[];
@@ -51,31 +51,34 @@ export interface ModelRequest {
   /** The names of the tools that it may call. */
   tools: string[];
   headers: Record<string, string>;
-  /** As it came, in the words of Anthropic's API. */
+  /** The request in the format of Anthropic's API. */
   body: Record<string, unknown>;
 }
 export type ModelAnswering = (request: ModelRequest) => Answer | Promise<Answer>;
 
 // ---- A pi under test ----
 
-/** By path: text, or what is written as JSON. */
+/** Content by path: text, or a value to write as JSON. */
 export type Files = Record<string, string | object>;
 
 export interface StartOptions {
-  /** Relative to the test; without them `x.ts` beside `x.test.ts`, or the folder around it that is an extension. */
+  /**
+   * Paths relative to the test; by default `x.ts` next to `x.test.ts`, or the extension's folder
+   * around it.
+   */
   extensions?: string[];
-  /** In order, or a function for all. Every answer has to be asked for, and no more than there are. */
+  /** Responses in order, or a function that returns each. The run has to use all of them, and no more. */
   model?: (Answer | ModelAnswering)[] | ModelAnswering;
-  /** Of the project. */
+  /** Files of the project. */
   files?: Files;
-  /** Of the agent folder. */
+  /** Files of the agent folder. */
   agentFiles?: Files;
   settings?: Record<string, unknown>;
   /** Besides a few such as `PATH` nothing is taken over. */
   env?: Record<string, string>;
   /** Command-line arguments. */
   args?: string[];
-  /** Of the model, in tokens (200000). */
+  /** The context window of the model, in tokens (200000). */
   contextWindow?: number;
   /** Errors of the extension that do not fail the test, and have to come. */
   expectErrors?: (string | RegExp)[];
@@ -88,7 +91,7 @@ export type RpcEvent = { type: string } & Record<string, any>;
 export interface ToolRun {
   name: string;
   args: Record<string, unknown>;
-  /** What the model reads. */
+  /** The text that the model gets. */
   text: string;
   content: unknown[];
   details: unknown;
@@ -97,15 +100,15 @@ export interface ToolRun {
   updates: string[];
 }
 
-/** What came of a prompt or a command. */
+/** The outcome of a prompt or a command. */
 export interface Run {
   readonly events: RpcEvent[];
-  /** What the model said last. */
+  /** The last text of the model. */
   readonly text: string;
   /** Why the last answer failed. */
   readonly error: string | undefined;
   readonly stopReason: string | undefined;
-  /** Of extensions. */
+  /** Messages of extensions. */
   readonly messages: { customType: string; text: string; details: unknown; display: boolean }[];
   readonly tools: ToolRun[];
   transcript(): string;
@@ -121,10 +124,10 @@ export interface Dialog {
   prefill?: string;
   /** Milliseconds. */
   timeout?: number;
-  /** `null`: cancelled; `undefined`: nobody answered. */
+  /** `null`: cancelled; `undefined`: not answered. */
   answer?: string | boolean | null;
 }
-/** The kind of dialog, or what its title or message says. */
+/** The kind of dialog, or its title or message. */
 export type WhichDialog = DialogMethod | RegExp | { method?: DialogMethod; title?: string | RegExp };
 export type DialogAnswer = string | boolean | null;
 export type DialogAnswering = DialogAnswer | ((dialog: Dialog) => DialogAnswer | Promise<DialogAnswer>);
@@ -132,16 +135,19 @@ export type DialogAnswering = DialogAnswer | ((dialog: Dialog) => DialogAnswer |
 export interface TestUi {
   readonly dialogs: Dialog[];
   readonly notifications: { message: string; type: string }[];
-  /** By key: what stands there now. */
+  /** The current texts, by key. */
   readonly statuses: Record<string, string>;
   readonly widgets: Record<string, string[]>;
   readonly title: string | undefined;
   readonly editorText: string;
-  /** For the next such dialog, which has to come; `null` cancels it. Others fail the test. */
+  /**
+   * Answers the next such dialog, which has to open; `null` cancels it. Dialogs without an answer
+   * fail the test.
+   */
   answer(which: WhichDialog, answer: DialogAnswering): void;
-  /** For all such dialogs. */
+  /** Answers all such dialogs. */
   always(which: WhichDialog, answer: DialogAnswering): void;
-  /** Nobody answers the next such dialog: its timeout or signal ends it. */
+  /** Leaves the next such dialog open: its timeout or signal ends it. */
   ignore(which: WhichDialog): void;
 }
 
@@ -153,11 +159,11 @@ export interface TestPi {
   steer(message: string): Promise<void>;
   followUp(message: string): Promise<void>;
   abort(): Promise<void>;
-  /** Resolves when nothing is left to do and the extension has heard of everything. */
+  /** Resolves when no work is left and the extension has got every event. */
   settled(): Promise<Run>;
   /** The first such event, also of those that have come already. */
   waitFor(type: string, fits?: (event: RpcEvent) => boolean): Promise<RpcEvent>;
-  /** A command of the RPC protocol; gives its data. */
+  /** Sends a command of the RPC protocol; returns its data. */
   rpc<T = void>(type: string, members?: object): Promise<T>;
   reload(): Promise<void>;
   /** Ends pi and starts it again, with the same session unless other arguments are given. */
@@ -166,7 +172,7 @@ export interface TestPi {
 
   readonly ui: TestUi;
   readonly events: RpcEvent[];
-  /** Of extensions, expected ones included. */
+  /** Errors of extensions, expected ones included. */
   readonly errors: string[];
   readonly requests: ModelRequest[];
   /** More answers of the model. */
@@ -181,7 +187,7 @@ export interface TestPi {
   write(name: string, content: string | object): string;
   exists(name: string): boolean;
   readonly stderr: string;
-  /** What happened, the same in every run: without ids, times and temporary folders. */
+  /** The events as text, equal in every run: without ids, times and temporary folders. */
   transcript(): string;
 }
 
@@ -196,7 +202,7 @@ export interface TestContext {
   readonly name: string;
   /** A pi with a user, a project and a model of its own; ends with the test. */
   start(options?: StartOptions): Promise<TestPi>;
-  /** `pi -p`, where nobody can be asked. */
+  /** Runs `pi -p`, without a user for dialogs. */
   print(prompt: string, options?: Omit<StartOptions, "expectErrors"> & { stdin?: string }): Promise<PrintResult>;
   /** Called when the test is over. */
   after(work: () => unknown): void;
@@ -210,5 +216,5 @@ interface Define {
 }
 export const test: Define & { skip: Define; only: Define };
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -2,7 +2,7 @@
 import type { SourceInfo } from "./api.js";
 import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "./pi-tui.js";
 
-/** Of newer versions; in the place of those that a theme lacks are others. */
+/** From newer versions; a theme without them gets other colours in their place. */
 type OptionalBg = "searchMatchBg";
 type OptionalColor = "scrollbarTrack" | "scrollbarThumb" | "searchMatchText" | "thinkingMax";
 type ThemeBg =
@@ -45,11 +45,11 @@ export class Theme {
   getBashModeBorderColor(): Paint;
 }
 
-/** Changes of its file are seen at the next reload; the second argument is not looked at. */
+/** Changes of the theme's file take effect at the next reload; the second argument is ignored. */
 export function initTheme(themeName?: string, enableWatcher?: boolean): void;
 export function getSelectListTheme(): SelectListTheme;
 export function getSettingsListTheme(): SettingsListTheme;
 export function getMarkdownTheme(): MarkdownTheme;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

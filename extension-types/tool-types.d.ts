@@ -1,4 +1,4 @@
-// What the built-in tools take and give, by name.
+// Arguments and results of the built-in tools, by name.
 import type { BuiltInToolInputs, ToolCallEvent } from "./events.js";
 import type { TruncationResult } from "./index.js";
 
@@ -15,7 +15,7 @@ interface Truncated {
   truncation?: TruncationResult;
 }
 export interface BashToolDetails extends Truncated {
-  /** All of the output, if it was cut. */
+  /** The file with all of the output, if it was truncated. */
   fullOutputPath?: string;
 }
 export type ReadToolDetails = Truncated;
@@ -55,7 +55,7 @@ export type GrepToolCallEvent = CallOf<"grep">;
 export type FindToolCallEvent = CallOf<"find">;
 export type LsToolCallEvent = CallOf<"ls">;
 export type CustomToolCallEvent = ToolCallEvent;
-/** Of a tool that others may have. */
+/** The arguments of a tool that other programs may have. */
 export interface PowerShellToolInput {
   command: string;
   timeout?: number;
@@ -63,5 +63,5 @@ export interface PowerShellToolInput {
 export type PowerShellToolDetails = BashToolDetails;
 export type PowerShellToolCallEvent = ToolCallEvent & { toolName: "powershell"; input: PowerShellToolInput };
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

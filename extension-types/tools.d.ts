@@ -50,7 +50,7 @@ export interface BashToolOptions {
   commandPrefix?: string;
   /** `false` leaves `PI_SESSION_ID` and its like out of the environment. */
   exposeSessionEnvironment?: boolean;
-  /** The program that runs commands, instead of that of the settings; not looked at with `operations`. */
+  /** The program that runs commands, instead of that of the settings; ignored with `operations`. */
   shellPath?: string;
   spawnHook?: BashSpawnHook;
 }
@@ -83,7 +83,7 @@ export interface EditToolOptions {
 }
 export interface GrepOperations {
   isDirectory(absolutePath: string): Awaitable<boolean>;
-  /** For the lines around a match. */
+  /** Reads the lines around a match. */
   readFile(absolutePath: string): Awaitable<string>;
 }
 export interface GrepToolOptions {
@@ -105,7 +105,7 @@ export interface LsToolOptions {
   operations?: LsOperations;
 }
 
-/** Of any details: who wraps one adds its own. `ToolDetails` says what they are. */
+/** Accepts any details, because a wrapper adds its own. `ToolDetails` has their types. */
 type Tool<K extends keyof BuiltInToolInputs> = BuiltInTool<BuiltInToolInputs[K]>;
 type Definition<K extends keyof BuiltInToolInputs> = ToolDefinition<SchemaOf<BuiltInToolInputs[K]>, ToolDetails[K]>;
 type Make<K extends keyof BuiltInToolInputs, O> = (cwd: string, options?: O) => Tool<K>;
@@ -126,7 +126,7 @@ export const createGrepToolDefinition: Define<"grep", GrepToolOptions>;
 export const createFindToolDefinition: Define<"find", FindToolOptions>;
 export const createLsToolDefinition: Define<"ls", LsToolOptions>;
 
-/** In the folder where pi works when they are first used. */
+/** Tools for the folder in which pi works when they are first used. */
 export const readTool: Tool<"read">;
 export const bashTool: Tool<"bash">;
 export const editTool: Tool<"edit">;
@@ -162,7 +162,7 @@ export function getShellConfig(customShellPath?: string): ShellConfig;
 interface ShellConfig {
   shell: string;
   args: string[];
-  /** Of newer versions, and not set: the command is always the last argument. */
+  /** From newer versions, not set: the command is always the last argument. */
   commandTransport?: "argv" | "stdin";
 }
 
@@ -182,7 +182,7 @@ export function generateUnifiedPatch(
 export interface ImageResizeOptions {
   maxWidth?: number;
   maxHeight?: number;
-  /** Of the encoded text. */
+  /** The limit for the encoded text. */
   maxBytes?: number;
   jpegQuality?: number;
 }
@@ -200,7 +200,7 @@ export function resizeImage(
   image: { data: string; mimeType: string },
   options?: ImageResizeOptions,
 ): Promise<ResizedImage | null>;
-/** As newer versions have it. */
+/** The signature of newer versions. */
 export function resizeImage(
   bytes: Uint8Array,
   mimeType: string,
@@ -213,5 +213,5 @@ export function formatDimensionNote(image: ResizedImage): string | undefined;
 /** Rejects where there is no clipboard. */
 export function copyToClipboard(text: string): Promise<void>;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -1,6 +1,7 @@
-// Trust in projects: newer versions of pi ask for it and keep it in trust.json; this one does not ask.
+// Trust in projects: newer versions of pi ask the user for it and keep it in trust.json; this one
+// does not ask.
 
-/** `null`: nobody has said. */
+/** `null`: the user has not decided. */
 export type ProjectTrustDecision = boolean | null;
 export interface ProjectTrustStoreEntry {
   path: string;
@@ -10,7 +11,7 @@ export interface ProjectTrustUpdate {
   path: string;
   decision: ProjectTrustDecision;
 }
-/** What trust.json says of a folder, or of the nearest one around it. */
+/** The decision in trust.json for a folder, or for the nearest one around it. */
 export class ProjectTrustStore {
   constructor(agentDir: string);
   get(cwd: string): ProjectTrustDecision;
@@ -19,5 +20,5 @@ export class ProjectTrustStore {
   set(cwd: string, decision: ProjectTrustDecision): void;
   setMany(decisions: ProjectTrustUpdate[]): void;
 }
-/** Whether a folder has something that those versions would ask about. */
+/** Whether a folder has resources for which those versions would ask the user. */
 export function hasTrustRequiringProjectResources(cwd: string): boolean;

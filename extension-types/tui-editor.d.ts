@@ -11,7 +11,7 @@ export interface AutocompleteItem {
 }
 export interface AutocompleteSuggestions {
   items: AutocompleteItem[];
-  /** What has been typed of it. */
+  /** The part of it that has been typed. */
   prefix: string;
 }
 interface Completed {
@@ -20,7 +20,7 @@ interface Completed {
   cursorCol: number;
 }
 export interface AutocompleteProvider {
-  /** What begins a completion in newer versions; not looked at. */
+  /** Characters that start a completion in newer versions; ignored. */
   triggerCharacters?: string[];
   getSuggestions(
     lines: string[],
@@ -35,7 +35,7 @@ export interface AutocompleteProvider {
     item: AutocompleteItem,
     prefix: string,
   ): Completed;
-  /** `false`: Tab does not ask for files there. */
+  /** `false`: Tab does not query files there. */
   shouldTriggerFileCompletion?(lines: string[], cursorLine: number, cursorCol: number): boolean;
 }
 export interface SlashCommand {
@@ -65,7 +65,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
   shouldTriggerFileCompletion(lines: string[], cursorLine: number, cursorCol: number): boolean;
 }
 
-/** What may stand in the place of the editor (`ctx.ui.setEditorComponent`). */
+/** A component that may replace the editor (`ctx.ui.setEditorComponent`). */
 export interface EditorComponent extends Component {
   getText(): string;
   setText(text: string): void;
@@ -74,7 +74,7 @@ export interface EditorComponent extends Component {
   onChange?: (text: string) => void;
   addToHistory?(text: string): void;
   insertTextAtCursor?(text: string): void;
-  /** With pasted texts in full. */
+  /** The text with pasted texts in full. */
   getExpandedText?(): string;
   setAutocompleteProvider?(provider: AutocompleteProvider): void;
   borderColor?: Paint;
@@ -130,7 +130,7 @@ export type MarkdownTheme =
     Paint
   >
   & { highlightCode?(code: string, lang?: string): string[]; codeBlockIndent?: string };
-/** Of newer versions, and not looked at. */
+/** From newer versions, ignored. */
 export interface MarkdownOptions {
   preserveOrderedListMarkers?: boolean;
   preserveBackslashEscapes?: boolean;
@@ -151,5 +151,5 @@ export class Markdown implements Component {
   render(width: number): string[];
 }
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

@@ -52,7 +52,7 @@ export interface OverlayOptions {
   anchor?: OverlayAnchor;
   offsetX?: number;
   offsetY?: number;
-  /** In the place of an anchor. */
+  /** Replaces an anchor. */
   row?: SizeValue;
   col?: SizeValue;
   margin?: OverlayMargin | number;
@@ -72,12 +72,12 @@ export interface OverlayHandle {
 export type TuiInputListenerResult = { consume?: boolean; data?: string } | undefined;
 export type TuiInputListener = (data: string) => TuiInputListenerResult;
 
-/** Draws components on a terminal, and gives them its input. */
+/** Draws components on a terminal, and passes them its input. */
 /** `false`: only a full-screen terminal knows the size of what can be seen, and there is none yet. */
 export function isViewportTUI(tui: TUI): false;
 export class TUI extends Container {
   terminal: Terminal;
-  /** Of newer versions, and not set: there is no other than the regular one. */
+  /** From newer versions, not set: there is no mode but the regular one. */
   readonly mode?: "regular" | "fullscreen";
   onDebug?: () => void;
   constructor(terminal: Terminal, showHardwareCursor?: boolean);
@@ -192,7 +192,7 @@ export function encodeITerm2(
 ): string;
 export function deleteKittyImage(imageId: number): string;
 export function deleteAllKittyImages(): string;
-/** How many lines a picture takes at that width. */
+/** The number of lines of an image at that width. */
 export function calculateImageRows(
   imageDimensions: ImageDimensions,
   targetWidthCells: number,
@@ -212,5 +212,5 @@ export function renderImage(
 export function imageFallback(mimeType: string, dimensions?: ImageDimensions, filename?: string): string;
 export function hyperlink(text: string, url: string): string;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

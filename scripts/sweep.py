@@ -33,16 +33,16 @@ PROBE = """export default (pi) => {
   pi.registerCommand("probe-new", { description: "", handler: async (_words, ctx) => void await ctx.newSession() });
 };"""
 BUILT_IN = {"read", "bash", "edit", "write", "grep", "find", "ls", "powershell"}
-# Commands of the original that are no extension's, and those that end the run.
+# The original's own commands, and those that end the run.
 SKIPPED = {"llama", "quit", "exit", "reload", "restart"}
 MOST = 8
-# How many dialogs of a command are answered; a menu that comes again and again is cancelled then.
+# The number of dialogs that a command gets answered; later ones are cancelled, to end menus that repeat.
 ANSWERED = 6
 DIALOGS = {"select", "confirm", "input", "editor"}
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Calls the tool of a prompt `CALL name {arguments}`, and says "Fine." to everything else."""
+    """Calls the tool of a prompt `CALL name {arguments}`, and responds "Fine." to everything else."""
 
     protocol_version = "HTTP/1.1"
 
@@ -74,7 +74,7 @@ class Model(http.server.BaseHTTPRequestHandler):
 
 
 def extensions(folder):
-    """The files to load, by package.json or by their place."""
+    """The files to load, by package.json or by their path."""
     found = {}
 
     def add(pattern):
@@ -104,7 +104,7 @@ def extensions(folder):
 
 
 def made(schema, name="", depth=0):
-    """A value that fits, for what is required."""
+    """A value that fits a schema, with its required members."""
     if not isinstance(schema, dict) or depth > 4:
         return "hello"
     if "const" in schema or "enum" in schema:
@@ -217,7 +217,7 @@ class Run:
                 return
 
     def told(self, since):
-        """What a user or a client would notice, without what is another one each time."""
+        """The behaviour visible to a user or a client, without values that differ in every run."""
         def plain(value):
             text = re.sub(r"sweep[a-z0-9_]{8}", "HOME", json.dumps(value, sort_keys=True))
             text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID", text)
@@ -257,10 +257,9 @@ class Run:
         result = {}
         is_probe = lambda line: str(line.get("message", "")).startswith("PROBE ")
         probe = self.wait(is_probe, 30)
-        # Here the others go on without it; the original ends.
+        # Here the other extensions run without it; the original exits.
         errors = [line for line in self.lines if line.get("type") == "extension_error" and line.get("event") == "load"]
-        # What is only remarked on (an event that nobody knows, a conflict, a description that is none): the original
-        # says nothing of it.
+        # Diagnostics (an unknown event, a conflict, an invalid description), which the original does not have.
         unloaded = [line for line in errors if not re.search(" event | conflict|must be ", str(line.get("error")))]
         if probe and not unloaded:
             tools, commands = self.probed(probe)

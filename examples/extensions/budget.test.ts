@@ -21,7 +21,7 @@ test("a no ends the run", async (t) => {
   pi.ui.answer("confirm", false);
   await pi.prompt("look around");
   assert.equal(pi.requests.length, 2);
-  // What the second answer wanted was not done.
+  // The call of the second response did not run.
   assert.equal(pi.read("log"), "looked\n");
 });
 

@@ -1,13 +1,13 @@
 // Stops the agent when a session gets expensive: `pi --budget 2.50`, in dollars.
 //
-// When the budget is used up the user is asked, once per budget's worth. Nobody there
-// for half a minute, or nobody who could be asked (`pi -p`), means no: the run ends.
+// When the budget is used up the user is asked, once per budget's worth. No answer for half a
+// minute, or no user to ask (`pi -p`), means no: the run ends.
 import type { ExtensionAPI, ExtensionContext } from "@mariozechner/pi-coding-agent";
 
 const PATIENCE = 30_000;
 const dollars = (cost: number) => `$${cost.toFixed(2)}`;
 
-/** What the session has cost, branches that were left behind included. */
+/** The cost of the session, abandoned branches included. */
 function spent(ctx: ExtensionContext): number {
   return ctx.sessionManager.getEntries().reduce((sum, entry) => {
     const message = entry.type === "message" ? entry.message : undefined;
@@ -25,7 +25,7 @@ export default function (pi: ExtensionAPI) {
     if (flag === undefined) return;
     budget = Number(flag);
     if (!(budget > 0)) throw new Error(`--budget ${flag}: say how many dollars, such as 2.50`);
-    // What a session that is opened again has cost is no surprise.
+    // The earlier cost of a reopened session does not use up the budget.
     allowed = budget * (Math.floor(spent(ctx) / budget) + 1);
   });
 
@@ -41,7 +41,7 @@ export default function (pi: ExtensionAPI) {
       return;
     }
     ctx.abort();
-    // Where nobody can be asked nobody sees why, either.
+    // Without a user there is no dialog that shows the reason.
     if (!ctx.hasUI) console.error(`The budget of ${dollars(allowed)} is used up`);
     return { block: true, reason: `The budget of ${dollars(allowed)} is used up` };
   });

@@ -1,8 +1,8 @@
-// Asks before the agent runs a command that is hard to undo. Patterns do not know every
-// way to write one: this is for slips, no protection against a model that means harm.
+// Asks before the agent runs a command that is hard to undo. Patterns do not know every way to
+// write one: this prevents mistakes and is no protection against a model that means harm.
 //
-// A `tool_call` handler may block a tool; what it returns as `reason` is what the
-// model is told. Where there is nobody to ask (`pi -p`), such commands are blocked.
+// A `tool_call` handler may block a tool; the `reason` that it returns goes to the model. Without a
+// user (`pi -p`), such commands are blocked.
 import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 import { isToolCallEventType } from "@mariozechner/pi-coding-agent";
 

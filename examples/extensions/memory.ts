@@ -1,5 +1,5 @@
-// What the agent should know in every project and every session: `remember` stores it
-// in a SQLite database in the agent folder, `recall` finds it again by its words.
+// Facts for every project and every session: the tool `remember` stores one in a SQLite database in
+// the agent folder, `recall` finds it again by its words.
 //
 // `node:sqlite` with full-text search is part of pi: nothing to install.
 import { mkdirSync } from "node:fs";
@@ -26,7 +26,7 @@ function open(): DatabaseSync {
   return database;
 }
 
-/** Any of the words, as text: the model does not know FTS5's operators. */
+/** Matches any of the words, as text: the model does not know FTS5's operators. */
 const query = (words: string) =>
   words.split(/[^\p{L}\p{N}_]+/u).filter((word) => word !== "").map((word) => `"${word}"*`).join(" OR ");
 

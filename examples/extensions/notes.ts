@@ -1,8 +1,8 @@
-// Notes that belong to a session: `/note <text>` adds one, `/notes` shows them, and the
-// model is told of them with every prompt.
+// Notes that belong to a session: `/note <text>` adds one, `/notes` shows them, and the model gets
+// them with every prompt.
 //
-// They are entries of the session file, so they are there again when the session is
-// opened another time; a fork has those that were made before the fork.
+// Notes are entries of the session file, so they are there again when the session is opened another
+// time; a fork has those that were made before the fork.
 import type { ExtensionAPI, ExtensionContext } from "@mariozechner/pi-coding-agent";
 
 const ENTRY = "notes.note";
@@ -18,7 +18,7 @@ export default function (pi: ExtensionAPI) {
     ctx.ui.setStatus("notes", notes.length > 0 ? `notes: ${notes.length}` : undefined);
   }
 
-  // At the start, and again after /new, /reload, a switch or a fork.
+  // Emitted at the start, and again after /new, /reload, a switch or a fork.
   pi.on("session_start", (_event, ctx) => {
     notes = [];
     for (const entry of ctx.sessionManager.getBranch()) {

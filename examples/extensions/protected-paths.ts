@@ -1,10 +1,10 @@
-// Keeps the agent's hands off files that it must not change.
+// Prevents the agent from changing protected files.
 //
-// Which ones is said in `.pi/protected` of the project, a pattern a line (`*` within a
-// folder, `**` across folders, `#` for comments); without it the list below holds. That
-// file itself is always protected: or else the agent could say what is.
-// `write` and `edit` are judged by the file that they would really change; a shell
-// command that names a protected file is asked about, because it may only read it.
+// `.pi/protected` in the project lists their patterns, one a line (`*` within a folder, `**` across
+// folders, `#` for comments); without that file the list below holds. The file itself is always
+// protected: otherwise the agent could change the list. `write` and `edit` are judged by the file
+// that they would really change; a shell command that names a protected file needs the user's
+// consent, because it may only read it.
 import { readFileSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join, matchesGlob, relative, resolve } from "node:path";
@@ -23,7 +23,7 @@ function patternsOf(cwd: string): string[] {
   }
 }
 
-/** Where a path leads: links are followed as far as they exist. */
+/** Resolves a path: links are followed as far as they exist. */
 async function real(path: string): Promise<string> {
   try {
     return await realpath(path);

@@ -1,9 +1,9 @@
-// Compaction that asks no model: it takes no time and costs nothing. The summary has
-// what the user wanted, word for word, what was done to which files, and how the last
-// answer began; what pi would keep as it is, is kept.
+// Compaction without a model: it takes no time and costs nothing. The summary has the user's
+// messages, word for word, the operations on files, and the beginning of the last response; entries
+// that pi would keep are kept.
 //
-// Returning nothing would leave the compaction to pi. `/compact <instructions>` does
-// so here: whoever says what matters wants a model to read it.
+// A handler that returns nothing leaves the compaction to pi. `/compact <instructions>` does so
+// here: a user who gives instructions wants a model to follow them.
 import { convertToLlm, serializeConversation } from "@mariozechner/pi-coding-agent";
 import type { ExtensionAPI, SessionBeforeCompactEvent } from "@mariozechner/pi-coding-agent";
 
@@ -13,7 +13,7 @@ const shorten = (text: string, length: number) => (text.length > length ? `${tex
 
 function requests(messages: Messages): string[] {
   return messages.filter(({ role }) => role === "user").map((message) =>
-    // One way to a text for every kind of content.
+    // Converts every kind of content to text in one way.
     serializeConversation(convertToLlm([message])).replace(/^\[User\]: /, "")
   );
 }

@@ -1,9 +1,9 @@
-// A tool that runs the project's tests, and tells the model only what matters.
+// A tool that runs the project's tests and returns only their essential output to the model.
 //
-// The command is found once per session (`--test-command` says another). While it runs,
-// `onUpdate` shows its output; when it is done the model gets the end of it, cut as
-// pi's own tools do. `promptSnippet` and `promptGuidelines` are in the system prompt
-// while the tool is active: they make the model use this instead of bash.
+// The command is found once per session (`--test-command` overrides it). While it runs, `onUpdate`
+// shows its output; when it is done the model gets the end of it, truncated as by pi's own tools.
+// `promptSnippet` and `promptGuidelines` are in the system prompt while the tool is active: they
+// make the model use this instead of bash.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export default function (pi: ExtensionAPI) {
 
   pi.on("session_start", (_event, ctx) => {
     const command = pi.getFlag("test-command") ?? commandFor(ctx.cwd);
-    // Without a command there is no tool: the model does not hear of it.
+    // Without a command no tool is registered, so the model does not see it.
     if (typeof command === "string") register(command);
   });
 

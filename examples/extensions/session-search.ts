@@ -1,16 +1,16 @@
-// Searches what was said in earlier sessions: `/find words` for the user, who may go
-// back to one of them, and a tool for the model.
+// Searches the messages of earlier sessions: `/find words` for the user, who may go back to one of
+// them, and a tool for the model.
 import { SessionManager } from "@mariozechner/pi-coding-agent";
 import type { ExtensionAPI, SessionInfo } from "@mariozechner/pi-coding-agent";
 import { Type } from "@sinclair/typebox";
 
 interface Match {
   session: SessionInfo;
-  /** What stands around the first of the words. */
+  /** The text around the first of the words. */
   excerpt: string;
 }
 
-/** Sessions in which all the words were said, the newest first. */
+/** Sessions that contain all the words, the newest first. */
 async function search(words: string, but: string | undefined, everywhere: boolean, cwd: string): Promise<Match[]> {
   const wanted = words.toLowerCase().split(/\s+/).filter((word) => word !== "");
   if (wanted.length === 0) return [];

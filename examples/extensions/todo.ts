@@ -1,8 +1,8 @@
-// A to-do list that the model keeps, and that follows the conversation: go back in the
-// tree, fork, or reopen the session, and the list is what it was there.
+// A to-do list that the model keeps, and that follows the conversation: after a move in the tree, a
+// fork or a reopening of the session the list is that of the new position.
 //
-// There is no state beside the session. Every call stores the whole list in the
-// `details` of its result; the list of now is that of the newest call on this branch.
+// There is no state outside the session. Every call stores the whole list in the `details` of its
+// result; the current list is that of the newest call on this branch.
 import { StringEnum } from "@mariozechner/pi-ai";
 import type { ExtensionAPI, ExtensionContext } from "@mariozechner/pi-coding-agent";
 import { Type } from "@sinclair/typebox";

@@ -1,7 +1,7 @@
 // A tool that counts the lines, words and letters of a file.
 //
-// `parameters` is a TypeBox schema: the model is told of it, and what the model sends is
-// checked against it before `execute` runs. What `execute` throws is the tool's error.
+// `parameters` is a TypeBox schema: the model gets it, and its arguments are checked against it
+// before `execute` runs. An exception of `execute` becomes the tool's error.
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { StringEnum } from "@mariozechner/pi-ai";

@@ -59,7 +59,7 @@ class Worker:
                 raise
 
     def patiently(self, do, *args):
-        """Redis may be away for a while; only who is told to end does not wait for it."""
+        """Waits while Redis is unavailable, unless the worker was asked to end."""
         while True:
             try:
                 return do(*args)
@@ -69,7 +69,7 @@ class Worker:
                     raise
 
     def stop(self):
-        """What runs is aborted, and given back for another worker."""
+        """Aborts the running job and returns it to the queue for another worker."""
         self.stopping.set()
         if self.pi:
             self.pi.inbox.put(INTERRUPT)
@@ -86,11 +86,11 @@ class Worker:
         return 143 if drain else 0
 
     def claim(self):
-        """A job whose worker has died, or else a new one; or nothing, after a second."""
+        """Returns a job whose worker has died, else a new one, else nothing after a second."""
         idle = int(LEASE * 1000)
         _, left, *_ = self.redis.xautoclaim(JOBS, WORKERS, self.name, idle, "0-0", count=1)
         if left:
-            # An entry that is gone comes without its fields.
+            # A deleted entry arrives without its fields.
             return [(message, fields) for message, fields in left if fields]
         new = self.redis.xreadgroup(WORKERS, self.name, {JOBS: ">"}, count=1, block=1000)
         return new[0][1] if new else []
@@ -102,8 +102,8 @@ class Worker:
             return None  # Done meanwhile, by a worker that was only slow.
         attempt = pending[0]["times_delivered"]
         if self.in_use(job):
-            # By a worker that was only slow, or the agent of one that has died just now. That is
-            # no attempt.
+            # The session is held by a slow worker, or by the agent of one that has just died. This
+            # does not count as an attempt.
             return self.patiently(self.give_back, message, PAUSE, attempt - 1)
         if attempt > ATTEMPTS:
             return self.patiently(self.put_aside, message, job)
@@ -128,7 +128,7 @@ class Worker:
             self.patiently(self.give_back, message, 0, attempt)
 
     def in_use(self, job):
-        """Whether a pi has the session open: it holds a lock on the file."""
+        """Whether a pi has the session open, which holds a lock on the file."""
         try:
             with open(FOLDER / job / "session.jsonl") as session:
                 fcntl.flock(session, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -139,13 +139,13 @@ class Worker:
         return False
 
     def give_back(self, message, later, attempts):
-        """Anybody may claim it after so many seconds, if nobody has renewed his claim."""
+        """Renews the claim: other workers may take over a job whose claim is too old."""
         idle = max(0, int((LEASE - later) * 1000))
         command = ["XCLAIM", JOBS, WORKERS, self.name, 0, message, "IDLE", idle]
         self.redis.execute_command(*command, "RETRYCOUNT", attempts, "JUSTID")
 
     def store(self, message, job, result):
-        # Together, and once: another worker may have thought that this one was dead.
+        # Written in one transaction, and once: another worker may have taken over the job.
         with self.redis.pipeline(transaction=True) as end:
             end.hsetnx(RESULTS, job, json.dumps(result))
             self.forget(end, message, job).execute()
@@ -169,7 +169,7 @@ class Worker:
         return end.xack(JOBS, WORKERS, message).xdel(JOBS, message).hdel(ERRORS, job)
 
     def run(self, job, prompt):
-        """The answer; `Refused` if the model, the time or the worker's end is against it."""
+        """Returns the response; raises `Refused` if the model fails, time is up, or the worker ends."""
         folder = FOLDER / job
         folder.mkdir(parents=True, exist_ok=True)
         session = folder / "session.jsonl"
@@ -200,7 +200,7 @@ class Worker:
             last.clear()
             last.update(event["message"])
         elif event["type"] == "extension_ui_request":
-            # Nobody is there; what is no question is not answered, and this is ignored then.
+            # There is no user to answer; pi ignores this if the request is no dialog.
             answer = {"type": "extension_ui_response", "id": event["id"], "cancelled": True}
             self.pi.send(answer)
 

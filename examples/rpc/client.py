@@ -27,22 +27,22 @@ class Refused(Exception):
 
 
 class Ended(Exception):
-    """pi is gone: the exit code, or minus the signal that killed it."""
+    """pi has exited: the exit code, or minus the signal that killed it."""
 
 
 class Pi:
-    """One `pi --mode rpc`: commands in, responses and events out, a JSON object a line."""
+    """One `pi --mode rpc`: commands in, responses and events out, one JSON object a line."""
 
     def __init__(self, program, options, on_event):
         command, pipe = [program, "--mode", "rpc", *options], subprocess.PIPE
-        # In a session of its own: Ctrl-C in this terminal is for us, not for pi.
+        # The process is in a session of its own: Ctrl-C in this terminal is for the client, not for pi.
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)
         self.on_event, self.ids, self.inbox = on_event, count(1), SimpleQueue()
         self.interrupted = False  # Perhaps before there was anything to abort.
         Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        """Always reads on, so that pi never waits for us while we wait for it."""
+        """Reads continuously, so that pi never waits for the client while the client waits for it."""
         for line in self.process.stdout:
             # A pi that was killed may leave half a line.
             if line.endswith(b"\n"):
@@ -58,7 +58,7 @@ class Pi:
             pass  # The end comes by the other pipe.
 
     def ask(self, command, **members):
-        """Sends a command; returns the data of its response. Events that come meanwhile are handed on."""
+        """Sends a command; returns the data of its response. Events that arrive meanwhile are passed on."""
         request_id = str(next(self.ids))
         self.send({"id": request_id, "type": command, **members})
         while True:
@@ -76,13 +76,13 @@ class Pi:
                 return message.get("data")
 
     def close(self):
-        """Closing stdin is how a client ends pi."""
+        """Closes stdin, which ends pi."""
         self.process.stdin.close()
         return self.process.wait()
 
 
 class Client:
-    """What a user sees of it; starts pi, and again when it dies."""
+    """The user interface of a session; starts pi, and again when it exits."""
 
     def __init__(self, program, options):
         self.program, self.options, self.asking, self.interrupts = program, options, False, 0
@@ -136,7 +136,7 @@ class Client:
             except KeyboardInterrupt:
                 self.interrupts, answer = 0, {"cancelled": True}
             self.asking = False
-            # An answer that is too late, because the question has a `timeout`, is ignored.
+            # An answer after the `timeout` of the dialog is ignored.
             if answer is not None:
                 self.pi.send({"type": "extension_ui_response", "id": event["id"], **answer})
 
@@ -152,7 +152,7 @@ def read_answer(hint):
 
 
 def answer_of(request):
-    """What the user says to a dialog; None for what is no question."""
+    """Asks the user to answer a dialog; None for a request that is no dialog."""
     method = request["method"]
     if method == "notify":
         return say(f"[{request.get('notifyType', 'info')}] {request['message']}")

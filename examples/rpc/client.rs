@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 const RESTARTS: usize = 3;
-/// What pi is given to abort a run; after that it is killed.
+/// Time that pi gets to abort a run; after that it is killed.
 const ABORT: Duration = Duration::from_secs(30);
-/// Lines that may wait for us, before pi does.
+/// Capacity for unread lines; pi waits when it is full.
 const LINES: usize = 256;
 
 #[derive(Debug)]
 pub enum Problem {
-    /// pi is gone.
+    /// pi has exited.
     Ended(String),
     /// A command, or the model, failed, or the run was aborted.
     Failed(String),
@@ -33,7 +33,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// One `pi --mode rpc`: commands in, responses and events out, a JSON object a line.
+/// One `pi --mode rpc`: commands in, responses and events out, one JSON object a line.
 pub struct Pi {
     child: Child,
     stdin: ChildStdin,
@@ -41,14 +41,14 @@ pub struct Pi {
     ids: u64,
     limit: Duration,
     on_event: fn(&Value),
-    /// What the last answer of the model ended with.
+    /// The stop reason of the model's last response.
     error: Option<String>,
 }
 
 impl Pi {
     pub fn start(mut command: Command, limit: Duration, on_event: fn(&Value)) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // A Ctrl-C in this terminal is not for pi.
+        // A Ctrl-C in this terminal must not reach pi.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
@@ -77,11 +77,11 @@ impl Pi {
     }
 
     fn send(&mut self, message: &Value) {
-        // An error means that pi is gone; the end comes by the other pipe.
+        // An error means that pi has exited, which the other pipe reports.
         let _ = self.stdin.write_all(format!("{message}\n").as_bytes());
     }
 
-    /// Sends a command; gives the data of its response.
+    /// Sends a command; returns the data of its response.
     pub fn ask(&mut self, mut command: Value) -> Result<Value, Problem> {
         self.ids += 1;
         command["id"] = json!(self.ids);
@@ -110,7 +110,7 @@ impl Pi {
 
     fn event(&mut self, event: &Value) {
         if event["type"] == "extension_ui_request" {
-            // Nobody is there who could say more; nothing happens if it is no question.
+            // There is no user to answer; pi ignores this if the request is no dialog.
             let id = &event["id"];
             self.send(&json!({"type": "extension_ui_response", "id": id, "cancelled": true}));
         } else if event["type"] == "message_end" && event["message"]["role"] == "assistant" {
@@ -120,7 +120,7 @@ impl Pi {
         (self.on_event)(event);
     }
 
-    /// The answer to a prompt.
+    /// Returns the model's response to a prompt.
     pub fn converse(&mut self, text: &str) -> Result<String, Problem> {
         self.ask(json!({"type": "prompt", "message": text}))?;
         self.ask(json!({"type": "wait_for_idle"}))?;
@@ -131,7 +131,7 @@ impl Pi {
         Ok(last["text"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Closing stdin is how a client ends pi.
+    /// Closes stdin, which ends pi.
     pub fn close(self) -> io::Result<()> {
         let Self {
             mut child, stdin, ..
@@ -141,7 +141,7 @@ impl Pi {
     }
 }
 
-/// The answers to prompts; `start` gives a pi with these options in addition.
+/// Returns the responses to prompts; `start` starts a pi with additional options.
 pub fn converse(
     start: impl Fn(&[&str]) -> io::Result<Pi>,
     prompts: &[String],

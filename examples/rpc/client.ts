@@ -21,7 +21,7 @@ class Refused extends Error {}
 /** pi is gone. */
 class Ended extends Error {}
 
-/** One `pi --mode rpc`: commands in, responses and events out, a JSON object a line. */
+/** One `pi --mode rpc`: commands in, responses and events out, one JSON object a line. */
 class Pi {
   readonly #process: ChildProcess;
   readonly #ended: Promise<string>;
@@ -29,7 +29,7 @@ class Pi {
   #ids = 0;
 
   constructor(program: string, options: string[], onEvent: (event: RpcEvent) => void) {
-    // In a group of its own: Ctrl-C in this terminal is for us, not for pi.
+    // The process is in a group of its own: Ctrl-C in this terminal is for the client, not for pi.
     this.#process = spawn(program, ["--mode", "rpc", ...options], {
       stdio: ["pipe", "pipe", "inherit"],
       detached: true,
@@ -66,7 +66,7 @@ class Pi {
     this.#process.stdin!.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Sends a command; gives the data of its response. */
+  /** Sends a command; returns the data of its response. */
   async ask<Data = void>(type: string, members: object = {}): Promise<Data> {
     const id = `${++this.#ids}`;
     const response = new Promise<Data>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
@@ -82,13 +82,13 @@ class Pi {
   }
 }
 
-/** What a user sees of it; starts pi, and again when it dies. */
+/** The user interface of a session; starts pi, and again when it exits. */
 class Client {
   readonly #program: string;
   readonly #options: string[];
   #session?: string;
   pi!: Pi;
-  /** One question at a time. */
+  /** Shows one dialog at a time. */
   #questions: Promise<void> = Promise.resolve();
   question?: AbortController;
 
@@ -141,7 +141,7 @@ class Client {
     }
   }
 
-  /** What the user says to a dialog; nothing for what is no question. */
+  /** Asks the user to answer a dialog; `undefined` for a request that is no dialog. */
   async #answer(request: UiRequest): Promise<Answer | undefined> {
     const { method } = request;
     if (method === "notify") console.error(`[${request.message}]`);
@@ -160,11 +160,11 @@ class Client {
   }
 }
 
-// Lines that came before they were asked for are kept.
+// Lines that arrive before a dialog needs one are kept.
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 let line: Promise<IteratorResult<string>> | undefined;
 
-/** Nothing when nobody is there any more, or the question was taken back. */
+/** Resolves to `undefined` if the input has ended or the dialog was cancelled. */
 async function readAnswer(hint: string, signal: AbortSignal): Promise<string | undefined> {
   process.stderr.write(hint);
   const aborted = new Promise<undefined>((resolve) => signal.addEventListener("abort", () => resolve(undefined)));

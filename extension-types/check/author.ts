@@ -1,5 +1,5 @@
-// What authors write, in the set-up of README.md: with each of the packages that
-// schemas come from, and no other.
+// Code of authors in the set-up of README.md: with each of the packages that provide schemas, and
+// no other.
 import { Type as Other, StringEnum, clampThinkingLevel, complete, getModel, registerApiProvider } from "@mariozechner/pi-ai";
 import type { Api, Context, Model, OpenAICompletionsCompat, StreamOptions, Tool } from "@mariozechner/pi-ai";
 import { createAssistantMessageEventStream, parseStreamingJson, validateToolArguments } from "@mariozechner/pi-ai";
@@ -9,7 +9,7 @@ import type { BashOperations, ExtensionAPI, SettingsManager, ToolDefinition } fr
 import { StdinBuffer, Text } from "@mariozechner/pi-tui";
 import { type Static, Type } from "typebox";
 
-/** Only the very same type is taken: `any` is another one. */
+/** Accepts only the identical type: `any` is another one. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_yes: Same<A, B>): void {}
 

@@ -1,9 +1,9 @@
-// Tools that are made by a function. Only where there is one TypeBox: with both, nobody can tell
-// whose a schema is that is not known yet.
+// Tools that are made by a function. Works with one TypeBox only: with both installed, a generic
+// schema cannot be attributed to one of them.
 import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 import type { Static, TObject } from "typebox";
 
-/** What `execute` gets is what the author's own `Static` says. */
+/** The parameters of `execute` have the type that the author's own `Static` returns. */
 export function register<T extends TObject>(pi: ExtensionAPI, parameters: T, run: (params: Static<T>) => string) {
   pi.registerTool({
     name: "made",

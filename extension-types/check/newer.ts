@@ -1,5 +1,5 @@
-// What authors for both originals write, in the set-up of README.md: names and shapes that
-// extensions were found to need. names.mjs compares the names with an original that is installed.
+// Code of authors for both originals, in the set-up of README.md: names and shapes that real
+// extensions need. names.mjs compares the names with an installed original.
 import type { AuthEvent, AuthInteraction, AuthPrompt, AuthResult, Credential, CredentialInfo } from "@earendil-works/pi-ai";
 import type { AssistantMessageEvent } from "@earendil-works/pi-ai";
 import type { CreateProviderOptions, JsonObject, JsonValue, ModelAuth, ModelThinkingLevel } from "@earendil-works/pi-ai";
@@ -34,7 +34,7 @@ declare module "@earendil-works/pi-agent-core" {
 }
 export const note: AgentMessage = { role: "note", text: "mine", timestamp: 0 };
 
-/** What is not used above. */
+/** Names that are not used above. */
 export type Names = [
   CredentialInfo, CreateProviderOptions, RefreshModelsContext, ToolChoice, TextSignatureV1, CustomMessage, QueueMode,
   AgentBeforeSettleEventResult, BoundaryState, AppKeybinding, EntryRenderOptions, Extension, ExtensionShortcut,
@@ -43,7 +43,7 @@ export type Names = [
   StackOptions, ScrollViewOptions, TuiInputListener, ModelThinkingLevel, ExtensionRuntime, ScopedModel,
 ];
 
-/** Contexts of an extension's own, which say what they need. */
+/** Contexts that an extension declares itself, with the members that it needs. */
 interface Needs {
   mode?: "tui" | "rpc" | "json" | "print";
   thinkingLevel?: ModelThinkingLevel;
@@ -127,7 +127,7 @@ export const child = () => SessionManager.create("/", undefined, { parentSession
 /** A member of a union is found by its name, and fits a record. */
 export const text = (event: Extract<AssistantMessageEvent, { type: "text_delta" }>): string => event.delta;
 export const record = (event: AgentSessionEvent | AssistantMessageEvent): Readonly<Record<string, unknown>> => event;
-/** Of the actions that have keys some are chosen. */
+/** An extension may accept only some of the actions that have keys. */
 interface Keys {
   matches(data: string, keybinding: Extract<Keybinding, "tui.select.up" | "app.interrupt">): boolean;
 }
@@ -140,7 +140,7 @@ declare module "@earendil-works/pi-tui" {
 }
 export const jump: keyof Keybindings = "mine.jump";
 
-/** What only newer versions say may be asked. */
+/** Members that only newer versions have can be read. */
 export function asked(entry: SessionEntry, ctx: ExtensionContext, tui: TUI) {
   const pending = entry.type === "message" && entry.message.role === "assistant" && entry.message.stopReason === "pending";
   const prices = (ctx.model?.cost.tiers ?? []).map(({ input }) => input);

@@ -9,7 +9,7 @@ const differs: Same<typeof offered, typeof types> = [] as never;
 function equal<T extends [never, never]>(_differs: T): void {}
 equal(differs);
 
-// What is given to tests is what the types say of it.
+// The module for tests matches its types.
 export const test: typeof types.test = {} as typeof offered.test;
 export const call: typeof types.call = {} as typeof offered.call;
 export const fail: typeof types.fail = {} as typeof offered.fail;

@@ -15,10 +15,10 @@ export function getOAuthProvider(id: OAuthProviderId): OAuthProviderInterface | 
 /** @deprecated Use `getOAuthProviders`. */
 export function getOAuthProviderInfoList(): OAuthProviderInfo[];
 export function registerOAuthProvider(provider: OAuthProviderInterface): void;
-/** One of pi's own that it stood for is there again. */
+/** Restores the sign-in of pi that it replaced. */
 export function unregisterOAuthProvider(id: OAuthProviderId): void;
 export function resetOAuthProviders(): void;
-/** Of any provider that is there. */
+/** Works for any known provider. */
 export function refreshOAuthToken(
   providerId: OAuthProviderId,
   credentials: OAuthCredentials,
@@ -53,5 +53,5 @@ export const refreshAntigravityToken: Renew<[projectId: string]>;
 export function normalizeDomain(input: string): string | null;
 export function getGitHubCopilotBaseUrl(token?: string, enterpriseDomain?: string): string;
 
-// Only what says so is exported.
+// Without this line every declaration would be exported.
 export {};

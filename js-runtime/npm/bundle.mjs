@@ -1,5 +1,5 @@
 // Turns the npm packages that are part of the binary into ASCII ES modules that
-// the startup snapshot can hold, and writes down which name leads to which file.
+// the startup snapshot can hold, and writes a table of names and files.
 //
 //   node bundle.mjs <output directory>
 //
@@ -12,11 +12,11 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** The package as extensions name it, and the folder of its modules below `pi:npm/`. */
+/** Packages by the name that extensions use, with the folder of their modules below `pi:npm/`. */
 const PACKAGES = [
   { name: "@sinclair/typebox", folder: "sinclair-typebox", public: true },
   { name: "typebox", folder: "typebox", public: true },
-  // What our own modules use. Extensions bring their own copy.
+  // Used by our own modules only. Extensions bring their own copy.
   { name: "yaml", folder: "yaml", public: false, only: ["."] },
 ];
 
@@ -27,14 +27,14 @@ const SCHEME = "pi:npm";
 const CONDITIONS = ["import", "module"];
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = resolve(process.argv[2] ?? fail("say where to write: node bundle.mjs <output directory>"));
+const out = resolve(process.argv[2] ?? fail("the output directory is missing: node bundle.mjs <output directory>"));
 
 function fail(message) {
   console.error(`bundle.mjs: ${message}`);
   process.exit(1);
 }
 
-/** The sub-paths that a package offers to ES modules: `.`, `./value`, ... */
+/** The sub-paths that a package exports to ES modules: `.`, `./value`, ... */
 function subPaths({ name, only }) {
   if (only) return only;
   const manifest = JSON.parse(readFileSync(join(here, "node_modules", name, "package.json"), "utf8"));

@@ -2,9 +2,9 @@
 
 import { chromium } from "playwright-core";
 
-/** For machines that are slow and have other things to do as well. */
+/** The timeout in milliseconds, for slow machines under load. */
 const PATIENCE = 120_000;
-/** What tells the caller that the browser, not the page, is the problem. */
+/** The exit code that tells the caller that the browser, not the page, is the problem. */
 export const NO_BROWSER = 77;
 
 const FLAGS = [
@@ -57,7 +57,7 @@ export async function drive(executablePath, steps) {
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
-/** What went wrong, or `null`. */
+/** Returns the problem, or `null`. */
 async function run(browser, step) {
   const problems = [];
   try {

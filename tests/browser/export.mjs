@@ -17,7 +17,7 @@ async function open(page, name, hash = "") {
 const shown = (page, text) => page.locator("#thread article", { hasText: text }).first().waitFor();
 const texts = async (page, selector) => (await page.locator(selector).allInnerTexts()).map((text) => text.trimEnd());
 const isOpen = (locator) => locator.evaluate((details) => details.open);
-/** When the element has settled where a reader sees it. */
+/** Resolves when the element has stopped moving within the window. */
 const inSight = (page, selector) =>
   page.waitForFunction((selector) => {
     const box = document.querySelector(selector)?.getBoundingClientRect();
@@ -107,7 +107,7 @@ await drive(browser, {
     assert.ok((await page.evaluate(() => CSS.highlights.get("found").size)) > 0);
     await page.keyboard.press("Escape");
     await page.keyboard.press("/");
-    // In what is cut off.
+    // The match is in a part that is cut off.
     await page.keyboard.type("unused variable");
     await page.keyboard.press("Enter");
     await page.locator("pre", { hasText: "unused variable" }).waitFor();
@@ -160,10 +160,10 @@ await drive(browser, {
     assert.ok(entries.length > 20, `${entries.length} entries`);
     for (const id of entries) {
       await page.evaluate((id) => (location.hash = `#${encodeURIComponent(id)}`), id);
-      // Of two entries with one id, the later.
+      // With two entries of one id, the later one is shown.
       await inSight(page, `.target[data-entry="${entries.lastIndexOf(id)}"]`);
     }
-    // All of a branch, with what is folded and twice what is cut off.
+    // Shows a whole branch, unfolds it, and expands cut-off texts twice.
     await page.evaluate(() => (location.hash = "#e-first"));
     await inSight(page, '.target[data-entry="1"]');
     for (let times = 0; times < 2; times++) {

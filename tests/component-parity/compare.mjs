@@ -9,7 +9,7 @@ const known = read(join(dirname(fileURLToPath(import.meta.url)), "known.json"));
 const used = new Set();
 const problems = [];
 
-/** What of the case may differ: nothing, all of it, or some members. */
+/** The allowed differences of a case: none, all of it, or some members. */
 function exemption(name) {
   return known.find((entry) => new RegExp(`^(?:${entry.cases})$`).test(name.replace(/ at \d+$/, "")));
 }

@@ -8,7 +8,7 @@ import { run } from "./run.mjs";
 export default function (pi) {
   pi.on("session_start", (_event, ctx) => {
     const progress = () => ctx.ui.notify("rendering");
-    // Not awaited: it takes longer than a handler may.
+    // Not awaited, because it takes longer than a handler may.
     run({ tui, agent }, progress).then((results) => {
       const output = process.env.PI_PARITY_OUTPUT;
       writeFileSync(`${output}.part`, JSON.stringify(results));

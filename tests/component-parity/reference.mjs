@@ -1,4 +1,4 @@
-// What the original renders:  node reference.mjs <folder of its package> <output.json>
+// Renders with the original: node reference.mjs <folder of its package> <output.json>
 import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,7 @@ const load = (path) => import(pathToFileURL(path).href);
 const inside = createRequire(`${folder}/package.json`);
 const tui = await load(`${folder}/../pi-tui/dist/index.js`).catch(() => load(inside.resolve("@mariozechner/pi-tui")));
 const agent = await load(`${folder}/dist/index.js`);
-// As its terminal does when it starts.
+// The original's terminal does this when it starts.
 const { KeybindingsManager } = await load(`${folder}/dist/core/keybindings.js`);
 tui.setKeybindings(new KeybindingsManager());
 writeFileSync(output, JSON.stringify(await run({ tui, agent })));

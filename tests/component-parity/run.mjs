@@ -1,5 +1,5 @@
-// Renders every case with the modules that it is given. Runs in node with the
-// original's packages, and inside pi with ours: see README.md.
+// Renders every case with the given modules. Runs in Node with the original's packages, and inside
+// pi with ours: see README.md.
 import { editorCases } from "./cases/editor.mjs";
 import { functionCases } from "./cases/functions.mjs";
 import { markdownCases } from "./cases/markdown.mjs";

@@ -25,8 +25,8 @@ export const ACTIONS = [
 ];
 
 /**
- * Events by name; a name after a colon says which of several is meant (extension.ts decides). The value is the
- * scenario in which the event comes.
+ * Events by name; a name after a colon selects one of several (extension.ts decides). The value is
+ * the scenario in which the event occurs.
  */
 export const EVENTS = {
 	resources_discover: "talk",

@@ -1,8 +1,8 @@
-// What the originals did, kept as facts, and what differs from it.
+// Compares cells with the recorded behaviour of the originals.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What is compared of a cell. */
+/** The facets of a cell that are compared. */
 export const FACETS = ["requests", "events", "responses", "shown", "entries"];
 
 const at = (name) => join(import.meta.dirname, name);

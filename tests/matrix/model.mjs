@@ -1,4 +1,4 @@
-// A model on loopback whose answer depends only on what was said last.
+// A model on loopback whose response depends only on the last message.
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -21,9 +21,9 @@ function answer(messages) {
 	return { text: ["Re: ", texts.join(", ")] };
 }
 
-/** One line for what was asked, without the program's own words. */
+/** One line that describes a request, without the program's own texts. */
 function described(body) {
-	// How often, and how hard the model thinks about it, is the program's own affair.
+	// The number of such requests, and their thinking level, may differ between programs.
 	if (isSummary(body.messages)) return `${body.model} (summarize)`;
 	const said = body.messages.filter((message) => message.role !== "system" && message.role !== "developer");
 	const words = said.map((message) => {

@@ -1,5 +1,5 @@
-// Plays cells in one program and writes down what could be seen: what the model was asked, the events, the responses,
-// what was shown, and the entries of the session.
+// Plays cells in one program and records the visible behaviour: requests to the model, events,
+// responses, displayed texts, and the entries of the session.
 import { spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { EVENTS } from "./cells.mjs";
 import { startModel } from "./model.mjs";
 
-/** How long a step may take on a machine that has other things to do, in milliseconds. */
+/** The timeout of a step in milliseconds, for a machine under load. */
 const PATIENCE = 60_000;
 
 /** The events that both originals and this program have, without those whose number depends on time. */
@@ -30,16 +30,16 @@ const messageText = (message) => {
 	return `${message.role} ${text}${end}`;
 };
 
-/** What happened; what to do about it is said in each program's own words. */
+/** The first sentence describes the problem; the advice after it differs between programs. */
 const firstSentence = (text) => text.split(/[.\n]/)[0];
 
-/** 1.5.2 keeps its system prompt in the session, and says so. */
+/** Version 1.5.2 stores its system prompt in the session and emits it. */
 const isNotSystem = (message) => message?.role !== "system";
 
 function eventText(line) {
 	switch (line.type) {
 		case "message_start":
-			// Of an answer that begins there is more or less, depending on time.
+			// The length of the beginning of a response depends on time.
 			return line.message.role === "assistant" ? "message_start assistant" : `message_start ${messageText(line.message)}`;
 		case "message_end":
 			return `message_end ${messageText(line.message)}`;
@@ -67,10 +67,10 @@ function entryTexts(path) {
 	const lines = readFileSync(path, "utf8").trim().split("\n").map((line) => JSON.parse(line));
 	const entries = lines.filter((entry) => entry.type !== "session" && isNotSystem(entry.message));
 	const place = new Map(entries.map((entry, index) => [entry.id, index]));
-	// What hangs below an entry that is left out hangs below the one before that.
+	// Children of an omitted entry become children of the entry before it.
 	for (const entry of lines) if (!place.has(entry.id)) place.set(entry.id, place.get(entry.parentId) ?? -1);
 	return entries.map((entry, index) => {
-		// An entry that does not follow the one before it says where it hangs.
+		// An entry that does not follow the one before it names its parent.
 		const parent = place.get(entry.parentId) ?? -1;
 		const at = parent === index - 1 ? "" : ` (after ${parent})`;
 		switch (entry.type) {
@@ -156,7 +156,7 @@ class Program {
 		return line;
 	}
 
-	/** Until the agent is idle and nothing has come for a while. */
+	/** Waits until the agent is idle and no line has arrived for a while. */
 	async rest() {
 		const deadline = Date.now() + PATIENCE;
 		let calm = 0;
@@ -246,8 +246,8 @@ class Program {
 }
 
 /**
- * Plays the cells, several in one process; a process that breaks down is one cell's result. `each` hears of every
- * result.
+ * Plays the cells, several in one process; a process that crashes is the result of one cell. `each`
+ * gets every result.
  */
 export async function playAll(command, cells, options, each) {
 	const queue = [...cells];

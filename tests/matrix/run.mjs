@@ -6,9 +6,9 @@ import { ACTIONS, EVENTS, cells } from "./cells.mjs";
 import { FACETS, covers, differing, readKnown, readReferences, sideBySide, writeReferences } from "./compare.mjs";
 import { playAll } from "./player.mjs";
 
-/** How often the agent is asked whether it is at rest, in milliseconds. */
+/** Milliseconds between two checks whether the agent is idle. */
 const QUIET = 25;
-/** What differs is played once more, on a machine that may have had other things to do. */
+/** The interval for cells that differ, which are played once more in case the machine was under load. */
 const PATIENT = 250;
 /** Processes at a time: they wait more than they work. */
 const WORKERS = 4;
@@ -36,7 +36,7 @@ async function results(command, list, more) {
 	await playAll(command, list, { quiet: QUIET, workers: WORKERS, ...more }, (cell, result) => {
 		found[cell.name] = result;
 	});
-	// In the order of the matrix, whoever was faster.
+	// Sorts the results in the order of the matrix.
 	return Object.fromEntries(list.map((cell) => [cell.name, found[cell.name]]));
 }
 

@@ -1,6 +1,6 @@
-// Drives pi through `pi-acp`, as an editor does that speaks the Agent Client Protocol:
-// `node acp.mjs <pi-acp's program> <the protocol's SDK>`, with `pi` in the path and a model that
-// answers as tests/it/rpc_clients.rs says. Ends with "every request: ok".
+// Drives pi through `pi-acp`, as an editor with the Agent Client Protocol does: `node acp.mjs
+// <pi-acp's program> <the protocol's SDK>`, with `pi` in the path and a model that responds as
+// tests/it/rpc_clients.rs defines. Ends with "every request: ok".
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -87,7 +87,7 @@ assert.deepEqual(permissions, [{ title: "Dangerous", options: ["yes", "no"] }]);
 assert.equal(refused.found.filter(is("tool_call_update")).at(-1).status, "failed");
 assert.equal(existsSync("kept.txt"), true);
 
-// What one takes back
+// ---- Cancelling ----
 const from = updates.length;
 const stalled = ask(sessionId, "stall");
 await until(from, is("agent_message_chunk"));
@@ -96,7 +96,7 @@ assert.equal((await stalled).stopReason, "cancelled");
 const failed = await ask(sessionId, "refuse");
 assert.equal(failed.stopReason, "end_turn");
 
-// What one sets
+// ---- Settings ----
 await agent.setSessionMode({ sessionId, modeId: "high" });
 await until(0, (update) => update.currentModeId === "high");
 const set = await agent.setSessionConfigOption({ sessionId, configId: first.configOptions[0].id, value: "scripted/scripted-2" });

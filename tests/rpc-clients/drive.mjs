@@ -1,6 +1,6 @@
-// Drives pi through every method of an `RpcClient` that the original's npm package exports, of
-// whichever age: `node drive.mjs <the client's module> <what it is to start with node>`, in a home
-// whose model answers as tests/it/rpc_clients.rs says. Ends with "every method: ok".
+// Drives pi through every method of an `RpcClient` that the original's npm package exports, in any
+// version: `node drive.mjs <the client's module> <the program to start with node>`, in a home whose
+// model responds as tests/it/rpc_clients.rs defines. Ends with "every method: ok".
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,7 @@ const [module, cliPath, png] = process.argv.slice(2);
 const { RpcClient } = await import(pathToFileURL(module));
 const called = new Set();
 const seen = [];
-// For whoever has to understand why it hangs.
+// Prints the last steps if the run hangs.
 setTimeout(() => {
   console.error(`after ${[...called].join(", ")}:\n${seen.slice(-20).join("\n")}`);
   process.exit(1);
@@ -23,7 +23,7 @@ const client = new Proxy(plain, {
     return value.bind(target);
   },
 });
-// Since 0.80 the client waits for `agent_settled`, and prompts say what became of them.
+// Since 0.80 the client waits for `agent_settled`, and prompts return their outcome.
 const settles = "clearQueue" in client;
 
 const send = plain.send.bind(plain);
@@ -67,7 +67,7 @@ assert.equal(first.model.id, "scripted-1");
 assert.equal(first.thinkingLevel, "low");
 assert.deepEqual([first.isStreaming, first.isCompacting, first.messageCount], [false, false, 0]);
 
-// What one sets
+// ---- Settings ----
 assert.deepEqual((await client.getAvailableModels()).map((model) => model.id), ["scripted-1", "scripted-2"]);
 assert.equal((await client.setModel("scripted", "scripted-2")).id, "scripted-2");
 assert.equal((await client.cycleModel()).model.id, "scripted-1");
@@ -94,7 +94,7 @@ const hello = await client.promptAndWait("say hello");
 for (const type of ["agent_start", "turn_start", "message_start", "message_update", "message_end", "turn_end", "agent_end"])
   assert(hello.some(is(type)), type);
 assert.equal(await client.getLastAssistantText(), "hello");
-// One after the other, as soon as the client says that the agent is done.
+// Sends the next prompt as soon as the client reports that the agent is done.
 for (let number = 0; number < 10; number++) {
   const events = await client.promptAndWait(`say ${number}`);
   assert.equal(lastText(events.find(is("agent_end")).messages), `${number}`);
@@ -124,7 +124,7 @@ const said = (await client.getMessages()).filter((message) => message.role === "
 assert.deepEqual(said.map((message) => message.content[0].text), ["wait", "say left", "say right"]);
 assert.equal(await client.getLastAssistantText(), "right");
 
-// What one takes back
+// ---- Cancelling ----
 const aborted = listen();
 await client.prompt("stall");
 await aborted.until("the beginning of the answer", is("message_update"));

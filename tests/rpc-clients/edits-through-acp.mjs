@@ -31,7 +31,7 @@ const content = (edit) => `value = ${edit}\n${filler}`;
 const file = join(work, "file.txt");
 writeFileSync(file, content(0));
 
-/** Calls `edit`, and has nothing more to say when it sees the result. */
+/** Calls `edit`, and ends the run after its result. */
 let asked = 0;
 const events = (body) => {
   const last = body.messages.at(-1);

@@ -202,7 +202,7 @@ export function ls(folders) {
 	for (const cwd of [".", "kinds", "names", "repo", "repo/.git", "repo/sub", "plain", "links", "only-hidden", "nothing", "odd", "many", "wide", "locked"]) for (const limit of [undefined, 1, 2, 5, 50]) add(cwd, { limit });
 	for (const path of ["", ".", "..", "../repo", "$ROOT/repo", "$ROOT/repo/", "missing", "lf.txt", "../links/to-folder", "../links/broken", "../links/self", "../link-to-links", "@../names", "../names/folder with space", "../names/folder\u00a0with space", "~", "lf.txt/x", "../locked/folder", "../locked/no-write", "x".repeat(300)]) add("kinds", { path });
 	for (const args of [{ limit: 0 }, { limit: -1 }, { limit: 2.5 }, { limit: "3" }, { limit: "x" }, { limit: null }, { path: 7 }, { path: null }, { more: 1 }, { path: {} }, { limit: 1200 }, { limit: 1199 }]) add("many", args);
-	// Names of all kinds, a folder of them each: the order is what is asked.
+	// Names of all kinds, a folder for each: the cases compare their order.
 	const signs = "abcdeABCDE01290_-.,;!()[]{}@#$%^&+=~ '\u00e9\u00e8\u00ea\u00eb\u00e4\u00e5\u00f6\u00f8\u00fc\u00df\u00f1\u00e7\u0153\u00e6\u03b1\u03b2\u0436\u044f\u65e5\u672c\u3042\u30a2\uac00\u{1f600}\u2013\u2026\u00b2\u00bd";
 	const all = [...signs];
 	for (let n = 0; n < 60; n++) {

@@ -1,7 +1,7 @@
-// What counts as the same, and which differences are known. Whoever adds one
-// here explains it in docs/tools.md.
+// Defines which results count as equal, and which differences are known. A new one needs an
+// explanation in docs/tools.md.
 
-/** Width and height that a picture's header says. */
+/** Width and height in the header of an image. */
 function dimensions(bytes) {
 	if (bytes.subarray(1, 4).toString() === "PNG") return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
 	if (bytes[0] !== 0xff) return undefined;
@@ -12,7 +12,7 @@ function dimensions(bytes) {
 	return undefined;
 }
 
-/** As it is compared: without what is random, and re-encoded pictures by their size only. */
+/** The form that is compared: without random parts, and re-encoded images by their size only. */
 function plain(answer, one) {
 	const text = JSON.stringify(answer).replace(/pi-bash-[0-9a-f]{16}\.log/g, "pi-bash-RANDOM.log");
 	const copy = JSON.parse(text);
@@ -33,7 +33,7 @@ const textOf = (answer) => answer.error ?? (answer.content ?? []).map((block) =>
 
 const says = (answer, pattern) => pattern.test(textOf(answer));
 
-/** The end of an output, before what is said about it. */
+/** The end of an output, before the notice about it. */
 const end = (answer) => textOf(answer).replace(/\n*(\[Showing [^\]]*\]|Command (exited|timed)[^\n]*|\s)*$/, "").slice(-2000);
 
 /** `when(theirs, ours, case)`: whether this is the difference. */

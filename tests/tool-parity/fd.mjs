@@ -1,5 +1,5 @@
-// fd with an order: without its own limit, sorted by path, then limited.
-// PARITY_FD says where fd is.
+// Runs fd with a defined order: without its own limit, sorted by path, then limited. PARITY_FD is
+// the path of fd.
 import { spawnSync } from "node:child_process";
 
 const args = process.argv.slice(2);
@@ -12,7 +12,7 @@ function compare(a, b) {
 	for (let i = 0; i < Math.min(a.length, b.length); i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
 	return a.length - b.length;
 }
-// As bytes, whatever they are.
+// Handles paths as bytes, which may be no UTF-8.
 const lines = stdout.toString("latin1").split("\n").slice(0, -1);
 lines.sort((a, b) => compare(parts(a), parts(b)));
 const kept = Number(limit) > 0 ? lines.slice(0, Number(limit)) : lines;

@@ -83,7 +83,7 @@ export const made = [
 	{ path: "repo/inner/.git/HEAD", text: "x\n" },
 	{ path: "repo/inner/x.log", text: "needle\n" },
 	{ path: "repo/inner/sub/y.txt", text: "needle\n" },
-	// Names that are not UTF-8, and files that nobody may read.
+	// Names that are not UTF-8, and files without read permission.
 	{ path: "odd/bad-\xff-name.txt", latin1: true, text: "needle\n" },
 	{ path: "odd/good.txt", text: "needle\n" },
 	{ path: "locked/secret.txt", text: "needle\n", mode: 0 },

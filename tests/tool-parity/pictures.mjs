@@ -57,7 +57,7 @@ function gif(width, height) {
 	return Buffer.concat([head, image, Buffer.from([...blocks, 0, 0x3b])]);
 }
 
-/** With an EXIF segment that says how the camera was held. */
+/** Adds an EXIF segment with the orientation of the camera. */
 function oriented(jpeg, orientation) {
 	const tiff = [0x4d, 0x4d, 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0];
 	const body = [0x45, 0x78, 0x69, 0x66, 0, 0, ...tiff];

@@ -71,7 +71,7 @@ const all = {
 	find: () => cases.find(folders),
 	ls: () => cases.ls(folders),
 };
-// A superuser may read everything; without these capabilities it is like anybody.
+// A superuser may read everything; without these capabilities it has the rights of a normal user.
 const plainUser = process.getuid() === 0 ? ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"] : [];
 function run(command, args, more) {
 	remove(root);
@@ -87,7 +87,7 @@ const messages = built.toString().trim().split("\n").map((line) => JSON.parse(li
 const { executable } = messages.find((message) => message.executable && message.target.name === "it");
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 
-/** One tool after the other. With --work, the original is asked again only when the questions are others. */
+/** Runs one tool after the other. With --work, the original runs again only when the cases have changed. */
 function ask(tool) {
 	const asked = all[tool]();
 	const text = JSON.stringify({ root, files: made, cases: asked });

@@ -10,8 +10,8 @@ export function slice(suite, theirs, ours) {
 	const fits = suite.cases.map((one, index) => {
 		const text = JSON.stringify([one, theirs[index]]);
 		const local = one.cwd === undefined || (TREE.test(one.cwd) && !one.cwd.startsWith("/"));
-		// What others wrote is not copied into this repository. Permissions mean nothing to a superuser, and a shell's own words
-		// differ between its versions.
+		// Files of other authors are not copied into this repository. Permissions do not apply to a
+		// superuser, and a shell's own messages differ between its versions.
 		const here = local && one.of !== "others" && !/locked|"mode"|many|wide\/|bash: |BASH_VERSION|pi-bash|case-\d|etc\/|sleep|kill|"path":"[\/~]/.test(text);
 		return here && text.length < 2500 && !difference(one, theirs[index], ours[index]);
 	});

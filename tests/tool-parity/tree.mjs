@@ -3,7 +3,7 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Names may be bytes that are not UTF-8: `latin1` says that each character is one. */
+/** Names may be bytes that are not UTF-8: with `latin1` each character is one byte. */
 function place(root, entry) {
 	if (!entry.latin1) return `${root}/${entry.path}`;
 	return Buffer.concat([Buffer.from(`${root}/`), Buffer.from(entry.path, "latin1")]);
@@ -25,11 +25,11 @@ export function make(root, entries) {
 			else writeFileSync(path, contentOf(entry));
 		}
 	}
-	// Last, or nothing could be put into a folder that nobody may write.
+	// Modes are set last, because nothing could be written into a read-only folder.
 	for (const entry of entries) if (entry.mode !== undefined) chmodSync(place(root, entry), entry.mode);
 }
 
-/** Also what nobody may read. */
+/** Also removes files without read permission. */
 export function remove(path) {
 	if (!existsSync(path)) return;
 	const open = (folder) => {

@@ -12,7 +12,7 @@ export type Message = { type: "progress"; files: number } | { type: "done"; dupl
 
 interface Line {
   file: string;
-  /** From 1. */
+  /** The line number, from 1. */
   number: number;
   text: string;
 }
@@ -31,7 +31,7 @@ function* sources(folder: string): Generator<string> {
   }
 }
 
-/** The lines that say something, without their indentation. */
+/** The lines with content, without their indentation. */
 function read(path: string): Line[] {
   const file = relative(root, path);
   const lines = readFileSync(path, "utf8").split("\n");
@@ -44,7 +44,7 @@ function find(files: Line[][]): Duplicate[] {
   const same = (a: Line[], at: number, b: Line[], bt: number) => a[at]?.text === b[bt]?.text && a[at] !== undefined;
   const windows = new Map<string, [file: number, at: number][]>();
   const found: Duplicate[] = [];
-  /** How far the passage that began at an earlier window reaches. */
+  /** The end of the passage that began at an earlier window. */
   const covered = new Set<Line>();
   files.forEach((lines, file) => {
     for (let at = 0; at + length <= lines.length; at += 1) {

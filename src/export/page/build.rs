@@ -10,16 +10,16 @@ const OWN_FILES: [&str; 4] = [
     "package.json",
     "package-lock.json",
     "bundle.mjs",
-    // For the tests, which check the types here, where the packages are.
+    // The tests check the types in this folder, because it has the packages.
     "tsconfig.json",
 ];
 
-/// Leaves `OUT_DIR/page/{script.zlib,style.zlib,hashes.rs}`.
+/// Writes `OUT_DIR/page/{script.zlib,style.zlib,hashes.rs}`.
 pub fn build(manifest_dir: &Path, out_dir: &Path) -> Result<(), String> {
     let here = manifest_dir.join("src/export/page");
     let work = out_dir.join("page-sources");
     let sources = work.join("src");
-    // What was deleted must not be bundled.
+    // Deleted sources must not be bundled.
     if sources.exists() {
         fs::remove_dir_all(&sources).map_err(|error| failed("remove", &sources, &error))?;
     }
@@ -41,7 +41,7 @@ pub fn build(manifest_dir: &Path, out_dir: &Path) -> Result<(), String> {
     run(&mut bundle, "node")
 }
 
-/// Also the folder itself, so that a new file is noticed.
+/// Watches the folder itself as well, so that a new file is noticed.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     println!("cargo:rerun-if-changed={}", folder.display());
     let entries = fs::read_dir(folder).map_err(|error| failed("read", folder, &error))?;
@@ -57,7 +57,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::write(to, text).map_err(|error| failed("write", to, &error))
 }
 
-/// `npm ci`, unless what is installed is what the lock file says.
+/// Runs `npm ci`, unless the installed packages are those of the lock file.
 fn install(work: &Path) -> Result<(), String> {
     let lock_file = work.join("package-lock.json");
     let lock = fs::read(&lock_file).map_err(|error| failed("read", &lock_file, &error))?;

@@ -27,7 +27,7 @@ const common = {
   minify: true,
   charset: "ascii",
   legalComments: "eof",
-  // What `light-dark()` needs, too.
+  // These versions also support `light-dark()`.
   target: ["chrome123", "firefox120", "safari17.5"],
   write: false,
   logLevel: "warning",
@@ -41,7 +41,7 @@ async function bundle(entry, options) {
 const script = await bundle("src/main.ts", { format: "iife", platform: "browser" });
 const style = await bundle("src/page.css", {});
 
-// Both stand inside an element of the page, which these would end, or keep from ending.
+// Both texts stand inside an element of the page, which these sequences would close, or keep open.
 for (const [name, text] of Object.entries({ script, style })) {
   const found = /<\/(script|style)|<script[\s/>]|\r/i.exec(text);
   if (found) fail(`the ${name} contains ${JSON.stringify(found[0])}, which HTML would take for its own`);

@@ -6,7 +6,7 @@ const UI = { requestRender() {} };
 const LINES = (count) => Array.from({ length: count }, (_, i) => `output line ${i}`).join("\n");
 const text = (value) => ({ type: "text", text: value });
 
-/** Without colours for code, which are compared once (functions.mjs). */
+/** Removes the colours of code, which functions.mjs compares once. */
 const PLAIN = (markdown) => markdown.replace("```rust", "```none");
 
 const DIFFS = {

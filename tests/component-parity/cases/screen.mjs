@@ -1,4 +1,4 @@
-// What the TUI writes to a terminal, byte by byte.
+// Compares the output of the TUI to a terminal, byte by byte.
 class FakeTerminal {
   written = [];
   columns;

@@ -1,4 +1,4 @@
-// Texts that are hard on whoever measures, wraps and cuts them.
+// Texts that are hard to measure, wrap and cut.
 export const RED = "\x1b[31m";
 export const BG = "\x1b[48;2;1;2;3m";
 export const OFF = "\x1b[0m";

@@ -1,5 +1,5 @@
-// Run by Node and by pi in its place: both print the same answers. Of children that are waited
-// for, and of descriptors that somebody else has opened.
+// Run by Node and by pi in its place: both print the same answers. Tests synchronous children, and
+// descriptors that other code has opened.
 import cp from "node:child_process";
 import fs from "node:fs";
 
@@ -20,7 +20,7 @@ const thrown = (action) => {
   }
 };
 
-// It answers while it is asked, or does not listen.
+// The child answers while it is written to, or does not read.
 const much = "x".repeat(3e6);
 answers.input = [
   outcome(cp.spawnSync("cat", { input: much, maxBuffer: Infinity })),
@@ -39,18 +39,18 @@ answers.most = [
   thrown(() => cp.execSync("printf 12345", { maxBuffer: 5, ...text })),
 ];
 
-// Later than it may be. Whoever else has the output is not waited for then.
+// The child exceeds its timeout. Other processes that hold the output are not waited for then.
 answers.late = [
   outcome(cp.spawnSync("sleep", ["9"], { timeout: 50 })),
   outcome(cp.spawnSync("sh", ["-c", "echo a; sleep 9"], { timeout: 300, killSignal: "SIGKILL" })),
   outcome(cp.spawnSync("sh", ["-c", "trap '' TERM; sleep 0.3; echo no"], { timeout: 50 })),
   thrown(() => cp.execSync("sleep 9 & echo hi", { timeout: 300, stdio: "pipe" })),
-  // It stays in the group of who waits for it.
+  // The child stays in the process group of its parent.
   cp.execSync("ps -o pgid= -p $$ || echo none", { timeout: 5000, ...text }).trim() ===
     cp.execSync(`ps -o pgid= -p ${process.pid} || echo none`, text).trim(),
 ];
 
-// Where it reads from and writes to.
+// Redirects input and output of a child.
 fs.writeFileSync("in", "of a file");
 const [input, output] = [fs.openSync("in"), fs.openSync("out", "w")];
 answers.streams = [
@@ -62,7 +62,7 @@ answers.streams = [
   outcome(cp.spawnSync("sh", ["-c", "cat"], { stdio: ["ignore", "pipe", "pipe"] })),
 ];
 
-// What cannot be run, and what the shell runs.
+// Starts files that cannot be run, and files that the shell runs.
 fs.writeFileSync("script", "echo of the shell: $1", { mode: 0o755 });
 fs.mkdirSync("bin");
 fs.writeFileSync("bin/own", "#!/bin/sh\necho own", { mode: 0o755 });
@@ -108,7 +108,7 @@ answers.none = [
   thrown(() => fs.utimesSync("in", "x", 1)),
 ];
 
-// What is in folders, in which order, and what is in none.
+// Lists the entries of folders in their order, and of files that are no folders.
 fs.mkdirSync("all/deep/er/.", { recursive: true });
 fs.mkdirSync("all/deep/empty/./", { recursive: true });
 for (const name of ["all/b", "all/B", "all/\u00e4", "all/deep/c", "all/deep/er/d"]) fs.writeFileSync(name, "1");
@@ -118,7 +118,7 @@ answers.folders = [];
 for (
   const options of [undefined, "utf8", "buffer", "hex", { withFileTypes: true }, { recursive: true }, { recursive: true, withFileTypes: true }, { encoding: "buffer", withFileTypes: true }]
 ) {
-  // Whether what links lead to is looked through is not the same in each Node.
+  // Whether links to folders are followed differs between versions of Node.
   const where = options?.recursive ? "all/deep" : "all";
   const found = [
     fs.readdirSync(where, options),
@@ -145,7 +145,7 @@ answers.stats = [
   fs.statSync("in").isFile(),
 ];
 
-// Times are set as they are given.
+// Times are set exactly as given.
 const times = ({ atimeMs, mtimeMs }) => [atimeMs, mtimeMs].map((time) => time.toFixed(3));
 fs.symlinkSync("in", "link");
 answers.times = [];

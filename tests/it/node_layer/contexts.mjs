@@ -1,5 +1,5 @@
-// Run by Node, and imported by an extension: both get the same answers. What is kept for a
-// request is there wherever something is heard of its child or its socket.
+// Run by Node, and imported by an extension: both get the same answers. The async context of a
+// request is current in all callbacks of its child or its socket.
 import { AsyncLocalStorage } from "node:async_hooks";
 import cp from "node:child_process";
 import http from "node:http";
@@ -16,7 +16,7 @@ const ways = {
   answered: (done) => {
     const child = cp.spawn("cat");
     child.stdout.on("data", done);
-    // Whoever writes to it may be somebody else.
+    // The writer may be in another context.
     setTimeout(() => kept.run("other", () => child.stdin.end("x")), 20);
   },
   end: (done) => cp.spawn("echo", ["x"]).stdout.on("end", done).resume(),
@@ -51,7 +51,7 @@ export async function answers() {
     const heard = await kept.run(`of ${name}`, () => new Promise((resolve) => way(() => resolve([store()]))));
     found[name] = heard[0];
   }
-  // And of two at once each its own.
+  // Two at once each have their own context.
   const both = ["one", "two"].map((name) =>
     kept.run(name, () => new Promise((resolve) => ways.answered(() => resolve(store()))))
   );

@@ -1,5 +1,5 @@
-// Run by Node, and imported by an extension: both get the same answers. All of these
-// descriptors are of who uses them.
+// Run by Node, and imported by an extension: both get the same answers. All of these descriptors
+// belong to the caller.
 import { fork, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import fs from "node:fs";
@@ -63,7 +63,7 @@ function refused(make) {
   }
 }
 
-/** Of none that is open. */
+/** Uses descriptors that are not open. */
 const notOpen = () =>
   [
     () => new net.Socket({ fd: 9999 }),

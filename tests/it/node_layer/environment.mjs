@@ -23,7 +23,7 @@ const outcome = (...words) => new Promise((done) => {
   child.on("close", () => done([output, child.spawnargs.map((word) => basename(word))]));
 });
 
-// What is no UTF-8 has marks.
+// Values that are no UTF-8 contain replacement characters.
 const names = (object) => Object.keys(object).filter((name) => name.startsWith("BROKEN"));
 answers.variables = [
   process.env.BROKEN,
@@ -37,7 +37,7 @@ answers.variables = [
   process.env["NO=NAME"],
 ];
 
-// A child's first word is the command as it is given, or another one.
+// The first argument of a child is the command as given, or `argv0`.
 const first = "tr '\\0' '\\n' < /proc/$$/cmdline | head -1";
 answers.words = [
   await outcome("sh", ["-c", first]),

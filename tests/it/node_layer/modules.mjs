@@ -47,7 +47,7 @@ for (const name of ["p", "p/ok", "node:fs", "fs", "./none.mjs", "../up", "/abs",
   answers.resolved.push([name, await told(() => find(name))]);
 }
 
-// Where else is looked, and who says so later.
+// Searches further folders, with errors that arrive later.
 const inPath = () => told(() => createRequire(`${here}/other.js`)("inpath"));
 answers.path = [await inPath()];
 process.env.NODE_PATH = `${here}/folder`;

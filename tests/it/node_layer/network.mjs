@@ -1,5 +1,5 @@
-// Run by Node and by pi in its place: both print the same answers. Of bodies in encodings,
-// of headers, and of who sends the requests.
+// Run by Node and by pi in its place: both print the same answers. Tests bodies in encodings,
+// headers, and dispatchers.
 import http from "node:http";
 import net from "node:net";
 import { Readable } from "node:stream";
@@ -24,7 +24,7 @@ const server = http.createServer((request, response) => {
   const encoding = given.map((name) => name.replace("raw", "deflate")).join(", ");
   for (let count = Number(searchParams.get("headers")); count > 0; count -= 1) response.setHeader(`x-${count}`, "1");
   response.writeHead(200, { "content-encoding": encoding, date: "now" });
-  // In two parts, of which the first is a byte.
+  // The body comes in two parts, the first of which is one byte.
   response.write(body.subarray(0, 1));
   setTimeout(() => response.end(body.subarray(1)), 5);
 });
@@ -111,7 +111,7 @@ const left = await fetch(place + "members", { signal: leaves.signal });
 leaves.abort();
 answers.damaged.push(await left.text().catch(({ name }) => name));
 
-// What is said of who asks.
+// Headers that describe the client.
 heard.length = 0;
 for (
   const init of [
@@ -201,7 +201,7 @@ globalThis[everybodys] = new Mock(false);
 answers.dispatched.push(await told("http://mock.test/everybody"));
 globalThis[everybodys] = before;
 
-// Who puts something in the place of connections (nock, msw) hears of those of `fetch`, too.
+// Mocks of connections (nock, msw) also get the requests of `fetch`.
 const mocked = http.createServer(async (request, response) => {
   response.end(`${request.method} ${request.headers["x-own"]} ${await bodyText(Readable.toWeb(request))}`);
 });
@@ -228,7 +228,7 @@ answers.mocked.push([attempts > 0, typeof channel.ref(), typeof channel.unref()]
 mocked.close();
 mocked.closeAllConnections();
 
-// What is wrong with a request or a response.
+// Invalid requests and responses.
 answers.wrong = [];
 for (
   const action of [

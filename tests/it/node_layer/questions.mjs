@@ -16,7 +16,7 @@ import zlib from "node:zlib";
 process.umask(0o022);
 const answers = {};
 const mode = (path) => (fs.statSync(path).mode & 0o777).toString(8);
-/** What programs look at in an error. */
+/** The members of an error that programs use. */
 const failure = async (action) => {
   try {
     return ["no error", await action()];
@@ -64,7 +64,7 @@ answers.copy = [
   await failure(() => fsp.utimes("nothing", 1, 1)),
 ];
 
-// A child has the environment that it is given, all of it and nothing else.
+// A child has exactly the environment that it gets.
 process.env.SECRET = "told";
 const { SECRET, ...others } = process.env;
 const said = "echo [$SECRET]";
@@ -93,7 +93,7 @@ answers.shell = [
 const notRun = cp.spawnSync("/etc/passwd").error;
 answers.notRun = [notRun.code, notRun.syscall, cp.spawnSync("./nowhere").error.code];
 
-// This program in the place of Node, with an environment of its own.
+// This program runs in place of Node, with an environment of its own.
 fs.writeFileSync("script.mjs", "console.log(process.argv.length, process.env.A ?? 'none')");
 const script = [join(process.cwd(), "script.mjs"), "argument"];
 answers.again = [
@@ -113,7 +113,7 @@ const fetched = async (url) => {
 };
 answers.fetch = [await fetched(`http://127.0.0.1:${port}/`), await fetched("http://nowhere.invalid/")];
 
-// What packages use and the newest Node has no longer.
+// Functions that packages use and the newest Node has dropped.
 fs.mkdirSync("deep/er", { recursive: true });
 fs.writeFileSync("deep/er/file", "");
 fs.chmodSync("narrow", 0o444);
@@ -129,7 +129,7 @@ answers.former = [
   fs.existsSync("deep"),
 ];
 
-// A request that is given up is not sent again, and its author hears of it.
+// An aborted request is not sent again, and its caller gets an error.
 const seen = [];
 const slow = http.createServer((request, response) => {
   seen.push(`${request.method} ${request.url}`);
@@ -219,7 +219,7 @@ const unpacked = async (...chunks) => {
     await failure(() => promisify(zlib.brotliDecompress)(data).then((all) => all.length)),
     await failure(() => zlib.brotliDecompressSync(data, { chunkSize: 64 }).length),
   ];
-  // Which of the ways to be broken it is, the decoders do not agree on.
+  // The decoders do not agree on the kind of error.
   return outcomes.map((outcome) => outcome.code?.replace(/FORMAT_.*/, "FORMAT") ?? outcome);
 };
 answers.brotli = [
@@ -260,7 +260,7 @@ for (const make of Object.values(bodies)) {
 echo.close();
 echo.closeAllConnections();
 
-// What is aborted before it begins changes nothing.
+// An operation that is aborted before it begins changes nothing.
 const aborted = [AbortSignal.abort(), AbortSignal.abort(new TypeError("reason")), AbortSignal.abort("text")];
 fs.writeFileSync("precious", "kept");
 answers.aborted = [];
@@ -281,7 +281,7 @@ const reading = fsp.readFile("precious", { signal: later.signal });
 later.abort();
 answers.aborted.push(await failure(() => reading));
 
-// What cannot be run has no outcome but the error.
+// A file that cannot be run has no outcome but the error.
 const outcome = ({ error, stdout, stderr, output, ...others }) => ({
   ...others,
   error: error && [error.code, error.errno, error.syscall, error.path, error.spawnargs],
@@ -383,7 +383,7 @@ const onlyRead = fs.openSync("log", "r");
 answers.errors.push(await inAllForms("write", onlyRead, "text"), await inAllForms("ftruncate", onlyRead));
 fs.closeSync(onlyRead);
 
-// What files and folders are said to be.
+// The reported types of files and folders.
 const { birthtime } = { ...fs.statSync("log") };
 answers.said = [
   await failure(() => fs.readFile("log")),
@@ -396,7 +396,7 @@ answers.said = [
   await promisify(fs.mkdir)(join(process.cwd(), "new/e/f"), { recursive: true }).then((path) => path.replace(process.cwd(), "")),
 ];
 
-// What was not reached says where it should have been.
+// The error of a failed connection names the address.
 const gone = net.createServer().listen(0, "127.0.0.1");
 await new Promise((done) => gone.on("listening", done));
 const { port: unheard } = gone.address();
@@ -419,13 +419,13 @@ const given = new AbortController();
 given.abort();
 answers.abortReason = [given.signal.reason.name, given.signal.reason.message];
 
-// Who does not wait for a child need not know whether it runs.
+// A caller that does not wait for a child need not know whether it runs.
 const browser = cp.spawn("no-such-browser", [], { detached: true, stdio: "ignore" });
 browser.unref();
 browser.ref();
 answers.browser = [browser.pid ?? null, await new Promise((done) => browser.on("error", ({ code }) => done(code)))];
 
-// From one beat of the timer to the next, in nanoseconds.
+// Nanoseconds between two ticks of the timer.
 const delays = monitorEventLoopDelay({ resolution: 10 });
 answers.delays = [delays.enable(), delays.enable()];
 while (delays.count < 3) await sleep(10);

@@ -1,4 +1,4 @@
-// Light or dark: what the system prefers, until the reader says otherwise.
+// Light or dark: the preference of the system until the reader chooses one.
 
 const KEY = "pi-export-theme";
 const CHOICES = ["auto", "light", "dark"] as const;
@@ -34,6 +34,6 @@ function remember(choice: Choice): void {
   try {
     localStorage.setItem(KEY, choice);
   } catch {
-    // Then it holds until the page is closed.
+    // Without storage the choice lasts until the page is closed.
   }
 }

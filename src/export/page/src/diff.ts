@@ -1,11 +1,11 @@
-// What an edit changed, line by line.
+// Shows the changes of an edit, line by line.
 
 import { button, element } from "./dom.js";
 import { count } from "./format.js";
 import { list, members, text } from "./values.js";
 
 const LINES = 40;
-/** More than anybody reads; the file has all. */
+/** The number of lines that are shown; the file has all. */
 const MOST = 5_000;
 
 const KINDS: Record<string, string> = { "+": "added", "-": "removed" };
@@ -33,7 +33,7 @@ export function diff(source: string): HTMLElement {
   return box;
 }
 
-/** For an edit without a result: what it would have changed. */
+/** The intended changes, for an edit without a result. */
 export function wanted(args: Record<string, unknown>): string {
   const edits = list(args.edits).map(members);
   if (typeof args.oldText === "string") edits.push(args);

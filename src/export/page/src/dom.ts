@@ -1,5 +1,5 @@
-// Elements are made here and nowhere else, out of texts that stay texts: what a
-// session says never becomes markup.
+// The only module that creates elements. Texts stay texts: content of a session never becomes
+// markup.
 
 type Child = Node | string | null | undefined | false;
 

@@ -71,7 +71,7 @@ function note(target: HTMLElement, what: string, value: string): void {
 function data(target: HTMLElement, title: string, value: unknown): void {
   target.classList.add("note");
   const made = element("details", { class: "quiet" }, element("summary", {}, title));
-  // Nobody looks at most of them.
+  // The JSON is rendered on demand, because most of it is never opened.
   made.addEventListener("toggle", () => append(made, output(json(value), { lines: 40, language: "json" })), {
     once: true,
   });

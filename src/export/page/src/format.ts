@@ -3,7 +3,7 @@
 const ESCAPES =
   // OSC, DCS and the like with their end, CSI, and the short ones; then those of one C1 character.
   /\u001b(?:[\]P_^X][^]{0,4096}?(?:\u0007|\u001b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
-/** What a terminal acts on and shows nothing of. */
+/** Control characters, on which a terminal acts without showing them. */
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 /** A line that was written over from its beginning, as by a progress bar. */
 const WRITTEN_OVER = /[^\n]*\r(?=[^\r\n])/g;

@@ -38,7 +38,7 @@ function settle(details: HTMLDetailsElement): void {
   if (shut !== null) details.open = !shut;
 }
 
-/** To an entry: on the branch in sight, or on the newest that leads through it. */
+/** Moves to an entry: on the visible branch, or on the newest one that leads through it. */
 function go(node: Node): void {
   const address = fragment(node);
   if (location.hash === address) arrive(node);
@@ -147,7 +147,7 @@ box.addEventListener("input", () => {
 });
 box.addEventListener("keydown", (event) => {
   if (event.key === "Enter") {
-    // Who types fast need not wait.
+    // The search starts at once if Enter comes before its delay is over.
     if (typing !== undefined) search();
     next(event.shiftKey ? -1 : 1);
   }

@@ -8,12 +8,15 @@ import { fromAddress, picture } from "./pictures.js";
 
 /** Above that, a text is shown as it is. */
 const LIMIT = 100_000;
-/** Signs that may mean something, in one paragraph: marked looks at them in pairs, which takes minutes for many. */
+/**
+ * Limits the markup characters of a paragraph: marked examines them in pairs, which takes minutes
+ * for many.
+ */
 const SIGNS = 1_000;
 const SIGN = /[*_~`![<]|:\/\//g;
-/** Nor does it get on with these. */
+/** marked is also slow with these. */
 const WIDE = /[ \t]{2000}/;
-/** Quotes in quotes in quotes: nobody means them. */
+/** Limits nested quotations, which no author means to be this deep. */
 const DEPTH = 60;
 
 export function markdown(source: string): HTMLElement {
@@ -157,7 +160,7 @@ function address(href: string): string | null {
     const { protocol } = new URL(href);
     return ["http:", "https:", "mailto:"].includes(protocol) ? href : null;
   } catch {
-    // Relative: a file of the project, which is not beside this page.
+    // A relative path names a file of the project, which is not next to this page.
     return null;
   }
 }
@@ -177,7 +180,7 @@ function image(target: HTMLElement, token: Tokens.Image): void {
     append(target, picture(inside, token.text || "picture"));
     return;
   }
-  // From the network, which this page does without.
+  // Images from the network are not loaded by this page.
   const href = address(token.href);
   const label = token.text || token.href;
   const attributes = href ? { href, target: "_blank", rel: "noopener noreferrer" } : { class: "no-link" };

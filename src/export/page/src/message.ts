@@ -9,7 +9,7 @@ import type { Calls, Node } from "./session.js";
 import { fits, tool } from "./tool.js";
 import { content, json, list, type Members, members, number, text } from "./values.js";
 
-/** A line above an entry: who, and what else there is to say in small. */
+/** A line above an entry: the author, and the remaining details in small. */
 export function heading(who: string, ...rest: string[]): HTMLElement {
   const line = element("header", {}, element("span", { class: "who" }, who));
   for (const one of rest.filter(Boolean)) append(line, element("span", { class: "aside" }, one));
@@ -27,7 +27,7 @@ export function message(target: HTMLElement, node: Node, calls: Calls): void {
     case "assistant":
       return answer(target, node, said, at, calls);
     case "toolResult":
-      // Its call is not on this branch, or it would be shown there.
+      // The call is not on this branch, or the result would be shown there.
       return append(target, tool({ name: said.toolName }, said));
     case "bashExecution":
       return bash(target, said, at);
@@ -39,7 +39,7 @@ export function message(target: HTMLElement, node: Node, calls: Calls): void {
   }
 }
 
-/** What `/skill:name` became: the skill's text, then what the user said. */
+/** The form of an expanded `/skill:name`: the skill's text, then the user's message. */
 const SKILL = /^<skill name="([^"\n]*)"[^>\n]*>\n([\s\S]*?)\n<\/skill>(?:\n\n([\s\S]*))?$/;
 
 function asked(value: unknown): HTMLElement[] {

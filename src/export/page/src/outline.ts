@@ -1,5 +1,5 @@
-// One line for each entry, for the tree at the side; what its kind is called; and
-// all the words in it, for the search.
+// One line for each entry, for the tree at the side; the name of its kind; and all of its words,
+// for the search.
 
 import { firstLine } from "./format.js";
 import type { Node } from "./session.js";
@@ -77,7 +77,7 @@ function ofMessage(message: Members): string {
   }
 }
 
-/** Without the signs of Markdown that stand out. */
+/** Removes the markup characters of Markdown. */
 function unmarked(line: string): string {
   return line.replace(/\*\*|__|`|^[#>\s]+/g, "");
 }

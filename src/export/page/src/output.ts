@@ -1,5 +1,5 @@
-// Long texts: the first lines, and the rest when it is asked for, a piece at a time,
-// because a browser takes seconds to lay out megabytes.
+// Shows long texts: the first lines, and the rest on request, a piece at a time, because a browser
+// takes seconds to lay out megabytes.
 
 import { button, element } from "./dom.js";
 import { bytes, count, withoutEscapes } from "./format.js";
@@ -12,7 +12,7 @@ export interface Clip {
   lines: number;
   language?: string;
   class?: string;
-  /** The last lines instead of the first: what a command says at the end counts most. */
+  /** Shows the last lines instead of the first: the end of a command's output matters most. */
   tail?: boolean;
 }
 
@@ -53,7 +53,7 @@ function pieces(box: HTMLElement, pre: HTMLElement, text: string, from: number):
   box.appendChild(more);
 }
 
-/** Where the first lines end; a very long one is cut. */
+/** The offset at which the first lines end; a very long line is cut. */
 function endOfLines(text: string, lines: number): number {
   let end = -1;
   for (let line = 0; line < lines; line++) {
@@ -66,7 +66,7 @@ function endOfLines(text: string, lines: number): number {
   return text.length - end < 200 && countLines(text.slice(end)) <= 2 ? text.length : end;
 }
 
-/** Where the last lines begin. */
+/** The offset at which the last lines begin. */
 function startOfLines(text: string, lines: number): number {
   let start = text.length;
   for (let line = 0; line < lines && start > 0; line++) {

@@ -1,5 +1,4 @@
-// What the session is, above it: name, place, time, models, tokens, cost, and what
-// the model was told before anything was said.
+// The overview of the session: name, folder, time, models, tokens, cost, system prompt and tools.
 
 import { append, element } from "./dom.js";
 import { count, dateTime, dollars, firstLine, tokens } from "./format.js";

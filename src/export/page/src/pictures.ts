@@ -1,4 +1,4 @@
-// Pictures are shown if they are what they say, and named if they are not.
+// Shows images whose data have the declared format, and names the others.
 
 import { element } from "./dom.js";
 import { bytes } from "./format.js";
@@ -19,7 +19,7 @@ export function picture({ data, type }: Picture, alternative = "picture"): HTMLE
   return image;
 }
 
-/** Of a picture in a text: `null` unless it is in the address itself. */
+/** The image in an address of a text: `null` unless the address contains the data. */
 export function fromAddress(address: string): Picture | null {
   const match = /^data:(image\/[a-z]+);base64,(.*)$/s.exec(address);
   return match ? { type: match[1] ?? "", data: match[2] ?? "" } : null;

@@ -1,4 +1,4 @@
-// The session file out of the page, for who wants to go on with it.
+// Saves the session file from the page, so that the reader can continue the session.
 
 import type { Session } from "./session.js";
 import { text } from "./values.js";
@@ -12,11 +12,11 @@ export function save(source: string, { header }: Session): void {
   link.href = URL.createObjectURL(file);
   link.download = fileName(text(header.timestamp), text(header.id));
   link.click();
-  // Not before the browser has begun to read it.
+  // The address must stay valid until the browser has begun to read it.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** As pi names them. */
+/** The name that pi gives the file. */
 function fileName(timestamp: string, id: string): string {
   return `${timestamp.replace(/[:.]/g, "-")}_${id}`.replace(/[^\w-]/g, "") + ".jsonl";
 }

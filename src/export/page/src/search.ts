@@ -68,7 +68,7 @@ export class Marks {
     for (const details of target.querySelectorAll("details")) {
       if (all || found(details).length > 0) details.open = true;
     }
-    // It stands further down in what was cut off.
+    // The match is further down, in the part that is cut off.
     if (all) for (const more of target.querySelectorAll<HTMLButtonElement>("button.more")) more.click();
   }
 }

@@ -1,5 +1,5 @@
-// The tree of entries, as the file has it: a file may have lines that say the same
-// id twice, name parents that are not there, or go round in circles.
+// The tree of entries. A file may have lines with the same id, name parents that do not exist, or
+// contain cycles.
 
 import { type Members, members, text } from "./values.js";
 
@@ -7,7 +7,7 @@ export interface Node {
   entry: Members;
   type: string;
   id: string;
-  /** Its place in the file. */
+  /** The index of the entry in the file. */
   index: number;
   /** Always earlier in the file, so that every way up ends. */
   parent: Node | null;
@@ -19,7 +19,7 @@ export interface Node {
 
 export interface Session {
   header: Members;
-  /** What is known besides the file: leafId, systemPrompt, tools, program. */
+  /** Data from outside the file: leafId, systemPrompt, tools, program. */
   about: Members;
   nodes: Node[];
   roots: Node[];
@@ -121,7 +121,7 @@ export class Calls {
     return this.results.get(caller)?.get(id);
   }
 
-  /** The entry in whose place a reader finds this one. */
+  /** The entry in which this one is shown. */
   placeOf(node: Node): Node {
     return this.shownIn.get(node) ?? node;
   }

@@ -58,7 +58,7 @@ export class Sidebar {
     this.refresh();
   }
 
-  /** What is being read. */
+  /** Marks the entry that is being read. */
   follow(current: Node): void {
     if (current === this.current) return;
     this.current = current;

@@ -1,5 +1,5 @@
-// One branch from its first entry to its last. Entries are made when they come near
-// the window, or when the browser has nothing else to do: long sessions open at once.
+// One branch from its first entry to its last. Entries are rendered when they come near the window,
+// or when the browser is idle: long sessions open at once.
 
 import { append, button, element } from "./dom.js";
 import { fill, titleOf } from "./entry.js";
@@ -10,7 +10,7 @@ const MARGIN = "1500px";
 const SETTLING = 12;
 
 export interface ThreadOptions {
-  /** A reader wants another branch, at this entry. */
+  /** Called when the reader selects another branch, at this entry. */
   go: (node: Node) => void;
   /** Entries were made: whatever is marked in the text is to be marked in them. */
   filled: (article: HTMLElement) => void;
@@ -35,7 +35,7 @@ export class Thread {
       },
       { rootMargin: MARGIN },
     );
-    // Who prints wants all of it.
+    // A printed page contains all entries.
     window.addEventListener("beforeprint", () => this.makeAll());
   }
 
@@ -100,7 +100,7 @@ export class Thread {
     return article;
   }
 
-  /** Those that are there already. */
+  /** The entries that are rendered already. */
   made(): HTMLElement[] {
     return [...this.articles.values()].filter((article) => !this.waiting.has(article));
   }
@@ -144,7 +144,7 @@ export class Thread {
     }
   }
 
-  /** Where the way forks: which of the ways this is, and the others. */
+  /** The position among the branches at a fork, with links to the others. */
   private siblings(node: Node): HTMLElement | null {
     const all = node.parent ? node.parent.children : this.roots;
     if (all.length < 2) return null;

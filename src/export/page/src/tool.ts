@@ -8,10 +8,10 @@ import { output } from "./output.js";
 import { picture } from "./pictures.js";
 import { content, json, type Members, members, text } from "./values.js";
 
-/** Those whose results are long and of which people want to know only that they were called. */
+/** Tools whose results are folded, because they are long and the call matters more. */
 const CLOSED = new Set(["read", "ls", "find", "grep"]);
 
-/** Whether the headline says all of a command. */
+/** Whether the headline contains the whole command. */
 export const fits = (command: string): boolean => command.length <= 90 && !command.trim().includes("\n");
 
 const pathOf = (args: Members): string => text(args.path) || text(args.file_path);
@@ -37,7 +37,7 @@ export function tool(call: Members, result: Members | null): HTMLElement {
   return card;
 }
 
-/** What tells one call from another. */
+/** The argument that identifies a call. */
 export function headline(name: string, args: Members): string {
   switch (name) {
     case "bash":
@@ -58,7 +58,7 @@ export function headline(name: string, args: Members): string {
   }
 }
 
-/** How it was searched, besides for what and where. */
+/** The options of a search besides its pattern and path. */
 function options({ pattern: _, path: __, ...rest }: Members): string {
   const given = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null && value !== false);
   const named = given.map(([name, value]) => (value === true ? name : `${name} ${firstLine(String(value), 60)}`));
@@ -77,7 +77,7 @@ function body(name: string, args: Members, call: Members, result: Members | null
       break;
     case "write":
       append(box, output(text(args.content), { lines: 12, language: languageOf(pathOf(args)) }));
-      // It only says that it was written.
+      // The result only confirms the write.
       if (!failed) return pictures(box, said.pictures);
       break;
     case "edit": {

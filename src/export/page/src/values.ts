@@ -1,5 +1,5 @@
-// Members of entries may be anything: files are edited, cut off, or written by
-// other versions. Nothing is used before it was asked what it is.
+// Type checks for members of entries, which may be anything: files are edited, cut off, or written
+// by other versions. No value is used before its type is checked.
 
 export type Members = Record<string, unknown>;
 
@@ -33,7 +33,7 @@ export interface Picture {
   type: string;
 }
 
-/** What users and tools say: a text, or blocks of text and pictures. */
+/** Content of users and tools: a text, or blocks of text and images. */
 export function content(value: unknown): { text: string; pictures: Picture[] } {
   if (typeof value === "string") return { text: value, pictures: [] };
   const texts: string[] = [];

@@ -197,7 +197,7 @@ async function runAll(): Promise<void> {
   const filter = process.env.PI_TEST_FILTER ?? "";
   const alone = tests.some(({ only }) => only);
   const chosen = tests.filter(({ name }) => name.includes(filter));
-  // Registers a test; if there is one of these, the others do not run.
+  // Reported first, so that it is known even if a test ends the process.
   plan(chosen);
   for (const test of chosen) {
     // The process ends now.
