@@ -75,8 +75,8 @@ class Worker:
             self.pi.inbox.put(INTERRUPT)
 
     def work(self, drain=False):
-        """The exit code. To drain means to end when nothing waits and nobody works: until then a
-        worker may die, and leave its job to this one."""
+        """Runs until it is stopped; returns the exit code. With `drain` it also ends when no job waits
+        or runs: until then another worker may die and leave its job to this one."""
         while not self.stopping.is_set():
             jobs = self.patiently(self.claim)
             for message, fields in jobs:
@@ -139,7 +139,7 @@ class Worker:
         return False
 
     def give_back(self, message, later, attempts):
-        """Renews the claim: other workers may take over a job whose claim is too old."""
+        """Lets any worker claim the job after `later` seconds."""
         idle = max(0, int((LEASE - later) * 1000))
         command = ["XCLAIM", JOBS, WORKERS, self.name, 0, message, "IDLE", idle]
         self.redis.execute_command(*command, "RETRYCOUNT", attempts, "JUSTID")
