@@ -12,8 +12,8 @@ const HALVES = new primordials.SafeRegExp(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g);
 function stringify(value: unknown): string {
   const text = primordials.JSONStringify(value);
   if (text === undefined || !primordials.StringPrototypeIncludes(text, "\\ud")) return text;
-  const whole = (found: string) => (found === "\\\\" ? found : "\\ufffd");
-  return primordials.StringPrototypeReplace(text, HALVES, whole);
+  const replaceSurrogate = (found: string) => (found === "\\\\" ? found : "\\ufffd");
+  return primordials.StringPrototypeReplace(text, HALVES, replaceSurrogate);
 }
 
 export const JSON: { parse: typeof globalThis.JSON.parse; stringify: typeof stringify } = {
@@ -114,7 +114,7 @@ const FRAME = "\n    at ";
  * position. Functions of the runtime throw such errors, too, for their arguments or for a failed
  * request (`fetch failed`); their callers handle those.
  */
-export function isSlip(thrown: unknown): boolean {
+export function isAuthorError(thrown: unknown): boolean {
   if (!(thrown instanceof primordials.TypeError) && !(thrown instanceof primordials.ReferenceError)) return false;
   let stack: string;
   try {

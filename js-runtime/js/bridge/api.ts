@@ -5,14 +5,14 @@ import {
   commands,
   handlers,
   isQueued,
-  keep,
+  addNumbered,
   renderers,
   running,
   shortcuts,
   tools,
   warn,
 } from "ext:js_runtime/bridge/registry.ts";
-import { COMMAND, FLAG, nearMisses, SHORTCUT, TOOL } from "ext:js_runtime/bridge/validate/members.ts";
+import { COMMAND, FLAG, misspeltMembers, SHORTCUT, TOOL } from "ext:js_runtime/bridge/validate/members.ts";
 import { markPrompted } from "ext:js_runtime/bridge/recent-prompt.ts";
 import { registerProvider, unregisterProvider } from "ext:js_runtime/bridge/providers.ts";
 import {
@@ -25,7 +25,7 @@ import {
   kind as kindOf,
   someMilliseconds,
   someOptions,
-  wrong,
+  argumentError,
 } from "ext:js_runtime/bridge/validate/arguments.ts";
 import { isArray } from "ext:js_runtime/primordials.ts";
 import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/registry.ts";
@@ -42,12 +42,12 @@ let execs = 0;
 /** Checks that a definition is an object with these members. */
 function definition<T extends object>(where: string, value: T, members: string): void {
   if (typeof value !== "object" || value === null || isArray(value)) {
-    throw wrong(where, `an object with ${members}`, value);
+    throw argumentError(where, `an object with ${members}`, value);
   }
 }
 
 /** Names the members that a definition has instead of a missing one. */
-function instead(value: unknown, given: object): string {
+function membersInstead(value: unknown, given: object): string {
   return value === undefined ? `it has ${Object.keys(given).join(", ")}` : "";
 }
 
@@ -58,11 +58,11 @@ interface FlagOptions {
 }
 
 function checkFlag(name: string, options: FlagOptions | undefined): void {
-  const { type, default: given } = someOptions("pi.registerFlag: options", options, '{ type: "boolean" }');
-  if (given === undefined || given === null) return;
+  const { type, default: defaultValue } = someOptions("pi.registerFlag: options", options, '{ type: "boolean" }');
+  if (defaultValue === undefined || defaultValue === null) return;
   // For an unknown type the default is not checked.
-  if ((type === "boolean" || type === "string") && typeof given !== type) {
-    throw wrong(`pi.registerFlag: default of "${name}"`, `a ${type}, as its type says`, given);
+  if ((type === "boolean" || type === "string") && typeof defaultValue !== type) {
+    throw argumentError(`pi.registerFlag: default of "${name}"`, `a ${type}, as its type says`, defaultValue);
   }
 }
 
@@ -83,7 +83,7 @@ export function createApi(extension: number) {
    * Runs `check`. A failure is reported and the rest of the definition is registered, because the
    * value is only displayed or configurable.
    */
-  const orTold = <T>(check: () => T): T | undefined => {
+  const orReport = <T>(check: () => T): T | undefined => {
     try {
       return check();
     } catch (error) {
@@ -91,11 +91,11 @@ export function createApi(extension: number) {
       return undefined;
     }
   };
-  const shown = (where: string, value: unknown) => orTold(() => asTextOrNone(where, value));
+  const shown = (where: string, value: unknown) => orReport(() => asTextOrNone(where, value));
 
   /** Reports misspelt members with the line of the call. The registration goes on without them. */
-  const slips = (what: string, given: object, known: readonly string[]): void => {
-    for (const slip of nearMisses(what, given, known)) warn(extension, "load", new Error(slip));
+  const reportMisspelt = (what: string, given: object, known: readonly string[]): void => {
+    for (const problem of misspeltMembers(what, given, known)) warn(extension, "load", new Error(problem));
   };
 
   return {
@@ -105,7 +105,7 @@ export function createApi(extension: number) {
     on(event: string, handler: Handler): () => void {
       asName("pi.on: event", event);
       aFunction(`pi.on: the handler of "${event}"`, handler);
-      const id = keep(handlers, handler);
+      const id = addNumbered(handlers, handler);
       try {
         register("on", { event, id });
       } catch (error) {
@@ -121,16 +121,16 @@ export function createApi(extension: number) {
     registerTool(tool: ToolDefinition): void {
       definition("pi.registerTool: tool", tool, "name, description, parameters and execute");
       const name = asName("pi.registerTool: name", tool.name);
-      const of = (member: string) => `pi.registerTool: ${member} of "${name}"`;
-      slips(`pi.registerTool: "${name}"`, tool, TOOL);
-      aFunction(of("execute"), tool.execute, instead(tool.execute, tool));
+      const where = (member: string) => `pi.registerTool: ${member} of "${name}"`;
+      reportMisspelt(`pi.registerTool: "${name}"`, tool, TOOL);
+      aFunction(where("execute"), tool.execute, membersInstead(tool.execute, tool));
       const { prepareArguments } = tool;
       if (prepareArguments !== undefined && prepareArguments !== null) {
-        aFunction(of("prepareArguments"), prepareArguments);
+        aFunction(where("prepareArguments"), prepareArguments);
       }
-      const label = shown(of("label"), tool.label);
-      const description = asTextOrNone(of("description"), tool.description);
-      const id = keep(tools, tool);
+      const label = shown(where("label"), tool.label);
+      const description = asTextOrNone(where("description"), tool.description);
+      const id = addNumbered(tools, tool);
       register("registerTool", {
         id,
         name,
@@ -149,14 +149,14 @@ export function createApi(extension: number) {
       asName("pi.registerCommand: name", name);
       const where = (member: string) => `pi.registerCommand: ${member} of "${name}"`;
       definition(where("options"), command, "a handler");
-      slips(`pi.registerCommand: "${name}"`, command, COMMAND);
-      aFunction(where("handler"), command.handler, instead(command.handler, command));
+      reportMisspelt(`pi.registerCommand: "${name}"`, command, COMMAND);
+      aFunction(where("handler"), command.handler, membersInstead(command.handler, command));
       const { getArgumentCompletions } = command;
       if (getArgumentCompletions !== undefined && getArgumentCompletions !== null) {
         aFunction(where("getArgumentCompletions"), getArgumentCompletions);
       }
       const description = shown(where("description"), command.description);
-      const id = keep(commands, command);
+      const id = addNumbered(commands, command);
       register("registerCommand", {
         id,
         name,
@@ -169,21 +169,21 @@ export function createApi(extension: number) {
       asName("pi.registerShortcut: key", key);
       const where = (member: string) => `pi.registerShortcut: ${member} of "${key}"`;
       definition(where("options"), options, "a handler");
-      slips(`pi.registerShortcut: "${key}"`, options, SHORTCUT);
-      aFunction(where("handler"), options.handler, instead(options.handler, options));
+      reportMisspelt(`pi.registerShortcut: "${key}"`, options, SHORTCUT);
+      aFunction(where("handler"), options.handler, membersInstead(options.handler, options));
       const description = shown(where("description"), options.description);
-      const id = keep(shortcuts, options.handler);
+      const id = addNumbered(shortcuts, options.handler);
       register("registerShortcut", { id, key, description });
     },
 
     registerFlag(name: string, options: FlagOptions): void {
       asName("pi.registerFlag: name", name);
-      orTold(() => checkFlag(name, options));
-      if (options) slips(`pi.registerFlag: "${name}"`, options, FLAG);
+      orReport(() => checkFlag(name, options));
+      if (options) reportMisspelt(`pi.registerFlag: "${name}"`, options, FLAG);
       const kind: unknown = options?.type;
       if (kind !== undefined && kind !== null && kind !== "boolean" && kind !== "string") {
-        const slip = `pi.registerFlag: type of "${name}" is "boolean" or "string", not ${kindOf(kind)}; it takes a value`;
-        warn(extension, "load", new Error(slip));
+        const problem = `pi.registerFlag: type of "${name}" is "boolean" or "string", not ${kindOf(kind)}; it takes a value`;
+        warn(extension, "load", new Error(problem));
       }
       register("registerFlag", {
         name,
@@ -199,26 +199,26 @@ export function createApi(extension: number) {
     registerMessageRenderer(customType: string, renderer: unknown): void {
       asName("pi.registerMessageRenderer: customType", customType);
       aFunction(`pi.registerMessageRenderer: the renderer of "${customType}"`, renderer);
-      register("registerRenderer", { id: keep(renderers, renderer), customType, kind: "message" });
+      register("registerRenderer", { id: addNumbered(renderers, renderer), customType, kind: "message" });
     },
 
     /** Registers the renderer of entries that `appendEntry` adds. */
     registerEntryRenderer(customType: string, renderer: unknown): void {
       asName("pi.registerEntryRenderer: customType", customType);
       aFunction(`pi.registerEntryRenderer: the renderer of "${customType}"`, renderer);
-      register("registerRenderer", { id: keep(renderers, renderer), customType, kind: "entry" });
+      register("registerRenderer", { id: addNumbered(renderers, renderer), customType, kind: "entry" });
     },
 
     /** Asked how a tool call is drawn, in load order. */
     registerToolRenderer(resolver: unknown): void {
       aFunction("pi.registerToolRenderer: the argument", resolver);
-      register("registerRenderer", { id: keep(renderers, resolver), kind: "tool" });
+      register("registerRenderer", { id: addNumbered(renderers, resolver), kind: "tool" });
     },
 
     /** Transforms what is drawn, not what is stored; one for each extension. */
     registerMarkdownTransformer(transformer: unknown, options?: object): void {
       aFunction("pi.registerMarkdownTransformer: the argument", transformer);
-      register("registerRenderer", { id: keep(renderers, { transformer, ...options }), kind: "markdown" });
+      register("registerRenderer", { id: addNumbered(renderers, { transformer, ...options }), kind: "markdown" });
     },
 
     sendMessage(message: unknown, options?: unknown): void {
@@ -248,7 +248,7 @@ export function createApi(extension: number) {
     /** A command that cannot be started has exit code 1. */
     async exec(command: string, args: string[] = [], options?: ExecOptions | null) {
       if (typeof command !== "string" || command === "") {
-        throw wrong("pi.exec: command", "the name of a program", command);
+        throw argumentError("pi.exec: command", "the name of a program", command);
       }
       const hint = typeof args === "string" ? `write ["${args}"]` : "";
       const words = { command, args: asTexts("pi.exec: args", args, hint) };
@@ -273,7 +273,7 @@ export function createApi(extension: number) {
     setActiveTools(names: Iterable<string>): void {
       // The letters of a name are no tools.
       if (typeof names === "string" || typeof names?.[Symbol.iterator] !== "function") {
-        throw wrong("pi.setActiveTools: names", "an array of strings", names);
+        throw argumentError("pi.setActiveTools: names", "an array of strings", names);
       }
       call<void>("setActiveTools", { names: [...names] });
     },
@@ -284,7 +284,7 @@ export function createApi(extension: number) {
     async setModel(model: { provider: string; id: string }): Promise<boolean> {
       if (typeof model !== "object" || model === null) {
         const hint = "ctx.modelRegistry.find(provider, id) gives one, or undefined if there is none";
-        throw wrong("pi.setModel: model", "a model", model, hint);
+        throw argumentError("pi.setModel: model", "a model", model, hint);
       }
       const { provider, id } = model;
       // A handler that the agent waits for would block the queue.

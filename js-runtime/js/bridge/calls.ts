@@ -8,7 +8,7 @@ import {
   extend,
   isArray,
   isClass,
-  isSlip,
+  isAuthorError,
   JSON,
   Object,
   SafeMap,
@@ -28,14 +28,14 @@ import {
   find,
   frameOf,
   handlers,
-  keep,
+  addNumbered,
   operations,
   plainText,
   report,
   shortcuts,
   tools,
 } from "ext:js_runtime/bridge/registry.ts";
-import { completionsIn, placedIn, wrongResult } from "ext:js_runtime/bridge/validate/results.ts";
+import { completionsIn, placedIn, resultProblem } from "ext:js_runtime/bridge/validate/results.ts";
 import { modelsRestored } from "ext:js_runtime/bridge/model-refresh.ts";
 import { exec } from "pi:pi-coding-agent/tools/execute.ts";
 import type { BashOperations } from "pi:pi-coding-agent/tools/execute.ts";
@@ -57,10 +57,10 @@ export async function activate(
     );
   }
   if (isClass(factory)) {
-    const place = frameOf(factory).replace(/^ *at (.*)/, " ($1)");
+    const position = frameOf(factory).replace(/^ *at (.*)/, " ($1)");
     throw new TypeError(
       `The extension exports the class ${factory.name || "without a name"}, and pi calls what is exported without new: ` +
-        "write `export default (pi) => { new TheClass(pi); }`" + place,
+        "write `export default (pi) => { new TheClass(pi); }`" + position,
     );
   }
   enter(extension, "load");
@@ -94,29 +94,29 @@ interface Dispatch {
 type Members = Record<string, unknown>;
 
 /** A call of a handler whose result counts, while it is pending or after it failed. */
-interface Asked {
-  answer?: unknown;
+interface PendingCall {
+  result: unknown;
   /** The members that the handler has changed in place so far. */
   changed(): Members | undefined;
   /** The program waits no longer. */
-  isLeft: boolean;
+  isAbandoned: boolean;
   hasFailed: boolean;
 }
 
 /** Pending calls by number. */
-const asked = new SafeMap<number, Asked>();
+const pendingCalls = new SafeMap<number, PendingCall>();
 
 /** Calls one handler whose result counts. */
 export async function dispatch(json: string): Promise<string | undefined> {
   const { extension, handler, call, event, mutable = [], in_place_only, run } = JSON.parse(json) as Dispatch;
   const fn = find(handlers, handler, "handler");
   const { changed, replaced } = watch(event, mutable, in_place_only === true);
-  const own: Asked = { changed, isLeft: false, hasFailed: false };
-  asked.set(call, own);
-  const ask = async () => {
+  const pending: PendingCall = { result: undefined, changed, isAbandoned: false, hasFailed: false };
+  pendingCalls.set(call, pending);
+  const callHandler = async () => {
     enter(extension, event.type as string);
     try {
-      return await (own.answer = fn(event, createContext(extension, run)));
+      return await (pending.result = fn(event, createContext(extension, run)));
     } catch (error) {
       writeStack(error);
       throw event.type === "tool_call" ? blocking(error) : error;
@@ -124,14 +124,14 @@ export async function dispatch(json: string): Promise<string | undefined> {
   };
   let result: unknown;
   try {
-    result = await (typeof event.signal === "number" ? withLive(event, ask) : ask());
+    result = await (typeof event.signal === "number" ? withLiveMembers(event, callHandler) : callHandler());
   } catch (error) {
     // Changes from before the failure count; the program fetches them with `changesOf`.
-    own.hasFailed = true;
-    if (own.isLeft || !changedSoFar(own)) asked.delete(call);
+    pending.hasFailed = true;
+    if (pending.isAbandoned || !changedSoFar(pending)) pendingCalls.delete(call);
     throw error;
   }
-  asked.delete(call);
+  pendingCalls.delete(call);
   const mutated = changed();
   const assigned = replaced();
   if (!mutated && assigned.length === 0 && (result === undefined || result === null)) return undefined;
@@ -168,7 +168,7 @@ function watch(event: Members, mutable: string[], inPlaceOnly: boolean): Watched
   };
 }
 
-function changedSoFar(one: Asked): Members | undefined {
+function changedSoFar(one: PendingCall): Members | undefined {
   try {
     return one.changed();
   } catch {
@@ -180,10 +180,10 @@ function changedSoFar(one: Asked): Members | undefined {
 /** The changes in place of a handler that failed or was abandoned. */
 export function changesOf(json: string): string | undefined {
   const call = JSON.parse(json) as number;
-  const one = asked.get(call);
+  const one = pendingCalls.get(call);
   if (!one) return undefined;
-  one.isLeft = true;
-  if (one.hasFailed) asked.delete(call);
+  one.isAbandoned = true;
+  if (one.hasFailed) pendingCalls.delete(call);
   const mutated = changedSoFar(one);
   return mutated && JSON.stringify({ mutated });
 }
@@ -191,7 +191,7 @@ export function changesOf(json: string): string | undefined {
 /** Answers when that call of a handler is at work no more. */
 export async function whenAnswered(json: string): Promise<void> {
   try {
-    await asked.get(JSON.parse(json) as number)?.answer;
+    await pendingCalls.get(JSON.parse(json) as number)?.result;
   } catch {
     // The result is too late to count.
   }
@@ -199,9 +199,9 @@ export async function whenAnswered(json: string): Promise<void> {
 
 /** The model gets the exception: it has to see that this is no result. */
 function blocking(error: unknown): unknown {
-  const said = plainText(error);
-  if (error instanceof Error && said !== "") return error;
-  return new Error(`Extension failed, blocking execution: ${said || "an error without a message"}`);
+  const message = plainText(error);
+  if (error instanceof Error && message !== "") return error;
+  return new Error(`Extension failed, blocking execution: ${message || "an error without a message"}`);
 }
 
 /** An answer with a number in the place of its functions. */
@@ -211,7 +211,7 @@ function plain(extension: number, type: string, result: unknown): unknown {
   if (typeof by.exec !== "function") {
     throw new TypeError("operations of an answer to user_bash must have a function exec");
   }
-  return { operations: keep(operations, { extension, by }) };
+  return { operations: addNumbered(operations, { extension, by }) };
 }
 
 interface UserCommand {
@@ -250,7 +250,7 @@ function abortOne(controllers: Map<number, AbortController>, json: string): void
 }
 
 /** The members of a `session_before_...` event that are no plain data. */
-function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Promise<T> {
+function withLiveMembers<T>(event: Record<string, unknown>, run: () => Promise<T>): Promise<T> {
   const { fileOps } = event.preparation as { fileOps?: Record<string, unknown> };
   const kinds = Object.keys(fileOps ?? {});
   for (let index = 0; index < kinds.length; index += 1) {
@@ -264,7 +264,7 @@ function withLive<T>(event: Record<string, unknown>, ask: () => Promise<T>): Pro
   }
   return withSignal(event.signal as number, (signal) => {
     event.signal = signal;
-    return ask();
+    return run();
   });
 }
 
@@ -295,7 +295,7 @@ export async function executeTool(json: string): Promise<string> {
   const definition = find(tools, tool, "tool");
   const controller = new AbortController();
   running.set(token, controller);
-  let slip: Error | undefined;
+  let resultError: Error | undefined;
   enter(extension, `tool:${definition.name}`);
   try {
     const executing = definition.execute(
@@ -310,14 +310,14 @@ export async function executeTool(json: string): Promise<string> {
     );
     if (tellsBegun) hostSync("tool.begun", { token });
     const result = await executing;
-    const problem = wrongResult(definition.name, result);
-    if (problem) throw slip = placedIn(definition.execute, new TypeError(problem));
+    const problem = resultProblem(definition.name, result);
+    if (problem) throw resultError = placedIn(definition.execute, new TypeError(problem));
     return JSON.stringify(result);
   } catch (error) {
     writeStack(error);
     // The model gets the error, and so does the author if it is a mistake in the code.
-    const isTold = isSlip(error) || (slip !== undefined && error === slip);
-    if (isTold && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
+    const isReported = isAuthorError(error) || (resultError !== undefined && error === resultError);
+    if (isReported && !controller.signal.aborted) report(extension, `tool:${definition.name}`, error);
     throw asError(error);
   } finally {
     running.delete(token);
@@ -396,9 +396,9 @@ export async function completeArguments(json: string): Promise<string> {
   const { getArgumentCompletions } = find(commands, command, "command");
   const complain = (error: unknown) => {
     // Asked for with every key that is typed.
-    const said = describe(error);
-    if (completions.get(command) !== said) report(extension, "command", error);
-    completions.set(command, said);
+    const problem = describe(error);
+    if (completions.get(command) !== problem) report(extension, "command", error);
+    completions.set(command, problem);
   };
   try {
     const { good, problem } = completionsIn(await getArgumentCompletions?.(prefix) ?? []);

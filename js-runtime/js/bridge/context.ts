@@ -1,6 +1,6 @@
 // `ctx`: the session as handlers, tools and commands see it. No member is a copy; each one queries
 // the program when it is read.
-import { host, hostSync, hostSyncKept } from "ext:js_runtime/bridge/host.ts";
+import { host, hostSync, hostSyncCached } from "ext:js_runtime/bridge/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { isJustPrompted, markIdle, markPrompted } from "ext:js_runtime/bridge/recent-prompt.ts";
@@ -33,12 +33,12 @@ const works = new SafeMap<number, AbortController>();
 /** Calls `ask` with the signal of the operation `id`. */
 export async function withSignal<T>(
   id: number,
-  ask: (signal: AbortSignal) => Promise<T>,
+  run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();
   works.set(id, controller);
   try {
-    return await ask(controller.signal);
+    return await run(controller.signal);
   } finally {
     works.delete(id);
   }
@@ -61,13 +61,13 @@ const CALLS: Calls = { host, hostSync };
  * for. While the agent waits for that code, the agent goes on; while the session waits for it, the
  * call fails instead of waiting.
  */
-function patiently(calls: Calls): typeof host {
+function hostWithCaller(calls: Calls): typeof host {
   return <T>(method: string, args?: unknown) =>
     calls.host<T>(method, { ...(args as object), during: running(), queued: isQueued() });
 }
 
 /** The calls of a callback that outlives its generation: they name their visit. */
-function visiting(visit: number): Calls {
+function callsOfVisit(visit: number): Calls {
   return {
     host: (method, args) => host(method, { ...(args as object), visit }),
     hostSync: (method, args) => hostSync(method, { ...(args as object), visit }),
@@ -96,13 +96,13 @@ interface CompactOptions {
 
 async function compact(
   extension: number,
-  ask: typeof host,
+  hostCall: typeof host,
   { customInstructions, onComplete, onError }: CompactOptions,
 ): Promise<void> {
   try {
     let result: unknown;
     try {
-      result = await ask("ctx.compact", { extension, customInstructions });
+      result = await hostCall("ctx.compact", { extension, customInstructions });
     } catch (error) {
       await onError?.(error as Error);
       return;
@@ -130,7 +130,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
     sessionManager: own ? sessionManager : openSession(hostSync),
     modelRegistry: own ? ownModelRegistry() : createModelRegistry(calls),
     get model() {
-      return own ? hostSyncKept("ctx.model") : hostSync("ctx.model");
+      return own ? hostSyncCached("ctx.model") : hostSync("ctx.model");
     },
     get thinkingLevel() {
       return hostSync("pi.getThinkingLevel", { extension });
@@ -156,7 +156,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
     /** Returns at once; the callbacks get the outcome. */
     compact(options: CompactOptions = {}): void {
       if (own) checkStale();
-      compact(extension, patiently(calls), options);
+      compact(extension, hostWithCaller(calls), options);
     },
   };
 }
@@ -182,9 +182,9 @@ let visits = 0;
 
 /** Adds the members that only commands get: they may replace the session. */
 export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
-  const host = patiently(calls);
+  const host = hostWithCaller(calls);
   /** A replaced generation stays until the command that replaced it has continued. */
-  async function stay<T>(
+  async function keepUntilContinued<T>(
     method: string,
     args: object,
     then?: (done: T, visit: number) => unknown,
@@ -201,9 +201,9 @@ export function createCommandContext(extension: number, run?: number | null, cal
     }
   }
   const replace = (method: string, args: object, withSession?: ReplaceOptions["withSession"]) =>
-    stay<Cancelled>(method, args, async (done, visit) => {
+    keepUntilContinued<Cancelled>(method, args, async (done, visit) => {
       if (!withSession || done.cancelled) return;
-      await withSession(createReplacedContext(extension, visiting(visit)));
+      await withSession(createReplacedContext(extension, callsOfVisit(visit)));
     });
   const context = createContext(extension, run, calls);
   return extend(context, {
@@ -234,7 +234,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
         targetId,
         navigation: options,
       }),
-    reload: () => stay<void>("reload", {}),
+    reload: () => keepUntilContinued<void>("reload", {}),
   });
 }
 

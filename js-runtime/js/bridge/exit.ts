@@ -14,7 +14,7 @@ EXITS.stack = `Error: ${EXITS.message}`;
 
 /** The signal that ends pi; the first `process.exit()` after it sets the exit code. */
 let signalled: string | undefined;
-let left: number | undefined;
+let exitCode: number | undefined;
 
 // A later exception of this kind, in an async listener, is no error either.
 internals.isExit = (error: unknown): boolean => error === EXITS;
@@ -38,12 +38,12 @@ function listened(listen: (process: any, guard: Guard) => void): string | undefi
     const process = core.createLazyLoader("node:process")().default;
     process._exiting = true;
     process.reallyExit = (code: number) => {
-      if (signalled !== undefined) left ??= code;
+      if (signalled !== undefined) exitCode ??= code;
       throw EXITS;
     };
     listen(process, guard);
   });
-  return thrown.length === 0 && left === undefined ? undefined : JSON.stringify({ thrown, code: left });
+  return thrown.length === 0 && exitCode === undefined ? undefined : JSON.stringify({ thrown, code: exitCode });
 }
 
 export function exit(json: string): string | undefined {
@@ -59,7 +59,7 @@ export function exit(json: string): string | undefined {
       });
     }
     // Packages (signal-exit) put a function of theirs in its place.
-    process.emit("exit", left ?? JSON.parse(json));
+    process.emit("exit", exitCode ?? JSON.parse(json));
   });
 }
 
@@ -71,7 +71,7 @@ export function signal(json: string): string | undefined {
     const listeners = process.rawListeners(name);
     // Packages (signal-exit) that see no listener but theirs would send the signal once more.
     process.on(name, () => {});
-    for (let index = 0; index < listeners.length && left === undefined; index += 1) {
+    for (let index = 0; index < listeners.length && exitCode === undefined; index += 1) {
       const author = listenerOf(listeners[index]);
       if (author !== undefined) enter(author, name);
       guard(() => primordials.ReflectApply(listeners[index], process, [name, number]), author);

@@ -11,55 +11,55 @@ import { JSON, SafeMap } from "ext:js_runtime/primordials.ts";
 const { captureStackTrace } = Error;
 
 /** Throws an error that names the method for a value that is not JSON: V8's message does not. */
-function written(method: string, args: unknown): string {
+function toJson(method: string, args: unknown): string {
   try {
     return JSON.stringify(args ?? null);
   } catch (error) {
     const why = error instanceof TypeError ? `${error.message}` : "";
-    if (!UNWRITABLE.some((start) => why.startsWith(start))) throw error;
+    if (!UNSERIALIZABLE.some((start) => why.startsWith(start))) throw error;
     throw new TypeError(`${method}: what it is given cannot be written as JSON: ${why}`);
   }
 }
 
 /** Beginnings of V8's messages. Any other exception comes from a `toJSON` of the extension. */
-const UNWRITABLE = ["Converting circular structure", "Do not know how to serialize"];
+const UNSERIALIZABLE = ["Converting circular structure", "Do not know how to serialize"];
 
 /** Asks for something that is there at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
-  const answer: string = op_host_call_sync(method, written(method, args));
-  return (answer === "" ? undefined : JSON.parse(answer)) as T;
+  const response: string = op_host_call_sync(method, toJson(method, args));
+  return (response === "" ? undefined : JSON.parse(response)) as T;
 }
 
 /** The last response, by method. */
-const answers = new SafeMap<string, { text: string; value: unknown }>();
+const responses = new SafeMap<string, { text: string; value: unknown }>();
 
 /** Returns the same object while the response is unchanged, so that callers can compare it. */
-export function hostSyncKept<T = unknown>(method: string): T {
+export function hostSyncCached<T = unknown>(method: string): T {
   const text: string = op_host_call_sync(method, "null");
-  const known = answers.get(method);
+  const known = responses.get(method);
   if (known?.text === text) return known.value as T;
   const value = text === "" ? undefined : JSON.parse(text);
-  answers.set(method, { text, value });
+  responses.set(method, { text, value });
   return value as T;
 }
 
 /** Asks for something that takes time. Begins before it returns. */
 export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
-  const asking = op_host_call(method, written(method, args));
+  const asking = op_host_call(method, toJson(method, args));
   // When the call fails, the caller may not be on the stack any more.
-  const place: { stack?: string } = {};
-  captureStackTrace(place, host);
-  let answer: string;
+  const caller: { stack?: string } = {};
+  captureStackTrace(caller, host);
+  let response: string;
   try {
-    answer = await asking;
+    response = await asking;
   } catch (error) {
-    throw placed(error, place.stack);
+    throw withCallerFrames(error, caller.stack);
   }
-  return (answer === "" ? undefined : JSON.parse(answer)) as T;
+  return (response === "" ? undefined : JSON.parse(response)) as T;
 }
 
 /** Adds the stack frames of the caller. */
-function placed(error: unknown, stack = ""): unknown {
+function withCallerFrames(error: unknown, stack = ""): unknown {
   const frames = primordials.StringPrototypeIndexOf(stack, "\n    at ");
   if (!(error instanceof Error) || frames < 0) return error;
   const value = `${error.name}: ${error.message}${primordials.StringPrototypeSlice(stack, frames)}`;

@@ -11,24 +11,24 @@ import { isGuest } from "ext:js_runtime/node/uncaught.ts";
 const ERRORS = ["uncaughtException", "unhandledRejection"];
 
 /** Signals that end pi, which emits them itself (`bridge/exit.ts`). */
-const ENDINGS = ["SIGTERM", "SIGHUP", "SIGINT"];
+const EXIT_SIGNALS = ["SIGTERM", "SIGHUP", "SIGINT"];
 
 const authors: WeakMap<object, number> = new primordials.SafeWeakMap();
 let capturer: number | undefined;
 
-function tellsOf(event: unknown): boolean {
-  return !isGuest && (event === ENDINGS[0] || event === ENDINGS[1] || event === ENDINGS[2]);
+function isEmittedByProgram(event: unknown): boolean {
+  return !isGuest && (event === EXIT_SIGNALS[0] || event === EXIT_SIGNALS[1] || event === EXIT_SIGNALS[2]);
 }
 
 /** Whether `event` needs no listener of the system (`snapshot/corrections`). */
 internals.tellsOf = (event: unknown): boolean => {
   op_hold_signals();
-  return tellsOf(event);
+  return isEmittedByProgram(event);
 };
 
 /** Called when a listener is added to `process` (`snapshot/corrections`). */
 internals.listens = (event: unknown, listener: unknown): void => {
-  if (event !== "exit" && event !== ERRORS[0] && event !== ERRORS[1] && !tellsOf(event)) return;
+  if (event !== "exit" && event !== ERRORS[0] && event !== ERRORS[1] && !isEmittedByProgram(event)) return;
   const author = authorOf(core.getAsyncContext());
   if (author !== undefined && typeof listener === "function") authors.set(listener, author);
 };
@@ -43,7 +43,7 @@ export function listenerOf(listener: object): number | undefined {
   return authors.get(listener);
 }
 
-function speaksFor(author: number): boolean {
+function hasErrorListener(author: number): boolean {
   const process = core.createLazyLoader("node:process")().default;
   if (process.hasUncaughtExceptionCaptureCallback() && capturer === author) return true;
   for (let event = 0; event < ERRORS.length; event += 1) {
@@ -60,7 +60,7 @@ internals.isOthers = (): boolean => {
   const author = authorOf(core.getAsyncContext());
   if (author === undefined || !internals.__nodeProcessBootstrapped) return false;
   try {
-    return !speaksFor(author);
+    return !hasErrorListener(author);
   } catch {
     return true; // Somebody has changed `process`.
   }

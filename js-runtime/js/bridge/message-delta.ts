@@ -19,8 +19,8 @@ let around = "";
 const blocks: (Block | string)[] = [];
 
 /** The event for handlers, with a message of their own to change. */
-export function eventOf({ type, step, ...news }: Update) {
-  learn(news);
+export function eventOf({ type, step, ...delta }: Update) {
+  applyDelta(delta);
   const partial = JSON.parse(around) as { content: Block[] };
   for (let index = 0; index < blocks.length; index += 1) {
     const block = blocks[index];
@@ -29,11 +29,11 @@ export function eventOf({ type, step, ...news }: Update) {
   return { type, message: { ...partial }, assistantMessageEvent: { ...step, partial } };
 }
 
-function learn(news: Pick<Update, "around" | "blocks" | "count">): void {
-  if (news.around) around = JSON.stringify(news.around);
-  blocks.length = news.count;
-  for (let at = 0; at < news.blocks.length; at += 1) {
-    const { index, block, more } = news.blocks[at];
+function applyDelta(delta: Pick<Update, "around" | "blocks" | "count">): void {
+  if (delta.around) around = JSON.stringify(delta.around);
+  blocks.length = delta.count;
+  for (let at = 0; at < delta.blocks.length; at += 1) {
+    const { index, block, more } = delta.blocks[at];
     const known = blocks[index];
     if (block) {
       blocks[index] = block.type === "toolCall" ? JSON.stringify(block) : block;

@@ -36,15 +36,15 @@ export interface Refresher {
   registry: number;
   name: string;
   /** Calls the function of the extension. */
-  ask(context: Context): unknown;
+  callRefresh(context: Context): unknown;
   /** The models after the call if it returned none; `undefined` if nothing is new. */
-  models(answer: unknown): readonly unknown[] | undefined;
+  models(result: unknown): readonly unknown[] | undefined;
   /** The provider has these from here on. */
-  put(models: readonly unknown[]): void;
+  setModels(models: readonly unknown[]): void;
 }
 
 /** Milliseconds that the network has. */
-const PATIENCE = 15_000;
+const REFRESH_TIMEOUT = 15_000;
 
 interface Running {
   refresher: Refresher;
@@ -66,7 +66,7 @@ function storedOf(name: string): Stored | undefined {
   return settings?.[name];
 }
 
-async function askFor(refresher: Refresher, controller: AbortController, more: Partial<Context>): Promise<void> {
+async function refreshOnce(refresher: Refresher, controller: AbortController, more: Partial<Context>): Promise<void> {
   const { name } = refresher;
   const { signal } = controller;
   const context: Context = {
@@ -84,9 +84,9 @@ async function askFor(refresher: Refresher, controller: AbortController, more: P
       return true;
     },
   };
-  const answer = await refresher.ask(context);
-  const models = refresher.models(answer);
-  if (models && !signal.aborted) refresher.put(models);
+  const result = await refresher.callRefresh(context);
+  const models = refresher.models(result);
+  if (models && !signal.aborted) refresher.setModels(models);
 }
 
 /** The credential for network requests: a renewed sign-in, or a key; `undefined` without either. */
@@ -98,48 +98,48 @@ async function credentialOf({ registry, name }: Refresher): Promise<unknown> {
   return stored?.type === "oauth" ? stored : { type: "api_key", key };
 }
 
-async function fetchFor(refresher: Refresher, controller: AbortController, force?: boolean): Promise<void> {
+async function refreshOnline(refresher: Refresher, controller: AbortController, force?: boolean): Promise<void> {
   const credential = await credentialOf(refresher);
   if (!credential || controller.signal.aborted) return;
   let timer = 0;
-  const late = new Promise<never>((_resolve, reject) => {
+  const timedOut = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      reject(new Error(`it took longer than ${PATIENCE / 1000} s and was given up`));
+      reject(new Error(`it took longer than ${REFRESH_TIMEOUT / 1000} s and was given up`));
       abort(controller);
-    }, PATIENCE);
+    }, REFRESH_TIMEOUT);
   });
   try {
-    await race(askFor(refresher, controller, { allowNetwork: true, credential, force }), late);
+    await race(refreshOnce(refresher, controller, { allowNetwork: true, credential, force }), timedOut);
   } finally {
     clearTimeout(timer);
   }
 }
 
-function failedFor({ extension, name }: Refresher, error: unknown): void {
+function reportFailure({ extension, name }: Refresher, error: unknown): void {
   const why = error instanceof Error ? error.message : `${error}`;
   report(extension, "register_provider", new Error(`refreshModels of the provider "${name}": ${why}`));
 }
 
-async function restore(refresher: Refresher, controller: AbortController, before?: Promise<void>): Promise<void> {
+async function refreshOffline(refresher: Refresher, controller: AbortController, before?: Promise<void>): Promise<void> {
   try {
-    await askFor(refresher, controller, {});
+    await refreshOnce(refresher, controller, {});
   } catch (error) {
-    failedFor(refresher, error);
+    reportFailure(refresher, error);
   }
   await before;
 }
 
-async function fetchLater(refresher: Refresher, controller: AbortController, first: Promise<void>): Promise<void> {
+async function refreshOnlineLater(refresher: Refresher, controller: AbortController, first: Promise<void>): Promise<void> {
   try {
     await first;
     if (refresher.registry === 0) {
       const { fetches } = await host<{ fetches: boolean }>("providers.inForce", {});
       if (!fetches) return;
     }
-    await fetchFor(refresher, controller);
+    await refreshOnline(refresher, controller);
   } catch (error) {
     // A refresh that another one has replaced was stopped on purpose.
-    if (current.get(keyOf(refresher))?.controller === controller) failedFor(refresher, error);
+    if (current.get(keyOf(refresher))?.controller === controller) reportFailure(refresher, error);
   }
 }
 
@@ -154,15 +154,15 @@ function begin(refresher: Refresher): AbortController {
 /** Takes the place of the one that was there for this name. */
 export function startRefresh(refresher: Refresher): void {
   const controller = begin(refresher);
-  const first = restore(refresher, controller, restoring.get(refresher.extension));
+  const first = refreshOffline(refresher, controller, restoring.get(refresher.extension));
   restoring.set(refresher.extension, first);
-  fetchLater(refresher, controller, first);
+  refreshOnlineLater(refresher, controller, first);
 }
 
-export function stopRefresh(of: { registry: number; name: string }): void {
-  const before = current.get(keyOf(of));
+export function stopRefresh(provider: { registry: number; name: string }): void {
+  const before = current.get(keyOf(provider));
   if (before) abort(before.controller);
-  current.delete(keyOf(of));
+  current.delete(keyOf(provider));
 }
 
 export interface RefreshOptions {
@@ -176,22 +176,22 @@ export interface RefreshOptions {
 export async function refreshAll(registry: number, options: RefreshOptions = {}): Promise<object> {
   const { allowNetwork = true, force, providers, signal } = options;
   const errors = new Map<string, unknown>();
-  const ask = async (refresher: Refresher) => {
+  const refresh = async (refresher: Refresher) => {
     const controller = begin(refresher);
     signal?.addEventListener("abort", () => abort(controller));
     try {
-      await (allowNetwork ? fetchFor(refresher, controller, force) : askFor(refresher, controller, { force }));
+      await (allowNetwork ? refreshOnline(refresher, controller, force) : refreshOnce(refresher, controller, { force }));
     } catch (error) {
       errors.set(refresher.name, error);
     }
   };
   const all: Promise<void>[] = [];
-  const asked: Refresher[] = [];
+  const chosen: Refresher[] = [];
   current.forEach(({ refresher }) => {
     const { name } = refresher;
-    if (refresher.registry === registry && (providers?.includes(name) ?? true)) asked.push(refresher);
+    if (refresher.registry === registry && (providers?.includes(name) ?? true)) chosen.push(refresher);
   });
-  for (const refresher of asked) all.push(ask(refresher));
+  for (const refresher of chosen) all.push(refresh(refresher));
   for (const one of all) await one;
   return { aborted: signal?.aborted === true, errors };
 }
@@ -203,5 +203,5 @@ export async function modelsRestored(extension: number): Promise<void> {
   await first;
 }
 
-export const modelsOf = (answer: unknown): readonly unknown[] | undefined =>
-  isArray(answer) ? answer : undefined;
+export const modelsOf = (result: unknown): readonly unknown[] | undefined =>
+  isArray(result) ? result : undefined;

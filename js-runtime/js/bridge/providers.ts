@@ -2,14 +2,14 @@
 import { describe, host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { abort, AbortController, isArray, JSON, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { modelsOf, refreshAll, startRefresh, stopRefresh } from "ext:js_runtime/bridge/model-refresh.ts";
-import { MODEL, nearMisses, PROVIDER } from "ext:js_runtime/bridge/validate/members.ts";
+import { MODEL, misspeltMembers, PROVIDER } from "ext:js_runtime/bridge/validate/members.ts";
 import { enter, enterCall, onUncaught, report, warn } from "ext:js_runtime/bridge/registry.ts";
 import { apiFunctions, forgetApis, forgetStreams as forgetIds, keepApi } from "pi:pi-ai/api-registry.ts";
 import type { Stream } from "pi:pi-ai/api-registry.ts";
 import { answerLogin as answer } from "pi:pi-ai/logins.ts";
 import { isConfigured } from "pi:pi-ai/provider-auth.ts";
 import { configurationOf, ownAuth, type Provider } from "pi:pi-ai/providers.ts";
-import { BESIDE } from "pi:pi-ai/transcript.ts";
+import { CONTEXT } from "pi:pi-ai/transcript.ts";
 import { keepSignIn, type SignIn, signIns } from "pi:pi-ai/oauth-providers.ts";
 import { ModelRegistry, setRegistrar } from "pi:pi-coding-agent/models/registry.ts";
 
@@ -38,9 +38,9 @@ export function registerProvider(
   }
   const native = typeof value.getModels === "function" ? (value as unknown as Provider) : undefined;
   const all = native ? nativeConfiguration(registry, name, native) : value;
-  if (!put(extension, name, all, registry)) return;
-  let ofRegistry = given.get(registry);
-  if (!ofRegistry) given.set(registry, (ofRegistry = new SafeMap()));
+  if (!register(extension, name, all, registry)) return;
+  let ofRegistry = configurations.get(registry);
+  if (!ofRegistry) configurations.set(registry, (ofRegistry = new SafeMap()));
   ofRegistry.set(name, value);
   if (native) void settle(extension, registry, name, native);
   if (typeof value.refreshModels !== "function") return stopRefresh({ registry, name });
@@ -49,10 +49,10 @@ export function registerProvider(
     extension,
     registry,
     name,
-    ask: (context) => refreshed.refreshModels(context),
-    models: (answer) => native ? native.getModels() : modelsOf(answer),
-    put(models) {
-      put(extension, name, native ? nativeConfiguration(registry, name, native) : { ...all, models }, registry);
+    callRefresh: (context) => refreshed.refreshModels(context),
+    models: (result) => native ? native.getModels() : modelsOf(result),
+    setModels(models) {
+      register(extension, name, native ? nativeConfiguration(registry, name, native) : { ...all, models }, registry);
     },
   });
 }
@@ -84,10 +84,10 @@ async function settle(extension: number, registry: number, name: string, native:
   let without = unconfigured.get(registry);
   if (!without) unconfigured.set(registry, (without = new SafeSet()));
   const was = !without.has(name);
-  if (found === was || given.get(registry)?.get(name) !== native as unknown) return;
+  if (found === was || configurations.get(registry)?.get(name) !== native as unknown) return;
   if (found) without.delete(name);
   else without.add(name);
-  put(extension, name, nativeConfiguration(registry, name, native), registry);
+  register(extension, name, nativeConfiguration(registry, name, native), registry);
 }
 
 /** Models that a sign-in changes are known when it returns. */
@@ -105,7 +105,7 @@ function refresh(registry: number, options?: object): Promise<object> {
 }
 
 async function refreshModels(registry: number, options?: object): Promise<object> {
-  for (const [name, value] of given.get(registry) ?? []) {
+  for (const [name, value] of configurations.get(registry) ?? []) {
     if (typeof value.getModels === "function") await settle(RUNNING, registry, name, value as unknown as Provider);
   }
   return await refreshAll(registry, options);
@@ -122,10 +122,10 @@ interface Registered {
 }
 
 /** Warnings about unknown members that were reported before. */
-const missed = new SafeSet<string>();
+const reportedWarnings = new SafeSet<string>();
 
 /** Returns whether the provider was registered. */
-function put(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
+function register(extension: number, name: string, all: ProviderConfig, registry: number): boolean {
   const { streamSimple, oauth, ownAuth: own_auth, ...plain } = all;
   if (streamSimple !== undefined && typeof streamSimple !== "function") {
     throw new TypeError(`streamSimple of the provider "${name}" must be a function`);
@@ -151,19 +151,19 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
       modifies: typeof oauth.modifyModels === "function",
     },
   });
-  const misses = nearMisses(`pi.registerProvider: "${name}"`, all, PROVIDER);
+  const misses = misspeltMembers(`pi.registerProvider: "${name}"`, all, PROVIDER);
   const first: unknown = isArray(all.models) ? all.models[0] : undefined;
   if (typeof first === "object" && first !== null) {
-    misses.push(...nearMisses(`pi.registerProvider: models[0] of "${name}"`, first, MODEL));
+    misses.push(...misspeltMembers(`pi.registerProvider: models[0] of "${name}"`, first, MODEL));
   }
-  for (const slip of misses) {
+  for (const warning of misses) {
     // Models are registered again and again.
-    if (!missed.has(slip)) warn(author, "register_provider", new Error(slip));
-    missed.add(slip);
+    if (!reportedWarnings.has(warning)) warn(author, "register_provider", new Error(warning));
+    reportedWarnings.add(warning);
   }
   for (const { api, sentence } of unknown) {
-    if (missed.has(sentence)) continue;
-    missed.add(sentence);
+    if (reportedWarnings.has(sentence)) continue;
+    reportedWarnings.add(sentence);
     const error = describe(new Error(sentence));
     hostSync("providers.unknownApi", { extension: author, api, sentence, error });
   }
@@ -183,7 +183,7 @@ function put(extension: number, name: string, all: ProviderConfig, registry: num
 }
 
 /** The configurations as they were given last, by registry and name. */
-const given = new SafeMap<number, Map<string, ProviderConfig>>();
+const configurations = new SafeMap<number, Map<string, ProviderConfig>>();
 
 interface Modifier {
   registry: number;
@@ -197,11 +197,11 @@ const modifiers = new SafeMap<string, Modifier>();
 
 /** A provider that the user has signed in to may offer other models. */
 function modifyModels({ registry, name, oauth }: Modifier): void {
-  const asked = hostSync<{ models: unknown[]; credentials: unknown } | undefined>(
+  const signedIn = hostSync<{ models: unknown[]; credentials: unknown } | undefined>(
     "providers.signedIn",
     { name, registry },
   );
-  const models = asked && oauth.modifyModels!(asked.models, asked.credentials);
+  const models = signedIn && oauth.modifyModels!(signedIn.models, signedIn.credentials);
   hostSync("providers.modified", { name, models, registry });
 }
 
@@ -218,7 +218,7 @@ setRegistrar({
   register: (registry, name, config) =>
     registerProvider(RUNNING, name as string, config as ProviderConfig, registry),
   unregister: (registry, name) => unregisterProvider(RUNNING, name, registry),
-  given: (registry) => given.get(registry) ?? new SafeMap(),
+  configurations: (registry) => configurations.get(registry) ?? new SafeMap(),
   refresh,
 });
 
@@ -239,7 +239,7 @@ interface Message {
   [member: string]: unknown;
 }
 
-interface Asked {
+interface StreamRequest {
   extension: number;
   function: number;
   token: number;
@@ -250,7 +250,7 @@ interface Asked {
 }
 
 /** Events that may wait to be sent. */
-const WAITING = 256;
+const MAX_WAITING_EVENTS = 256;
 const streaming = new SafeMap<number, AbortController>();
 
 const KNOWN = new SafeSet([
@@ -265,7 +265,7 @@ const KNOWN = new SafeSet([
  * them; of it go along the block in question, where one begins or ends, and what
  * stands around the blocks, when it has changed.
  */
-function teller(unknown: (type: string) => void): (event: Event) => object {
+function eventEncoder(unknown: (type: string) => void): (event: Event) => object {
   let before = "";
   /** By block, the first half of a surrogate pair with which its last delta ended. */
   const halves = new SafeMap<number, string>();
@@ -279,23 +279,23 @@ function teller(unknown: (type: string) => void): (event: Event) => object {
     if (event.type === "done" || event.type === "error") {
       return { ...event, message: message ?? error };
     }
-    const told: Record<string, unknown> = { ...event };
-    if (event.contentIndex !== undefined) told.contentIndex = block;
+    const encoded: Record<string, unknown> = { ...event };
+    if (event.contentIndex !== undefined) encoded.contentIndex = block;
     if (event.delta !== undefined && event.delta !== null) {
       const delta = (halves.get(block) ?? "") + event.delta;
       const last = delta.charCodeAt(delta.length - 1);
       const end = delta.length - (last >= 0xd800 && last < 0xdc00 ? 1 : 0);
       halves.set(block, delta.slice(end));
-      told.delta = delta.slice(0, end);
+      encoded.delta = delta.slice(0, end);
     }
     const { content, ...head } = partial ?? {};
-    if (!event.type.endsWith("_delta")) told.block = content?.[block];
+    if (!event.type.endsWith("_delta")) encoded.block = content?.[block];
     const after = JSON.stringify(head);
     if (after !== before) {
-      told.head = head;
+      encoded.head = head;
       before = after;
     }
-    return told;
+    return encoded;
   };
 }
 
@@ -307,31 +307,31 @@ export function forgetStreams(json: string): void {
 /** Headers of a response of Node's `http`, of `fetch`, or of the provider's own making. */
 function plainHeaders(headers: unknown): Record<string, string> {
   const plain: Record<string, string> = {};
-  const given = headers as Iterable<[string, unknown]> | Record<string, unknown> | undefined;
-  const isList = typeof (given as Iterable<unknown> | undefined)?.[Symbol.iterator] === "function";
-  const pairs = isList ? (given as Iterable<[string, unknown]>) : Object.entries(given ?? {});
+  const entries = headers as Iterable<[string, unknown]> | Record<string, unknown> | undefined;
+  const isList = typeof (entries as Iterable<unknown> | undefined)?.[Symbol.iterator] === "function";
+  const pairs = isList ? (entries as Iterable<[string, unknown]>) : Object.entries(entries ?? {});
   for (const [name, value] of pairs) {
     if (value !== undefined && value !== null) plain[name] = isArray(value) ? value.join(", ") : `${value}`;
   }
   return plain;
 }
 
-async function passOn(token: number, payload: unknown): Promise<unknown> {
+async function changePayload(token: number, payload: unknown): Promise<unknown> {
   const changed = await host<{ payload: unknown } | null>("provider.payload", { token, payload });
   return changed ? changed.payload : payload;
 }
 
 export async function streamProvider(json: string): Promise<void> {
-  const asked = JSON.parse(json) as Asked;
-  const { extension, token, model, context, options, hooked } = asked;
+  const request = JSON.parse(json) as StreamRequest;
+  const { extension, token, model, context, options, hooked } = request;
   // Code for newer versions finds the prompt there (pi-ai/transcript.ts).
-  Object.defineProperty(context.messages, BESIDE, { value: context });
-  const stream = apiFunctions.get(asked.function);
+  Object.defineProperty(context.messages, CONTEXT, { value: context });
+  const stream = apiFunctions.get(request.function);
   if (!stream) throw new Error(`The provider ${model.provider} is not registered any more`);
   const controller = new AbortController();
   streaming.set(token, controller);
   const hooks = hooked && {
-    onPayload: (payload: unknown) => passOn(token, payload),
+    onPayload: (payload: unknown) => changePayload(token, payload),
     onResponse: (response?: { status?: number; headers?: unknown }) => {
       const status = Number(response?.status) || 0;
       return host("provider.response", { token, status, headers: plainHeaders(response?.headers) });
@@ -339,13 +339,13 @@ export async function streamProvider(json: string): Promise<void> {
   };
   const what = `provider:${model.provider}`;
   // A rejection in a part of it that nothing awaits: no event will come.
-  const telling: Telling = { over: false, sent: () => undefined };
+  const progress: SendProgress = { over: false, sent: () => undefined };
   const broken = new Promise<never>((_, reject) => {
     onUncaught.set(token, async (error) => {
       // Events that were pushed before come first, and may be all there are.
       await new Promise((resolve) => setTimeout(resolve, 0));
-      await telling.sent();
-      if (telling.over) return;
+      await progress.sent();
+      if (progress.over) return;
       reject(error);
       abort(controller);
     });
@@ -363,7 +363,7 @@ export async function streamProvider(json: string): Promise<void> {
       ...hooks,
       signal: controller.signal,
     })) as unknown as EventStream;
-    await tellAll(token, events, unknown, telling);
+    await sendAll(token, events, unknown, progress);
   };
   try {
     await Promise.race([run(), broken]);
@@ -374,31 +374,31 @@ export async function streamProvider(json: string): Promise<void> {
 }
 
 /** Milliseconds for the result of a stream that has ended without its last event. */
-const RESULT = 1000;
+const RESULT_TIMEOUT = 1000;
 
 type EventStream = AsyncIterable<Event> & { result?(): Promise<Message> };
 
 /** The progress of sending the events of a stream. */
-interface Telling {
+interface SendProgress {
   over: boolean;
   /** Resolves when the program has received all events so far. */
   sent(): Promise<void> | undefined;
 }
 
-async function tellAll(
+async function sendAll(
   token: number,
   events: EventStream,
   unknown: (type: string) => void,
-  telling: Telling,
+  progress: SendProgress,
 ): Promise<void> {
   if (typeof events?.[Symbol.asyncIterator] !== "function") {
     throw new TypeError("streamSimple must return an event stream, such as createAssistantMessageEventStream() makes");
   }
-  const tell = teller(unknown);
+  const encode = eventEncoder(unknown);
   let waiting: object[] = [];
   let sending: Promise<void> | undefined;
   let refused: unknown;
-  telling.sent = () => sending;
+  progress.sent = () => sending;
   const send = async () => {
     try {
       while (waiting.length > 0) {
@@ -413,21 +413,21 @@ async function tellAll(
     sending = undefined;
   };
   for await (const event of events) {
-    waiting.push(tell(event));
+    waiting.push(encode(event));
     sending ??= send();
-    if (waiting.length > WAITING) await sending;
+    if (waiting.length > MAX_WAITING_EVENTS) await sending;
     if (refused) throw refused;
-    telling.over = event.type === "done" || event.type === "error";
-    if (telling.over) break;
+    progress.over = event.type === "done" || event.type === "error";
+    if (progress.over) break;
   }
   // The stream ended with a result only: `stream.end(message)`.
-  if (!telling.over && typeof events.result === "function") {
-    const nothing = new Promise<undefined>((resolve) => setTimeout(resolve, RESULT));
+  if (!progress.over && typeof events.result === "function") {
+    const nothing = new Promise<undefined>((resolve) => setTimeout(resolve, RESULT_TIMEOUT));
     const message = await Promise.race([events.result(), nothing]);
     const reason = message?.stopReason;
     const failed = reason === "error" || reason === "aborted";
     if (message) {
-      waiting.push(tell(failed ? { type: "error", reason, error: message } : { type: "done", reason, message }));
+      waiting.push(encode(failed ? { type: "error", reason, error: message } : { type: "done", reason, message }));
       sending ??= send();
     }
   }
@@ -485,7 +485,7 @@ export async function login(json: string): Promise<string> {
       signal: controller.signal,
     });
     if (typeof credentials !== "object" || credentials === null) {
-      throw new TypeError(`login of ${oauth.name} gave no credentials`);
+      throw new TypeError(`login of ${oauth.name} returned no credentials`);
     }
     return JSON.stringify(credentials);
   } finally {
@@ -495,8 +495,8 @@ export async function login(json: string): Promise<string> {
 
 /** Passes a request of the program on to the extension that signs in. */
 export async function answerLogin(json: string): Promise<string | undefined> {
-  const { token, what, told } = JSON.parse(json);
-  return JSON.stringify(await answer(token, what, told as never));
+  const { token, what, told: payload } = JSON.parse(json);
+  return JSON.stringify(await answer(token, what, payload as never));
 }
 
 export function abortLogin(json: string): void {

@@ -5,13 +5,13 @@ import { op_held_by_others } from "ext:core/ops";
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { createContext } from "ext:js_runtime/bridge/context.ts";
-import { whole } from "ext:js_runtime/bridge/intrinsics-guard.ts";
+import { isIntact } from "ext:js_runtime/bridge/intrinsics-guard.ts";
 import { enter, find, frameOf, handlers, leaveQueued, report } from "ext:js_runtime/bridge/registry.ts";
-import { Boundary } from "ext:js_runtime/bridge/turn-end.ts";
+import { TurnEndProposals } from "ext:js_runtime/bridge/turn-end.ts";
 import { eventOf } from "ext:js_runtime/bridge/message-delta.ts";
 import type { Update } from "ext:js_runtime/bridge/message-delta.ts";
 
-interface Told {
+interface EventData {
   type: string;
   [member: string]: unknown;
 }
@@ -26,10 +26,10 @@ interface Change {
 type Run = number | null | undefined;
 
 /** The result of a handler of `message_end`: a message that replaces that of the event. */
-type Answered = { message?: unknown } | undefined | null;
+type MessageEndResult = { message?: unknown } | undefined | null;
 
 interface Notification {
-  event: Told | Update;
+  event: EventData | Update;
   targets: [extension: number, handler: number][];
   change?: Change;
 }
@@ -56,7 +56,7 @@ interface Current {
 }
 
 /** Milliseconds that each handler gets after an abort. A handler that does not wait finishes within them. */
-const MOMENT = 100;
+const ABORT_GRACE = 100;
 
 let current: Current | undefined;
 let calls = 0;
@@ -64,10 +64,10 @@ let calls = 0;
 let batch = 0;
 let isHurried = false;
 /** Handlers of it that an abort went past. */
-let passed: Pick<Current, "extension" | "handler" | "event">[] = [];
+let skippedHandlers: Pick<Current, "extension" | "handler" | "event">[] = [];
 
 /** Time that the handlers of an event took, in milliseconds. */
-interface Spent {
+interface HandlerTime {
   extension: number;
   event: string;
   calls: number;
@@ -77,17 +77,17 @@ interface Spent {
 }
 
 /** Measured since the last response to the program. */
-let spent: Spent[] = [];
+let handlerTimes: HandlerTime[] = [];
 
 function tally(extension: number, event: string, took: number, failed: boolean) {
   // Most of a batch is one event of one extension.
-  let sum: Spent | undefined;
-  for (let index = 0; index < spent.length; index += 1) {
-    if (spent[index].extension === extension && spent[index].event === event) sum = spent[index];
+  let sum: HandlerTime | undefined;
+  for (let index = 0; index < handlerTimes.length; index += 1) {
+    if (handlerTimes[index].extension === extension && handlerTimes[index].event === event) sum = handlerTimes[index];
   }
   if (!sum) {
     sum = { extension, event, calls: 0, failures: 0, total: 0, slowest: 0 };
-    spent[spent.length] = sum;
+    handlerTimes[handlerTimes.length] = sum;
   }
   sum.calls += 1;
   sum.failures += failed ? 1 : 0;
@@ -99,22 +99,22 @@ function tally(extension: number, event: string, took: number, failed: boolean) 
  * Milliseconds that handlers may take together before others have their turn: what comes
  * next is not part of the same stretch of the thread, which has a limit.
  */
-const TURN = 100;
+const MAX_RUN_TIME = 100;
 
 /** Everything else that waits has its turn. Gives when this one begins. */
-function giveWay(): Promise<number> {
+function yieldToEventLoop(): Promise<number> {
   return new Promise((resolve) => setTimeout(() => resolve(now()), 0));
 }
 
 /** The capacity of the program's own queue. */
-const MOST = 1024;
+const MAX_WAITING_EVENTS = 1024;
 
 /** An abandoned handler and the events that wait for it: the last `MOST`. */
-class Left {
+class AbandonedHandler {
   readonly extension: number;
   /** Resolves when the handler has settled and got its events. */
   readonly over: Promise<void>;
-  readonly #events: (readonly [type: string, event: Told, run: Run])[] = [];
+  readonly #events: (readonly [type: string, event: EventData, run: Run])[] = [];
   #first = 0;
   #end = 0;
 
@@ -123,15 +123,15 @@ class Left {
     this.over = this.#settle(handler, result);
   }
 
-  keep(type: string, event: Told, run: Run): void {
-    if (this.#end - this.#first === MOST) {
+  enqueue(type: string, event: EventData, run: Run): void {
+    if (this.#end - this.#first === MAX_WAITING_EVENTS) {
       if (this.#first === 0) {
-        const text = `The handler was left behind and has not settled: of what it is to be told only the last ${MOST} events wait`;
+        const text = `The handler was abandoned and has not settled: only the last ${MAX_WAITING_EVENTS} of its events wait`;
         report(this.extension, type, new Error(text));
       }
       this.#first += 1;
     }
-    this.#events[this.#end % MOST] = [type, event, run];
+    this.#events[this.#end % MAX_WAITING_EVENTS] = [type, event, run];
     this.#end += 1;
   }
 
@@ -142,14 +142,14 @@ class Left {
       // The handler was abandoned, so its failure is ignored.
     }
     while (this.#first < this.#end) {
-      const next = this.#events[this.#first % MOST];
+      const next = this.#events[this.#first % MAX_WAITING_EVENTS];
       this.#first += 1;
-      await this.#tell(handler, next[0], next[1], next[2]);
+      await this.#deliver(handler, next[0], next[1], next[2]);
     }
-    left.delete(handler);
+    abandonedHandlers.delete(handler);
   }
 
-  async #tell(handler: number, type: string, event: Told, run: Run): Promise<void> {
+  async #deliver(handler: number, type: string, event: EventData, run: Run): Promise<void> {
     enter(this.extension, type);
     const since = now();
     let failed = false;
@@ -163,9 +163,9 @@ class Left {
   }
 }
 
-const left = new SafeMap<number, Left>();
+const abandonedHandlers = new SafeMap<number, AbandonedHandler>();
 
-function call(handler: number, event: Told, extension: number, run: Run): unknown {
+function call(handler: number, event: EventData, extension: number, run: Run): unknown {
   const fn = find(handlers, handler, "handler");
   return fn(event as unknown as Record<string, unknown>, createContext(extension, run));
 }
@@ -177,7 +177,7 @@ function call(handler: number, event: Told, extension: number, run: Run): unknow
  */
 function takeChange(
   type: string,
-  event: Told,
+  event: EventData,
   extension: number,
   change: number,
   member: string,
@@ -206,24 +206,24 @@ export async function notify(json: string): Promise<string> {
   let begun = now();
   // Indexed, because extensions can patch iterators.
   for (let index = 0; index < events.length; index += 1) {
-    const { event: told, targets, change } = events[index];
+    const { event: received, targets, change } = events[index];
     // Handlers share the event, and may make anything of it.
-    const { type } = told;
-    const event = "step" in told ? eventOf(told) : told;
-    if (now() - begun > TURN) begun = await giveWay();
-    if (type === "agent_end") restSoon(run);
+    const { type } = received;
+    const event = "step" in received ? eventOf(received) : received;
+    if (now() - begun > MAX_RUN_TIME) begun = await yieldToEventLoop();
+    if (type === "agent_end") markIdleSoon(run);
     const member = change?.member;
-    const boundary = change && !member ? new Boundary(event, change.number) : undefined;
+    const boundary = change && !member ? new TurnEndProposals(event, change.number) : undefined;
     let before = member ? JSON.stringify(event[member]) : undefined;
     for (let target = 0; target < targets.length; target += 1) {
       const extension = targets[target][0];
       const handler = targets[target][1];
-      const behind = left.get(handler);
-      if (behind) {
-        behind.keep(type, event, run);
+      const abandoned = abandonedHandlers.get(handler);
+      if (abandoned) {
+        abandoned.enqueue(type, event, run);
         continue;
       }
-      if (now() - begun > TURN) begun = await giveWay();
+      if (now() - begun > MAX_RUN_TIME) begun = await yieldToEventLoop();
       enter(extension, type, true);
       const since = now();
       let failed = false;
@@ -234,9 +234,9 @@ export async function notify(json: string): Promise<string> {
           heldBefore = op_held_by_others(extension);
           result = await settled(result, { extension, handler, event: type, since });
         }
-        boundary?.take(extension, result);
-        heed(extension, handler, event, result);
-        if (type === "message_end") event.message = (result as Answered)?.message ?? event.message;
+        boundary?.accept(extension, result);
+        reportIgnoredMembers(extension, handler, event, result);
+        if (type === "message_end") event.message = (result as MessageEndResult)?.message ?? event.message;
       } catch (error) {
         failed = true;
         report(extension, type, error);
@@ -251,27 +251,27 @@ export async function notify(json: string): Promise<string> {
       tally(extension, type, took > 0 ? took : 0, failed);
       // A damaged intrinsic is found before another extension is called: at the end of this
       // uninterrupted run, in which a timer may be due already.
-      for (let round = 0; round < 3 && !whole(); round += 1) begun = await giveWay();
+      for (let round = 0; round < 3 && !isIntact(); round += 1) begun = await yieldToEventLoop();
     }
   }
   batch = 0;
-  const answer = { spent, passed };
-  spent = [];
-  passed = [];
-  return JSON.stringify(answer);
+  const response = { spent: handlerTimes, passed: skippedHandlers };
+  handlerTimes = [];
+  skippedHandlers = [];
+  return JSON.stringify(response);
 }
 
 /** The value of the promise of a handler; `undefined` if the handler is abandoned. */
 function settled(
   result: Promise<unknown>,
-  whose: Pick<Current, "extension" | "handler" | "event" | "since">,
+  caller: Pick<Current, "extension" | "handler" | "event" | "since">,
 ): Promise<unknown> {
   calls += 1;
   const call = calls;
   const skipped = new Promise<void>((resolve) => {
-    current = { ...whose, call, result, skip: resolve };
+    current = { ...caller, call, result, skip: resolve };
   });
-  if (isHurried) passSoon();
+  if (isHurried) skipSoon();
   return race(result, skipped);
 }
 
@@ -279,23 +279,23 @@ function settled(
 export function hurry(json: string): void {
   if (batch !== (JSON.parse(json) as number)) return;
   isHurried = true;
-  passSoon();
+  skipSoon();
 }
 
-function passSoon(): void {
+function skipSoon(): void {
   const pending = current;
   if (!pending) return;
   setTimeout(() => {
     if (current !== pending) return;
     const { extension, handler, event } = pending;
-    passed[passed.length] = { extension, handler, event };
-    leave(pending);
-  }, MOMENT);
+    skippedHandlers[skippedHandlers.length] = { extension, handler, event };
+    markAbandoned(pending);
+  }, ABORT_GRACE);
 }
 
-function leave(behind: Current): void {
-  left.set(behind.handler, new Left(behind.handler, behind));
-  behind.skip();
+function markAbandoned(pending: Current): void {
+  abandonedHandlers.set(pending.handler, new AbandonedHandler(pending.handler, pending));
+  pending.skip();
 }
 
 /**
@@ -303,7 +303,7 @@ function leave(behind: Current): void {
  * original goes on for five steps of the microtask queue after it emits the event, and extensions
  * rely on that.
  */
-async function restSoon(run?: number | null): Promise<void> {
+async function markIdleSoon(run?: number | null): Promise<void> {
   for (let step = 0; step < 5; step += 1) await undefined;
   try {
     hostSync("run.rest", { run });
@@ -313,30 +313,30 @@ async function restSoon(run?: number | null): Promise<void> {
 }
 
 /** Queued events whose results count. */
-const answered = new SafeSet(["message_end", "turn_end", "agent_before_settle"]);
+const eventsWithResult = new SafeSet(["message_end", "turn_end", "agent_before_settle"]);
 /** Handlers about whose ignored results a warning was sent. */
-const unheard = new SafeSet<number>();
+const warnedHandlers = new SafeSet<number>();
 
 /**
  * Reports members of a result that the event does not have; the program knows which ones a result
  * may have.
  */
-function heed(extension: number, handler: number, event: { type: string }, result: unknown): void {
-  if (typeof result !== "object" || result === null || unheard.has(handler)) return;
-  const given = result as Record<string, unknown>;
-  const answer: Record<string, unknown> = {};
+function reportIgnoredMembers(extension: number, handler: number, event: { type: string }, result: unknown): void {
+  if (typeof result !== "object" || result === null || warnedHandlers.has(handler)) return;
+  const members = result as Record<string, unknown>;
+  const ignored: Record<string, unknown> = {};
   try {
     // Functions give back all kinds of things; only this is meant as an answer.
-    if (!answered.has(event.type) && given.block !== true && given.cancel !== true) return;
-    const names = Object.keys(given);
+    if (!eventsWithResult.has(event.type) && members.block !== true && members.cancel !== true) return;
+    const names = Object.keys(members);
     for (let index = 0; index < names.length; index += 1) {
-      const value = given[names[index]];
+      const value = members[names[index]];
       if (names[index] in event) continue;
-      answer[names[index]] = typeof value === "object" && value !== null ? {} : value;
+      ignored[names[index]] = typeof value === "object" && value !== null ? {} : value;
     }
-    if (Object.keys(answer).length === 0) return;
-    unheard.add(handler);
-    hostSync("answer.unheard", { extension, event: event.type, answer, frame: frameOf(handlers.get(handler)) });
+    if (Object.keys(ignored).length === 0) return;
+    warnedHandlers.add(handler);
+    hostSync("answer.unheard", { extension, event: event.type, answer: ignored, frame: frameOf(handlers.get(handler)) });
   } catch {
     // The value may be anything.
   }
@@ -356,11 +356,11 @@ export function currentHandler(): string | undefined {
 export function abandon(json: string): string | undefined {
   if (!current || current.call !== (JSON.parse(json) as number)) return undefined;
   const { handler } = current;
-  leave(current);
+  markAbandoned(current);
   return frameOf(handlers.get(handler));
 }
 
 /** Resolves when an abandoned handler has settled. */
 export async function whenSettled(json: string): Promise<void> {
-  await left.get(JSON.parse(json) as number)?.over;
+  await abandonedHandlers.get(JSON.parse(json) as number)?.over;
 }

@@ -51,7 +51,7 @@ export const operations = new SafeMap<number, { extension: number; by: BashOpera
 let last = 0;
 
 /** Remembers `value` under a new number. */
-export function keep<T>(map: Map<number, T>, value: T): number {
+export function addNumbered<T>(map: Map<number, T>, value: T): number {
   last += 1;
   map.set(last, value);
   return last;
@@ -209,8 +209,8 @@ export function plainText(error: unknown): string {
 /** The source position where a function begins, as the frame of a stack; empty if it is in no file. */
 export function frameOf(fn: unknown): string {
   if (typeof fn !== "function") return "";
-  const place = op_place_of(fn) as string;
-  return place && `    at ${place}`;
+  const position = op_place_of(fn) as string;
+  return position && `    at ${position}`;
 }
 
 export function report(extension: number, event: string, error: unknown): void {

@@ -2,15 +2,15 @@
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
-import type { Since } from "pi:pi-coding-agent/session-manager/view.ts";
+import type { NewEntries } from "pi:pi-coding-agent/session-manager/view.ts";
 
 /** The program writes to it, so that what it knows of it stays true. Gives the entry's id. */
-const appending = (ask: typeof hostSync) => ({
-  appendCustomEntry: (customType: string, data?: unknown) => ask("pi.appendEntry", { customType, data }),
+const appending = (call: typeof hostSync) => ({
+  appendCustomEntry: (customType: string, data?: unknown) => call("pi.appendEntry", { customType, data }),
   appendCustomMessageEntry: (customType: string, content: unknown, display: unknown, details?: unknown) =>
-    ask("session.appendMessage", { message: { customType, content, display, details } }),
-  appendLabelChange: (entryId: string, label?: string) => ask("pi.setLabel", { entryId, label }),
-  appendSessionInfo: (name: string) => ask("pi.setSessionName", { name }),
+    call("session.appendMessage", { message: { customType, content, display, details } }),
+  appendLabelChange: (entryId: string, label?: string) => call("pi.setLabel", { entryId, label }),
+  appendSessionInfo: (name: string) => call("pi.setSessionName", { name }),
 });
 
 /** The session manager is read-only, because the agent writes to the session as well. */
@@ -30,14 +30,14 @@ const refusals = Object.fromEntries(
 );
 
 /** `hostSync` may be that of a visit, see context.ts. */
-export function openSession(ask = hostSync) {
+export function openSession(call = hostSync) {
   const view = createView(
-    (id, since) => ask<Since>("session.since", { id, since }),
-    () => ask("session.context"),
+    (id, since) => call<NewEntries>("session.since", { id, since }),
+    () => call("session.context"),
   );
   return {
     ...refusals,
-    ...appending(ask),
+    ...appending(call),
     ...view,
     // A private field of the original's, which extensions read.
     get sessionId() {

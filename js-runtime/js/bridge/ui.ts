@@ -11,7 +11,7 @@ interface DialogOptions {
   timeout?: number;
 }
 
-interface Answer {
+interface DialogResponse {
   value?: string;
   confirmed?: boolean;
   cancelled?: boolean;
@@ -30,7 +30,7 @@ class UiUnsupportedError extends Error {
 }
 
 /** A client that declares no capabilities is expected to support all of the protocol. */
-function need(by: Calls, extension: number, method: string): void {
+function requireCapability(by: Calls, extension: number, method: string): void {
   if (!by.hostSync<boolean>("ui.supports", { extension, method })) throw new UiUnsupportedError(method);
 }
 
@@ -39,8 +39,8 @@ const NO_COMPONENTS = "The extension would show a component of its own here, whi
 let tokens = 0;
 
 /** Whole ones, as the program and the protocol take them; 0 is none. */
-function milliseconds(where: string, given: unknown): number | undefined {
-  const timeout = someMilliseconds(where, given);
+function milliseconds(where: string, value: unknown): number | undefined {
+  const timeout = someMilliseconds(where, value);
   if (timeout === undefined || timeout === 0) return undefined;
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
 }
@@ -66,24 +66,24 @@ function dialogOptions(extension: number, where: string, options: unknown): Dial
   }
 }
 
-async function ask(
+async function openDialog(
   by: Calls,
   extension: number,
   method: string,
   args: object,
   options?: DialogOptions | null,
-): Promise<Answer> {
+): Promise<DialogResponse> {
   const where = `ctx.ui.${method}: options`;
-  const given = dialogOptions(extension, where, options);
-  const signal = aSignal(`${where}.signal`, given.signal);
-  const timeout = milliseconds(`${where}.timeout`, given.timeout);
+  const checked = dialogOptions(extension, where, options);
+  const signal = aSignal(`${where}.signal`, checked.signal);
+  const timeout = milliseconds(`${where}.timeout`, checked.timeout);
   if (signal?.aborted) return { cancelled: true };
-  need(by, extension, method);
+  requireCapability(by, extension, method);
   const token = (tokens += 1);
   const cancel = () => hostSync("ui.cancel", { token });
   signal?.addEventListener("abort", cancel, { once: true });
   try {
-    return await by.host<Answer>("ui.ask", { extension, token, method, timeout, ...args });
+    return await by.host<DialogResponse>("ui.ask", { extension, token, method, timeout, ...args });
   } finally {
     signal?.removeEventListener("abort", cancel);
   }
@@ -102,7 +102,7 @@ export function createUi(extension: number, by: Calls = OWN) {
    * Sends a message without a response. Throws if the instance is stale; a message that cannot be
    * sent is reported.
    */
-  const say = (method: string, args: object): void => {
+  const send = (method: string, args: object): void => {
     try {
       by.hostSync("ui.tell", { extension, method, ...args });
     } catch (error) {
@@ -113,8 +113,8 @@ export function createUi(extension: number, by: Calls = OWN) {
   const word = (method: string, name: string, value: unknown, hint?: string): string => {
     const text = asText(`ctx.ui.${method}: ${name}`, value, hint);
     if (text.includes("[object Promise]")) {
-      const slip = `ctx.ui.${method}: ${name} says [object Promise], as if an \`await\` were missing`;
-      warn(extension, `ctx.ui.${method}`, new Error(slip));
+      const problem = `ctx.ui.${method}: ${name} says [object Promise], as if an \`await\` were missing`;
+      warn(extension, `ctx.ui.${method}`, new Error(problem));
     }
     return text;
   };
@@ -122,43 +122,43 @@ export function createUi(extension: number, by: Calls = OWN) {
     value === undefined || value === null ? undefined : word(method, name, value, hint);
   return {
     select: async (title: string, options: string[], dialog?: DialogOptions) => {
-      const asked = {
+      const request = {
         title: word("select", "title", title),
         options: asTexts("ctx.ui.select: options", options),
       };
-      return (await ask(by, extension, "select", asked, dialog)).value;
+      return (await openDialog(by, extension, "select", request, dialog)).value;
     },
     confirm: async (title: string, message?: string, dialog?: DialogOptions) => {
-      const hint = "what a dialog may be told is the third argument";
-      const asked = {
+      const hint = "the options of a dialog are the third argument";
+      const request = {
         title: word("confirm", "title", title),
         message: wordOrNone("confirm", "message", message, hint) ?? "",
       };
-      return (await ask(by, extension, "confirm", asked, dialog)).confirmed ?? false;
+      return (await openDialog(by, extension, "confirm", request, dialog)).confirmed ?? false;
     },
     input: async (title: string, placeholder?: string, dialog?: DialogOptions) => {
-      const hint = "what a dialog may be told is the third argument";
-      const asked = {
+      const hint = "the options of a dialog are the third argument";
+      const request = {
         title: wordOrNone("input", "title", title) ?? "",
         placeholder: wordOrNone("input", "placeholder", placeholder, hint),
       };
-      return (await ask(by, extension, "input", asked, dialog)).value;
+      return (await openDialog(by, extension, "input", request, dialog)).value;
     },
     editor: async (title: string, prefill?: string) => {
-      const asked = {
+      const request = {
         title: wordOrNone("editor", "title", title) ?? "",
         prefill: wordOrNone("editor", "prefill", prefill),
       };
-      return (await ask(by, extension, "editor", asked)).value;
+      return (await openDialog(by, extension, "editor", request)).value;
     },
 
     notify: (message: string, notifyType?: "info" | "warning" | "error") =>
-      say("notify", {
+      send("notify", {
         message: word("notify", "message", message),
         notifyType: wordOrNone("notify", "type", notifyType),
       }),
     setStatus: (statusKey: string, statusText?: string) =>
-      say("setStatus", {
+      send("setStatus", {
         statusKey: word("setStatus", "key", statusKey),
         statusText: wordOrNone("setStatus", "text", statusText),
       }),
@@ -167,26 +167,26 @@ export function createUi(extension: number, by: Calls = OWN) {
       // specifies.
       if (typeof content === "function") return;
       const shown = typeof content === "string" ? [content] : content ?? undefined;
-      say("setWidget", {
+      send("setWidget", {
         widgetKey: word("setWidget", "key", key),
         widgetLines: shown && asTexts("ctx.ui.setWidget: content", shown),
         widgetPlacement: options?.placement,
       });
     },
-    setTitle: (title: string) => say("setTitle", { title: word("setTitle", "title", title) }),
+    setTitle: (title: string) => send("setTitle", { title: word("setTitle", "title", title) }),
     // Nothing to show is an empty editor.
     setEditorText: (content?: string) =>
-      say("set_editor_text", { text: wordOrNone("setEditorText", "text", content) ?? "" }),
+      send("set_editor_text", { text: wordOrNone("setEditorText", "text", content) ?? "" }),
     pasteToEditor: (content?: string) =>
-      say("set_editor_text", { text: wordOrNone("pasteToEditor", "text", content) ?? "" }),
+      send("set_editor_text", { text: wordOrNone("pasteToEditor", "text", content) ?? "" }),
 
     // The members below need a terminal that draws. The protocol specifies their results without
     // one.
     getEditorText: () => "",
     custom: async () => {
-      need(by, extension, "custom");
+      requireCapability(by, extension, "custom");
       // A user who types the command would otherwise see nothing.
-      if (by.hostSync<string>("ctx.mode") === "interactive") say("notify", { message: NO_COMPONENTS, notifyType: "warning" });
+      if (by.hostSync<string>("ctx.mode") === "interactive") send("notify", { message: NO_COMPONENTS, notifyType: "warning" });
     },
     onTerminalInput: () => () => {},
     setWorkingMessage: () => {},

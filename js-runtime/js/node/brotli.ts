@@ -30,9 +30,9 @@ internals.brotliDecoding = (write: Write, FINISH: number, BUF_ERROR: number): Wr
   // The decoder does not report that its input is incomplete, so it is offered one more byte: a
   // decoder that is done leaves that byte unread.
   const wantsMore = (decoder: Decoder) => {
-    const left = new Uint32Array(2);
-    const failed = step(decoder, [FINISH, new Uint8Array(1), 0, 1, new Uint8Array(64), 0, 64, left]);
-    return failed !== undefined || left[1] === 0;
+    const remaining = new Uint32Array(2);
+    const failed = step(decoder, [FINISH, new Uint8Array(1), 0, 1, new Uint8Array(64), 0, 64, remaining]);
+    return failed !== undefined || remaining[1] === 0;
   };
   return function (this: Decoder, ...args: unknown[]) {
     const failed = step(this, args);

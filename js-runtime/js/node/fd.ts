@@ -111,8 +111,8 @@ const STREAMS = ["stdin", "stdout", "stderr"];
  * Returns the arguments of a child process with copies of the descriptors for its streams. The
  * program's own input (0) is passed on as it is.
  */
-function withOwnStreams(given: any): any {
-  const args = { ...given, __proto__: null };
+function withOwnStreams(options: any): any {
+  const args = { ...options, __proto__: null };
   for (const name of STREAMS) {
     if (!(name === "stdin" && args.stdin === 0)) args[name] = copied(args[name]);
   }

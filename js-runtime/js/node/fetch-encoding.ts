@@ -28,7 +28,7 @@ type Decoder = Bytes & { destroy(): void };
 type Zlib = Record<string, (options?: object) => Decoder> & { constants: Record<string, number> };
 
 /** https://github.com/nodejs/undici: lib/web/fetch/index.js */
-const MOST = 5;
+const MAX_ENCODINGS = 5;
 
 /** Decodes one body. Holds its decoders, so that they can be destroyed when the body is cancelled. */
 class Decoding {
@@ -95,16 +95,16 @@ type Response = { headers: [string, string][] };
 
 /** The encodings to decode, the last one applied first. Empty if one of them is unknown. */
 internals.codingsOf = ({ headers }: Response): Coding[] => {
-  const given: string[] = [];
+  const names: string[] = [];
   for (let at = 0; at < headers.length; at += 1) {
     if (headers[at][0] === "content-encoding") {
-      ArrayPrototypePush(given, headers[at][1]);
+      ArrayPrototypePush(names, headers[at][1]);
     }
   }
-  if (given.length === 0) return [];
-  const words: string[] = StringPrototypeSplit(ArrayPrototypeJoin(given, ","), ",");
-  if (words.length > MOST) {
-    const cause = new Error(`too many content-encodings in response: ${words.length}, maximum allowed is ${MOST}`);
+  if (names.length === 0) return [];
+  const words: string[] = StringPrototypeSplit(ArrayPrototypeJoin(names, ","), ",");
+  if (words.length > MAX_ENCODINGS) {
+    const cause = new Error(`too many content-encodings in response: ${words.length}, maximum allowed is ${MAX_ENCODINGS}`);
     throw new TypeError("fetch failed", { cause });
   }
   const codings = ArrayPrototypeMap(

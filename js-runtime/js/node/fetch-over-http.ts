@@ -26,14 +26,14 @@ internals.overHttp = {
   dispatch({ origin, path, method, headers, body }: Options, handler: any): boolean {
     const name = origin.startsWith("https:") ? "node:https" : "node:http";
     const { request } = core.createLazyLoader(name)();
-    let answer: any;
+    let reply: any;
     const controller = {
       abort: (reason: unknown) => sent.destroy(reason),
-      pause: () => answer?.pause(),
-      resume: () => answer?.resume(),
+      pause: () => reply?.pause(),
+      resume: () => reply?.resume(),
     };
     const sent = request(`${origin}${path}`, { method, headers }, (response: any) => {
-      answer = response;
+      reply = response;
       handler.onResponseStart(controller, response.statusCode, response.headersDistinct, response.statusMessage);
       response.on("data", (chunk: Uint8Array) => handler.onResponseData(controller, chunk));
       response.on("end", () => handler.onResponseEnd(controller, {}));

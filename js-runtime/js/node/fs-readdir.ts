@@ -43,7 +43,7 @@ function leadsToFolder(path: string): boolean {
 }
 
 /** One `readdir` call: reads a folder and, if it is `recursive`, the folders below it. */
-class Reading {
+class FolderReader {
   result: unknown[] = [];
   /** Folders still to be read, each with the prefix of its names in the result. */
   waiting: [path: string, start: string][];
@@ -56,7 +56,7 @@ class Reading {
     this.waiting = [[path, ""]];
   }
 
-  take(list: Uint8Array, path: string, start: string): void {
+  addEntries(list: Uint8Array, path: string, start: string): void {
     const { encoding } = this.#options;
     if (encoding === "buffer") {
       for (let at = 0; at < list.length;) {
@@ -90,8 +90,8 @@ class Reading {
   }
 }
 
-function optionsOf(given: unknown): Options {
-  const options = getOptions(given) as Options;
+function optionsOf(value: unknown): Options {
+  const options = getOptions(value) as Options;
   if (options.recursive != null) validateBoolean(options.recursive, "options.recursive");
   return options;
 }
@@ -99,31 +99,31 @@ function optionsOf(given: unknown): Options {
 function readdirSync(given: unknown, givenOptions?: unknown): unknown[] {
   const options = optionsOf(givenOptions);
   const path = getValidatedPathToString(given);
-  const reading = new Reading(path, options, true);
+  const reading = new FolderReader(path, options, true);
   for (let at = 0; at < reading.waiting.length; at += 1) {
     const [folder, start] = reading.waiting[at];
     const list = internals.namedSync(() => op_folder_now(folder), "scandir", folder);
-    reading.take(list, folder, start);
+    reading.addEntries(list, folder, start);
   }
   return reading.result;
 }
 
-async function all(reading: Reading, next: (waiting: Reading["waiting"], at: number) => [string, string] | undefined) {
+async function all(reading: FolderReader, next: (waiting: FolderReader["waiting"], at: number) => [string, string] | undefined) {
   for (let at = 0, folder; (folder = next(reading.waiting, at)) !== undefined; at += 1) {
     const list: Uint8Array = await internals.named(op_folder(folder[0]), "scandir", folder[0]);
-    reading.take(list, folder[0], folder[1]);
+    reading.addEntries(list, folder[0], folder[1]);
   }
   return reading.result;
 }
 
 function readdir(given: unknown, givenOptions: unknown, callback?: unknown): void {
-  const told = makeCallback(typeof givenOptions === "function" ? givenOptions : callback);
+  const done = makeCallback(typeof givenOptions === "function" ? givenOptions : callback);
   const options = optionsOf(typeof givenOptions === "function" ? undefined : givenOptions);
   const path = getValidatedPathToString(given);
   PromisePrototypeThen(
-    all(new Reading(path, options, true), (waiting, at) => waiting[at]),
-    (result: unknown[]) => told(null, result),
-    (error: unknown) => told(error),
+    all(new FolderReader(path, options, true), (waiting, at) => waiting[at]),
+    (result: unknown[]) => done(null, result),
+    (error: unknown) => done(error),
   );
 }
 
@@ -134,7 +134,7 @@ function readdir(given: unknown, givenOptions: unknown, callback?: unknown): voi
 const readdirPromise = (given: unknown, givenOptions?: unknown): Promise<unknown[]> =>
   new Promise((resolve: (result: Promise<unknown[]>) => void) => {
     const options = optionsOf(givenOptions);
-    const reading = new Reading(getValidatedPathToString(given), options, !options.withFileTypes);
+    const reading = new FolderReader(getValidatedPathToString(given), options, !options.withFileTypes);
     resolve(all(reading, (waiting) => ArrayPrototypePop(waiting)));
   });
 

@@ -106,11 +106,11 @@ const statSync = (path: unknown, options: Options) => statNow(path, options, tru
 const lstatSync = (path: unknown, options: Options) => statNow(path, options, false, (error) => error === ENOENT);
 
 /** Implements the asynchronous calls. For a missing file `lstat` always fails. */
-function ask(syscall: "stat" | "lstat", given: unknown, options: Options | Callback, callback?: Callback): void {
-  const [asked, told] = typeof options === "function" ? [undefined, options] : [options, callback];
-  const done: Callback = makeCallback(told);
+function statAsync(syscall: "stat" | "lstat", given: unknown, options: Options | Callback, callback?: Callback): void {
+  const [settings, listener] = typeof options === "function" ? [undefined, options] : [options, callback];
+  const done: Callback = makeCallback(listener);
   const path: string = getValidatedPathToString(given);
-  const bigint = Boolean(asked?.bigint);
+  const bigint = Boolean(settings?.bigint);
   PromisePrototypeThen(
     op_stat(path, syscall === "stat", bigint),
     (bytes: Uint8Array) => {
@@ -119,17 +119,17 @@ function ask(syscall: "stat" | "lstat", given: unknown, options: Options | Callb
     },
     (thrown: unknown) => {
       const error = denoErrorToNodeError(thrown, { syscall, path });
-      if (syscall === "stat" && asked?.throwIfNoEntry === false && isMissing(-error.errno)) done(null, undefined);
+      if (syscall === "stat" && settings?.throwIfNoEntry === false && isMissing(-error.errno)) done(null, undefined);
       else done(error);
     },
   );
 }
 
 const stat = (path: unknown, options: Options | Callback, callback?: Callback): void =>
-  ask("stat", path, options, callback);
+  statAsync("stat", path, options, callback);
 // The function has the name and length of Node's.
 function lstat(path: unknown, options: Options | Callback, callback?: Callback): void {
-  ask("lstat", path, options, callback);
+  statAsync("lstat", path, options, callback);
 }
 
 function fstatSync(fd: unknown, options: Options): object {
@@ -148,16 +148,16 @@ function fstatSync(fd: unknown, options: Options): object {
 
 function fstat(fd: unknown, options: Options | Callback, callback?: Callback): void {
   const descriptor: number = getValidatedFd(fd);
-  const [asked, told] = typeof options === "function" ? [undefined, options] : [options, callback];
-  const done: Callback = makeCallback(told);
-  const asking = new Promise((resolve: (stats: object) => void) => resolve(fstatSync(descriptor, asked)));
+  const [settings, listener] = typeof options === "function" ? [undefined, options] : [options, callback];
+  const done: Callback = makeCallback(listener);
+  const asking = new Promise((resolve: (stats: object) => void) => resolve(fstatSync(descriptor, settings)));
   PromisePrototypeThen(asking, (stats: object) => done(null, stats), (error: unknown) => done(error));
 }
 
-const promised = (ask: (subject: unknown, options: Options, callback: Callback) => void) =>
+const promised = (statFunction: (subject: unknown, options: Options, callback: Callback) => void) =>
   (subject: unknown, options: Options) =>
     new Promise((resolve: (stats: unknown) => void, reject: (error: unknown) => void) => {
-      ask(subject, options, (error, stats) => error ? reject(error) : resolve(stats));
+      statFunction(subject, options, (error, stats) => error ? reject(error) : resolve(stats));
     });
 
 ObjectAssign(core.loadExtScript("ext:deno_node/_fs/_fs_lstat.ts"), {

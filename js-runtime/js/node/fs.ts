@@ -53,15 +53,15 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
   };
   const from = { given: src, root: absolute(src) };
   const to = { given: dest, root: absolute(dest) };
-  const given = (path: string, { given, root }: typeof from) => {
+  const asGiven = (path: string, { given, root }: typeof from) => {
     if (path === root) return given;
     const below = StringPrototypeEndsWith(root, "/") ? root : `${root}/`;
     const isBelow = StringPrototypeStartsWith(path, below);
     return isBelow ? join(given, StringPrototypeSlice(path, below.length)) : path;
   };
   const eitherGiven = (path: string) => {
-    const found = given(path, to);
-    return found === path ? given(path, from) : found;
+    const found = asGiven(path, to);
+    return found === path ? asGiven(path, from) : found;
   };
   const known = (error: any) => {
     if (typeof error?.path !== "string") return error;
@@ -80,12 +80,12 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
     return error;
   };
   const { filter } = options;
-  const told: Filter | undefined = filter && ((a, b) => filter(given(a, from), given(b, to)));
+  const wrappedFilter: Filter | undefined = filter && ((a, b) => filter(asGiven(a, from), asGiven(b, to)));
   const failed = (error: unknown) => {
     throw known(error);
   };
   try {
-    const copied = copy(from.root, to.root, { ...options, filter: told });
+    const copied = copy(from.root, to.root, { ...options, filter: wrappedFilter });
     return ObjectPrototypeIsPrototypeOf(PromisePrototype, copied)
       ? PromisePrototypeThen(copied, undefined, failed)
       : copied;
@@ -285,8 +285,8 @@ interface Files {
 }
 
 /** Bytes; the most that Node reads. */
-const MOST = 2 ** 31 - 1;
-const PIECE = 1 << 18;
+const MAX_BUFFER = 2 ** 31 - 1;
+const PIECE_SIZE = 1 << 18;
 
 /** Devices and pipes have no size and perhaps no end, so that reading them has to be interruptible. */
 function isReadAtOnce(stat: () => Found, TooLarge: Files["ERR_FS_FILE_TOO_LARGE"]): boolean {
@@ -296,19 +296,19 @@ function isReadAtOnce(stat: () => Found, TooLarge: Files["ERR_FS_FILE_TOO_LARGE"
   } catch {
     return true; // Reading says what is wrong.
   }
-  if (found.isFile() && found.size > MOST) throw new TooLarge(found.size);
+  if (found.isFile() && found.size > MAX_BUFFER) throw new TooLarge(found.size);
   return found.isFile() || found.isDirectory();
 }
 internals.isReadAtOnce = isReadAtOnce;
 
 function readInPieces(descriptor: number, { readSync, ERR_FS_FILE_TOO_LARGE }: Files): Uint8Array {
-  let bytes = new Uint8Array(PIECE);
+  let bytes = new Uint8Array(PIECE_SIZE);
   let end = 0;
   for (;;) {
     const count = readSync(descriptor, TypedArrayPrototypeSubarray(bytes, end));
     if (count === 0) return TypedArrayPrototypeSlice(bytes, 0, end);
     end += count;
-    if (end > MOST) throw new ERR_FS_FILE_TOO_LARGE(end);
+    if (end > MAX_BUFFER) throw new ERR_FS_FILE_TOO_LARGE(end);
     if (end === bytes.length) {
       const larger = new Uint8Array(2 * end);
       TypedArrayPrototypeSet(larger, bytes);
@@ -341,7 +341,7 @@ internals.readAll = (
     // The read reports the error.
   }
   if (found?.isCharacterDevice()) return readInPieces(descriptor, files);
-  if (found?.isFile() && found.size > MOST) throw new files.ERR_FS_FILE_TOO_LARGE(found.size);
+  if (found?.isFile() && found.size > MAX_BUFFER) throw new files.ERR_FS_FILE_TOO_LARGE(found.size);
   try {
     return read(descriptor);
   } catch (error: any) {

@@ -29,7 +29,7 @@ const {
 type Names = Record<string, unknown>;
 
 /** The namespace object made for each CommonJS module. */
-const standing: WeakMap<object, object> = new SafeWeakMap();
+const namespaces: WeakMap<object, object> = new SafeWeakMap();
 
 /** The export "module.exports" exists only in CommonJS and JSON modules. */
 function interop(namespace: Names): object {
@@ -40,13 +40,13 @@ function interop(namespace: Names): object {
   if (isCompiled && "default" in exports) return exports;
   const isThere = (name: string) => ObjectHasOwn(namespace, name);
   if (!isCompiled && ArrayPrototypeEvery(ObjectKeys(exports), isThere)) return namespace;
-  let made = standing.get(exports);
+  let made = namespaces.get(exports);
   if (made === undefined) {
     made = ObjectDefineProperties(ObjectCreate(null), {
       ...ObjectGetOwnPropertyDescriptors(exports),
       default: { value: exports, enumerable: true, configurable: true, writable: true },
     }) as object;
-    standing.set(exports, made);
+    namespaces.set(exports, made);
   }
   return made;
 }
@@ -55,35 +55,35 @@ const NO_SUCH = /^Cannot find (?:module|package) (.*)/s;
 const CODE = /^\[(ERR_\w+)\] /;
 
 /** deno_core makes a `TypeError` with this code of whatever could not be loaded. */
-function inNodesWords(error: any): unknown {
+function nodeError(error: any): unknown {
   if (!(error instanceof TypeError) || error.code !== "ERR_MODULE_NOT_FOUND") return error;
   const text: string = error.message;
   const found = RegExpPrototypeExec(CODE, text);
-  let mended: any;
+  let adapted: any;
   if (StringPrototypeStartsWith(text, "SyntaxError: ")) {
-    mended = new SyntaxError(StringPrototypeSlice(text, "SyntaxError: ".length));
+    adapted = new SyntaxError(StringPrototypeSlice(text, "SyntaxError: ".length));
   } else if (found !== null) {
     const words = StringPrototypeSlice(text, found[0].length);
-    mended = found[1] === "ERR_UNKNOWN_FILE_EXTENSION" ? new TypeError(words) : new Error(words);
-    mended.code = found[1];
+    adapted = found[1] === "ERR_UNKNOWN_FILE_EXTENSION" ? new TypeError(words) : new Error(words);
+    adapted.code = found[1];
   } else {
     const missing = RegExpPrototypeExec(NO_SUCH, text);
     // jiti calls `require` for extensions, so the message is that of `require`.
     const isJiti = missing !== null && !isGuest;
-    mended = new Error(isJiti ? `Cannot find module ${missing[1]}` : text);
-    if (missing !== null) mended.code = isJiti ? "MODULE_NOT_FOUND" : error.code;
+    adapted = new Error(isJiti ? `Cannot find module ${missing[1]}` : text);
+    if (missing !== null) adapted.code = isJiti ? "MODULE_NOT_FOUND" : error.code;
   }
   const at = StringPrototypeIndexOf(error.stack, text);
   const rest = at < 0 ? "" : StringPrototypeSlice(error.stack, at + text.length);
-  ObjectDefineProperty(mended, "stack", {
-    value: `${mended.name}: ${mended.message}${rest}`,
+  ObjectDefineProperty(adapted, "stack", {
+    value: `${adapted.name}: ${adapted.message}${rest}`,
     configurable: true,
     writable: true,
   });
-  return mended;
+  return adapted;
 }
 
-function imported(promise: Promise<Names>): Promise<object> {
+function adaptImport(promise: Promise<Names>): Promise<object> {
   const readable = (namespace: Names) => {
     try {
       return interop(namespace);
@@ -92,8 +92,8 @@ function imported(promise: Promise<Names>): Promise<object> {
     }
   };
   return PromisePrototypeThen(promise, readable, (error: unknown) => {
-    throw inNodesWords(error);
+    throw nodeError(error);
   });
 }
 
-ObjectDefineProperty(globalThis, SymbolFor("pi.imported"), { value: imported });
+ObjectDefineProperty(globalThis, SymbolFor("pi.imported"), { value: adaptImport });

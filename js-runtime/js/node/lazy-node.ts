@@ -35,18 +35,18 @@ const calls = {
 };
 
 /** Traps that load the function when code inspects or changes it. */
-const looks: any = { __proto__: calls };
+const loadingTraps: any = { __proto__: calls };
 for (const name of Object.getOwnPropertyNames(Reflect)) {
   if (name in calls) continue;
-  const look = (Reflect as any)[name];
-  looks[name] = function (this: Handler, ...args: unknown[]) {
+  const operation = (Reflect as any)[name];
+  loadingTraps[name] = function (this: Handler, ...args: unknown[]) {
     this.loaded();
-    return ReflectApply(look, undefined, args);
+    return ReflectApply(operation, undefined, args);
   };
 }
 
 /** A function or a class that is loaded when it is called or inspected. */
-function standIn(name: string, load: () => Function): Function {
+function lazyFunction(name: string, load: () => Function): Function {
   const target: any = function () {};
   ObjectDefineProperty(target, "name", { __proto__: null, value: name, configurable: true });
   let real: any;
@@ -71,21 +71,21 @@ function standIn(name: string, load: () => Function): Function {
     }
     return real;
   };
-  const handler: any = { __proto__: looks, loaded };
+  const handler: any = { __proto__: loadingTraps, loaded };
   const proxy = handler.proxy = new Proxy(target, handler);
   return proxy;
 }
-internals.standIn = standIn;
+internals.standIn = lazyFunction;
 
 /** The result of `make`, which inspects the function that it wraps. */
 internals.late = (name: string, make: (...args: any[]) => Function, ...args: unknown[]) =>
-  standIn(name, () => ReflectApply(make, undefined, args));
+  lazyFunction(name, () => ReflectApply(make, undefined, args));
 
 /** Stand-ins for all exports of a module; each export must be a function. */
-const standIns = (load: () => any) =>
+const lazyExports = (load: () => any) =>
   new Proxy({ __proto__: null }, {
     __proto__: null,
-    get: (_: unknown, name: string) => standIn(name, () => load()[name]),
+    get: (_: unknown, name: string) => lazyFunction(name, () => load()[name]),
   });
 
 /** `core` for `node:crypto`, which is made of a dozen files: each is loaded for itself. */
@@ -93,6 +93,6 @@ internals.lateCrypto = {
   __proto__: null,
   loadExtScript: (specifier: string) =>
     StringPrototypeStartsWith(specifier, "ext:deno_node/internal/crypto/")
-      ? standIns(() => core.loadExtScript(specifier))
+      ? lazyExports(() => core.loadExtScript(specifier))
       : core.loadExtScript(specifier),
 };

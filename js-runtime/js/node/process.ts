@@ -25,10 +25,10 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
   // `process.argv0`
   args[0] ??= execPath();
   // deno_node reads argv[0] first, then argv[1].
-  let asked = 0;
+  let reads = 0;
   Deno.execPath = () => {
-    asked += 1;
-    return asked === 2 ? script(mainModule) ?? execPath() : execPath();
+    reads += 1;
+    return reads === 2 ? script(mainModule) ?? execPath() : execPath();
   };
   try {
     return bootstrap!.apply(this, args);
@@ -41,12 +41,12 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
 internals.setGroups = (name: string) => op_process_groups(`process.${name}()`);
 
 /** Errors of starting a child that Node reports asynchronously. */
-const TOLD_LATER = ["EACCES", "EAGAIN", "EMFILE", "ENFILE", "ENOENT"];
+const ASYNC_ERRORS = ["EACCES", "EAGAIN", "EMFILE", "ENFILE", "ENOENT"];
 
 /** Another reason why there is no child, as Node throws it. */
 internals.spawnRefusal = (error: any, named: (code: string) => any): Error | undefined => {
   const code = /: cwd is not a directory '/.test(error?.message) ? "ENOTDIR" : error?.code;
-  if (typeof code !== "string" || !/^E[0-9A-Z]+$/.test(code) || TOLD_LATER.includes(code)) return undefined;
+  if (typeof code !== "string" || !/^E[0-9A-Z]+$/.test(code) || ASYNC_ERRORS.includes(code)) return undefined;
   const { errno } = named(code);
   return Object.assign(new Error(`spawn ${code}`), { errno, code, syscall: "spawn" });
 };

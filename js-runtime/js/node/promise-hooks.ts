@@ -20,9 +20,9 @@ let sweepAt = 64;
 const living = (reference: WeakRef<object>) => primordials.WeakRefPrototypeDeref(reference);
 const setIn = (object: object) => op_promise_hooks(evaluate(object), ...hooks!);
 
-internals.promiseHooks = (...given: Hook[]): void => {
-  hooks = given;
-  core.setPromiseHooks(...given);
+internals.promiseHooks = (...added: Hook[]): void => {
+  hooks = added;
+  core.setPromiseHooks(...added);
   for (let index = 0; index < contexts.length; index += 1) {
     const object = living(contexts[index]);
     if (object) setIn(object);

@@ -182,7 +182,7 @@ function checkAddon(filename: string): void {
  * The error of a text that does not compile has no position: V8 reports one only if the error has
  * no stack.
  */
-function placed(error: any, compile: () => [unknown, { thrown: unknown }]): unknown {
+function withPosition(error: any, compile: () => [unknown, { thrown: unknown }]): unknown {
   if (!(error instanceof SyntaxError)) return error;
   const { stackTraceLimit } = Error;
   try {
@@ -211,9 +211,9 @@ function required(error: any): unknown {
   const frames = error.message.indexOf("\n    at ");
   if (frames >= 0) {
     const stack = error.message;
-    const said = stack.slice(0, frames);
+    const frameText = stack.slice(0, frames);
     const start = `${error.name}: `;
-    error.message = said.startsWith(start) ? said.slice(start.length) : said;
+    error.message = frameText.startsWith(start) ? frameText.slice(start.length) : frameText;
     error.stack = stack;
     return error;
   }
@@ -226,6 +226,6 @@ function required(error: any): unknown {
 }
 
 // Called when Node's modules are evaluated (snapshot/corrections.rs).
-Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, placed, required });
+Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, placed: withPosition, required });
 
 Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

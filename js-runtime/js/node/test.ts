@@ -8,7 +8,7 @@ import { isGuest } from "ext:js_runtime/node/uncaught.ts";
 
 interface Entry {
   name: string;
-  fn(step: Step): unknown;
+  fn(step: TestStep): unknown;
   ignore?: boolean;
   options?: { skip?: boolean | string; todo?: boolean | string };
 }
@@ -21,12 +21,12 @@ interface Failure {
 const PENDING = "Promise resolution is still pending but the event loop has already resolved";
 
 const counts = { tests: 0, suites: 0, pass: 0, fail: 0, cancelled: 0, skipped: 0, todo: 0 };
-const running: Step[] = [];
-let root: Step | undefined;
+const running: TestStep[] = [];
+let root: TestStep | undefined;
 let print: (line: string) => void;
 
 /** One running test or suite, as the test's own code and Deno see it. */
-class Step {
+class TestStep {
   isSuite = false;
   skip?: boolean | string;
   todo?: boolean | string;
@@ -37,14 +37,14 @@ class Step {
   tail: Promise<unknown> = Promise.resolve();
   begun = performance.now();
 
-  constructor(readonly name: string, readonly parent?: Step, readonly number = 0) {}
+  constructor(readonly name: string, readonly parent?: TestStep, readonly number = 0) {}
 
   get pad(): string {
     return this.parent?.parent ? this.parent.pad + "    " : "";
   }
 
   step(entry: Entry): Promise<boolean> {
-    const step = new Step(entry.name, this, ++this.tests);
+    const step = new TestStep(entry.name, this, ++this.tests);
     const run = this.tail.then(() => step.run(entry));
     this.tail = run;
     return run;
@@ -81,7 +81,7 @@ class Step {
     print(`${pad}${outcome} ${this.number} - ${escaped(this.name)}${directive("SKIP", skip) || directive("TODO", todo)}`);
     const duration = performance.now() - this.begun;
     const type = this.isSuite ? "suite" : "test";
-    const lines = ["---", `duration_ms: ${duration}`, `type: '${type}'`, ...told(failure), "..."];
+    const lines = ["---", `duration_ms: ${duration}`, `type: '${type}'`, ...failureLines(failure), "..."];
     for (const line of lines) print(`${pad}  ${line}`);
     for (const note of this.notes) print(`${pad}# ${escaped(note)}`);
     if (failure && !todo) this.parent!.failed += 1;
@@ -120,7 +120,7 @@ function member(name: string, value: unknown): string[] {
 }
 
 /** Why it failed. */
-function told(failure: Failure | undefined): string[] {
+function failureLines(failure: Failure | undefined): string[] {
   if (!failure) return [];
   const { error, type } = failure;
   const isError = error instanceof Error;
@@ -136,8 +136,8 @@ function told(failure: Failure | undefined): string[] {
   return lines;
 }
 
-function begin(): Step {
-  const first = new Step("");
+function begin(): TestStep {
+  const first = new TestStep("");
   const { log } = globalThis.console;
   print = (line) => log(line);
   // The module registers what it has first.

@@ -49,7 +49,7 @@ internals.thrown = (error: unknown) => {
 internals.unheard = (error: unknown) => reportException(error);
 
 /** Runs in the context of the code that threw. */
-function tell(error: unknown): void {
+function reportUncaught(error: unknown): void {
   if (internals.isExit(error)) return;
   op_uncaught(error);
   internals.uncaught?.(error);
@@ -66,7 +66,7 @@ function dispatchError(target: unknown, event: Event): boolean {
   setAsyncContext(context);
   try {
     const isOpen = dispatch(target, event);
-    if (!isGuest && (isOpen || internals.isOthers())) tell(error);
+    if (!isGuest && (isOpen || internals.isOthers())) reportUncaught(error);
     return isGuest && isOpen;
   } finally {
     setAsyncContext(before);
@@ -79,7 +79,7 @@ function dispatchRejection(target: unknown, event: Event & { type: string }): bo
   if (isGuest || event.type !== "unhandledrejection") return isOpen;
   // Listeners of `process` run once only.
   if (!isPrevented(event)) internals.nodeProcessUnhandledRejectionCallback?.(event);
-  if (!isPrevented(event) || internals.isOthers()) tell(reasonOf(event));
+  if (!isPrevented(event) || internals.isOthers()) reportUncaught(reasonOf(event));
   prevent(event);
   return false;
 }

@@ -171,7 +171,7 @@ class Exchange {
   }
 
   /** Returns whether there is room for more. */
-  #take(chunk: Uint8Array): boolean {
+  #addChunk(chunk: Uint8Array): boolean {
     if (this.#isOver || this.#body === undefined) return true;
     if (TypedArrayPrototypeGetByteLength(chunk) > 0) this.#body.enqueue(new Uint8Array(chunk));
     return (this.#body.desiredSize ?? 0) > 0;
@@ -200,7 +200,7 @@ class Exchange {
         this.#begin(status, statusText, headers, resume);
         return true;
       },
-      onData: (chunk: Uint8Array) => this.#take(chunk),
+      onData: (chunk: Uint8Array) => this.#addChunk(chunk),
       onComplete: () => this.#end(),
       onError: (error: unknown) => this.fail(error),
       onRequestStart: (controller: any) => this.#start((reason) => controller.abort(reason)),
@@ -216,7 +216,7 @@ class Exchange {
         this.#begin(status, statusText, headers, () => controller.resume());
       },
       onResponseData: (controller: any, chunk: Uint8Array) => {
-        if (!this.#take(chunk)) controller.pause();
+        if (!this.#addChunk(chunk)) controller.pause();
       },
       onResponseEnd: () => this.#end(),
       onResponseError: (_controller: unknown, error: unknown) => this.fail(error),

@@ -3,7 +3,7 @@
 // of a text is a mistake, because the user would see "[object Object]".
 import { isArray, JSON, Promise, text } from "ext:js_runtime/primordials.ts";
 
-const LONGEST = 40;
+const MAX_SHOWN_LENGTH = 40;
 
 /** Describes the kind of a value in words. */
 export function kind(value: unknown): string {
@@ -14,7 +14,7 @@ export function kind(value: unknown): string {
     case "object":
       return "an object";
     case "string":
-      return value.length > LONGEST ? "a long text" : JSON.stringify(value);
+      return value.length > MAX_SHOWN_LENGTH ? "a long text" : JSON.stringify(value);
     case "number":
     case "boolean":
     case "bigint":
@@ -25,18 +25,18 @@ export function kind(value: unknown): string {
 }
 
 /** `where` is the call and the argument: "pi.exec: options.cwd". */
-export function wrong(where: string, wanted: string, value: unknown, hint = ""): TypeError {
-  return new TypeError(`${where} must be ${wanted}, not ${kind(value)}${hint && ` (${hint})`}`);
+export function argumentError(where: string, expected: string, value: unknown, hint = ""): TypeError {
+  return new TypeError(`${where} must be ${expected}, not ${kind(value)}${hint && ` (${hint})`}`);
 }
 
 /** Converts a value to text if it has a text of its own. */
 export function asText(where: string, value: unknown, hint?: string): string {
   if (typeof value === "string") return value;
   if (isArray(value) || typeof value === "function" || typeof value === "symbol") {
-    throw wrong(where, "a string", value, hint);
+    throw argumentError(where, "a string", value, hint);
   }
   const words = text(value);
-  if (typeof value === "object" && words.startsWith("[object ")) throw wrong(where, "a string", value, hint);
+  if (typeof value === "object" && words.startsWith("[object ")) throw argumentError(where, "a string", value, hint);
   return words;
 }
 
@@ -45,7 +45,7 @@ export function asTextOrNone(where: string, value: unknown, hint?: string): stri
 }
 
 export function asTexts(where: string, values: unknown, hint?: string): string[] {
-  if (!isArray(values)) throw wrong(where, "an array of strings", values, hint);
+  if (!isArray(values)) throw argumentError(where, "an array of strings", values, hint);
   const all: string[] = [];
   for (let index = 0; index < values.length; index += 1) all[index] = asText(`${where}[${index}]`, values[index]);
   return all;
@@ -53,27 +53,27 @@ export function asTexts(where: string, values: unknown, hint?: string): string[]
 
 /** A name that something is called by. */
 export function asName(where: string, value: unknown): string {
-  if (typeof value !== "string") throw wrong(where, "a string", value);
+  if (typeof value !== "string") throw argumentError(where, "a string", value);
   return value;
 }
 
 export function aFunction(where: string, value: unknown, hint?: string): void {
-  if (typeof value !== "function") throw wrong(where, "a function", value, hint);
+  if (typeof value !== "function") throw argumentError(where, "a function", value, hint);
 }
 
 /** `null` is as good as none. */
 export function someOptions<T extends object>(where: string, value: T | null | undefined, like: string): Partial<T> {
   if (value === undefined || value === null) return {};
-  if (typeof value !== "object" || isArray(value)) throw wrong(where, `an object such as ${like}`, value);
+  if (typeof value !== "object" || isArray(value)) throw argumentError(where, `an object such as ${like}`, value);
   return value;
 }
 
 export function aSignal(where: string, value: unknown): AbortSignal | undefined {
   if (value === undefined || value === null) return undefined;
   // Not `instanceof`: signals of a polyfill or another realm are accepted.
-  const given = value as Partial<AbortSignal> & { signal?: unknown };
-  if (typeof given.addEventListener === "function") return value as AbortSignal;
-  throw wrong(where, "an AbortSignal", value, typeof given.signal === "object" ? "pass the controller's .signal" : "");
+  const signal = value as Partial<AbortSignal> & { signal?: unknown };
+  if (typeof signal.addEventListener === "function") return value as AbortSignal;
+  throw argumentError(where, "an AbortSignal", value, typeof signal.signal === "object" ? "pass the controller's .signal" : "");
 }
 
 /**
@@ -84,7 +84,7 @@ export function someMilliseconds(where: string, value: unknown): number | undefi
   if (value === undefined || value === null) return undefined;
   const number = typeof value === "string" ? Number(value) : value;
   if (typeof number !== "number" || (typeof value === "string" && Number.isNaN(number))) {
-    throw wrong(where, "a number of milliseconds", value);
+    throw argumentError(where, "a number of milliseconds", value);
   }
   return Number.isFinite(number) ? number : undefined;
 }

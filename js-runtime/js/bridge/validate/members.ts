@@ -3,8 +3,8 @@
 import { Object } from "ext:js_runtime/primordials.ts";
 
 /** Minimum lengths of names in which one and two letters may be wrong. */
-const SHORT = 4;
-const LONG = 8;
+const ONE_TYPO_LENGTH = 4;
+const TWO_TYPOS_LENGTH = 8;
 
 const plain = (name: string): string => name.toLowerCase().replace(/[_-]/g, "");
 
@@ -34,22 +34,22 @@ function isWithin(a: string, b: string, most: number): boolean {
 function isNear(name: string, known: string): boolean {
   const [a, b] = [plain(name), plain(known)];
   if (a === b) return true;
-  if (b.length < SHORT) return false;
-  return isWithin(a, b, b.length >= LONG ? 2 : 1);
+  if (b.length < ONE_TYPO_LENGTH) return false;
+  return isWithin(a, b, b.length >= TWO_TYPOS_LENGTH ? 2 : 1);
 }
 
 /** Returns one sentence for each misspelt member. `what` names the call and its argument. */
-export function nearMisses(what: string, given: object, known: readonly string[]): string[] {
+export function misspeltMembers(what: string, definition: object, known: readonly string[]): string[] {
   try {
-    const names = Object.keys(given);
+    const names = Object.keys(definition);
     const foreign = names.filter((name) => !known.includes(name));
     if (foreign.length === 0) return [];
-    const absent = known.filter((name) => (given as Record<string, unknown>)[name] === undefined);
-    const told = foreign.map((name) => {
+    const absent = known.filter((name) => (definition as Record<string, unknown>)[name] === undefined);
+    const sentences = foreign.map((name) => {
       const meant = absent.find((one) => isNear(name, one));
       return meant && `${what} has "${name}", which nobody looks at. Is "${meant}" meant?`;
     });
-    return told.filter((one) => one !== undefined) as string[];
+    return sentences.filter((one) => one !== undefined) as string[];
   } catch {
     return []; // It may be anything.
   }

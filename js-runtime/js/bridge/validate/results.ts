@@ -5,7 +5,7 @@ import { frameOf } from "ext:js_runtime/bridge/registry.ts";
 import { kind } from "ext:js_runtime/bridge/validate/arguments.ts";
 
 /** Describes mistakes in a tool result that JSON would hide; the program checks the rest. */
-export function wrongResult(tool: string, result: unknown): string | undefined {
+export function resultProblem(tool: string, result: unknown): string | undefined {
   const content: unknown = (result as { content?: unknown } | null | undefined)?.content;
   if (!isArray(content)) {
     const is = typeof result === "object" && result !== null && !isArray(result);
@@ -21,14 +21,14 @@ export function wrongResult(tool: string, result: unknown): string | undefined {
 
 /** The usable completions, and the problem of the first one that is not. */
 export function completionsIn(items: unknown): { good: unknown[]; problem?: string } {
-  const wanted = 'must give an array of { value: "...", label: "..." }';
-  if (!isArray(items)) return { good: [], problem: `${wanted}, not ${kind(items)}` };
+  const expected = 'must give an array of { value: "...", label: "..." }';
+  if (!isArray(items)) return { good: [], problem: `${expected}, not ${kind(items)}` };
   const isGood = (item: unknown) =>
     typeof item === "string" || typeof (item as { value?: unknown } | null | undefined)?.value === "string";
   const good = items.filter(isGood);
   if (good.length === items.length) return { good };
   const wrong = items.find((item) => !isGood(item));
-  return { good, problem: `${wanted}, not of ${kind(wrong)}` };
+  return { good, problem: `${expected}, not of ${kind(wrong)}` };
 }
 
 /** The error as one of that function, which has not thrown it. */

@@ -28,7 +28,7 @@ interface AgentOptions extends Partial<Hooks> {
   maxRetryDelayMs?: number;
 }
 
-const NOBODY: Model = Object.freeze({
+const NO_MODEL: Model = Object.freeze({
   id: "unknown",
   name: "unknown",
   api: "unknown",
@@ -55,7 +55,7 @@ class AgentState {
 
   constructor(given: Partial<AgentState> = {}) {
     this.systemPrompt = given.systemPrompt ?? "";
-    this.model = given.model ?? NOBODY;
+    this.model = given.model ?? NO_MODEL;
     this.thinkingLevel = given.thinkingLevel ?? "off";
     this._tools = [...(given.tools ?? [])];
     this._messages = [...(given.messages ?? [])];
@@ -94,7 +94,7 @@ class Queue {
     this.waiting.push(message);
   }
 
-  take(): Message[] {
+  takeNext(): Message[] {
     return this.waiting.splice(0, this.mode === "all" ? this.waiting.length : 1);
   }
 
@@ -233,9 +233,9 @@ export class Agent {
     const last = this._current.messages.at(-1);
     if (!last) throw new Error("No messages to continue from");
     if (last.role !== "assistant") return await this._begin();
-    const steering = this._steering.take();
+    const steering = this._steering.takeNext();
     if (steering.length > 0) return await this._begin(steering, true);
-    const followUps = this._followUps.take();
+    const followUps = this._followUps.takeNext();
     if (followUps.length === 0) throw new Error("Cannot continue from message role: assistant");
     await this._begin(followUps);
   }
@@ -249,7 +249,7 @@ export class Agent {
     current.streamingMessage = current.errorMessage = undefined;
     const { systemPrompt, messages, tools } = current;
     const context: AgentContext = { systemPrompt, messages: [...messages], tools: [...tools] };
-    const emit = (event: AgentEvent) => this._hear(event, controller.signal);
+    const emit = (event: AgentEvent) => this._onEvent(event, controller.signal);
     const config = this._config(steered);
     try {
       await (prompts
@@ -273,7 +273,7 @@ export class Agent {
   /** Steering messages that started the run are not taken from the queue again. */
   private _config(steered: boolean): AgentLoopConfig {
     const { model, thinkingLevel } = this._current;
-    let asked = !steered;
+    let fromQueue = !steered;
     return {
       model,
       reasoning: thinkingLevel === "off" ? undefined : thinkingLevel,
@@ -290,11 +290,11 @@ export class Agent {
       transformContext: this.transformContext,
       getApiKey: this.getApiKey,
       getSteeringMessages: async () => {
-        if (asked) return this._steering.take();
-        asked = true;
+        if (fromQueue) return this._steering.takeNext();
+        fromQueue = true;
         return [];
       },
-      getFollowUpMessages: async () => this._followUps.take(),
+      getFollowUpMessages: async () => this._followUps.takeNext(),
     };
   }
 
@@ -315,10 +315,10 @@ export class Agent {
     };
     this._current.messages.push(failure);
     this._current.errorMessage = errorMessage;
-    await this._hear({ type: "agent_end", messages: [failure] }, signal);
+    await this._onEvent({ type: "agent_end", messages: [failure] }, signal);
   }
 
-  private async _hear(event: AgentEvent, signal: AbortSignal): Promise<void> {
+  private async _onEvent(event: AgentEvent, signal: AbortSignal): Promise<void> {
     const current = this._current;
     const calls = new Set(current.pendingToolCalls);
     if (event.type === "message_start" || event.type === "message_update") {

@@ -39,7 +39,7 @@ class Loop {
   private emit: Emit;
   private signal: AbortSignal | undefined;
   private streamFn: StreamFn;
-  readonly said: Message[] = [];
+  readonly appended: Message[] = [];
   /** Whether a result of the last calls does not end the run. */
   private calledOn = false;
 
@@ -60,17 +60,17 @@ class Loop {
   async run(prompts: Message[]): Promise<Message[]> {
     await this.emit({ type: "agent_start" });
     await this.emit({ type: "turn_start" });
-    for (const prompt of prompts) await this.say(prompt);
+    for (const prompt of prompts) await this.append(prompt);
     await this.turns();
-    await this.emit({ type: "agent_end", messages: this.said });
-    return this.said;
+    await this.emit({ type: "agent_end", messages: this.appended });
+    return this.appended;
   }
 
-  private async say(message: Message): Promise<void> {
+  private async append(message: Message): Promise<void> {
     await this.emit({ type: "message_start", message });
     await this.emit({ type: "message_end", message });
     this.context.messages.push(message);
-    this.said.push(message);
+    this.appended.push(message);
   }
 
   private async turns(): Promise<void> {
@@ -82,8 +82,8 @@ class Loop {
       while (goesOn || waiting.length > 0) {
         if (!first) await this.emit({ type: "turn_start" });
         first = false;
-        for (const message of waiting) await this.say(message);
-        const message = await this.answer();
+        for (const message of waiting) await this.append(message);
+        const message = await this.streamResponse();
         const failed = message.stopReason === "error" || message.stopReason === "aborted";
         this.calledOn = false;
         const toolResults = failed ? [] : await this.callTools(message);
@@ -97,14 +97,14 @@ class Loop {
   }
 
   /** Requests one response of the model; its growing versions replace each other in the context. */
-  private async answer(): Promise<AssistantMessage> {
+  private async streamResponse(): Promise<AssistantMessage> {
     const { context, config, signal } = this;
     const { messages, systemPrompt, tools } = context;
-    const told = (await config.transformContext?.(messages, signal)) ?? messages;
-    const llm = { systemPrompt, messages: await config.convertToLlm(told), tools };
+    const transformed = (await config.transformContext?.(messages, signal)) ?? messages;
+    const llm = { systemPrompt, messages: await config.convertToLlm(transformed), tools };
     const response = await this.streamFn(config.model, llm, await this.options());
     let at = -1;
-    const put = (message: Message) => {
+    const replaceLast = (message: Message) => {
       if (at < 0) at = messages.push(message) - 1;
       else messages[at] = message;
     };
@@ -112,7 +112,7 @@ class Loop {
       if (event.type === "done" || event.type === "error") break;
       if (event.type !== "start" && at < 0) continue;
       const partial = event.partial as AssistantMessage;
-      put(partial);
+      replaceLast(partial);
       const message = { ...partial };
       await (event.type === "start"
         ? this.emit({ type: "message_start", message })
@@ -120,9 +120,9 @@ class Loop {
     }
     const final = (await response.result()) as AssistantMessage;
     if (at < 0) await this.emit({ type: "message_start", message: { ...final } });
-    put(final);
+    replaceLast(final);
     await this.emit({ type: "message_end", message: final });
-    this.said.push(final);
+    this.appended.push(final);
     return final;
   }
 
@@ -167,7 +167,7 @@ class Loop {
     begin.resolve();
     for (const finish of ended) results.push(await finish());
     for (const result of results) this.context.messages.push(result);
-    this.said.push(...results);
+    this.appended.push(...results);
     return results;
   }
 
@@ -190,10 +190,10 @@ class Loop {
       const args = validateToolArguments(tool as never, { ...call, arguments: given } as never);
       const { context } = this;
       const about = { assistantMessage, toolCall: call, args, context };
-      const said = await this.config.beforeToolCall?.(about, this.signal);
-      if (!said?.block) return { call, tool, args };
-      const result = refusal(said.reason || "Tool execution was blocked");
-      return { call, result: said.terminate === true ? { ...result, terminate: true } : result };
+      const verdict = await this.config.beforeToolCall?.(about, this.signal);
+      if (!verdict?.block) return { call, tool, args };
+      const result = refusal(verdict.reason || "Tool execution was blocked");
+      return { call, result: verdict.terminate === true ? { ...result, terminate: true } : result };
     } catch (error) {
       return { call, result: refusal(textOf(error)) };
     }
@@ -274,8 +274,8 @@ export async function runAgentLoop(
   signal?: AbortSignal,
   streamFn?: StreamFn,
 ): Promise<Message[]> {
-  const own = { ...context, messages: [...context.messages] };
-  return await new Loop(own, config, emit, signal, streamFn).run(prompts);
+  const ownContext = { ...context, messages: [...context.messages] };
+  return await new Loop(ownContext, config, emit, signal, streamFn).run(prompts);
 }
 
 function requireQuestion({ messages }: AgentContext): void {

@@ -65,34 +65,34 @@ class Partial {
   }
 
   /** Returns the event in the form of pi-ai; `undefined` for one without content. */
-  take(event: ProxyEvent): { type: string } | undefined {
+  addEvent(event: ProxyEvent): { type: string } | undefined {
     const { message: partial } = this;
     const { type, contentIndex, delta, reason } = event;
-    const told = { type, contentIndex, partial };
+    const result = { type, contentIndex, partial };
     switch (type) {
       case "start":
         return { type, partial } as { type: string };
       case "text_start":
         partial.content[contentIndex] = { type: "text", text: "" };
-        return told;
+        return result;
       case "text_delta":
         this.block(event, "text").text += delta;
-        return { ...told, delta } as { type: string };
+        return { ...result, delta } as { type: string };
       case "text_end": {
         const block = this.block(event, "text");
         block.textSignature = event.contentSignature;
-        return { ...told, content: block.text } as { type: string };
+        return { ...result, content: block.text } as { type: string };
       }
       case "thinking_start":
         partial.content[contentIndex] = { type: "thinking", thinking: "" };
-        return told;
+        return result;
       case "thinking_delta":
         this.block(event, "thinking").thinking += delta;
-        return { ...told, delta } as { type: string };
+        return { ...result, delta } as { type: string };
       case "thinking_end": {
         const block = this.block(event, "thinking");
         block.thinkingSignature = event.contentSignature;
-        return { ...told, content: block.thinking } as { type: string };
+        return { ...result, content: block.thinking } as { type: string };
       }
       case "toolcall_start":
         partial.content[contentIndex] = {
@@ -101,20 +101,20 @@ class Partial {
           name: event.toolName,
           arguments: {},
         };
-        return told;
+        return result;
       case "toolcall_delta": {
         const block = this.block(event, "toolCall");
         const json = (this.texts.get(contentIndex) ?? "") + delta;
         this.texts.set(contentIndex, json);
         partial.content[contentIndex] = { ...block, arguments: parseStreamingJson(json) ?? {} };
-        return { ...told, delta } as { type: string };
+        return { ...result, delta } as { type: string };
       }
       case "toolcall_end": {
         const block = this.block(event, "toolCall");
         const json = this.texts.get(contentIndex);
         this.texts.delete(contentIndex);
         Object.assign(block, event.toolCall ?? (json === undefined ? {} : readToolArguments(json)));
-        return { ...told, toolCall: block } as { type: string };
+        return { ...result, toolCall: block } as { type: string };
       }
       case "done":
         partial.stopReason = reason;
@@ -167,7 +167,7 @@ async function pump(
   if (!response.ok || !response.body) throw new Error(await refusalOf(response));
   for await (const line of lines(response.body)) {
     const data = line.startsWith("data: ") ? line.slice(6).trim() : "";
-    const event = data && partial.take(JSON.parse(data));
+    const event = data && partial.addEvent(JSON.parse(data));
     if (event) stream.push(event);
   }
   if (signal?.aborted) throw new Error("Request aborted by user");

@@ -24,7 +24,7 @@ export interface DescribedProvider {
   streamSimple: typeof streamSimple;
 }
 
-interface About {
+interface ProviderDescription {
   id: string;
   name: string;
   models(): Model[];
@@ -58,7 +58,7 @@ function oauthAuth(id: string): OAuthAuth | undefined {
   };
 }
 
-function apiKeyAuth({ id, name, configured }: About): ApiKeyAuth {
+function apiKeyAuth({ id, name, configured }: ProviderDescription): ApiKeyAuth {
   const variables = hostSync<string[]>("ai.key_variables", { provider: id });
   const plain = envApiKeyAuth(`${name} API key`, variables);
   return {
@@ -83,13 +83,13 @@ function apiKeyAuth({ id, name, configured }: About): ApiKeyAuth {
 }
 
 /** A provider with a sign-in only has no keys. */
-function providerAuth(about: About): ProviderAuth {
+function providerAuth(about: ProviderDescription): ProviderAuth {
   const oauth = oauthAuth(about.id);
   const hasKeys = hostSync<string[]>("ai.key_variables", { provider: about.id }).length > 0;
   return { ...(hasKeys || !oauth ? { apiKey: apiKeyAuth(about) } : {}), ...(oauth ? { oauth } : {}) };
 }
 
-export function describedProvider(about: About): DescribedProvider {
+export function describedProvider(about: ProviderDescription): DescribedProvider {
   const { id, name, models, refreshModels } = about;
   return {
     id,

@@ -20,7 +20,7 @@ export interface CredentialStore {
 }
 
 export class InMemoryCredentialStore implements CredentialStore {
-  #kept = new Map<string, Credential>();
+  #credentials = new Map<string, Credential>();
   /** Changes of one provider come one after the other. */
   #last = new Map<string, Promise<unknown>>();
 
@@ -37,12 +37,12 @@ export class InMemoryCredentialStore implements CredentialStore {
 
   async read(providerId: string, { signal }: Options = {}): Promise<Credential | undefined> {
     signal?.throwIfAborted();
-    return this.#kept.get(providerId);
+    return this.#credentials.get(providerId);
   }
 
   async list({ signal }: Options = {}): Promise<CredentialInfo[]> {
     signal?.throwIfAborted();
-    return [...this.#kept].map(([providerId, { type }]) => ({ providerId, type }));
+    return [...this.#credentials].map(([providerId, { type }]) => ({ providerId, type }));
   }
 
   modify(
@@ -51,15 +51,15 @@ export class InMemoryCredentialStore implements CredentialStore {
     options: Options = {},
   ): Promise<Credential | undefined> {
     return this.#inTurn(providerId, options, async () => {
-      const current = this.#kept.get(providerId);
+      const current = this.#credentials.get(providerId);
       const next = await change(current);
       options.signal?.throwIfAborted();
-      if (next !== undefined) this.#kept.set(providerId, next);
+      if (next !== undefined) this.#credentials.set(providerId, next);
       return next ?? current;
     });
   }
 
   delete(providerId: string, options: Options = {}): Promise<void> {
-    return this.#inTurn(providerId, options, async () => void this.#kept.delete(providerId));
+    return this.#inTurn(providerId, options, async () => void this.#credentials.delete(providerId));
   }
 }

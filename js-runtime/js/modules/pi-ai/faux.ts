@@ -116,19 +116,19 @@ function usageOf(
   message: Message,
   context: Context,
   options: StreamOptions | undefined,
-  said: Map<string, string>,
+  previousPrompts: Map<string, string>,
 ) {
   const prompt = promptOf(context);
   const usage = { ...noUsage(), input: tokens(prompt), output: tokens(plain(message.content)) };
   const session = options?.sessionId as string | undefined;
   if (session && options?.cacheRetention !== "none") {
-    const before = said.get(session) ?? "";
+    const before = previousPrompts.get(session) ?? "";
     let same = 0;
     while (same < before.length && before[same] === prompt[same]) same += 1;
     usage.cacheRead = tokens(before.slice(0, same));
     usage.cacheWrite = tokens(prompt.slice(same));
     usage.input = before ? Math.max(0, usage.input - usage.cacheRead) : usage.input;
-    said.set(session, prompt);
+    previousPrompts.set(session, prompt);
   }
   usage.totalTokens = usage.input + usage.output + usage.cacheRead + usage.cacheWrite;
   return usage;
@@ -165,10 +165,10 @@ export function registerFauxProvider(options: FauxOptions = {}) {
   const smallest = Math.min(largest, Math.max(1, options.tokenSize?.min ?? 3));
   const speed = options.tokensPerSecond ?? 0;
   const state: State = { callCount: 0 };
-  const said = new Map<string, string>();
+  const previousPrompts = new Map<string, string>();
   let steps: Step[] = [];
-  const asked = options.models?.length ? options.models : [{ id: "faux-1", name: "Faux Model" }];
-  const models = asked.map((model) => ({
+  const modelOptions = options.models?.length ? options.models : [{ id: "faux-1", name: "Faux Model" }];
+  const models = modelOptions.map((model) => ({
     name: model.id,
     reasoning: false,
     input: ["text", "image"],
@@ -229,12 +229,12 @@ export function registerFauxProvider(options: FauxOptions = {}) {
     const events = createAssistantMessageEventStream();
     const step = steps.shift();
     state.callCount += 1;
-    const told = (message: Message) => ({
+    const withContext = (message: Message) => ({
       ...structuredClone(message),
       api,
       provider,
       model: model.id,
-      usage: usageOf(message, context as Context, streamOptions, said),
+      usage: usageOf(message, context as Context, streamOptions, previousPrompts),
     });
     const failure = (text: string) =>
       fauxAssistantMessage([], { stopReason: "error", errorMessage: text });
@@ -247,7 +247,7 @@ export function registerFauxProvider(options: FauxOptions = {}) {
       const message = resolved as Message | undefined;
       await play(
         events,
-        told(message ?? failure("No more faux responses queued")),
+        withContext(message ?? failure("No more faux responses queued")),
         streamOptions?.signal,
       );
     };

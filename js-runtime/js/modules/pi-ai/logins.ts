@@ -24,13 +24,13 @@ const dialogs = new Map<number, LoginCallbacks>();
 let last = 0;
 
 /** Passes a dialog of the program to the callbacks; `undefined` cancels it. */
-export async function answerLogin(token: number, what: string, told: never): Promise<unknown> {
+export async function answerLogin(token: number, what: string, payload: never): Promise<unknown> {
   const callbacks = dialogs.get(token) as Record<string, ((told: never) => unknown)> | undefined;
-  return await callbacks?.[what]?.(told);
+  return await callbacks?.[what]?.(payload);
 }
 
 /** Adds the callbacks of newer versions, which callers for older ones lack. */
-function whole(callbacks: LoginCallbacks): LoginCallbacks {
+function withAllCallbacks(callbacks: LoginCallbacks): LoginCallbacks {
   return {
     onDeviceCode: ({ userCode, verificationUri }) =>
       callbacks.onAuth?.({ url: verificationUri, instructions: `Enter code: ${userCode}` }),
@@ -42,7 +42,7 @@ function whole(callbacks: LoginCallbacks): LoginCallbacks {
 
 async function loginByProgram(provider: string, callbacks: LoginCallbacks): Promise<Credentials> {
   const token = (last += 1);
-  dialogs.set(token, whole(callbacks));
+  dialogs.set(token, withAllCallbacks(callbacks));
   const cancelled = new Promise<never>((_, reject) => {
     const refuse = () => reject(new Error("Login cancelled"));
     if (callbacks.signal?.aborted) refuse();
@@ -79,12 +79,12 @@ function ofProgram({ id, name, usesCallbackServer, modifies }: Info): Provider {
 }
 
 /** Sign-ins of extensions, whose functions are here. */
-function own(): Provider[] {
+function extensionProviders(): Provider[] {
   return [...signIns.values()].filter((signIn) => signIn.id) as Provider[];
 }
 
 export function getOAuthProviders(): Provider[] {
-  const mine = new Map(own().map((provider) => [provider.id, provider]));
+  const mine = new Map(extensionProviders().map((provider) => [provider.id, provider]));
   const known = hostSync<Info[]>("registry.signIns", {});
   return known.map((info) => mine.get(info.id) ?? ofProgram(info));
 }
@@ -97,14 +97,14 @@ export function getOAuthProviderInfoList() {
   return getOAuthProviders().map(({ id, name }) => ({ id, name, available: true }));
 }
 
-function needed(id: string): Provider {
+function requireProvider(id: string): Provider {
   const provider = getOAuthProvider(id);
   if (!provider) throw new Error(`Unknown OAuth provider: ${id}`);
   return provider;
 }
 
 export const signInWith = (id: string, callbacks: LoginCallbacks): Promise<Credentials> =>
-  needed(id).login(whole(callbacks));
+  requireProvider(id).login(withAllCallbacks(callbacks));
 
 function forget(id: string): void {
   for (const [number, signIn] of signIns) {
@@ -133,21 +133,21 @@ export function unregisterOAuthProvider(id: string): void {
 }
 
 export function resetOAuthProviders(): void {
-  for (const { id } of own()) unregisterOAuthProvider(id);
+  for (const { id } of extensionProviders()) unregisterOAuthProvider(id);
 }
 
 export async function refreshOAuthToken(
   providerId: string,
   credentials: Credentials,
 ): Promise<Credentials> {
-  return await needed(providerId).refreshToken(credentials);
+  return await requireProvider(providerId).refreshToken(credentials);
 }
 
 export async function getOAuthApiKey(
   providerId: string,
   credentials: Record<string, Credentials>,
 ): Promise<{ newCredentials: Credentials; apiKey: string } | null> {
-  const provider = needed(providerId);
+  const provider = requireProvider(providerId);
   let found = credentials[providerId];
   if (!found) return null;
   if (Date.now() >= found.expires) {

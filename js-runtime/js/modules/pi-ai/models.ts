@@ -83,6 +83,6 @@ export function getSupportedThinkingLevels(model: Model): string[] {
 /** The nearest level that the model offers, rather more than less. */
 export function clampThinkingLevel(model: Model, level: string): string {
   const levels = getSupportedThinkingLevels(model);
-  const asked = LEVELS.indexOf(level);
-  return levels.find((offered) => LEVELS.indexOf(offered) >= asked) ?? levels.at(-1) ?? "off";
+  const requested = LEVELS.indexOf(level);
+  return levels.find((offered) => LEVELS.indexOf(offered) >= requested) ?? levels.at(-1) ?? "off";
 }

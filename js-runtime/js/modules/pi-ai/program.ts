@@ -17,7 +17,7 @@ interface Call {
 }
 
 /** A request of the program for the result of a function among the options. */
-interface Question {
+interface HookRequest {
   ask: number;
   payload?: unknown;
   response?: { status: number; headers: Record<string, string> };
@@ -25,8 +25,8 @@ interface Question {
 
 type Callback = (value: unknown, model: Model) => unknown;
 
-async function answer(id: number, question: Question, { model, options }: Call): Promise<void> {
-  const { ask, payload, response } = question;
+async function answerHook(id: number, request: HookRequest, { model, options }: Call): Promise<void> {
+  const { ask, payload, response } = request;
   let changed: unknown;
   let error: string | undefined;
   try {
@@ -70,13 +70,13 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
   try {
     for (;;) {
       // Empty when there is nothing more to come; an aborted stream ends with an error event.
-      const events = await host<(AssistantMessageEvent & { question?: Question })[]>(
+      const events = await host<(AssistantMessageEvent & { question?: HookRequest })[]>(
         "ai.stream.next",
         { id },
       );
       if (events.length === 0) break;
       for (const event of events) {
-        if (event.question) await answer(id, event.question, call);
+        if (event.question) await answerHook(id, event.question, call);
         else stream.push(event);
       }
     }

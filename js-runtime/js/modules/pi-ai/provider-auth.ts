@@ -13,16 +13,16 @@ export interface RequestAuth {
 /** The dialogs of a sign-in in newer versions. */
 export interface Interaction {
   signal?: AbortSignal;
-  prompt(question: Question): Promise<string>;
+  prompt(prompt: SignInPrompt): Promise<string>;
   notify?(event: Event): void;
 }
 
-type Asking = Interaction & Required<Pick<Interaction, "signal" | "notify">>;
+type SignInContext = Interaction & Required<Pick<Interaction, "signal" | "notify">>;
 
-type Question = { type: string; message: string; placeholder?: string; options?: { id: string; label: string }[] };
+type SignInPrompt = { type: string; message: string; placeholder?: string; options?: { id: string; label: string }[] };
 type Event = { type: string; message?: string; url?: string; [member: string]: unknown };
 
-interface Asked {
+interface AuthRequest {
   ctx: { env(name: string): Promise<string | undefined>; fileExists(file: string): Promise<boolean> };
   credential?: { key?: string; env?: unknown };
   signal: AbortSignal;
@@ -30,15 +30,15 @@ interface Asked {
 
 export interface ApiKeyAuth {
   name: string;
-  login?(interaction: Asking): Promise<object>;
-  check?(asked: Asked): Promise<object | undefined>;
-  resolve(asked: Asked): Promise<object | undefined>;
+  login?(interaction: SignInContext): Promise<object>;
+  check?(request: AuthRequest): Promise<object | undefined>;
+  resolve(request: AuthRequest): Promise<object | undefined>;
 }
 
 export interface OAuthAuth {
   name: string;
   isSubscription?: boolean;
-  login(interaction: Asking): Promise<Credentials>;
+  login(interaction: SignInContext): Promise<Credentials>;
   refresh(credential: Credentials, signal: AbortSignal): Promise<Credentials>;
   toAuth(credential: Credentials): Promise<RequestAuth["auth"]>;
 }
@@ -85,8 +85,8 @@ export async function resolveAuth(
 export async function isConfigured({ apiKey, oauth }: ProviderAuth, stored: Stored | undefined): Promise<boolean> {
   if (oauth && stored?.type === "oauth") return true;
   const credential = stored?.type === "api_key" ? stored : undefined;
-  const asked: Asked = { ctx: around, credential, signal: never() };
-  return Boolean(await (apiKey?.check ?? apiKey?.resolve)?.call(apiKey, asked));
+  const request: AuthRequest = { ctx: around, credential, signal: never() };
+  return Boolean(await (apiKey?.check ?? apiKey?.resolve)?.call(apiKey, request));
 }
 
 /** Adapts an interaction to the callbacks of older sign-ins and those of the program. */
@@ -105,21 +105,21 @@ export function callbacksOf(interaction: Interaction): LoginCallbacks {
   };
 }
 
-function interactionOf(callbacks: LoginCallbacks): Asking {
+function interactionOf(callbacks: LoginCallbacks): SignInContext {
   return {
     signal: callbacks.signal ?? never(),
     async prompt({ type, message, placeholder, options = [] }) {
-      const asked = { message, placeholder };
+      const prompt = { message, placeholder };
       if (type === "manual_code" && callbacks.onManualCodeInput) return await callbacks.onManualCodeInput();
-      if (type !== "select") return await callbacks.onPrompt(asked);
+      if (type !== "select") return await callbacks.onPrompt(prompt);
       const chosen = await callbacks.onSelect?.({ message, options });
       if (chosen === undefined) throw new Error("Login cancelled");
       return chosen;
     },
-    notify({ type, ...told }) {
-      if (type === "auth_url") callbacks.onAuth(told as { url: string });
-      else if (type === "device_code") callbacks.onDeviceCode?.(told as never);
-      else if (told.message !== undefined) callbacks.onProgress?.(told.message);
+    notify({ type, ...event }) {
+      if (type === "auth_url") callbacks.onAuth(event as { url: string });
+      else if (type === "device_code") callbacks.onDeviceCode?.(event as never);
+      else if (event.message !== undefined) callbacks.onProgress?.(event.message);
     },
   };
 }

@@ -138,7 +138,7 @@ export function ownAuth(provider: Provider): ProviderAuth | undefined {
 }
 
 /** Stands for a key that only the provider's functions know. */
-const RESOLVED = "(said by the provider for each request)";
+const RESOLVED = "(supplied by the provider for each request)";
 
 /**
  * Turns such an object into a configuration. The program sends requests itself where it can; other
@@ -153,38 +153,38 @@ export function configurationOf(id: string, provider: Provider, stored: () => St
   const api = `provider:${id}`;
   const models = provider.getModels();
   const baseUrl = provider.baseUrl ?? (models[0]?.baseUrl as string | undefined);
-  const places = new Map(models.map((model) => [model.id, { api: model.api, baseUrl: model.baseUrl ?? baseUrl }]));
+  const targets = new Map(models.map((model) => [model.id, { api: model.api, baseUrl: model.baseUrl ?? baseUrl }]));
   const isOfProgram = (model: Model) => {
     const streams = made && streamsFor(made, model);
-    return !own && streams !== undefined && ofProgram.get(streams) === model.api && places.get(model.id)?.baseUrl === baseUrl;
+    return !own && streams !== undefined && ofProgram.get(streams) === model.api && targets.get(model.id)?.baseUrl === baseUrl;
   };
-  const placed = (model: Model): Model => ({ ...model, ...places.get(model.id) });
+  const placed = (model: Model): Model => ({ ...model, ...targets.get(model.id) });
   const asItIs: Stream = (model, context, options) => provider.streamSimple(placed(model), context, options);
   const authorised: Stream = (model, context, options = {}) => {
-    const told = new AssistantMessageEventStream();
+    const stream = new AssistantMessageEventStream();
     const pass = async () => {
       const found = await resolveAuth(own as ProviderAuth, stored(), options.signal);
       if (!found) throw new Error(`Provider is not configured: ${id}`);
       const { apiKey, headers, baseUrl } = found.auth;
       const there = { ...placed(model), ...(baseUrl !== undefined && { baseUrl }) };
-      const asked = { ...options, apiKey, headers: { ...options.headers as object, ...headers }, env: found.env };
-      for await (const event of provider.streamSimple(there, context, asked)) told.push(event);
+      const requestOptions = { ...options, apiKey, headers: { ...options.headers as object, ...headers }, env: found.env };
+      for await (const event of provider.streamSimple(there, context, requestOptions)) stream.push(event);
     };
     pass()
-      .catch((error) => told.push(failed(model, error)))
-      .finally(() => told.end());
-    return told;
+      .catch((error) => stream.push(failed(model, error)))
+      .finally(() => stream.end());
+    return stream;
   };
   const envVars = auth?.apiKey && variables.get(auth.apiKey);
   const variable = envVars && (envVars.find((variable) => env(variable)) ?? envVars[0]);
   // Omitting the member would keep the previous value.
-  const unsaid = own && (configured ? RESOLVED : "");
+  const placeholder = own && (configured ? RESOLVED : "");
   return {
     ownAuth: own !== undefined,
     name,
     baseUrl,
     headers,
-    apiKey: unsaid ?? (variable && `$${variable}`),
+    apiKey: placeholder ?? (variable && `$${variable}`),
     api,
     models: models.map((model) => isOfProgram(model) ? model : { ...model, api }),
     ...(!models.every(isOfProgram) && { streamSimple: own ? authorised : asItIs }),

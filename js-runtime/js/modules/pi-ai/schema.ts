@@ -66,34 +66,34 @@ export function parseJsonWithRepair<T = unknown>(json: string): T {
   try {
     return JSON.parse(json);
   } catch (error) {
-    const mended = repair(json);
-    if (mended === json) throw error;
-    return JSON.parse(mended);
+    const repaired = repair(json);
+    if (repaired === json) throw error;
+    return JSON.parse(repaired);
   }
 }
 
 const ESCAPES: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
 
 function repair(json: string): string {
-  let mended = "";
+  let repaired = "";
   let inString = false;
   for (let at = 0; at < json.length; at += 1) {
     const sign = json[at];
     if (!inString) {
       inString = sign === '"';
-      mended += sign;
+      repaired += sign;
     } else if (sign === '"') {
       inString = false;
-      mended += sign;
+      repaired += sign;
     } else if (sign === "\\") {
       const escape = /^\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/.exec(json.slice(at, at + 6));
-      mended += escape ? escape[0] : "\\\\";
+      repaired += escape ? escape[0] : "\\\\";
       at += escape ? escape[0].length - 1 : 0;
     } else if (sign < " ") {
-      mended += ESCAPES[sign] ?? `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+      repaired += ESCAPES[sign] ?? `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
     } else {
-      mended += sign;
+      repaired += sign;
     }
   }
-  return mended;
+  return repaired;
 }

@@ -31,7 +31,7 @@ interface Context {
 }
 
 /** The key under which a list of messages has its context. */
-export const BESIDE = Symbol("context");
+export const CONTEXT = Symbol("context");
 
 const isSystem = (message: Message): message is SystemMessage => message?.role === "system";
 
@@ -57,15 +57,15 @@ export function getSystemMessageText({ content, sections }: SystemMessage): stri
  * it (`bridge/providers.ts`).
  */
 export function getCurrentSystemMessage(messages: readonly Message[]): SystemMessage | undefined {
-  const told = messages.filter(isSystem);
-  if (told.length === 0) {
-    const context = (messages as { [BESIDE]?: Context })[BESIDE];
+  const systemMessages = messages.filter(isSystem);
+  if (systemMessages.length === 0) {
+    const context = (messages as { [CONTEXT]?: Context })[CONTEXT];
     return context && fromContext(context);
   }
   const sections: Record<string, string> = {};
   const tools = new Map<string, Tool>();
   const content: string[] = [];
-  for (const message of told) {
+  for (const message of systemMessages) {
     content.push(textOf(message.content));
     for (const [name, text] of Object.entries(message.sections ?? {})) {
       if (text === null) delete sections[name];
@@ -79,13 +79,13 @@ export function getCurrentSystemMessage(messages: readonly Message[]): SystemMes
     content: content.filter((text) => text !== "").join("\n\n"),
     sections,
     toolsAdded: [...tools.values()],
-    timestamp: told[0].timestamp,
+    timestamp: systemMessages[0].timestamp,
   };
 }
 
 export function getCurrentSystemPrompt(messages: readonly Message[]): string {
-  const told = getCurrentSystemMessage(messages);
-  return told ? getSystemMessageText(told) : "";
+  const current = getCurrentSystemMessage(messages);
+  return current ? getSystemMessageText(current) : "";
 }
 
 export function getCurrentTools(messages: readonly Message[]): Tool[] {
@@ -110,11 +110,11 @@ export function withoutSystemMessages(given: unknown): unknown {
   const context = given as Partial<Context> | null | undefined;
   if (!Array.isArray(context?.messages) || !context.messages.some(isSystem)) return given;
   const { messages } = context;
-  const told = [context.systemPrompt, getCurrentSystemPrompt(messages)].filter(Boolean);
+  const prompts = [context.systemPrompt, getCurrentSystemPrompt(messages)].filter(Boolean);
   const tools = [...(context.tools ?? []), ...getCurrentTools(messages)];
   return {
     ...context,
-    systemPrompt: told.join("\n\n") || undefined,
+    systemPrompt: prompts.join("\n\n") || undefined,
     tools: tools.length > 0 ? tools : undefined,
     messages: messages.filter((message) => !isSystem(message)),
   };

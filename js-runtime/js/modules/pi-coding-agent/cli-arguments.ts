@@ -103,10 +103,10 @@ function alternatives(values: string[]): string {
 export function parseArgs(args: string[]): Args {
   const result: Args = { messages: [], fileArgs: [], unknownFlags: new Map(), diagnostics: [] };
   const rest = [...args];
-  const say = (type: "warning" | "error", message: string) => result.diagnostics.push({ type, message });
+  const diagnose = (type: "warning" | "error", message: string) => result.diagnostics.push({ type, message });
   const positional = (text: string) =>
     text.startsWith("@") ? result.fileArgs.push(text.slice(1)) : result.messages.push(text);
-  const take = () => rest.shift() as string;
+  const shift = () => rest.shift() as string;
 
   /** `false` if it is none of the options above. */
   const option = (name: string): boolean => {
@@ -117,36 +117,36 @@ export function parseArgs(args: string[]): Args {
       result[member] = value;
     } else if (Object.hasOwn(CHOICES, name)) {
       const [member, kind, values] = CHOICES[name];
-      if (isMissing) say("error", `${name} requires ${alternatives(values)}`);
-      else if (values.includes(next)) result[member] = take();
-      else say("error", `Invalid ${kind} "${take()}". Valid values: ${values.join(", ")}`);
+      if (isMissing) diagnose("error", `${name} requires ${alternatives(values)}`);
+      else if (values.includes(next)) result[member] = shift();
+      else diagnose("error", `Invalid ${kind} "${shift()}". Valid values: ${values.join(", ")}`);
     } else if (name === "--use-theme") {
-      if (isMissing) say("error", "--use-theme requires a theme name");
-      else result.useTheme = take();
+      if (isMissing) diagnose("error", "--use-theme requires a theme name");
+      else result.useTheme = shift();
     } else if (name === "--name" || name === "-n") {
-      if (next === undefined) say("error", "--name requires a value");
-      else result.name = take();
+      if (next === undefined) diagnose("error", "--name requires a value");
+      else result.name = shift();
     } else if (name === "--print" || name === "-p") {
       result.print = true;
       const isMessage = next !== undefined && !next.startsWith("@") && (!isMissing || next.startsWith("---"));
-      if (isMessage) result.messages.push(take());
+      if (isMessage) result.messages.push(shift());
     } else if (name === "--list-models") {
-      result.listModels = isMissing || next.startsWith("@") ? true : take();
+      result.listModels = isMissing || next.startsWith("@") ? true : shift();
     } else if (next === undefined) {
       return false;
     } else if (Object.hasOwn(VALUES, name)) {
-      result[VALUES[name]] = take();
+      result[VALUES[name]] = shift();
     } else if (Object.hasOwn(REPEATED, name)) {
-      ((result[REPEATED[name]] ??= []) as string[]).push(take());
+      ((result[REPEATED[name]] ??= []) as string[]).push(shift());
     } else if (Object.hasOwn(LISTS, name)) {
-      const list = listed(take());
+      const list = listed(shift());
       const problem = LISTS[name] === "tools" ? toolsProblem(list) : undefined;
-      if (problem) say("error", `${name}: ${problem}`);
+      if (problem) diagnose("error", `${name}: ${problem}`);
       else result[LISTS[name]] = list;
     } else if (name === "--thinking") {
-      const level = take();
+      const level = shift();
       if (LEVELS.includes(level)) result.thinking = level;
-      else say("warning", `Invalid thinking level "${level}". Valid values: ${LEVELS.join(", ")}`);
+      else diagnose("warning", `Invalid thinking level "${level}". Valid values: ${LEVELS.join(", ")}`);
     } else {
       return false;
     }
@@ -154,7 +154,7 @@ export function parseArgs(args: string[]): Args {
   };
 
   while (rest.length > 0) {
-    const word = take();
+    const word = shift();
     if (word === "--") {
       rest.splice(0).forEach(positional);
     } else if (option(word)) {
@@ -164,9 +164,9 @@ export function parseArgs(args: string[]): Args {
       const next = rest[0];
       if (value.length > 0) result.unknownFlags.set(name, value.join("="));
       else if (next === undefined || next.startsWith("-") || next.startsWith("@")) result.unknownFlags.set(name, true);
-      else result.unknownFlags.set(name, take());
+      else result.unknownFlags.set(name, shift());
     } else if (word.startsWith("-")) {
-      say("error", `Unknown option: ${word}`);
+      diagnose("error", `Unknown option: ${word}`);
     } else {
       positional(word);
     }

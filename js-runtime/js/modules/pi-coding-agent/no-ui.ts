@@ -4,7 +4,7 @@ import { theme } from "pi:pi-coding-agent/theme/index.ts";
 const nothing = () => {};
 const unanswered = () => Promise.resolve(undefined);
 
-export const nobody = Object.freeze({
+export const noUi = Object.freeze({
   select: unanswered,
   confirm: () => Promise.resolve(false),
   input: unanswered,

@@ -34,31 +34,31 @@ export class DefaultPackageManager {
     this._options = options;
   }
 
-  private _ask<T>(question: string, more: object = {}): T {
+  private _query<T>(name: string, more: object = {}): T {
     const { cwd, agentDir, settingsManager } = this._options;
     const settings = SettingsManager.inEffect(settingsManager);
     const projectTrusted = SettingsManager.trusts(settingsManager);
-    return hostSync<T>(`resources.${question}`, { cwd, agentDir, settings, projectTrusted, ...more });
+    return hostSync<T>(`resources.${name}`, { cwd, agentDir, settings, projectTrusted, ...more });
   }
 
   /** The packages that the settings name. */
   listConfiguredPackages(): ConfiguredPackage[] {
-    return this._ask("packages");
+    return this._query("packages");
   }
 
   /** Nothing if it is not there. */
   getInstalledPath(source: string, scope: "user" | "project"): string | undefined {
-    return this._ask<string | null>("packagePath", { source, scope }) ?? undefined;
+    return this._query<string | null>("packagePath", { source, scope }) ?? undefined;
   }
 
   /** The resources that pi finds. Packages that are not installed are left out: `pi install` fetches them. */
   async resolve(): Promise<Resolved> {
-    return this._ask("found");
+    return this._query("found");
   }
 
   /** The resources of these sources only: folders, files, and installed packages. */
   async resolveExtensionSources(sources: string[]): Promise<Resolved> {
-    return this._ask("found", { paths: sources, includeDefaults: false });
+    return this._query("found", { paths: sources, includeDefaults: false });
   }
 }
 

@@ -55,17 +55,17 @@ interface PromptTexts {
   appendFile?: string;
 }
 
-interface Place {
+interface LoaderPaths {
   cwd?: string;
   agentDir?: string;
 }
 
-function placed<T extends Place>(options: T): T & { cwd: string; agentDir: string } {
+function placed<T extends LoaderPaths>(options: T): T & { cwd: string; agentDir: string } {
   return { ...options, cwd: options.cwd ?? currentFolder(), agentDir: options.agentDir ?? getAgentDir() };
 }
 
 export function loadSkills(
-  options: Place & { skillPaths?: string[]; includeDefaults?: boolean } = {},
+  options: LoaderPaths & { skillPaths?: string[]; includeDefaults?: boolean } = {},
 ): Skills {
   return hostSync("resources.skills", placed(options));
 }
@@ -86,7 +86,7 @@ export function formatSkillsForPrompt(skills: Skill[]): string {
   return block ? `\n\n${block}` : "";
 }
 
-export function loadProjectContextFiles(options: Place = {}): ContextFile[] {
+export function loadProjectContextFiles(options: LoaderPaths = {}): ContextFile[] {
   return hostSync("resources.contextFiles", placed(options));
 }
 
@@ -120,7 +120,7 @@ export function createSyntheticSourceInfo(path: string, from: Origin): Origin & 
   return { path, source, scope, origin, baseDir };
 }
 
-interface LoaderOptions extends Place {
+interface LoaderOptions extends LoaderPaths {
   additionalSkillPaths?: string[];
   additionalPromptTemplatePaths?: string[];
   additionalThemePaths?: string[];
@@ -180,12 +180,12 @@ let loadAlone: (loader: DefaultResourceLoader) => Promise<void>;
  */
 export async function loaderOfExtensions(
   options: LoaderOptions,
-): Promise<{ loader: DefaultResourceLoader; look(): DefaultResourceLoader }> {
+): Promise<{ loader: DefaultResourceLoader; findResources(): DefaultResourceLoader }> {
   const loader = new DefaultResourceLoader(options);
   await loadAlone(loader);
   return {
     loader,
-    look() {
+    findResources() {
       load(loader);
       return loader;
     },

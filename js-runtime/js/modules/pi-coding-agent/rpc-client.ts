@@ -22,7 +22,7 @@ interface Line {
 
 type Listener = (event: Line) => void;
 
-const PATIENCE = 30_000;
+const RESPONSE_TIMEOUT = 30_000;
 const KILL_AFTER = 1000;
 
 export class RpcClient {
@@ -56,7 +56,7 @@ export class RpcClient {
     child.stdout.on("data", (text) => {
       const lines = (rest + text).split("\n");
       rest = lines.pop() as string;
-      for (const line of lines) this._hear(line);
+      for (const line of lines) this._onLine(line);
     });
     const gone = (error: Error) => {
       this._child = undefined;
@@ -66,10 +66,10 @@ export class RpcClient {
     child.on("error", (error) => gone(error as Error));
     child.on("exit", (code) => gone(new Error(`Agent process exited with code ${code}. Stderr: ${this._errors}`)));
     // The child answers when it is ready; if it exits, this rejects.
-    await this._ask({ type: "get_state" });
+    await this._request({ type: "get_state" });
   }
 
-  private _hear(text: string): void {
+  private _onLine(text: string): void {
     let line: Line;
     try {
       line = JSON.parse(text);
@@ -84,7 +84,7 @@ export class RpcClient {
     for (const listener of [...this._listeners]) listener(line);
   }
 
-  private async _ask<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
+  private async _request<T = void>(command: { type: string; [member: string]: unknown }): Promise<T> {
     const child = this._child;
     if (!child) throw new Error("Client not started");
     const id = `req_${(this._ids += 1)}`;
@@ -115,99 +115,99 @@ export class RpcClient {
   }
 
   prompt(message: string, images?: unknown[]): Promise<void> {
-    return this._ask({ type: "prompt", message, images });
+    return this._request({ type: "prompt", message, images });
   }
 
   steer(message: string, images?: unknown[]): Promise<void> {
-    return this._ask({ type: "steer", message, images });
+    return this._request({ type: "steer", message, images });
   }
 
   followUp(message: string, images?: unknown[]): Promise<void> {
-    return this._ask({ type: "follow_up", message, images });
+    return this._request({ type: "follow_up", message, images });
   }
 
   abort(): Promise<void> {
-    return this._ask({ type: "abort" });
+    return this._request({ type: "abort" });
   }
 
   newSession(parentSession?: string): Promise<unknown> {
-    return this._ask({ type: "new_session", parentSession });
+    return this._request({ type: "new_session", parentSession });
   }
 
   getState(): Promise<unknown> {
-    return this._ask({ type: "get_state" });
+    return this._request({ type: "get_state" });
   }
 
   setModel(provider: string, modelId: string): Promise<unknown> {
-    return this._ask({ type: "set_model", provider, modelId });
+    return this._request({ type: "set_model", provider, modelId });
   }
 
   cycleModel(): Promise<unknown> {
-    return this._ask({ type: "cycle_model" });
+    return this._request({ type: "cycle_model" });
   }
 
   setThinkingLevel(level: string): Promise<void> {
-    return this._ask({ type: "set_thinking_level", level });
+    return this._request({ type: "set_thinking_level", level });
   }
 
   cycleThinkingLevel(): Promise<unknown> {
-    return this._ask({ type: "cycle_thinking_level" });
+    return this._request({ type: "cycle_thinking_level" });
   }
 
   setSteeringMode(mode: string): Promise<void> {
-    return this._ask({ type: "set_steering_mode", mode });
+    return this._request({ type: "set_steering_mode", mode });
   }
 
   setFollowUpMode(mode: string): Promise<void> {
-    return this._ask({ type: "set_follow_up_mode", mode });
+    return this._request({ type: "set_follow_up_mode", mode });
   }
 
   compact(customInstructions?: string): Promise<unknown> {
-    return this._ask({ type: "compact", customInstructions });
+    return this._request({ type: "compact", customInstructions });
   }
 
   setAutoCompaction(enabled: boolean): Promise<void> {
-    return this._ask({ type: "set_auto_compaction", enabled });
+    return this._request({ type: "set_auto_compaction", enabled });
   }
 
   setAutoRetry(enabled: boolean): Promise<void> {
-    return this._ask({ type: "set_auto_retry", enabled });
+    return this._request({ type: "set_auto_retry", enabled });
   }
 
   abortRetry(): Promise<void> {
-    return this._ask({ type: "abort_retry" });
+    return this._request({ type: "abort_retry" });
   }
 
   bash(command: string): Promise<unknown> {
-    return this._ask({ type: "bash", command });
+    return this._request({ type: "bash", command });
   }
 
   abortBash(): Promise<void> {
-    return this._ask({ type: "abort_bash" });
+    return this._request({ type: "abort_bash" });
   }
 
   getSessionStats(): Promise<unknown> {
-    return this._ask({ type: "get_session_stats" });
+    return this._request({ type: "get_session_stats" });
   }
 
   exportHtml(outputPath?: string): Promise<unknown> {
-    return this._ask({ type: "export_html", outputPath });
+    return this._request({ type: "export_html", outputPath });
   }
 
   switchSession(sessionPath: string): Promise<unknown> {
-    return this._ask({ type: "switch_session", sessionPath });
+    return this._request({ type: "switch_session", sessionPath });
   }
 
   fork(entryId: string): Promise<unknown> {
-    return this._ask({ type: "fork", entryId });
+    return this._request({ type: "fork", entryId });
   }
 
   setSessionName(name: string): Promise<void> {
-    return this._ask({ type: "set_session_name", name });
+    return this._request({ type: "set_session_name", name });
   }
 
   private async _member<T>(type: string, name: string): Promise<T> {
-    return (await this._ask<Record<string, T>>({ type }))[name] as T;
+    return (await this._request<Record<string, T>>({ type }))[name] as T;
   }
 
   getAvailableModels(): Promise<unknown[]> {
@@ -231,7 +231,7 @@ export class RpcClient {
   }
 
   /** Collects all events until the agent is done. */
-  collectEvents(timeout = 2 * PATIENCE): Promise<Line[]> {
+  collectEvents(timeout = 2 * RESPONSE_TIMEOUT): Promise<Line[]> {
     return new Promise((resolve, reject) => {
       const events: Line[] = [];
       const timer = setTimeout(() => {

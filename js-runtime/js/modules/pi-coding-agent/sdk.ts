@@ -140,7 +140,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
   const found = resourceLoader ? undefined : await loaderOfExtensions({ cwd, agentDir, settingsManager: options.settingsManager });
   const extensionsResult = (resourceLoader ?? found?.loader)?.getExtensions?.() as Extensions | undefined;
   const { here, set } = await takeExtensions(extensionsResult);
-  const inline = here.length > 0 ? await InlineExtensions.of(here, eventsOf(resourceLoader)) : undefined;
+  const inline = here.length > 0 ? await InlineExtensions.load(here, eventsOf(resourceLoader)) : undefined;
   const session = await AgentSession.open({
     sessionManager,
     customTools: [...customTools, ...(inline?.tools ?? [])],
@@ -163,7 +163,7 @@ export async function createAgentSession(options: SessionOptions = {}): Promise<
       modelRuntime: () => options.modelRuntime ?? modelRegistry().runtime,
       modelRegistry,
       settingsManager: () => options.settingsManager ?? SettingsManager.create(cwd, agentDir),
-      resourceLoader: () => resourceLoader ?? found?.look(),
+      resourceLoader: () => resourceLoader ?? found?.findResources(),
     }),
   });
   try {

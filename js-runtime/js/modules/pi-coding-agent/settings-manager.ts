@@ -38,14 +38,14 @@ interface ModelName {
 }
 
 /** The folders that identify a project. */
-interface Place {
+interface ProjectPaths {
   cwd: string;
   agentDir: string;
 }
 
 /** Decided by the start options of pi and by recorded decisions. */
-const isTrusted = (place: Place) => hostSync<boolean>("resources.isProjectTrusted", place);
-const here = (): Place => ({ cwd: path().resolve("."), agentDir: getAgentDir() });
+const isTrusted = (place: ProjectPaths) => hostSync<boolean>("resources.isProjectTrusted", place);
+const here = (): ProjectPaths => ({ cwd: path().resolve("."), agentDir: getAgentDir() });
 
 const parse = (text: string | undefined) =>
   text ? hostSync<Loaded>("settings.parse", { text }) : { settings: {} };
@@ -111,12 +111,12 @@ class Manager {
   private _unsaved: Record<Scope, Change[]> = { global: [], project: [] };
   private _merged: Settings = {};
   private _errors: { scope: Scope; error: Error }[] = [];
-  private _place: Place;
+  private _paths: ProjectPaths;
 
   protected constructor(backend: Backend | undefined, settings: Settings = {}, trusts = true, place = here()) {
     this._backend = backend;
     this._trusts = trusts;
-    this._place = place;
+    this._paths = place;
     this._settings.global = settings;
     this._load();
   }
@@ -192,7 +192,7 @@ class Manager {
 
   /** Has no effect if pi was started with `--no-approve`, or if another decision is recorded. */
   setProjectTrusted(trusted: boolean): void {
-    this._trusts = trusted && isTrusted(this._place);
+    this._trusts = trusted && isTrusted(this._paths);
     this._load();
   }
 
@@ -339,8 +339,8 @@ export class SettingsManager extends Manager {
   /** `compaction.modelOverrides`, of newer versions, may contain other values for a model. */
   private _compactionTokens(key: "reserveTokens" | "keepRecentTokens", missing: number, model?: ModelName): unknown {
     const overrides = this[READ]("compaction", "modelOverrides") as Record<string, Settings | undefined> | undefined;
-    const said = model && overrides?.[`${model.provider}/${model.id}`];
-    return said?.[key] ?? this[READ]("compaction", key) ?? missing;
+    const override = model && overrides?.[`${model.provider}/${model.id}`];
+    return override?.[key] ?? this[READ]("compaction", key) ?? missing;
   }
 
   getCompactionReserveTokens(model?: ModelName): unknown {
@@ -374,8 +374,8 @@ export class SettingsManager extends Manager {
 
   /** A project cannot set this for itself. */
   getDefaultProjectTrust(): string {
-    const { defaultProjectTrust: said } = this.getGlobalSettings();
-    return said === "always" || said === "never" ? said : "ask";
+    const { defaultProjectTrust: setting } = this.getGlobalSettings();
+    return setting === "always" || setting === "never" ? setting : "ask";
   }
 
   setDefaultProjectTrust(value: string): void {
@@ -383,8 +383,8 @@ export class SettingsManager extends Manager {
   }
 
   getExternalEditorCommand(): string {
-    const said = this[READ]("externalEditor");
-    if (typeof said === "string" && said.trim() !== "") return said;
+    const setting = this[READ]("externalEditor");
+    if (typeof setting === "string" && setting.trim() !== "") return setting;
     return env("VISUAL") || env("EDITOR") || (platform() === "win32" ? "notepad" : "nano");
   }
 

@@ -24,7 +24,7 @@ export const createPowershellToolDefinition = missing("createPowershellToolDefin
 export const generateSummaryWithUsage = missing(
   "generateSummaryWithUsage",
   MODULE,
-  "what a summary has used is not told; use generateSummary()",
+  "the usage of a summary is not available; use generateSummary()",
 );
 export const getPowerShellConfig = missing("getPowerShellConfig", MODULE, NO_POWERSHELL);
 export const main = missing(
@@ -35,7 +35,7 @@ export const main = missing(
 export const runPrintMode = missing(
   "runPrintMode",
   MODULE,
-  "stdout belongs to the program; use createAgentSession() and print what it says",
+  "stdout belongs to the program; use createAgentSession() and print its output",
 );
 export const runRpcMode = missing(
   "runRpcMode",

@@ -15,7 +15,7 @@ function moveRows(rows: number): string {
   return rows > 0 ? `\x1b[${rows}B` : `\x1b[${-rows}A`;
 }
 
-export interface CursorPlace {
+export interface CursorPosition {
   row: number;
   col: number;
 }
@@ -61,7 +61,7 @@ export class Screen {
     if (data) this.terminal.write(data);
   }
 
-  draw(wanted: string[], cursor: CursorPlace | undefined, hasOverlays: boolean): void {
+  draw(wanted: string[], cursor: CursorPosition | undefined, hasOverlays: boolean): void {
     const { columns: width, rows: height } = this.terminal;
     // A component that is too wide would scroll the screen out of step.
     const lines = wanted.map((line) =>
@@ -147,7 +147,7 @@ export class Screen {
   }
 
   /** Puts the terminal's cursor where text is typed, for input methods. */
-  private placeCursor(cursor: CursorPlace | undefined): void {
+  private placeCursor(cursor: CursorPosition | undefined): void {
     if (!cursor || this.lines.length === 0) {
       this.terminal.hideCursor();
       return;

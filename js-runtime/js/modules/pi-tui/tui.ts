@@ -10,7 +10,7 @@ import {
   type OverlayOptions,
   RESET,
 } from "pi:pi-tui/overlays.ts";
-import { type CursorPlace, Screen } from "pi:pi-tui/screen.ts";
+import { type CursorPosition, Screen } from "pi:pi-tui/screen.ts";
 import type { Terminal } from "pi:pi-tui/terminal.ts";
 import { visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
@@ -259,7 +259,7 @@ export class TUI extends Container {
 }
 
 /** Takes the marker of the cursor out of the lines on the screen; the last one counts. */
-function takeCursor(lines: string[], rows: number): CursorPlace | undefined {
+function takeCursor(lines: string[], rows: number): CursorPosition | undefined {
   for (let row = lines.length - 1; row >= Math.max(0, lines.length - rows); row--) {
     const at = lines[row].indexOf(CURSOR_MARKER);
     if (at < 0) continue;

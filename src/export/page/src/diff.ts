@@ -6,7 +6,7 @@ import { list, members, text } from "./values.js";
 
 const LINES = 40;
 /** The number of lines that are shown; the file has all. */
-const MOST = 5_000;
+const MAX_LINES = 5_000;
 
 const KINDS: Record<string, string> = { "+": "added", "-": "removed" };
 
@@ -24,8 +24,8 @@ export function diff(source: string): HTMLElement {
   if (lines.length > LINES) {
     const more = button(`show ${count(lines.length - LINES, "more line")}`, "Show more", () => {
       more.remove();
-      show(LINES, MOST);
-      if (lines.length > MOST) pre.append(`\u2026 ${count(lines.length - MOST, "more line")} in the session file`);
+      show(LINES, MAX_LINES);
+      if (lines.length > MAX_LINES) pre.append(`\u2026 ${count(lines.length - MAX_LINES, "more line")} in the session file`);
     });
     more.className = "more";
     box.appendChild(more);
@@ -34,7 +34,7 @@ export function diff(source: string): HTMLElement {
 }
 
 /** The intended changes, for an edit without a result. */
-export function wanted(args: Record<string, unknown>): string {
+export function requestedEdits(args: Record<string, unknown>): string {
   const edits = list(args.edits).map(members);
   if (typeof args.oldText === "string") edits.push(args);
   const prefixed = (sign: string, value: unknown): string =>

@@ -124,10 +124,10 @@ function search(): void {
   hit = -1;
   sidebar.search(found);
   marks.set(box.value, thread.made());
-  told();
+  showStatus();
 }
 
-function told(): void {
+function showStatus(): void {
   if (box.value.trim() === "") status.textContent = count(session.nodes.length, "entry", "entries");
   else status.textContent = hit < 0 ? count(hits.length, "match", "matches") : `${hit + 1} of ${hits.length}`;
 }
@@ -136,7 +136,7 @@ function next(by: number): void {
   if (hits.length === 0) return;
   if (hit < 0 && by < 0) hit = 0;
   hit = (hit + by + hits.length) % hits.length;
-  told();
+  showStatus();
   const node = hits[hit];
   if (node) go(node);
 }
@@ -180,7 +180,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "o") toggle("tool");
 });
 
-told();
+showStatus();
 const start = addressed();
 show(start ? start.newest : session.leaf);
 if (start) arrive(start);

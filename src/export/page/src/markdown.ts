@@ -7,7 +7,7 @@ import { highlight } from "./highlight.js";
 import { fromAddress, picture } from "./pictures.js";
 
 /** Above that, a text is shown as it is. */
-const LIMIT = 100_000;
+const MAX_LENGTH = 100_000;
 /**
  * Limits the markup characters of a paragraph: marked examines them in pairs, which takes minutes
  * for many.
@@ -22,7 +22,7 @@ const DEPTH = 60;
 export function markdown(source: string): HTMLElement {
   const target = element("div", { class: "markdown" });
   try {
-    if (source.length > LIMIT || WIDE.test(source)) throw new Error("too long");
+    if (source.length > MAX_LENGTH || WIDE.test(source)) throw new Error("too long");
     blocks(target, new Careful({ ...getDefaults(), gfm: true, breaks: true }).lex(source), 0);
   } catch {
     target.replaceChildren(element("pre", { class: "plain" }, source));

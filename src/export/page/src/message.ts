@@ -10,56 +10,56 @@ import { fits, tool } from "./tool.js";
 import { content, json, list, type Members, members, number, text } from "./values.js";
 
 /** A line above an entry: the author, and the remaining details in small. */
-export function heading(who: string, ...rest: string[]): HTMLElement {
-  const line = element("header", {}, element("span", { class: "who" }, who));
+export function heading(author: string, ...rest: string[]): HTMLElement {
+  const line = element("header", {}, element("span", { class: "who" }, author));
   for (const one of rest.filter(Boolean)) append(line, element("span", { class: "aside" }, one));
   return line;
 }
 
 export function message(target: HTMLElement, node: Node, calls: Calls): void {
-  const said = members(node.entry.message);
-  const at = time(said.timestamp) || time(node.entry.timestamp);
-  const role = text(said.role);
+  const entryMessage = members(node.entry.message);
+  const at = time(entryMessage.timestamp) || time(node.entry.timestamp);
+  const role = text(entryMessage.role);
   target.classList.add(`role-${/^\w+$/.test(role) ? role : "unknown"}`);
   switch (role) {
     case "user":
-      return append(target, heading("You", at), ...asked(said.content));
+      return append(target, heading("You", at), ...userContent(entryMessage.content));
     case "assistant":
-      return answer(target, node, said, at, calls);
+      return assistant(target, node, entryMessage, at, calls);
     case "toolResult":
       // The call is not on this branch, or the result would be shown there.
-      return append(target, tool({ name: said.toolName }, said));
+      return append(target, tool({ name: entryMessage.toolName }, entryMessage));
     case "bashExecution":
-      return bash(target, said, at);
+      return bash(target, entryMessage, at);
     case "custom":
     case "hookMessage":
-      return custom(target, said, at);
+      return custom(target, entryMessage, at);
     default:
-      append(target, heading(role || "Message", at), output(json(said), { lines: 12, language: "json" }));
+      append(target, heading(role || "Message", at), output(json(entryMessage), { lines: 12, language: "json" }));
   }
 }
 
 /** The form of an expanded `/skill:name`: the skill's text, then the user's message. */
 const SKILL = /^<skill name="([^"\n]*)"[^>\n]*>\n([\s\S]*?)\n<\/skill>(?:\n\n([\s\S]*))?$/;
 
-function asked(value: unknown): HTMLElement[] {
-  const said = content(value);
-  const skill = SKILL.exec(said.text);
-  if (!skill) return written(value);
+function userContent(value: unknown): HTMLElement[] {
+  const parts = content(value);
+  const skill = SKILL.exec(parts.text);
+  if (!skill) return plainParts(value);
   const [, name = "", body = "", rest = ""] = skill;
   const folded = element("details", { class: "quiet" }, element("summary", {}, `skill ${name}`), markdown(body));
-  return [folded, ...written([{ type: "text", text: rest }]), ...said.pictures.map((one) => picture(one))];
+  return [folded, ...plainParts([{ type: "text", text: rest }]), ...parts.pictures.map((one) => picture(one))];
 }
 
 /** Text and pictures. */
-function written(value: unknown): HTMLElement[] {
-  const said = content(value);
-  const made = said.text ? [markdown(said.text)] : [];
-  return [...made, ...said.pictures.map((one) => picture(one))];
+function plainParts(value: unknown): HTMLElement[] {
+  const parts = content(value);
+  const made = parts.text ? [markdown(parts.text)] : [];
+  return [...made, ...parts.pictures.map((one) => picture(one))];
 }
 
-function answer(target: HTMLElement, node: Node, said: Members, at: string, calls: Calls): void {
-  const usage = members(said.usage);
+function assistant(target: HTMLElement, node: Node, entryMessage: Members, at: string, calls: Calls): void {
+  const usage = members(entryMessage.usage);
   const cost = number(members(usage.cost).total);
   const read = number(usage.input) + number(usage.cacheRead) + number(usage.cacheWrite);
   append(
@@ -67,13 +67,13 @@ function answer(target: HTMLElement, node: Node, said: Members, at: string, call
     heading(
       "Assistant",
       at,
-      text(said.model),
+      text(entryMessage.model),
       read + number(usage.output) > 0 ? `${tokens(read)} in, ${tokens(number(usage.output))} out` : "",
       cost > 0 ? dollars(cost) : "",
     ),
   );
   // Very old files have a text.
-  const blocks = typeof said.content === "string" ? [{ type: "text", text: said.content }] : list(said.content);
+  const blocks = typeof entryMessage.content === "string" ? [{ type: "text", text: entryMessage.content }] : list(entryMessage.content);
   for (const block of blocks.map(members)) {
     switch (block.type) {
       case "text":
@@ -90,13 +90,13 @@ function answer(target: HTMLElement, node: Node, said: Members, at: string, call
         break;
       }
       case "image":
-        append(target, ...written([block]));
+        append(target, ...plainParts([block]));
         break;
       default:
         append(target, output(json(block), { lines: 12, language: "json" }));
     }
   }
-  ending(target, said);
+  failureNotice(target, entryMessage);
 }
 
 function thinking(block: Members): HTMLElement | null {
@@ -110,33 +110,33 @@ function thinking(block: Members): HTMLElement | null {
   );
 }
 
-function ending(target: HTMLElement, said: Members): void {
+function failureNotice(target: HTMLElement, entryMessage: Members): void {
   const words: Record<string, string> = {
     error: "The request failed",
     aborted: "Aborted",
     length: "Cut off: the answer reached its maximal length",
   };
-  const word = words[text(said.stopReason)];
+  const word = words[text(entryMessage.stopReason)];
   if (!word) return;
-  const reason = text(said.errorMessage);
+  const reason = text(entryMessage.errorMessage);
   append(target, element("div", { class: "problem" }, reason ? `${word}: ${reason}` : word));
 }
 
-function bash(target: HTMLElement, said: Members, at: string): void {
+function bash(target: HTMLElement, entryMessage: Members, at: string): void {
   const notes: string[] = [];
-  if (said.cancelled === true) notes.push("cancelled");
-  else if (typeof said.exitCode === "number" && said.exitCode !== 0) notes.push(`exit code ${said.exitCode}`);
-  if (said.excludeFromContext === true) notes.push("not told to the model");
+  if (entryMessage.cancelled === true) notes.push("cancelled");
+  else if (typeof entryMessage.exitCode === "number" && entryMessage.exitCode !== 0) notes.push(`exit code ${entryMessage.exitCode}`);
+  if (entryMessage.excludeFromContext === true) notes.push("not told to the model");
   const card = element("details", { class: notes.length ? "tool failed" : "tool done", open: true });
-  if (notes.length === 1 && said.excludeFromContext === true) card.className = "tool done";
+  if (notes.length === 1 && entryMessage.excludeFromContext === true) card.className = "tool done";
   const body = element("div", { class: "tool-body" });
-  if (!fits(text(said.command))) {
-    append(body, output(text(said.command), { lines: 20, language: "bash", class: "output command" }));
+  if (!fits(text(entryMessage.command))) {
+    append(body, output(text(entryMessage.command), { lines: 20, language: "bash", class: "output command" }));
   }
-  if (text(said.output)) append(body, output(text(said.output), { lines: 20, tail: true }));
+  if (text(entryMessage.output)) append(body, output(text(entryMessage.output), { lines: 20, tail: true }));
   else append(body, element("div", { class: "nothing" }, "(no output)"));
-  if (said.truncated === true) {
-    const path = text(said.fullOutputPath);
+  if (entryMessage.truncated === true) {
+    const path = text(entryMessage.fullOutputPath);
     append(body, element("div", { class: "nothing" }, `Truncated.${path ? ` All of it was in ${path}` : ""}`));
   }
   append(
@@ -145,7 +145,7 @@ function bash(target: HTMLElement, said: Members, at: string): void {
       "summary",
       {},
       element("span", { class: "tool-name" }, "$"),
-      element("span", { class: "tool-argument" }, firstLine(text(said.command))),
+      element("span", { class: "tool-argument" }, firstLine(text(entryMessage.command))),
       notes.length > 0 && element("span", { class: "tool-state" }, notes.join(", ")),
     ),
     body,
@@ -154,20 +154,20 @@ function bash(target: HTMLElement, said: Members, at: string): void {
 }
 
 /** A message of an extension. */
-export function custom(target: HTMLElement, said: Members, at: string): void {
+export function custom(target: HTMLElement, entryMessage: Members, at: string): void {
   target.classList.add("role-custom");
-  const name = text(said.customType) || "extension";
-  if (said.display === false) {
+  const name = text(entryMessage.customType) || "extension";
+  if (entryMessage.display === false) {
     append(
       target,
       element(
         "details",
         { class: "quiet" },
         element("summary", {}, `${name}: not shown in the conversation`),
-        ...written(said.content),
+        ...plainParts(entryMessage.content),
       ),
     );
     return;
   }
-  append(target, heading(name, at), ...written(said.content));
+  append(target, heading(name, at), ...plainParts(entryMessage.content));
 }

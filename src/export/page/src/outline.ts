@@ -59,8 +59,8 @@ export function outline(node: Node): string {
 }
 
 function ofMessage(message: Members): string {
-  const said = content(message.content);
-  const line = unmarked(firstLine(said.text.replace(/^<skill name="([^"\n]*)".*/, "skill $1")));
+  const parts = content(message.content);
+  const line = unmarked(firstLine(parts.text.replace(/^<skill name="([^"\n]*)".*/, "skill $1")));
   switch (message.role) {
     case "assistant": {
       if (line) return line;
@@ -73,7 +73,7 @@ function ofMessage(message: Members): string {
     case "bashExecution":
       return `$ ${firstLine(text(message.command))}`;
     default:
-      return line || (said.pictures.length > 0 ? "(picture)" : "(nothing)");
+      return line || (parts.pictures.length > 0 ? "(picture)" : "(nothing)");
   }
 }
 

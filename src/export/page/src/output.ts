@@ -5,7 +5,7 @@ import { button, element } from "./dom.js";
 import { bytes, count, withoutEscapes } from "./format.js";
 import { highlight } from "./highlight.js";
 
-const PIECE = 200_000;
+const PIECE_LENGTH = 200_000;
 const WIDTH = 4_000;
 
 export interface Clip {
@@ -27,7 +27,7 @@ export function output(source: string, { lines, language = "", class: name = "ou
     const rest = hidden > 0 ? count(hidden, tail ? "earlier line" : "more line") : "the rest";
     const more = button(`show ${rest} (${bytes(text.length)} in all)`, "Show more", () => {
       more.remove();
-      if (text.length <= PIECE) highlight(pre, text, language);
+      if (text.length <= PIECE_LENGTH) highlight(pre, text, language);
       else pieces(box, pre, text, 0);
     });
     more.className = "more";
@@ -40,7 +40,7 @@ export function output(source: string, { lines, language = "", class: name = "ou
 /** Shows one piece more, and offers the next. */
 function pieces(box: HTMLElement, pre: HTMLElement, text: string, from: number): void {
   if (from === 0) pre.textContent = "";
-  let to = Math.min(from + PIECE, text.length);
+  let to = Math.min(from + PIECE_LENGTH, text.length);
   const lineEnd = text.lastIndexOf("\n", to);
   if (to < text.length && lineEnd > from) to = lineEnd + 1;
   pre.append(text.slice(from, to));

@@ -8,7 +8,7 @@ import { content, json, list, members, number, text } from "./values.js";
 
 interface Totals {
   user: number;
-  answers: number;
+  responses: number;
   calls: number;
   input: number;
   output: number;
@@ -20,14 +20,14 @@ interface Totals {
 
 export function totals(nodes: Node[]): Totals {
   const sum: Totals = {
-    user: 0, answers: 0, calls: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, models: new Set(),
+    user: 0, responses: 0, calls: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, models: new Set(),
   };
   for (const { type, entry } of nodes) {
     if (type !== "message") continue;
     const message = members(entry.message);
     if (message.role === "user") sum.user++;
     if (message.role !== "assistant") continue;
-    sum.answers++;
+    sum.responses++;
     sum.calls += list(message.content).filter((block) => members(block).type === "toolCall").length;
     const usage = members(message.usage);
     sum.input += number(usage.input);
@@ -62,7 +62,7 @@ export function overview(target: HTMLElement, session: Session): void {
   fact("Models", [...sum.models].join(", "));
   fact(
     "Messages",
-    `${sum.user.toLocaleString("en-US")} from the user, ${count(sum.answers, "answer")}, ${count(sum.calls, "tool call")}`,
+    `${sum.user.toLocaleString("en-US")} from the user, ${count(sum.responses, "answer")}, ${count(sum.calls, "tool call")}`,
   );
   const cached = sum.cacheRead + sum.cacheWrite;
   const used = `${tokens(sum.input)} in, ${tokens(sum.output)} out`;
@@ -79,11 +79,11 @@ export function overview(target: HTMLElement, session: Session): void {
   if (session.skipped > 0) {
     append(target, element("div", { class: "problem" }, `${count(session.skipped, "line")} could not be read.`));
   }
-  told(target, text(about.systemPrompt), list(about.tools));
+  promptAndTools(target, text(about.systemPrompt), list(about.tools));
 }
 
 /** Known only if the session was exported while it was open. */
-function told(target: HTMLElement, prompt: string, tools: unknown[]): void {
+function promptAndTools(target: HTMLElement, prompt: string, tools: unknown[]): void {
   if (prompt) {
     append(
       target,

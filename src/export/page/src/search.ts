@@ -5,15 +5,15 @@ import type { Node } from "./session.js";
 
 const MARKS = "found";
 /** More marks than these would take longer than reading. */
-const MOST = 2_000;
+const MAX_MATCHES = 2_000;
 
 export function find(nodes: Node[], query: string): Set<Node> | null {
-  const wanted = terms(query);
-  if (wanted.length === 0) return null;
+  const queryTerms = terms(query);
+  if (queryTerms.length === 0) return null;
   return new Set(
     nodes.filter((node) => {
       const all = words(node);
-      return wanted.every((term) => all.includes(term));
+      return queryTerms.every((term) => all.includes(term));
     }),
   );
 }
@@ -25,7 +25,7 @@ export function terms(query: string): string[] {
 /** Marks without touching the elements; a browser that cannot shows none. */
 export class Marks {
   private readonly ranges: Highlight | null;
-  private wanted: string[] = [];
+  private queryTerms: string[] = [];
 
   constructor() {
     this.ranges = typeof Highlight === "function" && "highlights" in CSS ? new Highlight() : null;
@@ -33,21 +33,21 @@ export class Marks {
   }
 
   set(query: string, shown: HTMLElement[]): void {
-    this.wanted = terms(query);
+    this.queryTerms = terms(query);
     this.ranges?.clear();
     for (const one of shown) this.mark(one);
   }
 
   mark(target: HTMLElement): void {
-    if (!this.ranges || this.wanted.length === 0) return;
+    if (!this.ranges || this.queryTerms.length === 0) return;
     const texts = document.createTreeWalker(target, NodeFilter.SHOW_TEXT);
     for (let node = texts.nextNode(); node; node = texts.nextNode()) {
       const content = (node.nodeValue ?? "").toLowerCase();
       // Some letters are longer in lower case: the places would be others.
       if (content.length !== node.nodeValue?.length) continue;
-      for (const term of this.wanted) {
+      for (const term of this.queryTerms) {
         for (let at = content.indexOf(term); at >= 0; at = content.indexOf(term, at + term.length)) {
-          if (this.ranges.size >= MOST) return;
+          if (this.ranges.size >= MAX_MATCHES) return;
           const range = new Range();
           range.setStart(node, at);
           range.setEnd(node, at + term.length);
@@ -59,12 +59,12 @@ export class Marks {
 
   /** Opens what hides a word that was looked for. */
   open(target: HTMLElement): void {
-    if (this.wanted.length === 0) return;
+    if (this.queryTerms.length === 0) return;
     const found = (part: HTMLElement): string[] => {
       const content = (part.textContent ?? "").toLowerCase();
-      return this.wanted.filter((term) => content.includes(term));
+      return this.queryTerms.filter((term) => content.includes(term));
     };
-    const all = found(target).length < this.wanted.length;
+    const all = found(target).length < this.queryTerms.length;
     for (const details of target.querySelectorAll("details")) {
       if (all || found(details).length > 0) details.open = true;
     }

@@ -59,11 +59,11 @@ function build(entries: Members[]): Tree {
     if (typeof entry.id !== "string") continue;
     const parent = byId.get(text(entry.parentId)) ?? null;
     const node = { entry, type: text(entry.type), id: entry.id, index: nodes.length, parent, children: [], label: "" };
-    const whole = Object.assign(node, { newest: null as unknown as Node });
-    whole.newest = whole;
-    (parent?.children ?? roots).push(whole);
-    nodes.push(whole);
-    byId.set(node.id, whole);
+    const complete = Object.assign(node, { newest: null as unknown as Node });
+    complete.newest = complete;
+    (parent?.children ?? roots).push(complete);
+    nodes.push(complete);
+    byId.set(node.id, complete);
     if (node.type === "session_info") name = text(entry.name).trim();
   }
   for (const { type, entry } of nodes) {

@@ -71,8 +71,8 @@ export class Sidebar {
   }
 
   private refresh(): void {
-    const wanted = FILTERS[this.filter] ?? (() => true);
-    this.shown = this.rows.filter(({ node }) => (this.found ? this.found.has(node) : wanted(node)));
+    const matchesFilter = FILTERS[this.filter] ?? (() => true);
+    this.shown = this.rows.filter(({ node }) => (this.found ? this.found.has(node) : matchesFilter(node)));
     this.space.style.height = `${this.shown.length * ROW}px`;
     this.draw();
   }

@@ -1,6 +1,6 @@
 // A tool call with its result: what was called in one line, the rest below it.
 
-import { diff, wanted } from "./diff.js";
+import { diff, requestedEdits } from "./diff.js";
 import { append, element } from "./dom.js";
 import { firstLine } from "./format.js";
 import { languageOf } from "./highlight.js";
@@ -60,14 +60,14 @@ export function headline(name: string, args: Members): string {
 
 /** The options of a search besides its pattern and path. */
 function options({ pattern: _, path: __, ...rest }: Members): string {
-  const given = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null && value !== false);
-  const named = given.map(([name, value]) => (value === true ? name : `${name} ${firstLine(String(value), 60)}`));
+  const set = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null && value !== false);
+  const named = set.map(([name, value]) => (value === true ? name : `${name} ${firstLine(String(value), 60)}`));
   return named.length > 0 ? ` (${named.join(", ")})` : "";
 }
 
 function body(name: string, args: Members, call: Members, result: Members | null): HTMLElement {
   const box = element("div", { class: "tool-body" });
-  const said = content(result?.content);
+  const parts = content(result?.content);
   const failed = result?.isError === true;
   switch (name) {
     case "bash":
@@ -78,12 +78,12 @@ function body(name: string, args: Members, call: Members, result: Members | null
     case "write":
       append(box, output(text(args.content), { lines: 12, language: languageOf(pathOf(args)) }));
       // The result only confirms the write.
-      if (!failed) return pictures(box, said.pictures);
+      if (!failed) return pictures(box, parts.pictures);
       break;
     case "edit": {
-      const changed = text(members(result?.details).diff) || wanted(args);
+      const changed = text(members(result?.details).diff) || requestedEdits(args);
       if (changed) append(box, diff(changed));
-      if (!failed) return pictures(box, said.pictures);
+      if (!failed) return pictures(box, parts.pictures);
       break;
     }
     case "read":
@@ -99,9 +99,9 @@ function body(name: string, args: Members, call: Members, result: Members | null
     }
   }
   const language = name === "read" && !failed ? languageOf(pathOf(args)) : "";
-  if (said.text) append(box, output(said.text, { lines: 12, language, tail: name === "bash" }));
-  else if (result && said.pictures.length === 0) append(box, element("div", { class: "nothing" }, "(no output)"));
-  return pictures(box, said.pictures);
+  if (parts.text) append(box, output(parts.text, { lines: 12, language, tail: name === "bash" }));
+  else if (result && parts.pictures.length === 0) append(box, element("div", { class: "nothing" }, "(no output)"));
+  return pictures(box, parts.pictures);
 }
 
 function pictures(box: HTMLElement, found: ReturnType<typeof content>["pictures"]): HTMLElement {

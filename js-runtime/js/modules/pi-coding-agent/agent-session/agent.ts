@@ -3,35 +3,35 @@
 import type { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import { LiveMessages } from "pi:pi-coding-agent/agent-session/messages.ts";
 
-export interface Heard {
+export interface SessionEvent {
   type: string;
   attempt?: number;
   toolCallId?: string;
-  message?: Answer | { role: string; content?: undefined; errorMessage?: string };
+  message?: AssistantMessage | { role: string; content?: undefined; errorMessage?: string };
   [member: string]: unknown;
 }
 
-interface Answer {
+interface AssistantMessage {
   role: "assistant";
   content: { type: string; id?: string }[];
   errorMessage?: string;
 }
 
 /** The argument of `beforeToolCall` and `afterToolCall`. */
-export interface Asked {
+export interface ToolHookRequest {
   toolCall: { id: string };
   args: unknown;
   result?: unknown;
   isError?: boolean;
 }
 
-interface Before {
+interface BeforeResult {
   block?: unknown;
   reason?: unknown;
   terminate?: unknown;
 }
 
-interface After {
+interface AfterResult {
   content?: unknown;
   details?: unknown;
   usage?: unknown;
@@ -41,15 +41,15 @@ interface After {
 
 type Hook<T> = (about: object, signal?: AbortSignal) => Promise<T | undefined> | T | undefined;
 
-/** Functions that reach the program. */
-export interface Reach {
-  ask<T>(question: string, args?: object): T;
-  act<T = void>(action: string, args?: object): Promise<T>;
+/** Functions that calls the program. */
+export interface SessionCalls {
+  query<T>(name: string, args?: object): T;
+  execute<T = void>(action: string, args?: object): Promise<T>;
   tools(): unknown[];
   /** Tells the program which hooks to call. */
   hooks(set: { before: boolean; after: boolean }): void;
   /** Whether the session is disposed. */
-  over(): boolean;
+  isDisposed(): boolean;
 }
 
 interface Block {
@@ -73,41 +73,41 @@ function refuse(what: string): never {
 /** `agent.state`: the current state of the session. */
 class SessionState {
   #session: AgentSession;
-  #reach: Reach;
+  #calls: SessionCalls;
   #pending = new Set<string>();
   #failure: string | undefined;
   #streaming: unknown;
-  #answer: Answer | undefined;
+  #lastResponse: AssistantMessage | undefined;
   /** Whether a run is active according to the events so far. */
   #runs = false;
   #messages: LiveMessages;
 
-  constructor(session: AgentSession, reach: Reach) {
+  constructor(session: AgentSession, calls: SessionCalls) {
     this.#session = session;
-    this.#reach = reach;
-    this.#messages = new LiveMessages(reach);
+    this.#calls = calls;
+    this.#messages = new LiveMessages(calls);
   }
 
-  static tell(state: SessionState): void {
-    state.#messages.tell();
+  static sendMessages(state: SessionState): void {
+    state.#messages.send();
   }
 
-  static hear(state: SessionState, event: Heard): void {
+  static onEvent(state: SessionState, event: SessionEvent): void {
     const { type, message, toolCallId = "" } = event;
     if (type === "agent_start") state.#failure = undefined;
     if (type === "agent_start" || type === "agent_end") state.#runs = type === "agent_start";
-    if (type === "message_end" && message?.role === "assistant") state.#answer = message as Answer;
+    if (type === "message_end" && message?.role === "assistant") state.#lastResponse = message as AssistantMessage;
     if (type === "turn_end" && message?.errorMessage) state.#failure = message.errorMessage;
     if (type === "message_start" || type === "message_update") state.#streaming = message;
     if (type === "message_end" || type === "agent_end") state.#streaming = undefined;
     if (type === "tool_execution_start") state.#pending.add(toolCallId);
     if (type === "tool_execution_end") state.#pending.delete(toolCallId);
-    if (type === "message_end" || type === "agent_end") state.#messages.follow(message);
+    if (type === "message_end" || type === "agent_end") state.#messages.grow(message);
   }
 
   /** The last response, which contains the calls that hooks get. */
-  static answer(state: SessionState): Answer | undefined {
-    return state.#answer;
+  static lastResponse(state: SessionState): AssistantMessage | undefined {
+    return state.#lastResponse;
   }
 
   get model(): unknown {
@@ -115,7 +115,7 @@ class SessionState {
   }
 
   set model(model: unknown) {
-    this.#reach.ask("useModel", { model });
+    this.#calls.query("useModel", { model });
   }
 
   get thinkingLevel(): string {
@@ -150,7 +150,7 @@ class SessionState {
 
   /** The tools that the model is offered. */
   get tools(): unknown[] {
-    return this.#reach.tools();
+    return this.#calls.tools();
   }
 
   set tools(_tools: unknown[]) {
@@ -196,70 +196,70 @@ const imagesOf = (content: string | Block[]) =>
 
 export class SessionAgent {
   #session: AgentSession;
-  #reach: Reach;
-  #before: Hook<Before> | undefined = NOTHING;
-  #after: Hook<After> | undefined = NOTHING;
+  #calls: SessionCalls;
+  #before: Hook<BeforeResult> | undefined = NOTHING;
+  #after: Hook<AfterResult> | undefined = NOTHING;
   readonly state: SessionState;
 
-  constructor(session: AgentSession, reach: Reach) {
+  constructor(session: AgentSession, calls: SessionCalls) {
     this.#session = session;
-    this.#reach = reach;
-    this.state = Object.preventExtensions(new SessionState(session, reach));
+    this.#calls = calls;
+    this.state = Object.preventExtensions(new SessionState(session, calls));
     Object.preventExtensions(this);
   }
 
-  static hear(agent: SessionAgent, event: Heard): void {
-    SessionState.hear(agent.state, event);
+  static onEvent(agent: SessionAgent, event: SessionEvent): void {
+    SessionState.onEvent(agent.state, event);
   }
 
   /** The program learns what was done to the list of messages. */
-  static tell(agent: SessionAgent): void {
-    SessionState.tell(agent.state);
+  static sendMessages(agent: SessionAgent): void {
+    SessionState.sendMessages(agent.state);
   }
 
   /** Returns the result of the hook, with its changes of the arguments in `args`. */
-  static async ask(agent: SessionAgent, what: "before" | "after", asked: Asked, signal: AbortSignal): Promise<object> {
-    const assistantMessage = SessionState.answer(agent.state);
-    const called = assistantMessage?.content.find(({ type, id }) => type === "toolCall" && id === asked.toolCall.id);
-    const about = { ...asked, assistantMessage, toolCall: called ?? asked.toolCall, context: agent.state };
+  static async callHook(agent: SessionAgent, what: "before" | "after", request: ToolHookRequest, signal: AbortSignal): Promise<object> {
+    const assistantMessage = SessionState.lastResponse(agent.state);
+    const called = assistantMessage?.content.find(({ type, id }) => type === "toolCall" && id === request.toolCall.id);
+    const about = { ...request, assistantMessage, toolCall: called ?? request.toolCall, context: agent.state };
     if (what === "after") {
-      const said = Object(await agent.#after?.(about, signal)) as After;
+      const result = Object(await agent.#after?.(about, signal)) as AfterResult;
       // The hook may have changed the result in place.
-      const { content, details, usage } = asked.result as After;
+      const { content, details, usage } = request.result as AfterResult;
       const flag = (value: unknown) => value === undefined || value === null ? undefined : Boolean(value);
       return {
-        content: said.content ?? content,
-        details: said.details ?? details,
-        usage: said.usage ?? usage,
-        isError: flag(said.isError),
-        terminate: flag(said.terminate),
+        content: result.content ?? content,
+        details: result.details ?? details,
+        usage: result.usage ?? usage,
+        isError: flag(result.isError),
+        terminate: flag(result.terminate),
       };
     }
     const { block, reason, terminate } = await agent.#before?.(about, signal) ?? {};
     const blocked = block ? { reason: String(reason || "Tool execution was blocked"), terminate: terminate === true } : undefined;
-    return { blocked, args: asked.args };
+    return { blocked, args: request.args };
   }
 
   #hook(): void {
-    if (this.#reach.over()) return;
+    if (this.#calls.isDisposed()) return;
     const asks = (hook: unknown) => typeof hook === "function" && hook !== NOTHING;
-    this.#reach.hooks({ before: asks(this.#before), after: asks(this.#after) });
+    this.#calls.hooks({ before: asks(this.#before), after: asks(this.#after) });
   }
 
-  get beforeToolCall(): Hook<Before> | undefined {
+  get beforeToolCall(): Hook<BeforeResult> | undefined {
     return this.#before;
   }
 
-  set beforeToolCall(hook: Hook<Before> | undefined) {
+  set beforeToolCall(hook: Hook<BeforeResult> | undefined) {
     this.#before = hook;
     this.#hook();
   }
 
-  get afterToolCall(): Hook<After> | undefined {
+  get afterToolCall(): Hook<AfterResult> | undefined {
     return this.#after;
   }
 
-  set afterToolCall(hook: Hook<After> | undefined) {
+  set afterToolCall(hook: Hook<AfterResult> | undefined) {
     this.#after = hook;
     this.#hook();
   }
@@ -293,7 +293,7 @@ export class SessionAgent {
   }
 
   waitForIdle(): Promise<void> {
-    return this.#reach.act("waitForIdle");
+    return this.#calls.execute("waitForIdle");
   }
 
   prompt(input: string | Message | Message[], images?: unknown[]): Promise<void> {
@@ -309,7 +309,7 @@ export class SessionAgent {
   }
 
   #queue(delivery: string, { content }: Message): void {
-    this.#reach.ask("queueMessage", { delivery, text: textOf(content), images: imagesOf(content) });
+    this.#calls.query("queueMessage", { delivery, text: textOf(content), images: imagesOf(content) });
   }
 
   steer(message: Message): void {

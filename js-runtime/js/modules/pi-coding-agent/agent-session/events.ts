@@ -1,41 +1,41 @@
 // Events that setters of a session emit to its listeners before they return.
 import type { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
-import type { Heard } from "pi:pi-coding-agent/agent-session/agent.ts";
+import type { SessionEvent } from "pi:pi-coding-agent/agent-session/agent.ts";
 
-export class SessionChanges {
+export class SetterEvents {
   #session: AgentSession;
-  #hear: (event: Heard) => void;
+  #emit: (event: SessionEvent) => void;
   /** The level before the setter ran. */
   #level: string | undefined;
 
-  constructor(session: AgentSession, hear: (event: Heard) => void) {
+  constructor(session: AgentSession, emit: (event: SessionEvent) => void) {
     this.#session = session;
-    this.#hear = hear;
+    this.#emit = emit;
   }
 
   /** Runs a setter of the level or of the model, because another model may have another level. */
-  around<T>(set: () => T): T {
+  emitLevelChange<T>(set: () => T): T {
     this.#level = this.#session.thinkingLevel;
     const done = set();
     if (!(done instanceof Promise)) {
-      this.#tell();
+      this.#emitLevel();
       return done;
     }
     return done.then((value) => {
-      this.#tell();
+      this.#emitLevel();
       return value;
     }) as T;
   }
 
-  #tell(): void {
+  #emitLevel(): void {
     const level = this.#session.thinkingLevel;
     if (level === this.#level) return;
     this.#level = level;
-    this.#hear({ type: "thinking_level_changed", level });
+    this.#emit({ type: "thinking_level_changed", level });
   }
 
   /** Every time: also of the name that it had. */
-  name(): void {
-    this.#hear({ type: "session_info_changed", name: this.#session.sessionName });
+  emitName(): void {
+    this.#emit({ type: "session_info_changed", name: this.#session.sessionName });
   }
 }

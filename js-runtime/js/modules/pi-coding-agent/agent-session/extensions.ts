@@ -1,7 +1,7 @@
 // Extensions of a child session: those loaded for it run in an isolate of their own, those passed
 // as functions run here.
 import type { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
-import { nobody } from "pi:pi-coding-agent/no-ui.ts";
+import { noUi } from "pi:pi-coding-agent/no-ui.ts";
 
 export interface ExtensionError {
   extensionPath: string;
@@ -18,17 +18,17 @@ export interface Bindings {
 }
 
 /** Extensions that were passed as functions. */
-export interface Inline {
+export interface InlineHandlers {
   hasHandlers(event: string): boolean;
   /** Emits the end of the session to them, once. */
-  leave(): void;
+  shutDown(): void;
 }
 
-/** Functions that reach the program. */
-interface Reach {
-  ask<T>(question: string, args?: object): T;
-  act<T = void>(action: string, args?: object): Promise<T>;
-  over(): boolean;
+/** Functions that calls the program. */
+interface SessionCalls {
+  query<T>(name: string, args?: object): T;
+  execute<T = void>(action: string, args?: object): Promise<T>;
+  isDisposed(): boolean;
 }
 
 /** Members of the original's runner that a creator of sessions needs. */
@@ -40,13 +40,13 @@ export interface Runner {
 
 export class SessionExtensions {
   readonly runner: Runner;
-  #reach: Reach;
-  #inline: Inline | undefined;
+  #calls: SessionCalls;
+  #inline: InlineHandlers | undefined;
   #begins: { reason?: unknown; previousSessionFile?: unknown };
   #listeners = new Set<ErrorListener>();
 
-  constructor(reach: Reach, inline: Inline | undefined, begins: object = {}) {
-    this.#reach = reach;
+  constructor(calls: SessionCalls, inline: InlineHandlers | undefined, begins: object = {}) {
+    this.#calls = calls;
     this.#inline = inline;
     this.#begins = begins;
     this.runner = {
@@ -57,8 +57,8 @@ export class SessionExtensions {
   }
 
   hasHandlers(event: string): boolean {
-    if (this.#reach.over()) return false;
-    return this.#inline?.hasHandlers(event) === true || this.#reach.ask("hasHandlers", { event });
+    if (this.#calls.isDisposed()) return false;
+    return this.#inline?.hasHandlers(event) === true || this.#calls.query("hasHandlers", { event });
   }
 
   onError(listener: ErrorListener): () => void {
@@ -70,7 +70,7 @@ export class SessionExtensions {
   async bind({ onError }: Bindings = {}): Promise<void> {
     if (onError) this.onError(onError);
     const { reason, previousSessionFile } = this.#begins;
-    await this.#reach.act("greet", { reason, previousSessionFile });
+    await this.#calls.execute("greet", { reason, previousSessionFile });
   }
 
   async #emit({ type }: { type: string }): Promise<void> {
@@ -80,9 +80,9 @@ export class SessionExtensions {
           "pi itself. Only session_shutdown can be emitted",
       );
     }
-    if (this.#reach.over()) return;
-    this.#inline?.leave();
-    await this.#reach.act("shutDownExtensions");
+    if (this.#calls.isDisposed()) return;
+    this.#inline?.shutDown();
+    await this.#calls.execute("shutDownExtensions");
   }
 
   /**
@@ -103,7 +103,7 @@ export class SessionExtensions {
 export function contextOf(session: AgentSession, signal: AbortSignal): object {
   return {
     hasUI: false,
-    ui: nobody,
+    ui: noUi,
     mode: "print",
     cwd: session.sessionManager.getCwd(),
     sessionManager: session.sessionManager,

@@ -3,7 +3,7 @@ import { host, hostSync } from "pi:host.ts";
 import type { ResourceLoader } from "pi:pi-coding-agent/resource-loader.ts";
 import { exportBranch } from "pi:pi-coding-agent/session-manager/file.ts";
 import { printable } from "pi:pi-coding-agent/text/plain-text.ts";
-import { type Heard, SessionAgent } from "pi:pi-coding-agent/agent-session/agent.ts";
+import { type SessionEvent, SessionAgent } from "pi:pi-coding-agent/agent-session/agent.ts";
 import type {
   Block,
   Command,
@@ -11,7 +11,7 @@ import type {
   Guards,
   Listener,
   Model,
-  News,
+  ProgramMessage,
   Opening,
   PromptOptions,
   ScopedModel,
@@ -20,13 +20,13 @@ import type {
   UserMessageOptions,
 } from "pi:pi-coding-agent/agent-session/types.ts";
 import { type Bindings, contextOf, type ExtensionError, type Runner, SessionExtensions } from "pi:pi-coding-agent/agent-session/extensions.ts";
-import { SessionChanges } from "pi:pi-coding-agent/agent-session/events.ts";
-import { createView, type Since, type View } from "pi:pi-coding-agent/session-manager/view.ts";
+import { SetterEvents } from "pi:pi-coding-agent/agent-session/events.ts";
+import { createView, type NewEntries, type View } from "pi:pi-coding-agent/session-manager/view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
 import { builtInDefinition, createLocalBashOperations } from "pi:pi-coding-agent/tools/factories.ts";
 import { type BashOperations, exec } from "pi:pi-coding-agent/tools/execute.ts";
 
-const OURS = Symbol();
+const INTERNAL = Symbol();
 /** Throws an exception that is reported as uncaught. */
 const uncaught = (error: unknown) =>
   queueMicrotask(() => {
@@ -35,7 +35,7 @@ const uncaught = (error: unknown) =>
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** Questions that a disposed session still answers, with the last answers of the program. */
-const KEPT = [
+const FINAL_QUERIES = [
   "state",
   "messages",
   "systemPrompt",
@@ -51,18 +51,18 @@ const KEPT = [
   "atWork",
 ];
 
-function lastAnswers(token: number, ask: (question: string) => unknown, view: View): Map<string, unknown> {
-  const kept = new Map<string, unknown>();
-  for (const question of KEPT) kept.set(question, ask(question));
-  kept.set("state", { ...(kept.get("state") as State), isStreaming: false, isCompacting: false });
-  kept.set("context", view.buildSessionContext());
+function finalResults(token: number, query: (name: string) => unknown, view: View): Map<string, unknown> {
+  const results = new Map<string, unknown>();
+  for (const name of FINAL_QUERIES) results.set(name, query(name));
+  results.set("state", { ...(results.get("state") as State), isStreaming: false, isCompacting: false });
+  results.set("context", view.buildSessionContext());
   const [id, since] = [view.getSessionId(), view.getEntries().length];
-  kept.set("since", hostSync("second.since", { token, id, since }));
-  return kept;
+  results.set("since", hostSync("second.since", { token, id, since }));
+  return results;
 }
 
 type Entry = { type: string; [member: string]: unknown };
-type Ask = <T>(question: string, args: object) => T;
+type Query = <T>(name: string, args: object) => T;
 
 const CALLS: Record<string, string> = {
   message: "appendMessage",
@@ -73,17 +73,17 @@ const CALLS: Record<string, string> = {
 };
 
 /** Gives the entry's id. */
-function writing(ask: Ask): (entry: Entry) => string {
+function entryWriter(query: Query): (entry: Entry) => string {
   return ({ type, customType, data, content, display, details, name, targetId, label }) => {
     switch (type) {
       case "custom":
-        return ask("appendEntry", { customType, data });
+        return query("appendEntry", { customType, data });
       case "custom_message":
-        return ask("appendMessage", { message: { customType, content, display, details } });
+        return query("appendMessage", { message: { customType, content, display, details } });
       case "session_info":
-        return ask("appendName", { name });
+        return query("appendName", { name });
       case "label":
-        return ask("setLabel", { entryId: targetId, label });
+        return query("setLabel", { entryId: targetId, label });
       default:
         throw new Error(
           `sessionManager.${CALLS[type] ?? type}() is not supported of a session that createAgentSession has begun: the ` +
@@ -94,7 +94,7 @@ function writing(ask: Ask): (entry: Entry) => string {
 }
 
 /** Passes the output of commands to `onChunk` as well, as text for a screen. */
-function overheard(by: BashOperations, onChunk: (chunk: string) => void): BashOperations {
+function withOutputListener(by: BashOperations, onChunk: (chunk: string) => void): BashOperations {
   return {
     exec(command, cwd, options) {
       const decoder = new TextDecoder();
@@ -126,39 +126,39 @@ export class AgentSession {
   #operations = new Map<number, BashOperations>();
   #disposed = false;
   /** The last answers, once it is disposed of. */
-  #kept = new Map<string, unknown>();
+  #finalResults = new Map<string, unknown>();
   #view: View;
   #agent: SessionAgent;
-  #changes: SessionChanges;
+  #changes: SetterEvents;
   /** Hooks of the inline extensions, if one of them handles such an event. */
   #guards: Guards | undefined;
 
   constructor(key: unknown, token: number, { sessionManager, customTools, services, inline, begins }: Opening) {
-    if (key !== OURS) {
+    if (key !== INTERNAL) {
       throw new TypeError("new AgentSession() is not supported: use createAgentSession()");
     }
     this.#token = token;
     this.#tools = new Map(customTools.map((tool) => [tool.name, tool]));
     const view: View = createView(
       (id, since) => {
-        const last = this.#kept.get("since") as Since | undefined;
-        return last ? { ...last, entries: [] } : hostSync<Since>("second.since", { token, id, since });
+        const last = this.#finalResults.get("since") as NewEntries | undefined;
+        return last ? { ...last, entries: [] } : hostSync<NewEntries>("second.since", { token, id, since });
       },
-      () => this.#kept.get("context") ?? hostSync("second.context", { token }),
+      () => this.#finalResults.get("context") ?? hostSync("second.context", { token }),
     );
     this.#view = view;
-    const reach = {
-      ask: <T>(question: string, args?: object) => this.#ask<T>(question, args),
-      act: <T>(action: string, args?: object) => this.#act<T>(action, args),
-      over: () => this.#disposed,
+    const calls = {
+      query: <T>(name: string, args?: object) => this.#query<T>(name, args),
+      execute: <T>(action: string, args?: object) => this.#execute<T>(action, args),
+      isDisposed: () => this.#disposed,
     };
-    this.#agent = new SessionAgent(this, { ...reach, tools: () => this.#offered(), hooks: (set) => this.#hooks(set) });
-    this.#extensions = new SessionExtensions(reach, inline, begins);
+    this.#agent = new SessionAgent(this, { ...calls, tools: () => this.#offered(), hooks: (set) => this.#hooks(set) });
+    this.#extensions = new SessionExtensions(calls, inline, begins);
     this.#inline = inline;
-    if (sessionManager) SessionManager.handOver(sessionManager).show(view, writing(reach.ask));
+    if (sessionManager) SessionManager.handOver(sessionManager).show(view, entryWriter(calls.query));
     this.sessionManager = sessionManager ?? (view as unknown as SessionManager);
     this.#services = services;
-    this.#changes = new SessionChanges(this, (event) => this.#hear(event));
+    this.#changes = new SetterEvents(this, (event) => this.#onEvent(event));
     void this.#listen();
   }
 
@@ -173,12 +173,12 @@ export class AgentSession {
       custom_tools: described,
       options,
     });
-    return new AgentSession(OURS, token, opening);
+    return new AgentSession(INTERNAL, token, opening);
   }
 
   /** Appends an entry of an inline extension. Other entries are announced by events. */
   static appendEntry(session: AgentSession, customType: string, data?: unknown): void {
-    session.#appended(session.#ask<string>("appendEntry", { customType, data }));
+    session.#appended(session.#query<string>("appendEntry", { customType, data }));
   }
 
   static guard(session: AgentSession, guards: Guards): void {
@@ -188,7 +188,7 @@ export class AgentSession {
 
   /** Checks entries that handlers propose (throws for an invalid one), or previews the context with them. */
   static drafts<T>(session: AgentSession, what: "check" | "preview", entries: unknown[]): T {
-    return session.#ask(`${what}Drafts`, { entries });
+    return session.#query(`${what}Drafts`, { entries });
   }
 
   #hooks(set: { before?: boolean; after?: boolean; turnEnd?: boolean; changes?: string[] }): void {
@@ -196,29 +196,29 @@ export class AgentSession {
   }
 
   #appended(id: string): void {
-    this.#hear({ type: "entry_appended", entry: this.sessionManager.getEntry(id) });
+    this.#onEvent({ type: "entry_appended", entry: this.sessionManager.getEntry(id) });
   }
 
   /** Delivers events until the session is disposed: the program waits while they are not fetched. */
   async #listen(): Promise<void> {
     for (;;) {
-      const batch = await host<News[]>("second.next", { token: this.#token });
+      const batch = await host<ProgramMessage[]>("second.next", { token: this.#token });
       if (batch.length === 0) return;
-      for (const news of batch) {
-        if (news.kind === "event") this.#hear(news.event);
-        else if (news.kind === "appended") this.#appended(news.id);
-        else if (news.kind === "complaint") uncaught(new Error(news.problem));
-        else if (news.kind === "abort") this.#running.get(news.call)?.abort();
-        else void this.#callTool(news);
+      for (const message of batch) {
+        if (message.kind === "event") this.#onEvent(message.event);
+        else if (message.kind === "appended") this.#appended(message.id);
+        else if (message.kind === "complaint") uncaught(new Error(message.problem));
+        else if (message.kind === "abort") this.#running.get(message.call)?.abort();
+        else void this.#handleCall(message);
       }
     }
   }
 
-  #hear(event: Heard): void {
+  #onEvent(event: SessionEvent): void {
     if (event.type === "extension_error") return this.#extensions.fail(event as unknown as ExtensionError);
     if (event.type === "auto_retry_start") this.#attempt = event.attempt ?? 1;
     if (event.type === "auto_retry_end") this.#attempt = 0;
-    const own = (event: Heard) => SessionAgent.hear(this.#agent, event);
+    const own = (event: SessionEvent) => SessionAgent.onEvent(this.#agent, event);
     for (const listener of [own, ...this.#listeners]) {
       try {
         listener(event);
@@ -228,32 +228,32 @@ export class AgentSession {
     }
   }
 
-  async #callTool(news: News & { kind: "tool" }): Promise<void> {
-    const { call, name } = news;
+  async #handleCall(message: ProgramMessage & { kind: "tool" }): Promise<void> {
+    const { call, name } = message;
     const token = this.#token;
     const controller = new AbortController();
     this.#running.set(call, controller);
-    const say = (answer: object) => {
-      if (!this.#disposed) hostSync("second.answer", { token, call, ...answer });
+    const respond = (response: object) => {
+      if (!this.#disposed) hostSync("second.answer", { token, call, ...response });
     };
     try {
-      if (news.what === "bash") return say({ value: await this.#runCommand(news.args, controller.signal) });
-      if (news.what === "before" || news.what === "after") {
-        return say({ value: await SessionAgent.ask(this.#agent, news.what, news.args, controller.signal) });
+      if (message.what === "bash") return respond({ value: await this.#runCommand(message.args, controller.signal) });
+      if (message.what === "before" || message.what === "after") {
+        return respond({ value: await SessionAgent.callHook(this.#agent, message.what, message.args, controller.signal) });
       }
-      if (news.what === "turnEnd") return say({ value: await this.#guards?.endTurn?.(news.args, controller.signal) });
-      if (news.what === "change") return say({ value: await this.#guards?.change(news.args, controller.signal) });
+      if (message.what === "turnEnd") return respond({ value: await this.#guards?.endTurn?.(message.args, controller.signal) });
+      if (message.what === "change") return respond({ value: await this.#guards?.change(message.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
-      if (news.what === "prepare") return say({ value: await tool.prepareArguments?.(news.args) });
-      const { callId, params, tellsBegun } = news.args;
+      if (message.what === "prepare") return respond({ value: await tool.prepareArguments?.(message.args) });
+      const { callId, params, tellsBegun } = message.args;
       const onUpdate = (value: unknown) => {
         if (!this.#disposed) hostSync("second.update", { token, call, value });
       };
       const executing = tool.execute(callId, params, controller.signal, onUpdate, contextOf(this, controller.signal));
       if (tellsBegun && !this.#disposed) hostSync("second.begun", { token, call });
-      say({ value: await executing });
+      respond({ value: await executing });
     } catch (error) {
-      say({ error: textOf(error) });
+      respond({ error: textOf(error) });
     } finally {
       this.#running.delete(call);
     }
@@ -261,24 +261,24 @@ export class AgentSession {
 
   #runCommand({ operations, token, command, cwd }: Command, signal: AbortSignal): Promise<unknown> {
     const by = this.#operations.get(operations);
-    if (!by) throw new Error("The command was given up");
+    if (!by) throw new Error("The command was aborted");
     return exec(by, [command, cwd], signal, (data) => host("user_bash.data", { token, data }));
   }
 
-  #ask<T>(action: string, args: object = {}): T {
-    if (this.#kept.has(action)) return structuredClone(this.#kept.get(action)) as T;
+  #query<T>(action: string, args: object = {}): T {
+    if (this.#finalResults.has(action)) return structuredClone(this.#finalResults.get(action)) as T;
     return hostSync<T>("second.ask", { token: this.#token, action, args });
   }
 
   /** Starts an action. All of it that needs no waiting is done when this returns. */
-  async #act<T = void>(action: string, args: object = {}): Promise<T> {
-    if (!this.#disposed) SessionAgent.tell(this.#agent);
+  async #execute<T = void>(action: string, args: object = {}): Promise<T> {
+    if (!this.#disposed) SessionAgent.sendMessages(this.#agent);
     const call = hostSync<number>("second.begin", { token: this.#token, action, args });
     return await host<T>("second.act", { token: this.#token, call });
   }
 
   get #state(): State {
-    return this.#ask<State>("state");
+    return this.#query<State>("state");
   }
 
   /** Returns what ends the subscription. */
@@ -290,12 +290,12 @@ export class AgentSession {
   /** Ends the session; what it stored stays. */
   dispose(): void {
     if (this.#disposed) return;
-    this.#inline?.leave();
+    this.#inline?.shutDown();
     this.#disposed = true;
     this.#listeners.clear();
     for (const controller of this.#running.values()) controller.abort();
     try {
-      this.#kept = lastAnswers(this.#token, (question) => this.#ask(question), this.#view);
+      this.#finalResults = finalResults(this.#token, (name) => this.#query(name), this.#view);
     } finally {
       hostSync("second.close", { token: this.#token });
     }
@@ -354,7 +354,7 @@ export class AgentSession {
   }
 
   get autoRetryEnabled(): boolean {
-    return this.#ask<{ autoRetry: boolean }>("atWork").autoRetry;
+    return this.#query<{ autoRetry: boolean }>("atWork").autoRetry;
   }
 
   get messages(): unknown[] {
@@ -362,7 +362,7 @@ export class AgentSession {
   }
 
   get systemPrompt(): string {
-    return this.#ask("systemPrompt");
+    return this.#query("systemPrompt");
   }
 
   get steeringMode(): string {
@@ -394,12 +394,12 @@ export class AgentSession {
   }
 
   get scopedModels(): unknown[] {
-    return this.#ask("scopedModels");
+    return this.#query("scopedModels");
   }
 
   /** Sets the models that `cycleModel` goes through; with none it uses all available ones. */
   setScopedModels(models: ScopedModel[]): void {
-    this.#ask("setScopedModels", { models });
+    this.#query("setScopedModels", { models });
   }
 
   /** The templates of the resource loader with which the session was created. */
@@ -421,15 +421,15 @@ export class AgentSession {
   }
 
   getActiveToolNames(): string[] {
-    return this.#ask("activeTools");
+    return this.#query("activeTools");
   }
 
   setActiveToolsByName(names: string[]): void {
-    this.#ask("setActiveTools", { names });
+    this.#query("setActiveTools", { names });
   }
 
   getAllTools(): unknown[] {
-    return this.#ask("allTools");
+    return this.#query("allTools");
   }
 
   getToolDefinition(name: string): CustomTool | undefined {
@@ -453,19 +453,19 @@ export class AgentSession {
   /** Resolves when the agent is done; one that is queued at once. */
   async prompt(text: string, options: PromptOptions = {}): Promise<void> {
     const { expandPromptTemplates: expand, images, streamingBehavior, preflightResult } = options;
-    const done = this.#act("prompt", { text, expand, images, streamingBehavior });
+    const done = this.#execute("prompt", { text, expand, images, streamingBehavior });
     if (!preflightResult) return await done;
-    let told = false;
-    const tell = (accepted: boolean) => {
-      if (!told) preflightResult(accepted);
-      told = true;
+    let isReported = false;
+    const reportOnce = (accepted: boolean) => {
+      if (!isReported) preflightResult(accepted);
+      isReported = true;
     };
-    const end = this.subscribe(({ type }) => type === "agent_start" && tell(true));
+    const end = this.subscribe(({ type }) => type === "agent_start" && reportOnce(true));
     try {
       await done;
-      tell(true);
+      reportOnce(true);
     } catch (error) {
-      tell(false);
+      reportOnce(false);
       throw error;
     } finally {
       end();
@@ -473,16 +473,16 @@ export class AgentSession {
   }
 
   steer(text: string, images?: unknown[]): Promise<void> {
-    return this.#act("queue", { delivery: "steer", text, images });
+    return this.#execute("queue", { delivery: "steer", text, images });
   }
 
   followUp(text: string, images?: unknown[]): Promise<void> {
-    return this.#act("queue", { delivery: "followUp", text, images });
+    return this.#execute("queue", { delivery: "followUp", text, images });
   }
 
   /** Resolves when the agent is done if the message starts a run. */
   sendCustomMessage(message: unknown, options?: { triggerTurn?: boolean }): Promise<void> {
-    return this.#act("sendMessage", { message, options });
+    return this.#execute("sendMessage", { message, options });
   }
 
   /** Like `prompt`, with content instead of text. */
@@ -498,17 +498,17 @@ export class AgentSession {
 
   /** Returns the removed messages. */
   clearQueue(): { steering: string[]; followUp: string[] } {
-    const waiting = this.#ask<{ steering: string[]; followUp: string[] }>("queues");
-    void this.#act("clearQueue");
+    const waiting = this.#query<{ steering: string[]; followUp: string[] }>("queues");
+    void this.#execute("clearQueue");
     return waiting;
   }
 
   getSteeringMessages(): string[] {
-    return this.#ask<{ steering: string[] }>("queues").steering;
+    return this.#query<{ steering: string[] }>("queues").steering;
   }
 
   getFollowUpMessages(): string[] {
-    return this.#ask<{ followUp: string[] }>("queues").followUp;
+    return this.#query<{ followUp: string[] }>("queues").followUp;
   }
 
   /** Waits until the active run has ended, and all runs that it started. */
@@ -517,27 +517,27 @@ export class AgentSession {
   }
 
   abort(): Promise<void> {
-    return this.#act("abort");
+    return this.#execute("abort");
   }
 
   async setModel(model: Model): Promise<void> {
-    await this.#changes.around(() => this.#act("setModel", { model }));
+    await this.#changes.emitLevelChange(() => this.#execute("setModel", { model }));
   }
 
   async cycleModel(direction: "forward" | "backward" = "forward"): Promise<unknown> {
-    return await this.#changes.around(() => this.#act("cycleModel", { direction })) ?? undefined;
+    return await this.#changes.emitLevelChange(() => this.#execute("cycleModel", { direction })) ?? undefined;
   }
 
   setThinkingLevel(level: string): void {
-    this.#changes.around(() => this.#ask("setThinkingLevel", { level }));
+    this.#changes.emitLevelChange(() => this.#query("setThinkingLevel", { level }));
   }
 
   cycleThinkingLevel(): string | undefined {
-    return this.#changes.around(() => this.#ask<string | undefined>("cycleThinkingLevel")) ?? undefined;
+    return this.#changes.emitLevelChange(() => this.#query<string | undefined>("cycleThinkingLevel")) ?? undefined;
   }
 
   getAvailableThinkingLevels(): string[] {
-    return this.#ask<string[] | undefined>("thinkingLevels") ?? ["off"];
+    return this.#query<string[] | undefined>("thinkingLevels") ?? ["off"];
   }
 
   supportsThinking(): boolean {
@@ -549,35 +549,35 @@ export class AgentSession {
   }
 
   setSteeringMode(mode: string): void {
-    this.#ask("setQueueMode", { delivery: "steer", mode });
+    this.#query("setQueueMode", { delivery: "steer", mode });
   }
 
   setFollowUpMode(mode: string): void {
-    this.#ask("setQueueMode", { delivery: "followUp", mode });
+    this.#query("setQueueMode", { delivery: "followUp", mode });
   }
 
   compact(customInstructions?: string): Promise<unknown> {
-    return this.#act("compact", { customInstructions });
+    return this.#execute("compact", { customInstructions });
   }
 
   abortCompaction(): void {
-    this.#ask("abortSummary");
+    this.#query("abortSummary");
   }
 
   abortBranchSummary(): void {
-    this.#ask("abortSummary");
+    this.#query("abortSummary");
   }
 
   setAutoCompactionEnabled(enabled: boolean): void {
-    this.#ask("setAutoCompaction", { enabled });
+    this.#query("setAutoCompaction", { enabled });
   }
 
   setAutoRetryEnabled(enabled: boolean): void {
-    this.#ask("setAutoRetry", { enabled });
+    this.#query("setAutoRetry", { enabled });
   }
 
   abortRetry(): void {
-    this.#ask("abortRetry");
+    this.#query("abortRetry");
   }
 
   /** `onChunk` gets the output of the command as it arrives, from `operations` if given. */
@@ -589,10 +589,10 @@ export class AgentSession {
     const { excludeFromContext } = options;
     const by = options.operations ?? (onChunk && createLocalBashOperations());
     const number = this.#commandNumber += 1;
-    if (by) this.#operations.set(number, onChunk ? overheard(by, onChunk) : by);
+    if (by) this.#operations.set(number, onChunk ? withOutputListener(by, onChunk) : by);
     this.#commands++;
     try {
-      return await this.#act("bash", { command, excludeFromContext, operations: by && number });
+      return await this.#execute("bash", { command, excludeFromContext, operations: by && number });
     } finally {
       this.#commands--;
       this.#operations.delete(number);
@@ -601,7 +601,7 @@ export class AgentSession {
 
   /** Appends a command to the conversation that other code has run. */
   recordBashResult(command: string, result: object, options: { excludeFromContext?: boolean } = {}): void {
-    this.#ask("recordBash", { command, result, excludeFromContext: options.excludeFromContext });
+    this.#query("recordBash", { command, result, excludeFromContext: options.excludeFromContext });
   }
 
   get isBashRunning(): boolean {
@@ -609,36 +609,36 @@ export class AgentSession {
   }
 
   get hasPendingBashMessages(): boolean {
-    return this.#ask<{ pendingBash: boolean }>("atWork").pendingBash;
+    return this.#query<{ pendingBash: boolean }>("atWork").pendingBash;
   }
 
   abortBash(): void {
-    this.#ask("abortBash");
+    this.#query("abortBash");
   }
 
   setSessionName(name: string): void {
-    this.#ask("setName", { name });
-    this.#changes.name();
+    this.#query("setName", { name });
+    this.#changes.emitName();
   }
 
   navigateTree(targetId: string, options?: object): Promise<unknown> {
-    return this.#act("navigateTree", { targetId, options });
+    return this.#execute("navigateTree", { targetId, options });
   }
 
   getUserMessagesForForking(): { entryId: string; text: string }[] {
-    return this.#ask("forkMessages");
+    return this.#query("forkMessages");
   }
 
   getSessionStats(): unknown {
-    return this.#ask("stats");
+    return this.#query("stats");
   }
 
   getContextUsage(): unknown {
-    return this.#ask("contextUsage");
+    return this.#query("contextUsage");
   }
 
   exportToHtml(path?: string): Promise<string> {
-    return this.#act("exportHtml", { path });
+    return this.#execute("exportHtml", { path });
   }
 
   /** The branch that is open, as a session of its own. Returns where it was written. */
@@ -647,22 +647,22 @@ export class AgentSession {
   }
 
   getLastAssistantText(): string | undefined {
-    return this.#ask<string | undefined>("lastAssistantText") ?? undefined;
+    return this.#query<string | undefined>("lastAssistantText") ?? undefined;
   }
 
   reload(): Promise<void> {
-    return this.#act("reload");
+    return this.#execute("reload");
   }
 
   fork(entryId: string): Promise<{ cancelled: boolean; text?: string }> {
-    return this.#act("fork", { entryId });
+    return this.#execute("fork", { entryId });
   }
 
   newSession(options: { parentSession?: string } = {}): Promise<{ cancelled: boolean }> {
-    return this.#act("newSession", options);
+    return this.#execute("newSession", options);
   }
 
   switchSession(path: string): Promise<{ cancelled: boolean }> {
-    return this.#act("switchSession", { path });
+    return this.#execute("switchSession", { path });
   }
 }

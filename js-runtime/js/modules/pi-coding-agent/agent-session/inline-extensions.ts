@@ -5,7 +5,7 @@
 import type { EventBus } from "pi:host.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import type { CustomTool, EndedTurn, EndTurn } from "pi:pi-coding-agent/agent-session/types.ts";
-import { boundaryContext } from "pi:pi-coding-agent/session-manager/turn-end-context.ts";
+import { turnEndContext } from "pi:pi-coding-agent/session-manager/turn-end-context.ts";
 import type { Preview } from "pi:pi-coding-agent/session-manager/turn-end-context.ts";
 import { contextOf } from "pi:pi-coding-agent/agent-session/extensions.ts";
 
@@ -13,7 +13,7 @@ type Event = { type: string; [member: string]: unknown };
 type Handler = (event: Event, ctx: unknown) => unknown;
 
 /** Events of the session that are handlers' events, too. */
-const HEARD = [
+const LISTENED_EVENTS = [
   "agent_start",
   "agent_end",
   "turn_start",
@@ -27,12 +27,12 @@ const HEARD = [
   "thinking_level_select",
 ];
 /** Events whose handlers' results count, with the member that they replace. */
-const CHANGED: Record<string, string> = {
+const REPLACED_MEMBERS: Record<string, string> = {
   before_agent_start: "systemPrompt",
   before_provider_request: "payload",
   context: "messages",
 };
-const EVENTS = [...HEARD, ...Object.keys(CHANGED), "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
+const EVENTS = [...LISTENED_EVENTS, ...Object.keys(REPLACED_MEMBERS), "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
 
 /** Members of `pi` that need what such a session does not have. */
 const ABSENT = [
@@ -64,10 +64,10 @@ export interface MadeExtension {
   flags?: Map<string, unknown>;
   shortcuts?: Map<string, unknown>;
 }
-export type Given = ((pi: unknown) => unknown) | MadeExtension;
+export type InlineExtension = ((pi: unknown) => unknown) | MadeExtension;
 
 /** A tool call or result that a hook gets. */
-interface About {
+interface ToolEvent {
   toolCall: { id: string; name: string };
   args: unknown;
   result?: { content?: unknown; details?: unknown; usage?: unknown };
@@ -94,18 +94,18 @@ export class InlineExtensions {
   #quiet = new AbortController().signal;
 
   /** A failing factory fails the creation of the session: a guard must not be left out. */
-  static async of(given: Given[], events: EventBus): Promise<InlineExtensions> {
+  static async load(given: InlineExtension[], events: EventBus): Promise<InlineExtensions> {
     const all = new InlineExtensions();
     all.#events = events;
     for (const one of given) {
       if (typeof one === "function") await one(all.#api());
-      else all.#take(one);
+      else all.#addAssembled(one);
     }
     return all;
   }
 
   /** Adds an extension that other code has assembled, as the original's loaders return them. */
-  #take({ path, handlers, tools, commands, flags, shortcuts }: MadeExtension): void {
+  #addAssembled({ path, handlers, tools, commands, flags, shortcuts }: MadeExtension): void {
     const unavailable = { commands, flags, shortcuts };
     for (const [name, registered] of Object.entries(unavailable)) {
       if (registered?.size) throw notHere(`${path}: what its \`${name}\` have`);
@@ -127,7 +127,7 @@ export class InlineExtensions {
         const handlers = this.#handlers.get(event) ?? [];
         this.#handlers.set(event, [...handlers, handler]);
         return () => {
-          this.#handlers.set(event, this.#of(event).filter((one) => one !== handler));
+          this.#handlers.set(event, this.#handlersOf(event).filter((one) => one !== handler));
         };
       },
       registerTool: (tool: CustomTool) => void this.tools.push(tool),
@@ -159,7 +159,7 @@ export class InlineExtensions {
     return contextOf(this.#session!, signal);
   }
 
-  #of(event: string): Handler[] {
+  #handlersOf(event: string): Handler[] {
     return this.#handlers.get(event) ?? [];
   }
 
@@ -167,48 +167,48 @@ export class InlineExtensions {
   async join(session: AgentSession, begins: Event = { type: "session_start", reason: "startup" }): Promise<void> {
     this.#session = session;
     this.#level = session.thinkingLevel;
-    const isHeard = (event: string) => this.#of(event).length > 0;
-    const changes = Object.keys(CHANGED).filter(isHeard);
-    if (isHeard("turn_end") || changes.length > 0) {
+    const hasHandler = (event: string) => this.#handlersOf(event).length > 0;
+    const changes = Object.keys(REPLACED_MEMBERS).filter(hasHandler);
+    if (hasHandler("turn_end") || changes.length > 0) {
       const endTurn: EndTurn = (event, signal) => this.#endTurn(event, signal);
       const change = (event: EndedTurn, signal: AbortSignal) => this.#change(event, signal);
-      AgentSession.guard(session, { endTurn: isHeard("turn_end") ? endTurn : undefined, changes, change });
+      AgentSession.guard(session, { endTurn: hasHandler("turn_end") ? endTurn : undefined, changes, change });
     }
-    if (HEARD.some((event) => this.#of(event).length > 0)) session.subscribe((event) => this.#hear(event));
+    if (LISTENED_EVENTS.some((event) => this.#handlersOf(event).length > 0)) session.subscribe((event) => this.#onEvent(event));
     const { agent } = session;
-    if (this.#of("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as About, signal);
-    if (this.#of("tool_result").length > 0) agent.afterToolCall = (about, signal) => this.#after(about as About, signal);
-    await this.#tell(begins);
+    if (this.#handlersOf("tool_call").length > 0) agent.beforeToolCall = (about, signal) => this.#before(about as ToolEvent, signal);
+    if (this.#handlersOf("tool_result").length > 0) agent.afterToolCall = (about, signal) => this.#after(about as ToolEvent, signal);
+    await this.#emit(begins);
   }
 
   hasHandlers(event: string): boolean {
-    return this.#of(event).length > 0;
+    return this.#handlersOf(event).length > 0;
   }
 
-  leave(): void {
+  shutDown(): void {
     if (this.#over) return;
     this.#over = true;
-    void this.#tell({ type: "session_shutdown", reason: "quit" });
+    void this.#emit({ type: "session_shutdown", reason: "quit" });
   }
 
-  async #tell(event: Event): Promise<void> {
-    for (const handler of this.#of(event.type)) await handler(event, this.#context(this.#quiet));
+  async #emit(event: Event): Promise<void> {
+    for (const handler of this.#handlersOf(event.type)) await handler(event, this.#context(this.#quiet));
   }
 
-  #hear(event: Event): void {
+  #onEvent(event: Event): void {
     if (event.type === "agent_start") this.#turn = 0;
-    const told = this.#told(event);
+    const converted = this.#convert(event);
     if (event.type === "turn_end") {
       // The handlers of `turn_end` were called already.
       this.#turn += 1;
       return;
     }
     // An exception of a handler is reported as uncaught.
-    for (const handler of this.#of(told.type)) void (async () => handler(told, this.#context(this.#quiet)))();
+    for (const handler of this.#handlersOf(converted.type)) void (async () => handler(converted, this.#context(this.#quiet)))();
   }
 
   /** Converts an event for listeners of the session to one for handlers. */
-  #told(event: Event): Event {
+  #convert(event: Event): Event {
     if (event.type === "turn_start") return { ...event, turnIndex: this.#turn, timestamp: Date.now() };
     if (event.type !== "thinking_level_changed") return event;
     const [previousLevel, level] = [this.#level, event.level as string];
@@ -220,23 +220,23 @@ export class InlineExtensions {
    * Calls the handlers of `turn_end`. Each sees the proposals of those before it. An invalid
    * proposal is reported, and the previous ones stay.
    */
-  async #endTurn(told: EndedTurn, signal: AbortSignal): Promise<{ entries: unknown[]; continue: boolean }> {
+  async #endTurn(turn: EndedTurn, signal: AbortSignal): Promise<{ entries: unknown[]; continue: boolean }> {
     const session = this.#session!;
-    const wanted: { entries: unknown[]; continue: boolean } = { entries: [], continue: false };
+    const proposals: { entries: unknown[]; continue: boolean } = { entries: [], continue: false };
     // A copy, of what can be stored: what counts is the answer.
-    const copied = (): typeof wanted => JSON.parse(JSON.stringify(wanted));
-    const event = { ...told, ...copied() };
-    const context = () => boundaryContext(() => AgentSession.drafts<Preview>(session, "preview", wanted.entries));
+    const copied = (): typeof proposals => JSON.parse(JSON.stringify(proposals));
+    const event = { ...turn, ...copied() };
+    const context = () => turnEndContext(() => AgentSession.drafts<Preview>(session, "preview", proposals.entries));
     Object.defineProperty(event, "context", { get: context, enumerable: false });
-    for (const handler of this.#of("turn_end")) {
+    for (const handler of this.#handlersOf("turn_end")) {
       try {
-        const answer = (await handler(event, this.#context(signal)) ?? {}) as Partial<typeof wanted>;
+        const answer = (await handler(event, this.#context(signal)) ?? {}) as Partial<typeof proposals>;
         if (answer.entries) {
           if (!Array.isArray(answer.entries)) throw new TypeError("turn_end: entries must be an array");
           AgentSession.drafts(session, "check", answer.entries);
-          wanted.entries = answer.entries;
+          proposals.entries = answer.entries;
         }
-        if (answer.continue !== undefined) wanted.continue = Boolean(answer.continue);
+        if (answer.continue !== undefined) proposals.continue = Boolean(answer.continue);
       } catch (error) {
         // The turn has ended, whatever they do.
         queueMicrotask(() => {
@@ -245,21 +245,21 @@ export class InlineExtensions {
       }
       Object.assign(event, copied());
     }
-    return wanted;
+    return proposals;
   }
 
   /** The event as the handlers leave it, each as the one before it has. */
-  async #change(told: EndedTurn, signal: AbortSignal): Promise<object> {
-    const event = { ...told };
+  async #change(received: EndedTurn, signal: AbortSignal): Promise<object> {
+    const event = { ...received };
     const messages: unknown[] = [];
-    for (const handler of this.#of(told.type)) {
+    for (const handler of this.#handlersOf(received.type)) {
       try {
         const answer = await handler(event, this.#context(signal)) as Record<string, unknown> | undefined;
         // A payload is answered itself, anything else as a member.
-        const isPayload = told.type === "before_provider_request";
-        const value = isPayload ? answer : answer?.[CHANGED[told.type]];
-        if (value !== undefined) event[CHANGED[told.type]] = value;
-        if (told.type === "before_agent_start" && answer?.message) messages.push(answer.message);
+        const isPayload = received.type === "before_provider_request";
+        const value = isPayload ? answer : answer?.[REPLACED_MEMBERS[received.type]];
+        if (value !== undefined) event[REPLACED_MEMBERS[received.type]] = value;
+        if (received.type === "before_agent_start" && answer?.message) messages.push(answer.message);
       } catch (error) {
         queueMicrotask(() => {
           throw error;
@@ -269,19 +269,19 @@ export class InlineExtensions {
     return messages.length > 0 ? { ...event, messages } : event;
   }
 
-  async #before({ toolCall, args }: About, signal = this.#quiet): Promise<{ block: true; reason?: string } | undefined> {
+  async #before({ toolCall, args }: ToolEvent, signal = this.#quiet): Promise<{ block: true; reason?: string } | undefined> {
     const event = { type: "tool_call", toolName: toolCall.name, toolCallId: toolCall.id, input: args };
-    for (const handler of this.#of("tool_call")) {
+    for (const handler of this.#handlersOf("tool_call")) {
       const answer = await handler(event, this.#context(signal)) as { block?: boolean; reason?: string } | undefined;
       if (answer?.block) return { block: true, reason: answer.reason };
     }
     return undefined;
   }
 
-  async #after({ toolCall, args, result, isError }: About, signal = this.#quiet): Promise<Outcome> {
+  async #after({ toolCall, args, result, isError }: ToolEvent, signal = this.#quiet): Promise<Outcome> {
     const outcome: Outcome = { content: result?.content, details: result?.details, isError };
     if (result?.usage !== undefined) outcome.usage = result.usage;
-    for (const handler of this.#of("tool_result")) {
+    for (const handler of this.#handlersOf("tool_result")) {
       const event = { type: "tool_result", toolName: toolCall.name, toolCallId: toolCall.id, input: args, ...outcome };
       const answer = (await handler(event, this.#context(signal)) ?? {}) as Outcome;
       for (const name of ["content", "details", "isError", "usage"] as const) {

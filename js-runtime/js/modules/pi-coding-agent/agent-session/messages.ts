@@ -1,30 +1,30 @@
 // The messages of a child session as a list that extensions can change. The program has a list of
 // its own: it gets changes before it next uses the messages, and returns only those that are new
 // since the previous query.
-import type { Reach } from "pi:pi-coding-agent/agent-session/agent.ts";
+import type { SessionCalls } from "pi:pi-coding-agent/agent-session/agent.ts";
 
 const texts = (messages: unknown[]) => messages.map((message) => JSON.stringify(message));
 
 export class LiveMessages {
-  #reach: Reach;
+  #calls: SessionCalls;
   /** The list that was handed out, once it was read. Its messages stay the same objects. */
   #list: unknown[] | undefined;
   /** The texts of the list as it was when the program had the same. */
-  #own: string[] = [];
+  #texts: string[] = [];
   /** The length of the program's list then. Up to `#same` its messages are unchanged. */
   #known = 0;
   #same = 0;
   /** The list of the program. */
   #program: unknown[] = [];
 
-  constructor(reach: Reach) {
-    this.#reach = reach;
+  constructor(calls: SessionCalls) {
+    this.#calls = calls;
   }
 
   /** In a run the list grows by events and is never ahead of them. */
   list(inRun: boolean): unknown[] {
     const list = this.#list;
-    if (list && (inRun || (list.length > 0 && this.#reach.over()))) return list;
+    if (list && (inRun || (list.length > 0 && this.#calls.isDisposed()))) return list;
     return this.#catchUp(this.#list ??= []);
   }
 
@@ -36,77 +36,77 @@ export class LiveMessages {
     const follows = this.#list && this.#same === this.#known;
     const list = this.#list = [...messages];
     if (!inRun || !follows) {
-      this.#reach.ask("setMessages", { messages });
-      return this.#keep(list);
+      this.#calls.query("setMessages", { messages });
+      return this.#keepList(list);
     }
-    this.#reach.ask("changeMessages", { known: this.#known, messages });
-    this.#hear();
-    this.#own = texts(list);
-    this.#take(list, [], list.length);
+    this.#calls.query("changeMessages", { known: this.#known, messages });
+    this.#fetch();
+    this.#texts = texts(list);
+    this.#append(list, [], list.length);
   }
 
   /** The program learns what was done to the list. */
-  tell(): void {
+  send(): void {
     const list = this.#list;
     if (!list || !this.#isChanged(list)) return;
-    this.#hear();
+    this.#fetch();
     // The messages were replaced after the change, by a compaction for example, so the change is
     // dropped.
     if (this.#same < this.#known) return this.#replace(list, 0);
-    this.#reach.ask("changeMessages", { known: this.#known, messages: list });
-    this.#keep(list);
+    this.#calls.query("changeMessages", { known: this.#known, messages: list });
+    this.#keepList(list);
   }
 
   /** Extends a list that was handed out: by `message`, or by everything that is new. */
-  follow(message?: unknown): void {
+  grow(message?: unknown): void {
     const list = this.#list;
-    if (!list || this.#reach.over()) return;
+    if (!list || this.#calls.isDisposed()) return;
     if (!message) return void this.#catchUp(list);
-    this.#hear();
+    this.#fetch();
     const known = this.#known;
     if (this.#same < known) return void this.#catchUp(list);
     const text = JSON.stringify(message);
     const at = this.#program.findIndex((one, index) => index >= known && JSON.stringify(one) === text);
-    if (at >= 0) this.#take(list, [...this.#program.slice(known, at), message], at + 1);
+    if (at >= 0) this.#append(list, [...this.#program.slice(known, at), message], at + 1);
   }
 
   #catchUp(list: unknown[]): unknown[] {
-    this.#hear();
+    this.#fetch();
     // A change is sent with the next action, whose caller gets the error for an invalid one.
-    if (this.#same === this.#known) this.#take(list, this.#program.slice(this.#known));
+    if (this.#same === this.#known) this.#append(list, this.#program.slice(this.#known));
     else if (!this.#isChanged(list)) this.#replace(list, this.#same);
     return list;
   }
 
-  #hear(): void {
-    const { same, messages } = this.#reach.ask<{ same: number; messages: unknown[] }>("messages");
+  #fetch(): void {
+    const { same, messages } = this.#calls.query<{ same: number; messages: unknown[] }>("messages");
     this.#program.splice(same, this.#program.length, ...messages);
     this.#same = Math.min(this.#same, same);
   }
 
   #isChanged(list: unknown[]): boolean {
-    const own = this.#own;
+    const own = this.#texts;
     return list.length !== own.length || texts(list).some((text, index) => text !== own[index]);
   }
 
   /** The program has what is in the list, in words of its own, and perhaps more. */
-  #keep(list: unknown[]): void {
-    this.#hear();
-    this.#own = texts(list);
-    this.#take(list, this.#program.slice(list.length));
+  #keepList(list: unknown[]): void {
+    this.#fetch();
+    this.#texts = texts(list);
+    this.#append(list, this.#program.slice(list.length));
   }
 
   /** Replaces the list from `start` on by the program's. */
   #replace(list: unknown[], start: number): void {
     list.length = start;
-    this.#own.length = start;
-    this.#take(list, this.#program.slice(start));
+    this.#texts.length = start;
+    this.#append(list, this.#program.slice(start));
   }
 
   /** Appends messages. The list then has the first `known` messages of the program. */
-  #take(list: unknown[], added: unknown[], known = this.#program.length): void {
+  #append(list: unknown[], added: unknown[], known = this.#program.length): void {
     list.push(...added);
-    this.#own.push(...texts(added));
+    this.#texts.push(...texts(added));
     this.#known = this.#same = known;
   }
 }

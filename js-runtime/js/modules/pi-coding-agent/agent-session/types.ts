@@ -1,6 +1,6 @@
 // Types of the arguments and events of `AgentSession`.
-import type { Asked, Heard } from "pi:pi-coding-agent/agent-session/agent.ts";
-import type { Inline } from "pi:pi-coding-agent/agent-session/extensions.ts";
+import type { ToolHookRequest, SessionEvent } from "pi:pi-coding-agent/agent-session/agent.ts";
+import type { InlineHandlers } from "pi:pi-coding-agent/agent-session/extensions.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
 
 export type Listener = (event: { type: string; [member: string]: unknown }) => unknown;
@@ -33,13 +33,13 @@ export interface CustomTool {
   ): unknown;
 }
 
-export type News =
-  | { kind: "event"; event: Heard }
+export type ProgramMessage =
+  | { kind: "event"; event: SessionEvent }
   | { kind: "tool"; call: number; name: string; what: "prepare"; args: unknown }
   | { kind: "tool"; call: number; name: string; what: "execute"; args: ToolCall }
   | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
-  | { kind: "tool"; call: number; name: string; what: "before"; args: Asked }
-  | { kind: "tool"; call: number; name: string; what: "after"; args: Asked }
+  | { kind: "tool"; call: number; name: string; what: "before"; args: ToolHookRequest }
+  | { kind: "tool"; call: number; name: string; what: "after"; args: ToolHookRequest }
   | { kind: "tool"; call: number; name: string; what: "turnEnd"; args: EndedTurn }
   | { kind: "tool"; call: number; name: string; what: "change"; args: EndedTurn }
   /** A handler of `turn_end` wanted the entry. */
@@ -128,7 +128,7 @@ export interface Opening {
   customTools: CustomTool[];
   options: object;
   services: Services;
-  inline?: Inline;
+  inline?: InlineHandlers;
   /** The first event of the extensions that were loaded for it. */
   begins?: object;
 }

@@ -3,7 +3,7 @@
 import { hostSync } from "pi:host.ts";
 import type { Variables } from "pi:pi-ai/env-key.ts";
 import type { Model } from "pi:pi-ai/models.ts";
-import { askForSummary } from "pi:pi-coding-agent/compaction/summary-request.ts";
+import { requestSummary } from "pi:pi-coding-agent/compaction/summary-request.ts";
 import type { RetryCallbacks, RetryPolicy, StreamFn } from "pi:pi-coding-agent/compaction/summary-request.ts";
 
 interface Usage {
@@ -135,9 +135,9 @@ export function compact(
   }
   const { read, written, edited } = preparation.fileOps;
   const fileOps = { read: [...read], written: [...written], edited: [...edited] };
-  const asked = { preparation: { ...preparation, fileOps }, focus: customInstructions };
+  const request = { preparation: { ...preparation, fileOps }, focus: customInstructions };
   const by = { model, apiKey, headers, signal, thinkingLevel, streamFn, env, retry, callbacks, sessionId };
-  return askForSummary("compact", asked, by);
+  return requestSummary("compact", request, by);
 }
 
 /** The summary alone, of these messages. */
@@ -227,7 +227,7 @@ export async function generateBranchSummary(
 ): Promise<BranchSummary> {
   const { signal, customInstructions, replaceInstructions } = options;
   try {
-    return await askForSummary("branch", {
+    return await requestSummary("branch", {
       entries,
       instructions: customInstructions,
       replace: replaceInstructions ?? false,

@@ -28,7 +28,7 @@ export interface RetryCallbacks {
   onRetryFinished?(success: boolean, attempt: number, finalError?: string): void | Promise<void>;
 }
 
-export interface By {
+export interface SummaryOptions {
   model: Model;
   apiKey?: string;
   headers?: Record<string, string>;
@@ -41,7 +41,7 @@ export interface By {
   sessionId?: string;
 }
 
-interface Question {
+interface ModelRequest {
   ask: number;
   request: { systemPrompt: string; messages: unknown[]; maxTokens?: number; reasoning?: string };
 }
@@ -49,7 +49,7 @@ interface Question {
 let tokens = 0;
 
 /** Answers one request of the program with `streamFn`; the program itself cannot use APIs of extensions. */
-async function answered({ ask, request }: Question, streamFn: StreamFn, by: By): Promise<object> {
+async function respond({ ask, request }: ModelRequest, streamFn: StreamFn, by: SummaryOptions): Promise<object> {
   const { systemPrompt, messages, maxTokens, reasoning } = request;
   const { model, apiKey, headers, env, signal, sessionId } = by;
   const options = { apiKey, headers, env, signal, sessionId, maxTokens, reasoning };
@@ -65,15 +65,15 @@ async function answered({ ask, request }: Question, streamFn: StreamFn, by: By):
   }
 }
 
-async function serve(token: number, streamFn: StreamFn, by: By): Promise<void> {
+async function serve(token: number, streamFn: StreamFn, by: SummaryOptions): Promise<void> {
   for (;;) {
-    const question = await host<Question | null>("compaction.next", { token });
+    const question = await host<ModelRequest | null>("compaction.next", { token });
     if (!question) return;
-    void answered(question, streamFn, by).then((answer) => hostSync("compaction.answer", answer));
+    void respond(question, streamFn, by).then((answer) => hostSync("compaction.answer", answer));
   }
 }
 
-async function once<T>(what: string, asked: object, by: By): Promise<T> {
+async function requestOnce<T>(what: string, request: object, by: SummaryOptions): Promise<T> {
   const { model, headers, signal, thinkingLevel, env, sessionId } = by;
   signal?.throwIfAborted();
   const token = (tokens += 1);
@@ -84,7 +84,7 @@ async function once<T>(what: string, asked: object, by: By): Promise<T> {
   try {
     const written = host<T>(`compaction.${what}`, {
       token,
-      ...asked,
+      ...request,
       model,
       apiKey: by.apiKey ?? getEnvApiKey(model.provider, env),
       headers,
@@ -101,10 +101,10 @@ async function once<T>(what: string, asked: object, by: By): Promise<T> {
   }
 }
 
-const LONGEST = 60_000;
+const MAX_RETRY_DELAY = 60_000;
 
 /** `false` if the signal ended the wait. */
-function waited(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
+function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve(false);
     const end = () => {
@@ -120,11 +120,11 @@ function waited(milliseconds: number, signal: AbortSignal | undefined): Promise<
 }
 
 /** Repeats the request after a transient failure, as often as `retry` allows. */
-export async function askForSummary<T>(what: string, asked: object, by: By): Promise<T> {
+export async function requestSummary<T>(what: string, request: object, by: SummaryOptions): Promise<T> {
   const { retry, callbacks, signal } = by;
   for (let attempt = 0;; attempt += 1) {
     try {
-      const done = await once<T>(what, asked, by);
+      const done = await requestOnce<T>(what, request, by);
       if (attempt > 0) await callbacks?.onRetryFinished?.(true, attempt);
       return done;
     } catch (error) {
@@ -135,9 +135,9 @@ export async function askForSummary<T>(what: string, asked: object, by: By): Pro
         if (attempt > 0) await callbacks?.onRetryFinished?.(false, attempt, text);
         throw error;
       }
-      const delay = Math.min(retry.baseDelayMs * 2 ** attempt, retry.maxAgentDelayMs ?? LONGEST);
+      const delay = Math.min(retry.baseDelayMs * 2 ** attempt, retry.maxAgentDelayMs ?? MAX_RETRY_DELAY);
       await callbacks?.onRetryScheduled?.(attempt + 1, retry.maxRetries, delay, text);
-      if (!await waited(delay, signal)) {
+      if (!await waitFor(delay, signal)) {
         await callbacks?.onRetryFinished?.(false, attempt + 1, text);
         throw error;
       }

@@ -72,7 +72,7 @@ export class FooterComponent implements Component {
   render(width: number): string[] {
     const dots = theme.fg("dim", "...");
     const lines = [
-      truncateToWidth(theme.fg("dim", this._place()), width, dots),
+      truncateToWidth(theme.fg("dim", this._location()), width, dots),
       this._numbers(width),
     ];
     const statuses = [...this.footerData.getExtensionStatuses()]
@@ -83,7 +83,7 @@ export class FooterComponent implements Component {
   }
 
   /** "~/folder (branch) - session" */
-  private _place(): string {
+  private _location(): string {
     const { sessionManager } = this.session;
     const home = env("HOME") || env("USERPROFILE");
     let place = sessionManager.getCwd();

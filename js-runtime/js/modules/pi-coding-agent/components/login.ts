@@ -58,10 +58,10 @@ export class OAuthSelectorComponent extends Container {
       return new TruncatedText(line + status, 0, 0);
     });
     if (this._providers.length > 0) return;
-    const nobody = this.mode === "login"
+    const emptyText = this.mode === "login"
       ? "No OAuth providers available"
       : "No OAuth providers logged in. Use /login first.";
-    this._list.addChild(new TruncatedText(theme.fg("muted", `  ${nobody}`), 0, 0));
+    this._list.addChild(new TruncatedText(theme.fg("muted", `  ${emptyText}`), 0, 0));
   }
 
   handleInput(data: string): void {

@@ -18,7 +18,7 @@ import { theme } from "pi:pi-coding-agent/theme/index.ts";
 import { shortPath } from "pi:pi-coding-agent/tools/rows/rendering.ts";
 
 const MAX_VISIBLE = 10;
-const DOTS = "\u2026";
+const ELLIPSIS = "\u2026";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -125,7 +125,7 @@ export class SessionList implements Component, Focusable {
   render(width: number): string[] {
     const lines = [...this.search.render(width), ""];
     const total = this.rows.length;
-    if (total === 0) return [...lines, theme.fg("muted", truncateToWidth(this.nothing(), width, DOTS))];
+    if (total === 0) return [...lines, theme.fg("muted", truncateToWidth(this.nothing(), width, ELLIPSIS))];
     const start = windowStart(this.selected, MAX_VISIBLE, total);
     const shown = this.rows.slice(start, start + MAX_VISIBLE);
     lines.push(...shown.map((row, i) => this.line(row, start + i === this.selected, width)));
@@ -155,7 +155,7 @@ export class SessionList implements Component, Focusable {
     const right = facts.join(" ");
     const room = width - 2 - visibleWidth(prefix) - visibleWidth(right) - 2;
     const title = (session.name ?? session.firstMessage).replace(/[\x00-\x1f\x7f]/g, " ").trim();
-    const text = truncateToWidth(title, Math.max(10, room), DOTS);
+    const text = truncateToWidth(title, Math.max(10, room), ELLIPSIS);
     const color = this.colorOf(session);
     let styled = color ? theme.fg(color, text) : text;
     if (isSelected) styled = theme.bold(styled);
@@ -175,7 +175,7 @@ export class SessionList implements Component, Focusable {
     const keys = getKeybindings();
     const matches = (id: string) => keys.matches(data, id);
     if (this.deleting !== null) {
-      this.answer(matches("tui.select.confirm"), matches("tui.select.cancel"));
+      this.confirmDeletion(matches("tui.select.confirm"), matches("tui.select.cancel"));
     } else if (matches("tui.input.tab")) this.onToggleScope?.();
     else if (matches("app.session.toggleSort")) this.onToggleSort?.();
     else if (this.keybindings.matches(data, "app.session.toggleNamedFilter")) {
@@ -223,7 +223,7 @@ export class SessionList implements Component, Focusable {
   }
 
   /** Answers the question whether to delete the session; other keys are ignored. */
-  private answer(yes: boolean, no: boolean): void {
+  private confirmDeletion(yes: boolean, no: boolean): void {
     const path = this.deleting;
     if (!yes && !no) return;
     this.setDeleting(null);

@@ -25,13 +25,13 @@ const PLACE_WEIGHT = 0.1;
 
 const squeezed = (text: string): string => text.toLowerCase().replace(/\s+/g, " ").trim();
 
-function place(index: number): number | undefined {
+function scoreAt(index: number): number | undefined {
   return index < 0 ? undefined : index * PLACE_WEIGHT;
 }
 
 function phrase(words: string): Matcher {
   const wanted = squeezed(words);
-  return (text) => place(squeezed(text).indexOf(wanted));
+  return (text) => scoreAt(squeezed(text).indexOf(wanted));
 }
 
 function word(wanted: string): Matcher {
@@ -47,7 +47,7 @@ function matchersOf(query: string): Matcher[] | undefined {
     try {
       const pattern = query.slice(3).trim();
       const expression = new RegExp(pattern, "i");
-      return pattern ? [(text) => place(text.search(expression))] : undefined;
+      return pattern ? [(text) => scoreAt(text.search(expression))] : undefined;
     } catch {
       return undefined;
     }

@@ -24,7 +24,7 @@ const SORT_NAMES: Readonly<Record<SortMode, string>> = {
   recent: "Recent",
   relevance: "Fuzzy",
 };
-const DOTS = "\u2026";
+const ELLIPSIS = "\u2026";
 
 interface Status {
   type: "info" | "error";
@@ -92,7 +92,7 @@ class Header implements Component {
   }
 
   private hints(width: number): [string, string] {
-    const fit = (text: string) => truncateToWidth(text, width, DOTS);
+    const fit = (text: string) => truncateToWidth(text, width, ELLIPSIS);
     if (this.deleting) {
       const confirm = keyHint("tui.select.confirm", "confirm");
       const question = `Delete session? ${confirm} \u00b7 ${keyHint("tui.select.cancel", "cancel")}`;

@@ -156,7 +156,7 @@ export class SettingsSelectorComponent extends Container {
     const items = [...rows.map((row) => this._item(row)), this._thinking(), this._theme()];
     const changed = (id: string, value: string) => {
       const row = rows.find((row) => row.id === id);
-      if (row) this._tell(callbackOf(row), parse(row, value));
+      if (row) this._notify(callbackOf(row), parse(row, value));
     };
     const cancel = () => this._callbacks.onCancel();
     const options = { enableSearch: true };
@@ -172,7 +172,7 @@ export class SettingsSelectorComponent extends Container {
     this._list.handleInput(data);
   }
 
-  private _tell(callback: Callback, value: unknown): void {
+  private _notify(callback: Callback, value: unknown): void {
     this._callbacks[callback](value as never);
   }
 
@@ -196,7 +196,7 @@ export class SettingsSelectorComponent extends Container {
       currentValue: this._config.thinkingLevel,
       submenu: (current, done) =>
         this._submenu("Thinking Level", "Select reasoning depth for thinking-capable models", levels, current, (level) => {
-          this._tell("onThinkingLevelChange", level);
+          this._notify("onThinkingLevelChange", level);
           done(level);
         }, done),
     };
@@ -212,7 +212,7 @@ export class SettingsSelectorComponent extends Container {
       currentValue: this._config.currentTheme,
       submenu: (current, done) =>
         this._submenu("Theme", "Select color theme", themes, current, (name) => {
-          this._tell("onThemeChange", name);
+          this._notify("onThemeChange", name);
           done(name);
         }, () => {
           preview(current);

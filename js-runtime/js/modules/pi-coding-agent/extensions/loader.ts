@@ -3,7 +3,7 @@
 import { host, hostSync } from "pi:host.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { createExtensionRuntime } from "pi:pi-coding-agent/extensions/runtime.ts";
-import type { Given, MadeExtension } from "pi:pi-coding-agent/agent-session/inline-extensions.ts";
+import type { InlineExtension, MadeExtension } from "pi:pi-coding-agent/agent-session/inline-extensions.ts";
 
 type Factory = (pi: unknown) => unknown;
 
@@ -21,7 +21,7 @@ export interface Extensions {
 }
 
 /** The folders and paths in which the program looks for extensions. */
-export interface Places {
+export interface SearchPaths {
   cwd: string;
   agentDir: string;
   settings?: unknown;
@@ -45,7 +45,7 @@ interface Described {
 /** Extensions that were loaded together: an isolate of their own, until a session takes it. */
 interface FileSet {
   number: number;
-  places: Places;
+  places: SearchPaths;
   taken: boolean;
 }
 
@@ -140,14 +140,14 @@ export const extensionsOf = (given: unknown[]): Extensions => ({
   runtime: createExtensionRuntime(),
 });
 
-const ask = (places: Places, only?: string[]) =>
+const load = (places: SearchPaths, only?: string[]) =>
   host<{ set?: number; extensions: Described[]; errors: Extensions["errors"] }>("second.load", { ...places, only });
 
 /** Unloads sets that no session can take any more because they are unreachable. */
 const unreachable = new FinalizationRegistry((number: number) => hostSync("second.unload", { set: number }));
 
-async function loadSet(places: Places, only?: string[]): Promise<Pick<Extensions, "extensions" | "errors">> {
-  const { set: number, extensions, errors } = await ask(places, only);
+async function loadSet(places: SearchPaths, only?: string[]): Promise<Pick<Extensions, "extensions" | "errors">> {
+  const { set: number, extensions, errors } = await load(places, only);
   if (number === undefined) return { extensions: [], errors };
   const set: FileSet = { number, places, taken: false };
   unreachable.register(set, number, set);
@@ -176,7 +176,7 @@ export async function discoverAndLoadExtensions(
 
 /** Loads what is found, and what `override` leaves of it and of `given`. */
 export async function loadExtensions(
-  places: Places,
+  places: SearchPaths,
   given: unknown[],
   override: ((base: Extensions) => Extensions) | undefined,
 ): Promise<Extensions> {
@@ -204,10 +204,10 @@ export async function loadExtensions(
 /** Whether other code has assembled the extension here, with functions that can be called. */
 const isMade = (extension: Partial<MadeExtension>) => extension?.handlers instanceof Map;
 
-function check(extension: LoadedExtension, who: string): void {
+function check(extension: LoadedExtension, caller: string): void {
   if (factories.has(extension) || loaded.has(extension) || isMade(extension as Partial<MadeExtension>)) return;
   throw new Error(
-    `${who} gave an extension (${extension?.path}) that no DefaultResourceLoader of this version of pi has loaded. Give ` +
+    `${caller} gave an extension (${extension?.path}) that no DefaultResourceLoader of this version of pi has loaded. Give ` +
       "the loader its path in additionalExtensionPaths, or a function in extensionFactories",
   );
 }
@@ -226,7 +226,7 @@ export function forget({ extensions }: Extensions): void {
  */
 export async function takeExtensions(
   result: Pick<Extensions, "extensions"> | undefined,
-): Promise<{ here: Given[]; set: number | undefined }> {
+): Promise<{ here: InlineExtension[]; set: number | undefined }> {
   const extensions = result?.extensions ?? [];
   for (const extension of extensions) check(extension, "createAgentSession: getExtensions() of resourceLoader");
   const files = extensions.filter((extension) => loaded.has(extension));
@@ -241,6 +241,6 @@ export async function takeExtensions(
     return { here, set: set.number };
   }
   // Another session of the same loader has them.
-  const again = await ask(set.places, files.map(({ path }) => path));
+  const again = await load(set.places, files.map(({ path }) => path));
   return { here, set: again.set };
 }

@@ -1,14 +1,14 @@
 // The source of skills and prompts that an extension generates.
 import { path } from "pi:node.ts";
 
-interface Made {
+interface GeneratedResource {
   name?: string;
   filePath?: string;
   sourceInfo?: object;
 }
 
 /** Fills in missing members by the path where the file is or would be. */
-export function withSource<T extends Made>(made: T, { cwd, agentDir }: { cwd: string; agentDir: string }): T {
+export function withSource<T extends GeneratedResource>(made: T, { cwd, agentDir }: { cwd: string; agentDir: string }): T {
   const given = made.sourceInfo as { scope?: string; origin?: string; source?: string; path?: string } | undefined;
   const { filePath } = made;
   if (typeof filePath !== "string" || (given?.scope && given.origin && given.source && given.path)) return made;

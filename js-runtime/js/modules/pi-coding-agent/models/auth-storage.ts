@@ -121,7 +121,7 @@ export class AuthStorage {
     return new AuthStorage(openRegistry({ data }));
   }
 
-  private _ask<T>(method: string, args: object = {}): T {
+  private _call<T>(method: string, args: object = {}): T {
     return this._calls.hostSync<T>(`registry.${method}`, { registry: this[REGISTRY], ...args });
   }
 
@@ -134,7 +134,7 @@ export class AuthStorage {
   }
 
   private _data(): Data {
-    return this._ask<Data>("auth.all");
+    return this._call<Data>("auth.all");
   }
 
   get(provider: string): Credential | undefined {
@@ -143,14 +143,14 @@ export class AuthStorage {
 
   set(provider: string, credential: Credential): void {
     this._try(() => {
-      this._ask("auth.set", { provider, credential });
+      this._call("auth.set", { provider, credential });
       this._store((data) => (data[provider] = credential));
     });
   }
 
   remove(provider: string): void {
     this._try(() => {
-      this._ask("auth.remove", { provider });
+      this._call("auth.remove", { provider });
       this._store((data) => delete data[provider]);
     });
   }
@@ -176,14 +176,14 @@ export class AuthStorage {
   }
 
   hasAuth(provider: string): boolean {
-    return this._ask<boolean>("auth.has", { provider }) || Boolean(this._fallback?.(provider));
+    return this._call<boolean>("auth.has", { provider }) || Boolean(this._fallback?.(provider));
   }
 
   reload(): void {
     this._try(() => {
       if (!this._backend) {
-        this._ask("auth.reload");
-        const error = this._ask<string | undefined>("auth.error");
+        this._call("auth.reload");
+        const error = this._call<string | undefined>("auth.error");
         if (error) throw new Error(error);
         return;
       }
@@ -193,11 +193,11 @@ export class AuthStorage {
   }
 
   setRuntimeApiKey(provider: string, apiKey: string): void {
-    this._ask("auth.runtime", { provider, key: apiKey });
+    this._call("auth.runtime", { provider, key: apiKey });
   }
 
   removeRuntimeApiKey(provider: string): void {
-    this._ask("auth.runtime", { provider, key: "" });
+    this._call("auth.runtime", { provider, key: "" });
   }
 
   setFallbackResolver(resolver: (provider: string) => string | undefined): void {

@@ -32,7 +32,7 @@ interface Registrar {
   register(registry: number, name: unknown, config: unknown): void;
   unregister(registry: number, name: string): void;
   /** The last configuration of each name. */
-  given(registry: number): ReadonlyMap<string, unknown>;
+  configurations(registry: number): ReadonlyMap<string, unknown>;
   /** Asks providers which models they have. */
   refresh(registry: number, options?: object): Promise<object>;
 }
@@ -49,7 +49,7 @@ const OWN: Calls = { host, hostSync };
 const CALLS = Symbol("calls");
 const RUNTIME = Symbol("runtime");
 
-function ask<T>(registry: ModelRegistry, method: string, args: object = {}): T {
+function call<T>(registry: ModelRegistry, method: string, args: object = {}): T {
   return registry[CALLS].hostSync<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
 }
 
@@ -74,20 +74,20 @@ function streamWith(
   context: unknown,
   options: StreamOptions = {},
 ): AssistantMessageEventStream {
-  const told = new AssistantMessageEventStream();
+  const stream = new AssistantMessageEventStream();
   const pass = async () => {
     const events = streamSimple(model, context, await authorised(registry, model, options));
-    for await (const event of events) told.push(event);
+    for await (const event of events) stream.push(event);
   };
   pass()
-    .catch((error) => told.push(failed(model, error)))
-    .finally(() => told.end());
-  return told;
+    .catch((error) => stream.push(failed(model, error)))
+    .finally(() => stream.end());
+  return stream;
 }
 
 function givenAs(registry: ModelRegistry, name: string): unknown {
   const isThere = registry.getRegisteredProviderIds().includes(name);
-  return isThere ? registrar!.given(registry[REGISTRY]).get(name) : undefined;
+  return isThere ? registrar!.configurations(registry[REGISTRY]).get(name) : undefined;
 }
 
 /** The `auth` of a registered object with `getModels()` that supplies the credentials of requests. */
@@ -99,16 +99,16 @@ function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefi
 const isNative = (given: unknown) => typeof (given as Partial<WithModels> | undefined)?.getModels === "function";
 
 /** Only these models cross into JavaScript, not the whole catalogue. */
-const modelsOf = (registry: ModelRegistry, provider: string) => ask<Model[]>(registry, "all", { provider });
+const modelsOf = (registry: ModelRegistry, provider: string) => call<Model[]>(registry, "all", { provider });
 
 /** The key and the headers that the settings or an extension give a provider. */
 async function configuredAuth(registry: ModelRegistry, id: string) {
   const { source } = registry.getProviderAuthStatus(id);
   if (source === undefined || source === "stored" || source === "environment") return undefined;
   const [model] = modelsOf(registry, id);
-  const told = model && await registry.getApiKeyAndHeaders(model);
-  if (!told?.ok || !told.apiKey) return undefined;
-  return { apiKey: told.apiKey, ...(told.headers ? { headers: told.headers } : {}) };
+  const auth = model && await registry.getApiKeyAndHeaders(model);
+  if (!auth?.ok || !auth.apiKey) return undefined;
+  return { apiKey: auth.apiKey, ...(auth.headers ? { headers: auth.headers } : {}) };
 }
 
 /** The models that `patterns` mean, as `--models` takes them, and what is wrong with those. */
@@ -119,7 +119,7 @@ export async function resolveModelScopeWithDiagnostics(
   if (registry?.[REGISTRY] === undefined) {
     throw new TypeError("resolveModelScopeWithDiagnostics: give a ModelRegistry (ctx.modelRegistry)");
   }
-  return ask(registry, "scope", { patterns });
+  return call(registry, "scope", { patterns });
 }
 
 export class ModelRegistry {
@@ -159,51 +159,51 @@ export class ModelRegistry {
 
   /** Reads the files again before it returns, and calls `refreshModels` of providers. */
   refresh(options?: object): Promise<object> {
-    ask(this, "refresh");
+    call(this, "refresh");
     return registrar!.refresh(this[REGISTRY], options);
   }
 
   getError(): string | undefined {
-    return ask(this, "error");
+    return call(this, "error");
   }
 
   getAll(): Model[] {
-    return ask(this, "all");
+    return call(this, "all");
   }
 
   getAvailable(): Model[] {
-    return ask(this, "available");
+    return call(this, "available");
   }
 
   find(provider: string, id: string): Model | undefined {
-    return ask(this, "find", { provider, id });
+    return call(this, "find", { provider, id });
   }
 
   hasConfiguredAuth({ provider }: Named): boolean {
-    return ask(this, "hasAuth", { provider });
+    return call(this, "hasAuth", { provider });
   }
 
   isUsingOAuth({ provider }: Named): boolean {
-    return ask(this, "usesOAuth", { provider });
+    return call(this, "usesOAuth", { provider });
   }
 
   async getApiKeyAndHeaders(model: Named): Promise<ResolvedAuth> {
-    const told = await wait<ResolvedAuth>(this, "credentials", { model });
+    const auth = await wait<ResolvedAuth>(this, "credentials", { model });
     const own = ownAuthOf(this, model.provider);
-    if (!told.ok || !own) return told;
+    if (!auth.ok || !own) return auth;
     try {
       const found = await resolveAuth(own, this.authStorage.get(model.provider));
       if (!found) return { ok: false, error: `Provider is not configured: ${model.provider}` };
-      return { ok: true, apiKey: found.auth.apiKey, headers: { ...told.headers, ...found.auth.headers } };
+      return { ok: true, apiKey: found.auth.apiKey, headers: { ...auth.headers, ...found.auth.headers } };
     } catch (error) {
       return { ok: false, error: error instanceof Error ? error.message : String(error) };
     }
   }
 
   async getApiKeyForProvider(provider: string): Promise<string | undefined> {
-    const told = await wait<string | undefined>(this, "apiKey", { provider });
+    const key = await wait<string | undefined>(this, "apiKey", { provider });
     const own = ownAuthOf(this, provider);
-    if (!own || told === undefined) return told;
+    if (!own || key === undefined) return key;
     return (await resolveAuth(own, this.authStorage.get(provider)))?.auth.apiKey;
   }
 
@@ -221,7 +221,7 @@ export class ModelRegistry {
   }
 
   getRegisteredProviderIds(): string[] {
-    return ask(this, "registered");
+    return call(this, "registered");
   }
 
   /** The configuration as it was passed; `undefined` for a provider that no extension has registered. */
@@ -237,11 +237,11 @@ export class ModelRegistry {
   }
 
   getProviderDisplayName(provider: string): string {
-    return ask(this, "name", { provider });
+    return call(this, "name", { provider });
   }
 
   getProviderAuthStatus(provider: string): { configured: boolean; source?: string; label?: string } {
-    const source = ask<{ source: string; label?: string } | null>(this, "authSource", { provider });
+    const source = call<{ source: string; label?: string } | null>(this, "authSource", { provider });
     return source ? { configured: true, ...source } : { configured: false };
   }
 
@@ -266,7 +266,7 @@ export class ModelRegistry {
       name: this.getProviderDisplayName(id),
       models,
       configured: () => configuredAuth(this, id),
-      ...(refreshes ? { refreshModels: async (asked?: object) => void (await this.refresh({ ...asked, providers: [id] })) } : {}),
+      ...(refreshes ? { refreshModels: async (options?: object) => void (await this.refresh({ ...options, providers: [id] })) } : {}),
     });
   }
 

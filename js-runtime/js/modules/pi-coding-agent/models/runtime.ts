@@ -157,7 +157,7 @@ export class ModelRuntime {
     this.#copied.set(provider, json);
   }
 
-  async #put(provider: string, credential: Credential): Promise<void> {
+  async #write(provider: string, credential: Credential): Promise<void> {
     if (this.#store) await this.#store.modify(provider, async () => credential);
     else this.#auth.set(provider, credential);
     await this.#synchronise();
@@ -325,7 +325,7 @@ export class ModelRuntime {
       credential = { type: "api_key", key: await interaction.prompt({ type: "secret", message }) };
     }
     interaction.signal?.throwIfAborted();
-    await this.#put(provider, credential);
+    await this.#write(provider, credential);
     return credential;
   }
 
@@ -359,16 +359,16 @@ export class ModelRuntime {
 
   streamSimple(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {
     if (!this.#store) return this.#models.streamSimple(model, context, options);
-    const told = new AssistantMessageEventStream();
+    const stream = new AssistantMessageEventStream();
     const pass = async () => {
       await this.#synchronise();
-      for await (const event of this.#models.streamSimple(model, context, options)) told.push(event);
+      for await (const event of this.#models.streamSimple(model, context, options)) stream.push(event);
       await this.#keepRenewed(model.provider);
     };
     pass()
-      .catch((error) => told.push(failed(model, error)))
-      .finally(() => told.end());
-    return told;
+      .catch((error) => stream.push(failed(model, error)))
+      .finally(() => stream.end());
+    return stream;
   }
 
   complete(model: Model, context: unknown, options?: StreamOptions): Promise<unknown> {

@@ -45,12 +45,12 @@ export function buildSessionProjection(
   leafId?: string | null,
   byId?: Map<string, Entry>,
 ): Projection {
-  const told = buildContextEntries(entries, leafId, byId).map((sourceEntry) => ({
+  const projected = buildContextEntries(entries, leafId, byId).map((sourceEntry) => ({
     sourceEntry,
     messages: sessionEntryToContextMessages(sourceEntry),
   }));
   const { thinkingLevel, model } = buildSessionContext(entries, leafId) as Projection;
-  return { entries: told, messages: told.flatMap(({ messages }) => messages), thinkingLevel, model };
+  return { entries: projected, messages: projected.flatMap(({ messages }) => messages), thinkingLevel, model };
 }
 
 /** The messages that an entry adds to the conversation: none or one. */

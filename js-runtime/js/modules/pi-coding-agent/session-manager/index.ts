@@ -3,9 +3,9 @@
 import { host, hostSync } from "pi:host.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
-import type { Since, View } from "pi:pi-coding-agent/session-manager/view.ts";
+import type { NewEntries, View } from "pi:pi-coding-agent/session-manager/view.ts";
 
-interface Held {
+interface OpenSession {
   token: number;
 }
 
@@ -44,7 +44,7 @@ function close(token: number): void {
 }
 
 function make(method: string, args: object): SessionManager {
-  const { token } = hostSync<Held>(`sessions.${method}`, { ...args, agentDir: getAgentDir() });
+  const { token } = hostSync<OpenSession>(`sessions.${method}`, { ...args, agentDir: getAgentDir() });
   return adopt(token);
 }
 
@@ -61,7 +61,7 @@ async function listed(method: string, args: object, onProgress?: Progress): Prom
   }));
 }
 
-const OURS = Symbol();
+const INTERNAL = Symbol();
 
 // Not private members: extensions wrap such objects, in a Proxy or with Object.create().
 const TOKEN = Symbol("token");
@@ -72,17 +72,17 @@ type Write = (entry: { type: string; [member: string]: unknown }) => string;
 
 function viewOf(token: number): View {
   return createView(
-    (id, since) => hostSync<Since>("sessions.since", { token, id, since }),
+    (id, since) => hostSync<NewEntries>("sessions.since", { token, id, since }),
     () => hostSync("sessions.context", { token }),
   );
 }
 
-function ask<T>(manager: SessionManager, method: string, args: object = {}): T {
+function call<T>(manager: SessionManager, method: string, args: object = {}): T {
   return hostSync<T>(`sessions.${method}`, { token: manager[TOKEN], ...args });
 }
 
 function append(manager: SessionManager, entry: { type: string; [member: string]: unknown }): string {
-  return manager[WRITE]?.(entry) ?? ask(manager, "append", { entry });
+  return manager[WRITE]?.(entry) ?? call(manager, "append", { entry });
 }
 
 /** Another session is here from now on: nothing that was read of the last one counts. */
@@ -97,7 +97,7 @@ export class SessionManager {
   [WRITE]: Write | undefined;
 
   constructor(key: unknown, token: number) {
-    if (key !== OURS) {
+    if (key !== INTERNAL) {
       throw new TypeError(
         "new SessionManager() is not supported: use SessionManager.create(), open(), " +
           "continueRecent(), inMemory() or forkFrom()",
@@ -214,11 +214,11 @@ export class SessionManager {
 
   /** The next entry that is appended becomes a child of this one. */
   branch(branchFromId: string): void {
-    ask(this, "leaf", { id: branchFromId });
+    call(this, "leaf", { id: branchFromId });
   }
 
   resetLeaf(): void {
-    ask(this, "leaf", { id: null });
+    call(this, "leaf", { id: null });
   }
 
   branchWithSummary(
@@ -229,18 +229,18 @@ export class SessionManager {
   ): string {
     const fromId = branchFromId ?? "root";
     const entry = { type: "branch_summary", fromId, summary, details, fromHook };
-    return ask(this, "summarize", { id: branchFromId, entry });
+    return call(this, "summarize", { id: branchFromId, entry });
   }
 
   /** A session of its own with the entries up to `leafId`, which is here from now on. */
   createBranchedSession(leafId: string): string | undefined {
-    ask(this, "branchOff", { id: leafId });
+    call(this, "branchOff", { id: leafId });
     replaced(this);
     return this.getSessionFile();
   }
 
   newSession(options?: NewSession): string | undefined {
-    ask(this, "begin", named(options));
+    call(this, "begin", named(options));
     replaced(this);
     return this.getSessionFile();
   }
@@ -251,7 +251,7 @@ export class SessionManager {
   }
 
   setSessionFile(sessionFile: string): void {
-    ask(this, "reopen", { path: sessionFile });
+    call(this, "reopen", { path: sessionFile });
     replaced(this);
   }
 }
@@ -274,5 +274,5 @@ for (const name of Object.keys(createView(nothing, nothing)) as (keyof View)[]) 
 
 /** The session that the program holds under this number. */
 export function adopt(token: number): SessionManager {
-  return new SessionManager(OURS, token);
+  return new SessionManager(INTERNAL, token);
 }

@@ -11,9 +11,9 @@ export interface Preview {
   pending: Message[];
 }
 
-export function boundaryContext(ask: () => Preview): object {
-  let asked: Preview | undefined;
-  const preview = () => (asked ??= ask());
+export function turnEndContext(fetchPreview: () => Preview): object {
+  let cached: Preview | undefined;
+  const preview = () => (cached ??= fetchPreview());
   const messages = () => preview().entries.flatMap((entry) => entry.messages);
   return {
     get contextEntries() {

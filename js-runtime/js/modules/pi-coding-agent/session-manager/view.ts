@@ -17,7 +17,7 @@ export interface TreeNode {
   labelTimestamp?: string;
 }
 
-export interface Since {
+export interface NewEntries {
   id: string;
   cwd: string;
   dir: string;
@@ -34,13 +34,13 @@ interface Label {
   timestamp: string;
 }
 
-const NOTHING: Since = { id: "", cwd: "", dir: "", header: null, leafId: null, entries: [] };
+const NOTHING: NewEntries = { id: "", cwd: "", dir: "", header: null, leafId: null, entries: [] };
 
 export type View = ReturnType<typeof createView>;
 
 /** `fetch` requests the entries after the first `since` of session `id` from the program. */
 export function createView(
-  fetch: (id: string, since: number) => Since,
+  fetch: (id: string, since: number) => NewEntries,
   context: () => unknown,
 ) {
   let state = NOTHING;
@@ -48,7 +48,7 @@ export function createView(
   let labels = new Map<string, Label>();
   let name: string | undefined;
 
-  function sync(): Since {
+  function sync(): NewEntries {
     const { id, entries } = state;
     const next = fetch(id, entries.length);
     const fresh = next.entries;

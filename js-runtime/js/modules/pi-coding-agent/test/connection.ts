@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 /** Milliseconds that a pi may take to exit. */
-const PATIENCE = 10_000;
+const EXIT_TIMEOUT = 10_000;
 
 export interface Ended {
   code: number | null;
@@ -26,7 +26,7 @@ export class Connection {
   private _child: ChildProcessWithoutNullStreams;
   private _waiting = new Map<string, Waiting>();
   private _ids = 0;
-  private _rest = "";
+  private _unread = "";
 
   constructor(
     args: string[],
@@ -39,9 +39,9 @@ export class Connection {
     child.stderr.on("data", (text: string) => (this.stderr += text));
     child.stdout.setEncoding("utf8");
     child.stdout.on("data", (text: string) => {
-      const lines = (this._rest + text).split("\n");
-      this._rest = lines.pop()!;
-      for (const line of lines) this._take(JSON.parse(line) as RpcEvent, onEvent);
+      const lines = (this._unread + text).split("\n");
+      this._unread = lines.pop()!;
+      for (const line of lines) this._onLine(JSON.parse(line) as RpcEvent, onEvent);
     });
     // A failed write is reported by the exit that follows.
     child.stdin.on("error", () => {});
@@ -56,7 +56,7 @@ export class Connection {
     });
   }
 
-  private _take(line: RpcEvent, onEvent: (event: RpcEvent) => void): void {
+  private _onLine(line: RpcEvent, onEvent: (event: RpcEvent) => void): void {
     if (line.type !== "response") return onEvent(line);
     const waiting = this._waiting.get(String(line.id));
     this._waiting.delete(String(line.id));
@@ -83,9 +83,9 @@ export class Connection {
   }
 
   /** Ends pi as a client does, by closing the input, and kills it after `timeout` milliseconds. */
-  async close(patience = PATIENCE): Promise<Ended> {
+  async close(timeout = EXIT_TIMEOUT): Promise<Ended> {
     this._child.stdin.end();
-    const timer = setTimeout(() => this.kill(), patience);
+    const timer = setTimeout(() => this.kill(), timeout);
     try {
       return await this.ended;
     } finally {
@@ -98,7 +98,7 @@ export class Connection {
   }
 }
 
-export interface Printed extends Ended {
+export interface PrintOutput extends Ended {
   stdout: string;
   stderr: string;
 }
@@ -109,7 +109,7 @@ export async function runToEnd(
   where: { cwd: string; env: Record<string, string> },
   input: string,
   onStart: (child: ChildProcess) => void,
-): Promise<Printed> {
+): Promise<PrintOutput> {
   const child = spawn(process.execPath, args, { ...where, stdio: "pipe" });
   onStart(child);
   let [stdout, stderr] = ["", ""];

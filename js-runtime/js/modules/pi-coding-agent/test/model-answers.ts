@@ -1,6 +1,6 @@
 // Responses of the scripted model, and their form on the wire (Anthropic's).
 import { checkOptions, checkValue, COUNT, OBJECT, oneOf, TEXT } from "pi:pi-coding-agent/test/validate.ts";
-import type { Wanted } from "pi:pi-coding-agent/test/validate.ts";
+import type { Requirement } from "pi:pi-coding-agent/test/validate.ts";
 
 export interface Text {
   type: "text";
@@ -45,7 +45,7 @@ export const fail = (status: number, message: string): Failure => ({ type: "fail
 type Event = { type: string } & Record<string, unknown>;
 
 /** The options of a reply. */
-const REPLY: Record<string, Wanted> = {
+const REPLY: Record<string, Requirement> = {
   content: ["what the model says", () => true],
   inputTokens: COUNT,
   outputTokens: COUNT,

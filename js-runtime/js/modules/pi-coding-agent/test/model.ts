@@ -24,8 +24,8 @@ export interface ModelRequest {
   body: Record<string, unknown>;
 }
 
-export type Answering = (request: ModelRequest) => Answer | Promise<Answer>;
-export type Script = (Answer | Answering)[] | Answering;
+export type ResponseSource = (request: ModelRequest) => Answer | Promise<Answer>;
+export type Script = (Answer | ResponseSource)[] | ResponseSource;
 
 type Body = Record<string, unknown>;
 
@@ -71,9 +71,9 @@ export class Model {
   /** The number of requests without a response. */
   thinking = 0;
   private _server: Server;
-  private _script: (Answer | Answering)[] = [];
-  private _rule: Answering | undefined;
-  private _given = 0;
+  private _script: (Answer | ResponseSource)[] = [];
+  private _rule: ResponseSource | undefined;
+  private _sent = 0;
   private _complain: (message: string) => void;
 
   constructor(script: Script, complain: (message: string) => void) {
@@ -83,9 +83,9 @@ export class Model {
     this._server = createServer((request, response) => void this._serve(request, response));
   }
 
-  push(...answers: (Answer | Answering)[]): void {
+  push(...answers: (Answer | ResponseSource)[]): void {
     this._script.push(...answers);
-    this._given += answers.length;
+    this._sent += answers.length;
   }
 
   /** The number of responses that were not requested. */
@@ -112,11 +112,11 @@ export class Model {
       request.setEncoding("utf8");
       for await (const chunk of request) json += chunk;
       const body = JSON.parse(json) as Body;
-      const asked = understood(this.requests.length + 1, request.headers, body);
-      this.requests.push(asked);
+      const parsed = understood(this.requests.length + 1, request.headers, body);
+      this.requests.push(parsed);
       this.thinking += 1;
-      const answer = await this._answer(asked).finally(() => (this.thinking -= 1));
-      const rendered = render(answer, asked.number, String(body.model));
+      const answer = await this._respond(parsed).finally(() => (this.thinking -= 1));
+      const rendered = render(answer, parsed.number, String(body.model));
       if (!Array.isArray(rendered)) return refuse(response, rendered.status, rendered.message);
       response.writeHead(200, { "content-type": "text/event-stream" });
       for (const event of rendered) {
@@ -131,11 +131,11 @@ export class Model {
     }
   }
 
-  private async _answer(request: ModelRequest): Promise<Answer> {
+  private async _respond(request: ModelRequest): Promise<Answer> {
     if (this._script.length === 0 && this._rule) return await this._rule(request);
     const next = this._script.shift();
     if (next === undefined) {
-      const given = this._given === 0 ? "was given no answers" : `had only ${ordinal(this._given)}`;
+      const given = this._sent === 0 ? "was given no answers" : `had only ${ordinal(this._sent)}`;
       throw new Error(
         `it ${given}, and this is request ${request.number}, after ${JSON.stringify(request.last)}. ` +
           "Add to `model` of t.start(), or call pi.answer()",

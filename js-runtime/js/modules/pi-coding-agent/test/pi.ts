@@ -5,8 +5,8 @@ import type { RpcEvent } from "pi:pi-coding-agent/test/connection.ts";
 import { Model } from "pi:pi-coding-agent/test/model.ts";
 import type { ModelRequest, Script } from "pi:pi-coding-agent/test/model.ts";
 import type { Answer } from "pi:pi-coding-agent/test/model-answers.ts";
-import { Place } from "pi:pi-coding-agent/test/workspace.ts";
-import type { PlaceOptions } from "pi:pi-coding-agent/test/workspace.ts";
+import { Workspace } from "pi:pi-coding-agent/test/workspace.ts";
+import type { WorkspaceOptions } from "pi:pi-coding-agent/test/workspace.ts";
 import {
   checkOptions,
   checkValue,
@@ -18,12 +18,12 @@ import {
   SCRIPT,
   TEXTS,
 } from "pi:pi-coding-agent/test/validate.ts";
-import type { Wanted } from "pi:pi-coding-agent/test/validate.ts";
+import type { Requirement } from "pi:pi-coding-agent/test/validate.ts";
 import { Run } from "pi:pi-coding-agent/test/run.ts";
 import { transcript } from "pi:pi-coding-agent/test/transcript.ts";
 import { Ui } from "pi:pi-coding-agent/test/ui.ts";
 
-export interface StartOptions extends PlaceOptions {
+export interface StartOptions extends WorkspaceOptions {
   /** Files or folders, relative to the test; by default the extension next to the test. */
   extensions?: string[];
   /** The model's responses, in order, or a function that returns them. */
@@ -35,7 +35,7 @@ export interface StartOptions extends PlaceOptions {
 }
 
 /** Options of `t.start` and of `t.print`. */
-export const PLACE_OPTIONS: Record<string, Wanted> = {
+export const PLACE_OPTIONS: Record<string, Requirement> = {
   model: SCRIPT,
   files: OBJECT,
   agentFiles: OBJECT,
@@ -45,11 +45,11 @@ export const PLACE_OPTIONS: Record<string, Wanted> = {
   extensions: TEXTS,
   contextWindow: NUMBER,
 };
-export const START_OPTIONS: Record<string, Wanted> = { ...PLACE_OPTIONS, expectErrors: PATTERNS };
+export const START_OPTIONS: Record<string, Requirement> = { ...PLACE_OPTIONS, expectErrors: PATTERNS };
 
 /** Milliseconds for a pi whose test has failed. */
-const MERCY = 2_000;
-const QUIET = ["message_update", "tool_execution_update"];
+const FAILED_EXIT_TIMEOUT = 2_000;
+const QUIET_EVENTS = ["message_update", "tool_execution_update"];
 const quote = (text: string) => JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
 export class Pi {
@@ -59,7 +59,7 @@ export class Pi {
   readonly errors: string[] = [];
   readonly ui: Ui;
   private _model: Model;
-  private _place: Place;
+  private _workspace: Workspace;
   private _args: string[];
   private _connection: Connection | undefined;
   private _expected: { pattern: string | RegExp; seen: boolean }[];
@@ -69,8 +69,8 @@ export class Pi {
   private _watchers = new Set<() => void>();
   private _stopped = false;
 
-  private constructor(place: Place, model: Model, options: StartOptions, extensions: string[]) {
-    this._place = place;
+  private constructor(place: Workspace, model: Model, options: StartOptions, extensions: string[]) {
+    this._workspace = place;
     this._model = model;
     this._args = [...extensions.flatMap((path) => ["-e", path]), ...(options.args ?? [])];
     this._expected = (options.expectErrors ?? []).map((pattern) => ({ pattern, seen: false }));
@@ -85,7 +85,7 @@ export class Pi {
   ): Promise<Pi> {
     let pi: Pi | undefined;
     const model = new Model(options.model ?? [], (message) => pi?.complain(message));
-    const place = new Place(options, await model.start());
+    const place = new Workspace(options, await model.start());
     pi = new Pi(place, model, options, extensions);
     prepare?.(pi);
     await pi._wait("the start of pi", () => pi._open([]));
@@ -130,14 +130,14 @@ export class Pi {
   async waitFor(type: string, fits: (event: RpcEvent) => boolean = () => true): Promise<RpcEvent> {
     return await this._wait(`an event ${type}`, () =>
       new Promise((resolve) => {
-        const look = () => {
+        const check = () => {
           const found = this.events.find((event) => event.type === type && fits(event));
           if (!found) return;
-          this._watchers.delete(look);
+          this._watchers.delete(check);
           resolve(found);
         };
-        this._watchers.add(look);
-        look();
+        this._watchers.add(check);
+        check();
       }));
   }
 
@@ -178,18 +178,18 @@ export class Pi {
   }
 
   get project(): string {
-    return this._place.project;
+    return this._workspace.project;
   }
   get agentDir(): string {
-    return this._place.agentDir;
+    return this._workspace.agentDir;
   }
   get home(): string {
-    return this._place.home;
+    return this._workspace.home;
   }
   /** Files of the project. */
-  read = (name: string): string => this._place.read(name);
-  write = (name: string, content: string | object): string => this._place.write(name, content);
-  exists = (name: string): boolean => this._place.exists(name);
+  read = (name: string): string => this._workspace.read(name);
+  write = (name: string, content: string | object): string => this._workspace.write(name, content);
+  exists = (name: string): boolean => this._workspace.exists(name);
 
   /** The output of pi and of its extensions' console on stderr. */
   get stderr(): string {
@@ -198,7 +198,7 @@ export class Pi {
 
   /** The events so far as readable text, equal in every run. */
   transcript(): string {
-    return this._place.tidy(transcript(this.events));
+    return this._workspace.tidy(transcript(this.events));
   }
 
   // ---- What the suite does ----
@@ -206,7 +206,7 @@ export class Pi {
   /** Makes the test fail: at what it waits for, or at its end. */
   complain(message: string): void {
     if (this._stopped) return;
-    this._problem ??= new Error(this._place.tidy(message));
+    this._problem ??= new Error(this._workspace.tidy(message));
     const waits = [...this._waits.values()].flatMap((rejects) => [...rejects]);
     for (const reject of waits) reject(this._problem);
   }
@@ -227,11 +227,11 @@ export class Pi {
       if (event.type === "tool_execution_start") open.set(event.toolCallId, event.toolName);
       if (event.type === "tool_execution_end") open.delete(event.toolCallId);
     }
-    const last = this.events.findLast(({ type }) => !QUIET.includes(type));
+    const last = this.events.findLast(({ type }) => !QUIET_EVENTS.includes(type));
     return [
       ...[...this._waits.keys()].map((what) => `waiting for ${what}`),
       ...[...open.values()].map((tool) => `the tool ${tool} runs`),
-      ...(this._model.thinking > 0 ? ["the model has been asked and has not answered"] : []),
+      ...(this._model.thinking > 0 ? ["a request to the model has no response yet"] : []),
       ...(working && open.size === 0 && this._model.thinking === 0 ? ["the agent works"] : []),
       ...(last ? [`the last event was ${last.type}${last.method ? ` ${last.method}` : ""}`] : []),
     ];
@@ -247,8 +247,8 @@ export class Pi {
       }
       if (!check) return undefined;
       if (this._problem) return this._problem;
-      const missed = this._expected.find(({ seen }) => !seen);
-      if (missed) return new Error(`An error was expected and did not come: ${missed.pattern}`);
+      const absent = this._expected.find(({ seen }) => !seen);
+      if (absent) return new Error(`An error was expected and did not come: ${absent.pattern}`);
       const { left } = this._model;
       if (left > 0) return new Error(`The model was not asked for ${left === 1 ? "one answer" : `${left} answers`} of its script`);
       const [unasked] = this.ui.left;
@@ -257,9 +257,9 @@ export class Pi {
     } finally {
       this._stopped = true;
       // Killed at once it would leave behind what its tools have started.
-      await this._connection?.close(MERCY);
+      await this._connection?.close(FAILED_EXIT_TIMEOUT);
       this._model.stop();
-      this._place.remove();
+      this._workspace.remove();
     }
   }
 
@@ -271,8 +271,8 @@ export class Pi {
   }
 
   private async _open(args: string[]): Promise<void> {
-    const where = { cwd: this._place.project, env: this._place.env };
-    const connection = new Connection([...this._args, ...args], where, (event) => this._take(event));
+    const where = { cwd: this._workspace.project, env: this._workspace.env };
+    const connection = new Connection([...this._args, ...args], where, (event) => this._onEvent(event));
     this._connection = connection;
     void connection.ended.then(({ code, signal }) => {
       if (this._connection !== connection || this._stopped) return;
@@ -301,7 +301,7 @@ export class Pi {
       await work();
       await this._running().request("wait_for_idle");
     });
-    return new Run(this.events.slice(from), (text) => this._place.tidy(text));
+    return new Run(this.events.slice(from), (text) => this._workspace.tidy(text));
   }
 
   /** Waits, but not for what a problem has made impossible. The error is the caller's. */
@@ -326,11 +326,11 @@ export class Pi {
     }
   }
 
-  private _take(event: RpcEvent): void {
+  private _onEvent(event: RpcEvent): void {
     this.events.push(event);
-    if (event.type === "extension_ui_request") this.ui.take(event);
+    if (event.type === "extension_ui_request") this.ui.onEvent(event);
     if (event.type === "extension_error") this._error(event);
-    for (const look of [...this._watchers]) look();
+    for (const check of [...this._watchers]) check();
   }
 
   private _error({ event, error, stack }: RpcEvent): void {

@@ -7,7 +7,7 @@ import { Model } from "pi:pi-coding-agent/test/model.ts";
 import { checkOptions, NUMBER, TEXT } from "pi:pi-coding-agent/test/validate.ts";
 import { Pi, PLACE_OPTIONS, START_OPTIONS } from "pi:pi-coding-agent/test/pi.ts";
 import type { StartOptions } from "pi:pi-coding-agent/test/pi.ts";
-import { Place } from "pi:pi-coding-agent/test/workspace.ts";
+import { Workspace } from "pi:pi-coding-agent/test/workspace.ts";
 
 const { AssertionError } = process.getBuiltinModule("node:assert");
 const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");
@@ -69,7 +69,7 @@ function extensionBeside(): string {
     if (index) return index;
     folder = dirname(folder);
   }
-  throw new Error(`No extension stands beside ${basename(file)}: name it, t.start({ extensions: ["./x.ts"] })`);
+  throw new Error(`There is no extension next to ${basename(file)}: name it, t.start({ extensions: ["./x.ts"] })`);
 }
 
 function extensionsOf({ extensions }: StartOptions): string[] {
@@ -104,7 +104,7 @@ class TestContext {
     checkOptions("t.print", options, { ...PLACE_OPTIONS, stdin: TEXT });
     let problem: string | undefined;
     const model = new Model(options.model ?? [], (message) => (problem ??= message));
-    const place = new Place(options, await model.start());
+    const place = new Workspace(options, await model.start());
     try {
       const args = extensionsOf(options).flatMap((path) => ["-e", path]);
       const where = { cwd: place.project, env: place.env };
@@ -193,7 +193,7 @@ test.only = (name: string, options: TestOptions | Body, body?: Body): void => {
 
 async function runAll(): Promise<void> {
   collecting = false;
-  endWhenAsked();
+  endOnSignal();
   const filter = process.env.PI_TEST_FILTER ?? "";
   const alone = tests.some(({ only }) => only);
   const chosen = tests.filter(({ name }) => name.includes(filter));
@@ -201,11 +201,11 @@ async function runAll(): Promise<void> {
   plan(chosen);
   for (const test of chosen) {
     // The process ends now.
-    if (asked.size > 0) return;
+    if (receivedSignals.size > 0) return;
     if (test.skipped || (alone && !test.only)) report({ type: "skipped", name: test.name });
     else await runOne(test);
   }
-  await rest();
+  await settle();
   report({ type: "done" });
   // Whatever the tests left open.
   process.exit(0);
@@ -242,12 +242,12 @@ for (const event of ["uncaughtException", "unhandledRejection"]) {
 }
 
 /** Milliseconds that are left to what the tests do not wait for, if it keeps the process. */
-const REST = 100;
+const SETTLE_TIME = 100;
 
-function rest(): Promise<void> {
+function settle(): Promise<void> {
   return new Promise((resolve) => {
     process.once("beforeExit", () => resolve());
-    setTimeout(resolve, REST).unref();
+    setTimeout(resolve, SETTLE_TIME).unref();
   });
 }
 
@@ -258,19 +258,19 @@ const ENDINGS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 let open: TestContext | undefined;
 
 /** The signals that have come. */
-const asked = new Set<string>();
+const receivedSignals = new Set<string>();
 
 /**
  * Ends everything that the test has started, and then the process. A second signal ends the process
  * at once.
  */
-function endWhenAsked(): void {
+function endOnSignal(): void {
   for (const [signal, code] of Object.entries(ENDINGS)) {
     process.on(signal, () => {
       // After Ctrl-C, which all processes of the terminal get, `pi test` sends a signal as well.
-      if (asked.has(signal) || !open) return process.exit(code);
-      asked.add(signal);
-      if (asked.size === 1) void open.end(false).finally(() => process.exit(code));
+      if (receivedSignals.has(signal) || !open) return process.exit(code);
+      receivedSignals.add(signal);
+      if (receivedSignals.size === 1) void open.end(false).finally(() => process.exit(code));
     });
   }
 }
@@ -282,7 +282,7 @@ async function runOne({ name, body, timeout }: Test): Promise<void> {
   open = context;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Running | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
+  const timedOut = new Promise<never>((_resolve, reject) => {
     running = { fail: reject };
     timer = setTimeout(() => {
       const doing = context.doing().map((what) => `\n  ${what}`).join("");
@@ -291,7 +291,7 @@ async function runOne({ name, body, timeout }: Test): Promise<void> {
   });
   current = running;
   // Both outcomes of the race are handled.
-  late.catch(() => {});
+  timedOut.catch(() => {});
   let failure: { error: unknown } | undefined;
   const ended = async () => {
     await body(context);
@@ -299,13 +299,13 @@ async function runOne({ name, body, timeout }: Test): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 0));
   };
   try {
-    await Promise.race([author.run(running!, ended), late]);
+    await Promise.race([author.run(running!, ended), timedOut]);
   } catch (error) {
     failure = { error };
   }
   const ending = author.run(running!, () => context.end(failure === undefined));
   try {
-    await (failure ? ending : Promise.race([ending, late]));
+    await (failure ? ending : Promise.race([ending, timedOut]));
   } catch (error) {
     failure ??= { error };
   }
@@ -327,7 +327,7 @@ const shape = (value: unknown): string =>
 
 function explain(error: unknown): object {
   if (!(error instanceof Error)) return { message: `It threw ${inspect(error)}` };
-  const place = placeOf(error.stack ?? "");
+  const place = positionOf(error.stack ?? "");
   const message = error.name === "Error" ? error.message : `${error.name}: ${error.message}`;
   if (error instanceof AssertionError && error.operator !== "fail") {
     const compares = /equal/i.test(error.operator) && !/^not/i.test(error.operator);
@@ -348,7 +348,7 @@ interface Frame {
  * The source position in the author's code, and the position in the test that led to it, if it is
  * another.
  */
-function placeOf(stack: string): Partial<Frame> & { from?: Frame } {
+function positionOf(stack: string): Partial<Frame> & { from?: Frame } {
   const frames = stack.split("\n").flatMap((line): Frame[] => {
     // The path is as the file system has it, with whatever stands in it.
     const found = /(?:^|[ (])file:\/\/(\/.*):(\d+):(\d+)\)?$/.exec(line);

@@ -23,12 +23,12 @@ export interface Dialog {
 /** A method, or part of the title or message. */
 export type Which = DialogMethod | RegExp | { method?: DialogMethod; title?: string | RegExp };
 export type DialogAnswer = string | boolean | null;
-export type Answering = DialogAnswer | ((dialog: Dialog) => DialogAnswer | Promise<DialogAnswer>);
+export type ResponseSource = DialogAnswer | ((dialog: Dialog) => DialogAnswer | Promise<DialogAnswer>);
 
 interface Rule {
   which: Which;
-  answering: Answering | undefined;
-  left: number;
+  answering: ResponseSource | undefined;
+  uses: number;
 }
 
 const METHODS: readonly string[] = ["select", "confirm", "input", "editor"];
@@ -99,13 +99,13 @@ export class Ui {
   }
 
   /** The answer to the next dialog of that kind; `null` cancels it. */
-  answer(which: Which, answering: Answering): void {
+  answer(which: Which, answering: ResponseSource): void {
     checkAnswering("pi.ui.answer", answering);
     this._add("pi.ui.answer", which, answering, 1);
   }
 
   /** The answer to every dialog of that kind. */
-  always(which: Which, answering: Answering): void {
+  always(which: Which, answering: ResponseSource): void {
     checkAnswering("pi.ui.always", answering);
     this._add("pi.ui.always", which, answering, Infinity);
   }
@@ -115,17 +115,17 @@ export class Ui {
     this._add("pi.ui.ignore", which, undefined, 1);
   }
 
-  private _add(where: string, which: Which, answering: Answering | undefined, left: number): void {
+  private _add(where: string, which: Which, answering: ResponseSource | undefined, left: number): void {
     checkWhich(where, which);
-    this._rules.push({ which, answering, left });
+    this._rules.push({ which, answering, uses: left });
   }
 
   /** Rules that no dialog has used. */
   get left(): string[] {
-    return this._rules.filter(({ left }) => left === 1).map(({ which }) => named(which));
+    return this._rules.filter(({ uses: left }) => left === 1).map(({ which }) => named(which));
   }
 
-  take(event: RpcEvent): void {
+  onEvent(event: RpcEvent): void {
     switch (event.method as string) {
       case "notify":
         this.notifications.push({ message: event.message, type: event.notifyType ?? "info" });
@@ -145,11 +145,11 @@ export class Ui {
         this.editorText = event.text;
         break;
       default:
-        if (METHODS.includes(event.method)) this._ask(event);
+        if (METHODS.includes(event.method)) this._openDialog(event);
     }
   }
 
-  private _ask(event: RpcEvent): void {
+  private _openDialog(event: RpcEvent): void {
     const { method, title, message, options, placeholder, prefill, timeout } = event;
     const dialog: Dialog = { method, title, message, options, placeholder, prefill, timeout };
     this.dialogs.push(dialog);
@@ -164,13 +164,13 @@ export class Ui {
       );
       return;
     }
-    rule.left -= 1;
-    this._rules = this._rules.filter(({ left }) => left > 0);
+    rule.uses -= 1;
+    this._rules = this._rules.filter(({ uses: left }) => left > 0);
     if (rule.answering === undefined) return;
-    void this._answer(event.id, dialog, rule.answering);
+    void this._respond(event.id, dialog, rule.answering);
   }
 
-  private async _answer(id: string, dialog: Dialog, answering: Answering): Promise<void> {
+  private async _respond(id: string, dialog: Dialog, answering: ResponseSource): Promise<void> {
     try {
       const answer = typeof answering === "function" ? await answering(dialog) : answering;
       this._check(dialog, answer);

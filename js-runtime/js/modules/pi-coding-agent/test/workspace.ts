@@ -10,7 +10,7 @@ const { dirname, join, resolve } = process.getBuiltinModule("node:path");
 /** Content by path: text, or a value to write as JSON. */
 export type Files = Record<string, string | object>;
 
-export interface PlaceOptions {
+export interface WorkspaceOptions {
   files?: Files;
   agentFiles?: Files;
   settings?: Record<string, unknown>;
@@ -21,14 +21,14 @@ export interface PlaceOptions {
 /** Variables that a program needs to run at all. */
 const PASSED_ON = ["PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SystemRoot", "ComSpec", "PATHEXT"];
 
-export class Place {
+export class Workspace {
   readonly root = realpathSync(mkdtempSync(join(tmpdir(), "pi-test-")));
   readonly home = join(this.root, "home");
   readonly agentDir = join(this.home, ".pi", "agent");
   readonly project = join(this.root, "project");
   readonly env: Record<string, string>;
 
-  constructor(options: PlaceOptions, modelUrl: string) {
+  constructor(options: WorkspaceOptions, modelUrl: string) {
     for (const folder of [this.agentDir, this.project, join(this.root, "tmp")]) {
       mkdirSync(folder, { recursive: true });
     }

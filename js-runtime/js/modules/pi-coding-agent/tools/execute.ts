@@ -16,7 +16,7 @@ interface Ask {
   args: unknown[];
 }
 
-type News =
+type RunMessage =
   | { type: "update"; output: unknown }
   | { type: "data"; data: string }
   | { type: "done"; output: unknown }
@@ -45,8 +45,8 @@ interface Listeners {
 let tokens = 0;
 
 /** Resolves to the tool's result, rejects with its error. */
-export async function run<T>(what: Run, { signal, onUpdate, onData }: Listeners): Promise<T> {
-  const { operations, ...rest } = what;
+export async function run<T>(request: Run, { signal, onUpdate, onData }: Listeners): Promise<T> {
+  const { operations, ...rest } = request;
   const token = (tokens += 1);
   const offers = operations &&
     Object.keys(operations).filter((name) => typeof operations[name] === "function");
@@ -56,14 +56,14 @@ export async function run<T>(what: Run, { signal, onUpdate, onData }: Listeners)
   signal?.addEventListener("abort", abort, { once: true });
   try {
     for (;;) {
-      const batch = await host<News[]>("tools.next", { token });
-      if (batch.length === 0) throw new Error(`The run of ${what.name} was lost`);
-      for (const news of batch) {
-        if (news.type === "done") return news.output as T;
-        if (news.type === "failed") throw new Error(news.error);
-        if (news.type === "update") onUpdate?.(news.output);
-        else if (news.type === "data") onData?.(buffer().from(news.data, "base64"));
-        else void answer(token, news, operations ?? {}, signal);
+      const batch = await host<RunMessage[]>("tools.next", { token });
+      if (batch.length === 0) throw new Error(`The run of ${request.name} was lost`);
+      for (const message of batch) {
+        if (message.type === "done") return message.output as T;
+        if (message.type === "failed") throw new Error(message.error);
+        if (message.type === "update") onUpdate?.(message.output);
+        else if (message.type === "data") onData?.(buffer().from(message.data, "base64"));
+        else void runOperation(token, message, operations ?? {}, signal);
       }
     }
   } finally {
@@ -72,21 +72,21 @@ export async function run<T>(what: Run, { signal, onUpdate, onData }: Listeners)
   }
 }
 
-async function answer(
+async function runOperation(
   token: number,
   { id, operation, args }: Ask,
   operations: Operations,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const say = (answer: object) => hostSync("tools.answer", { token, id, ...answer });
+  const respond = (answer: object) => hostSync("tools.answer", { token, id, ...answer });
   try {
     const given = await (operation === "exec"
       ? exec(operations as unknown as BashOperations, args, signal, (data) =>
         host("tools.data", { token, id, data }))
       : (operations[operation] as (...args: unknown[]) => unknown)(...args));
-    say({ value: plain(operation, given) });
+    respond({ value: plain(operation, given) });
   } catch (error) {
-    say({ error: error instanceof Error ? error.message : String(error) });
+    respond({ error: error instanceof Error ? error.message : String(error) });
   }
 }
 

@@ -145,7 +145,7 @@ const MEMBERS = ["name", "label", "description", "parameters", "prepareArguments
 const DEFINED = [...MEMBERS, "promptSnippet", "promptGuidelines", "renderCall", "renderResult"];
 
 /** Creates the object on first use, for the current folder at that time. */
-function later<T extends object>(members: string[], make: () => T): T {
+function lazily<T extends object>(members: string[], make: () => T): T {
   let made: T | undefined;
   const tool = {} as T;
   for (const member of members) {
@@ -158,10 +158,10 @@ function later<T extends object>(members: string[], make: () => T): T {
   return tool;
 }
 
-const toolHere = (name: string) => later(MEMBERS, () => createTool(name, currentFolder()));
+const toolHere = (name: string) => lazily(MEMBERS, () => createTool(name, currentFolder()));
 const definitionHere = (name: string) => {
   const members = name === "edit" ? [...DEFINED, "renderShell"] : DEFINED;
-  return later(members, () => createDefinition(name, currentFolder()));
+  return lazily(members, () => createDefinition(name, currentFolder()));
 };
 
 type Make<T> = (cwd: string, options?: ToolOptions) => T;

@@ -145,14 +145,14 @@ export class EditorCompletion {
     const controller = new AbortController();
     this.controller = controller;
     const start = () => {
-      this.queue = this.queue.then(() => this.ask(request, controller.signal));
+      this.queue = this.queue.then(() => this.query(request, controller.signal));
     };
     const slow = !request.byTab && !request.force && FILE.test(this.text.beforeCursor);
     if (slow) this.timer = setTimeout(start, FILE_DELAY_MILLISECONDS);
     else start();
   }
 
-  private async ask(request: Request, signal: AbortSignal): Promise<void> {
+  private async query(request: Request, signal: AbortSignal): Promise<void> {
     if (signal.aborted || !this.provider) return;
     const { text, lines, line, col } = this.text;
     let suggestions: AutocompleteSuggestions | null;

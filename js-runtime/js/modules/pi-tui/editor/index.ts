@@ -48,13 +48,13 @@ const YANKS_AND_MOVES: readonly [string, (editor: EditorText) => void][] = [
   ["tui.editor.cursorWordRight", (text) => text.move("word", 1)],
 ];
 
-function whole(value: number | undefined, otherwise: number, least: number, most: number): number {
+function clampedInteger(value: number | undefined, otherwise: number, least: number, most: number): number {
   if (!Number.isFinite(value)) return otherwise;
   return Math.min(most, Math.max(least, Math.floor(value as number)));
 }
 
-const padding = (value: number | undefined) => whole(value, 0, 0, Infinity);
-const visibleItems = (value: number | undefined) => whole(value, 5, 3, 20);
+const padding = (value: number | undefined) => clampedInteger(value, 0, 0, Infinity);
+const visibleItems = (value: number | undefined) => clampedInteger(value, 5, 3, 20);
 
 // Real private members, since extensions derive editors of their own with any names.
 export class Editor implements Component, Focusable {

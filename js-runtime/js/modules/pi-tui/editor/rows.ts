@@ -14,9 +14,9 @@ export interface ScreenRow {
 export class EditorRows {
   private text: EditorText;
   /** The column to which the cursor returns in longer rows while it moves up and down. */
-  private wanted: number | undefined;
+  private goalColumn: number | undefined;
   /** The column where the cursor would be without a marker in the way. */
-  private unsnapped: number | undefined;
+  private unsnappedColumn: number | undefined;
 
   constructor(text: EditorText) {
     this.text = text;
@@ -24,8 +24,8 @@ export class EditorRows {
 
   /** The cursor was moved otherwise. */
   forget(): void {
-    this.wanted = undefined;
-    this.unsnapped = undefined;
+    this.goalColumn = undefined;
+    this.unsnappedColumn = undefined;
   }
 
   layout(width: number): ScreenRow[] {
@@ -55,7 +55,7 @@ export class EditorRows {
   /** Keeps the column at the very end, so that up and down come back to it. */
   keepColumn(width: number): void {
     const rows = this.layout(width);
-    this.wanted = this.text.col - rows[this.current(rows)].start;
+    this.goalColumn = this.text.col - rows[this.current(rows)].start;
   }
 
   /** Moves the cursor `by` rows; a page stops at the first and the last one. */
@@ -69,8 +69,8 @@ export class EditorRows {
   private moveTo(rows: ScreenRow[], from: number, to: number): void {
     const { text } = this;
     const target = rows[to];
-    const col = this.unsnapped ?? text.col;
-    const origin = this.unsnapped === undefined ? from : this.find(rows, rows[from].line, col);
+    const col = this.unsnappedColumn ?? text.col;
+    const origin = this.unsnappedColumn === undefined ? from : this.find(rows, rows[from].line, col);
     const column = this.column(col - rows[origin].start, rows[from], target);
     text.line = target.line;
     text.col = Math.min(target.start + column, text.currentLine.length);
@@ -78,7 +78,7 @@ export class EditorRows {
     const inside = text.segments(text.currentLine).find(({ index, text: { length } }) =>
       length > 1 && index <= text.col && text.col < index + length
     );
-    this.unsnapped = undefined;
+    this.unsnappedColumn = undefined;
     if (!inside) return;
     // A marker over several rows was visited in its first one: go on behind it.
     if (inside.index < target.start && to > from) {
@@ -93,7 +93,7 @@ export class EditorRows {
         return;
       }
     }
-    this.unsnapped = text.col;
+    this.unsnappedColumn = text.col;
     text.col = inside.index;
   }
 
@@ -101,13 +101,13 @@ export class EditorRows {
   private column(current: number, source: ScreenRow, target: ScreenRow): number {
     const last = (row: ScreenRow) => Math.max(0, row.end - row.start - (row.continued ? 1 : 0));
     const [sourceEnd, targetEnd] = [last(source), last(target)];
-    const wanted = this.wanted;
+    const wanted = this.goalColumn;
     if (wanted === undefined || current < sourceEnd) {
-      this.wanted = targetEnd < current ? current : undefined;
+      this.goalColumn = targetEnd < current ? current : undefined;
       return Math.min(current, targetEnd);
     }
     if (targetEnd < current || targetEnd < wanted) return targetEnd;
-    this.wanted = undefined;
+    this.goalColumn = undefined;
     return wanted;
   }
 }

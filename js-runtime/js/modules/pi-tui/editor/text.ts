@@ -7,12 +7,12 @@ import {
   wordLength,
 } from "pi:pi-tui/editor/segments.ts";
 
-export interface Place {
+export interface Position {
   line: number;
   col: number;
 }
 
-interface State extends Place {
+interface State extends Position {
   lines: string[];
 }
 
@@ -76,7 +76,7 @@ export class EditorText {
     this.undoStack.push({ lines: [...this.lines], line: this.line, col: this.col });
   }
 
-  private place({ line, col }: Place): void {
+  private moveCursor({ line, col }: Position): void {
     this.line = line;
     this.col = col;
     this.onPlace();
@@ -86,7 +86,7 @@ export class EditorText {
   replaceAll(text: string): void {
     this.lines = text.split("\n");
     const line = this.lines.length - 1;
-    this.place({ line, col: this.lines[line].length });
+    this.moveCursor({ line, col: this.lines[line].length });
     this.onEdit();
   }
 
@@ -109,12 +109,12 @@ export class EditorText {
     // The provider may have kept the array.
     this.lines = state.lines.length > 0 ? [...state.lines] : [""];
     const line = Math.min(Math.max(0, state.line), this.lines.length - 1);
-    this.place({ line, col: Math.min(Math.max(0, state.col), this.lines[line].length) });
+    this.moveCursor({ line, col: Math.min(Math.max(0, state.col), this.lines[line].length) });
   }
 
   clear(): void {
     this.lines = [""];
-    this.place({ line: 0, col: 0 });
+    this.moveCursor({ line: 0, col: 0 });
     this.pastes.clear();
     this.undoStack = [];
     this.last = undefined;
@@ -122,7 +122,7 @@ export class EditorText {
   }
 
   /** Replaces the text between two places and returns it; the cursor is put behind. */
-  private replace(from: Place, to: Place, text: string): string {
+  private replace(from: Position, to: Position, text: string): string {
     const { lines } = this;
     const removed = from.line === to.line
       ? lines[from.line].slice(from.col, to.col)
@@ -135,11 +135,11 @@ export class EditorText {
     const col = inserted[inserted.length - 1].length;
     inserted[inserted.length - 1] += lines[to.line].slice(to.col);
     this.lines = [...lines.slice(0, from.line), ...inserted, ...lines.slice(to.line + 1)];
-    this.place({ line: from.line + inserted.length - 1, col });
+    this.moveCursor({ line: from.line + inserted.length - 1, col });
     return removed;
   }
 
-  private put(text: string): void {
+  private splice(text: string): void {
     this.replace(this, this, text);
     this.onEdit();
   }
@@ -148,7 +148,7 @@ export class EditorText {
   type(text: string): void {
     if (this.last !== "type" || /\s/.test(text)) this.remember();
     this.last = "type";
-    this.put(text);
+    this.splice(text);
   }
 
   newLine(): void {
@@ -159,7 +159,7 @@ export class EditorText {
   insert(text: string): void {
     this.last = undefined;
     this.remember();
-    this.put(normalize(text));
+    this.splice(normalize(text));
   }
 
   paste(pasted: string): void {
@@ -180,13 +180,13 @@ export class EditorText {
     const state = this.undoStack.pop();
     if (!state) return;
     this.lines = state.lines;
-    this.place(state);
+    this.moveCursor(state);
     this.last = undefined;
     this.onEdit();
   }
 
   /** The place that one step away from the cursor is; over the edge is the next line. */
-  private target(target: Target, direction: Direction): Place {
+  private target(target: Target, direction: Direction): Position {
     const { line, col } = this;
     const rest = direction < 0 ? this.beforeCursor : this.currentLine.slice(col);
     if (rest === "") {
@@ -204,8 +204,8 @@ export class EditorText {
   move(target: Target, direction: Direction): void {
     this.last = undefined;
     // Home and End stay on their line.
-    if (target === "edge") this.place({ line: this.line, col: direction < 0 ? 0 : this.currentLine.length });
-    else this.place(this.target(target, direction));
+    if (target === "edge") this.moveCursor({ line: this.line, col: direction < 0 ? 0 : this.currentLine.length });
+    else this.moveCursor(this.target(target, direction));
   }
 
   /** Removes up to the target and returns what was there. */
@@ -239,7 +239,7 @@ export class EditorText {
     const text = this.killRing.at(-1);
     if (text === undefined) return;
     this.remember();
-    this.put(text);
+    this.splice(text);
     this.last = "yank";
   }
 
@@ -268,7 +268,7 @@ export class EditorText {
       else if (here && this.col === 0) col = -1;
       else col = content.lastIndexOf(text, here ? this.col - 1 : undefined);
       if (col < 0) continue;
-      this.place({ line, col });
+      this.moveCursor({ line, col });
       return;
     }
   }

@@ -227,7 +227,7 @@ function controlCharacter(key: string): string | undefined {
   return String.fromCharCode(key.charCodeAt(0) & 0x1f);
 }
 
-interface Wanted {
+interface KeyPattern {
   name: string;
   modifiers: number;
 }
@@ -241,7 +241,7 @@ const NAMES: ReadonlyMap<string, string> = new Map(
 );
 const SYNONYMS: Readonly<Record<string, string>> = { esc: "escape", return: "enter" };
 
-function parseKeyId(id: string): Wanted | undefined {
+function parseKeyId(id: string): KeyPattern | undefined {
   const lower = id.toLowerCase();
   // The key "+" itself: "+", "ctrl++".
   const parts = lower.endsWith("+") ? [...lower.slice(0, -1).split("+"), "+"] : lower.split("+");
@@ -296,10 +296,10 @@ function matchesPlain(data: string, name: string, modifiers: number): boolean {
 }
 
 /** Meanings of `data` that are no character keys. */
-function plainKeys(data: string): Wanted[] {
+function plainKeys(data: string): KeyPattern[] {
   const legacy = LEGACY_SEQUENCES.get(data);
   if (legacy) return [legacy];
-  const key = (name: string, modifiers = 0): Wanted[] => [{ name, modifiers }];
+  const key = (name: string, modifiers = 0): KeyPattern[] => [{ name, modifiers }];
   switch (data) {
     case "\x1b":
       return key("escape");

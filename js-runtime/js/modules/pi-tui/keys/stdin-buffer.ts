@@ -117,14 +117,14 @@ export class StdinBuffer {
       this.emit("data", "");
       return;
     }
-    this._take(text);
+    this._onText(text);
     if (this.buffer === "") return;
     this._timer = setTimeout(() => {
       for (const key of this.flush()) this.emit("data", key);
     }, this.timeout);
   }
 
-  private _take(text: string): void {
+  private _onText(text: string): void {
     // A loop, since one read may hold any number of pastes.
     let more: string | undefined = text;
     while (more !== undefined) {

@@ -29,7 +29,7 @@ interface State {
   /** The arguments that the preview is of. */
   key?: string;
   preview?: Preview;
-  asked?: boolean;
+  isRequested?: boolean;
   failed?: boolean;
 }
 
@@ -59,8 +59,8 @@ export const editRenderers: ToolRenderers = {
     const args = given as Args;
     const state = stateOf(context, args);
     const edits = editsOf(args);
-    if (context.argsComplete && edits && !state.preview && !state.asked) {
-      state.asked = true;
+    if (context.argsComplete && edits && !state.preview && !state.isRequested) {
+      state.isRequested = true;
       const { key } = state;
       host<Preview>("tools.previewEdit", { ...edits, cwd: context.cwd })
         .catch((error): Preview => ({ error: error instanceof Error ? error.message : String(error) }))
