@@ -5,7 +5,7 @@
 // @ts-ignore: provided by the runtime
 import { core, primordials } from "ext:core/mod.js";
 
-/** Escapes of halves of characters, and of backslashes, which may stand before a "ud". */
+/** Matches escapes of surrogates, and escaped backslashes, which may precede a "ud". */
 const HALVES = new primordials.SafeRegExp(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g);
 
 /** Replaces lone surrogates, which `slice` may leave, by U+FFFD: only JavaScript accepts them in JSON. */
@@ -66,7 +66,7 @@ export const abort: (controller: AbortController) => void = primordials.uncurryT
 
 const performanceNow = primordials.uncurryThis(web.performance.performance.now);
 
-/** Milliseconds. */
+/** Milliseconds of a monotonic clock. */
 export function now(): number {
   return performanceNow(web.performance.performance);
 }
@@ -74,7 +74,7 @@ export function now(): number {
 export const setTimeout: typeof globalThis.setTimeout = web.timers.setTimeout;
 export const clearTimeout: typeof globalThis.clearTimeout = web.timers.clearTimeout;
 
-/** `Promise.race`, which calls `then`. `await` of a promise does not. */
+/** Like `Promise.race`, which would call `then` of the promises. `await` of a promise does not. */
 export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void> {
   return new Promise((resolve, reject) => {
     const settle = async (promise: Promise<T | void>) => {
@@ -89,7 +89,7 @@ export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void
   });
 }
 
-/** Gives `target` the members of `source`, getters as getters. */
+/** Copies the members of `source` to `target`, getters as getters. */
 export function extend<T extends object, U extends object>(target: T, source: U): T & U {
   const keys = primordials.ReflectOwnKeys(source);
   for (let index = 0; index < keys.length; index += 1) {
@@ -103,7 +103,7 @@ export function extend<T extends object, U extends object>(target: T, source: U)
 
 /** Whether a function can only be called with `new`. */
 export function isClass(fn: object): boolean {
-  // The prototype of a function can be replaced.
+  // The `prototype` of a plain function is writable, that of a class is not.
   return primordials.ObjectGetOwnPropertyDescriptor(fn, "prototype")?.writable === false;
 }
 

@@ -1,6 +1,6 @@
-// Ties the modules that extensions import to the program, and makes them part of
-// the snapshot: whatever is imported here is evaluated while it is made. Sub-paths
-// of the npm packages are not; they are in the binary as text.
+// Connects the modules that extensions import with the program, and makes them part of the
+// snapshot: all imports are evaluated while it is made. Sub-paths of the npm packages are in the
+// binary as text only.
 import {
   op_diff_words,
   op_highlight,

@@ -2,7 +2,7 @@
 // one is no error, because many extensions import more than they use; using one throws an error
 // that names it.
 
-/** Read by `await`, loggers and inspectors of any value; reading them is no use. */
+/** Members that `await`, loggers and inspectors read of any value; reading them does not count as use. */
 const HARMLESS: ReadonlySet<unknown> = new Set([
   "then",
   Symbol.toStringTag,

@@ -32,7 +32,7 @@ import type { Command, Handler, ToolDefinition } from "ext:js_runtime/bridge/reg
 
 interface ExecOptions {
   cwd?: string;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
   signal?: AbortSignal;
 }
@@ -101,7 +101,7 @@ export function createApi(extension: number) {
   return {
     events,
 
-    /** Returns what ends the subscription. */
+    /** Returns a function that unsubscribes the handler. */
     on(event: string, handler: Handler): () => void {
       asName("pi.on: event", event);
       aFunction(`pi.on: the handler of "${event}"`, handler);
@@ -209,7 +209,7 @@ export function createApi(extension: number) {
       register("registerRenderer", { id: addNumbered(renderers, renderer), customType, kind: "entry" });
     },
 
-    /** Asked how a tool call is drawn, in load order. */
+    /** Tool renderers are consulted in load order. */
     registerToolRenderer(resolver: unknown): void {
       aFunction("pi.registerToolRenderer: the argument", resolver);
       register("registerRenderer", { id: addNumbered(renderers, resolver), kind: "tool" });
@@ -269,9 +269,9 @@ export function createApi(extension: number) {
     },
 
     getActiveTools: () => call<string[]>("getActiveTools"),
-    // Whatever can be gone through.
+    // Accepts any iterable.
     setActiveTools(names: Iterable<string>): void {
-      // The letters of a name are no tools.
+      // A single name would be iterated letter by letter.
       if (typeof names === "string" || typeof names?.[Symbol.iterator] !== "function") {
         throw argumentError("pi.setActiveTools: names", "an array of strings", names);
       }

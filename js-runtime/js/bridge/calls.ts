@@ -46,7 +46,7 @@ export async function activate(
   namespace: { default?: unknown },
 ): Promise<void> {
   let factory = await namespace.default;
-  // `exports.default = ...` in a CommonJS file.
+  // A CommonJS file may contain `exports.default = ...`.
   if (typeof factory !== "function") {
     factory = await (factory as { default?: unknown } | undefined)?.default;
   }
@@ -86,7 +86,7 @@ interface Dispatch {
   event: Record<string, unknown>;
   /** The members that the handler may change in place. */
   mutable?: string[];
-  /** Another value in their place does not count. */
+  /** Whether replacing such a member has no effect. */
   in_place_only?: boolean;
   run?: number | null;
 }
@@ -98,7 +98,7 @@ interface PendingCall {
   result: unknown;
   /** The members that the handler has changed in place so far. */
   changed(): Members | undefined;
-  /** The program waits no longer. */
+  /** Whether the program stopped waiting for it. */
   isAbandoned: boolean;
   hasFailed: boolean;
 }
@@ -188,7 +188,7 @@ export function changesOf(json: string): string | undefined {
   return mutated && JSON.stringify({ mutated });
 }
 
-/** Answers when that call of a handler is at work no more. */
+/** Resolves when that call of a handler has settled. */
 export async function whenAnswered(json: string): Promise<void> {
   try {
     await pendingCalls.get(JSON.parse(json) as number)?.result;
@@ -204,7 +204,7 @@ function blocking(error: unknown): unknown {
   return new Error(`Extension failed, blocking execution: ${message || "an error without a message"}`);
 }
 
-/** An answer with a number in the place of its functions. */
+/** Replaces functions in a result by a number. */
 function plain(extension: number, type: string, result: unknown): unknown {
   const by = (result as { operations?: BashOperations } | null)?.operations;
   if (type !== "user_bash" || !by) return result;
@@ -224,7 +224,7 @@ interface UserCommand {
 
 const userCommands = new SafeMap<number, AbortController>();
 
-/** A command of the user's, by the operations that a `user_bash` handler gave. */
+/** Runs a command of the user with the operations that a `user_bash` handler returned. */
 export async function runUserCommand(json: string): Promise<string> {
   const { operations: id, token, command, cwd } = JSON.parse(json) as UserCommand;
   const { extension, by } = find(operations, id, "operations");
@@ -249,7 +249,7 @@ function abortOne(controllers: Map<number, AbortController>, json: string): void
   if (controller) abort(controller);
 }
 
-/** The members of a `session_before_...` event that are no plain data. */
+/** Restores members of a `session_before_...` event that JSON cannot carry. */
 function withLiveMembers<T>(event: Record<string, unknown>, run: () => Promise<T>): Promise<T> {
   const { fileOps } = event.preparation as { fileOps?: Record<string, unknown> };
   const kinds = Object.keys(fileOps ?? {});
@@ -324,7 +324,7 @@ export async function executeTool(json: string): Promise<string> {
   }
 }
 
-/** Whatever a tool calls its partial result. */
+/** Returns the partial result of a tool, which may have any type. */
 function partialOf(output: unknown): unknown {
   if (output === undefined || output === null) return { content: [] };
   if (isArray((output as { content?: unknown }).content)) return output;
@@ -395,7 +395,7 @@ export async function completeArguments(json: string): Promise<string> {
   enter(extension, "command");
   const { getArgumentCompletions } = find(commands, command, "command");
   const complain = (error: unknown) => {
-    // Asked for with every key that is typed.
+    // Completions are requested at every key press, so a repeated problem is reported once.
     const problem = describe(error);
     if (completions.get(command) !== problem) report(extension, "command", error);
     completions.set(command, problem);

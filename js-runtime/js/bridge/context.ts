@@ -44,7 +44,7 @@ export async function withSignal<T>(
   }
 }
 
-/** Runs and works have their numbers from one sequence. */
+/** Runs and operations share one sequence of numbers. */
 export function abortRun(run: number): void {
   aborted.add(run);
   const ofRun = runs.get(run);
@@ -66,7 +66,7 @@ function hostWithCaller(calls: Calls): typeof host {
     calls.host<T>(method, { ...(args as object), during: running(), queued: isQueued() });
 }
 
-/** The calls of a callback that outlives its generation: they name their visit. */
+/** The calls of a callback that outlives its generation carry the number of its visit. */
 function callsOfVisit(visit: number): Calls {
   return {
     host: (method, args) => host(method, { ...(args as object), visit }),
@@ -164,7 +164,7 @@ export function createContext(extension: number, run?: number | null, calls = CA
 type Cancelled = { cancelled: boolean };
 
 interface ReplaceOptions {
-  /** Called with a context of the session that took the place. */
+  /** Called with a context of the new session. */
   withSession?(ctx: unknown): unknown;
 }
 

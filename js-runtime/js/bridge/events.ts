@@ -29,7 +29,7 @@ export function createEventBus(): EventBus & { clear(): void } {
       }
       depth += 1;
       try {
-        // A copy: a listener may unsubscribe itself or add others.
+        // Iterates over a copy, because a listener may unsubscribe itself or add others.
         for (const listener of [...(channels.get(channel)?.values() ?? [])]) {
           try {
             const result = listener(data);

@@ -1,5 +1,5 @@
-// The end of a set of extensions: on `process` the signal that ends pi, and `exit`, where what
-// is written for Node cleans up when it can wait for nothing any more.
+// Emits the end of a generation on `process`: the signal that ends pi, and `exit`, where code
+// written for Node cleans up without waiting for anything.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
@@ -8,7 +8,7 @@ import { enter, plainText } from "ext:js_runtime/bridge/registry.ts";
 import { describe } from "ext:js_runtime/bridge/host.ts";
 import { JSON } from "ext:js_runtime/primordials.ts";
 
-/** Thrown by `process.exit()`, which ends what runs, as in Node. */
+/** Thrown by `process.exit()` to end the running code, as in Node. */
 const EXITS = new Error("process.exit() was called while pi ends");
 EXITS.stack = `Error: ${EXITS.message}`;
 
@@ -21,7 +21,7 @@ internals.isExit = (error: unknown): boolean => error === EXITS;
 
 type Guard = (run: () => void, extension?: number) => void;
 
-/** Gives what listeners threw, and the code; the others run all the same. */
+/** Calls listeners, all of them even if one throws. Returns the exceptions and the exit code. */
 function listened(listen: (process: any, guard: Guard) => void): string | undefined {
   // Without `process` there are no listeners.
   if (!internals.__nodeProcessBootstrapped) return undefined;
@@ -58,18 +58,18 @@ export function exit(json: string): string | undefined {
         guard(() => primordials.ReflectApply(listener, this, [code]), author);
       });
     }
-    // Packages (signal-exit) put a function of theirs in its place.
+    // Packages (signal-exit) replace this function.
     process.emit("exit", exitCode ?? JSON.parse(json));
   });
 }
 
-/** `[name, number]` ends pi. */
+/** Emits the signal that ends pi; the argument is `[name, number]`. */
 export function signal(json: string): string | undefined {
   return listened((process, guard) => {
     const [name, number] = JSON.parse(json);
     signalled = name;
     const listeners = process.rawListeners(name);
-    // Packages (signal-exit) that see no listener but theirs would send the signal once more.
+    // Packages (signal-exit) send the signal again if they find no listener but their own.
     process.on(name, () => {});
     for (let index = 0; index < listeners.length && exitCode === undefined; index += 1) {
       const author = listenerOf(listeners[index]);

@@ -7,7 +7,7 @@ import { core, primordials } from "ext:core/mod.js";
 import { op_host_call, op_host_call_sync } from "ext:core/ops";
 import { JSON, SafeMap } from "ext:js_runtime/primordials.ts";
 
-// Extensions may replace it.
+// Saved because extensions may replace it.
 const { captureStackTrace } = Error;
 
 /** Throws an error that names the method for a value that is not JSON: V8's message does not. */
@@ -24,7 +24,7 @@ function toJson(method: string, args: unknown): string {
 /** Beginnings of V8's messages. Any other exception comes from a `toJSON` of the extension. */
 const UNSERIALIZABLE = ["Converting circular structure", "Do not know how to serialize"];
 
-/** Asks for something that is there at once. */
+/** Calls a method of the program that responds at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
   const response: string = op_host_call_sync(method, toJson(method, args));
   return (response === "" ? undefined : JSON.parse(response)) as T;
@@ -43,7 +43,7 @@ export function hostSyncCached<T = unknown>(method: string): T {
   return value as T;
 }
 
-/** Asks for something that takes time. Begins before it returns. */
+/** Calls a method of the program that takes time. The call starts before this returns. */
 export async function host<T = unknown>(method: string, args?: unknown): Promise<T> {
   const asking = op_host_call(method, toJson(method, args));
   // When the call fails, the caller may not be on the stack any more.

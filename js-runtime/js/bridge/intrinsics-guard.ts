@@ -20,7 +20,7 @@ const NativePromise = Promise;
 const NativeSet = Set;
 
 interface Intrinsic {
-  /** An expression: what it is called, and where it is found. */
+  /** The name, which is also the expression to read it. */
   name: string;
   /** Whether a replacement behaves the same; without this function no replacement is accepted. */
   works?(it: Any): boolean;
@@ -42,7 +42,7 @@ interface Trial {
 
 let trial: Trial | undefined;
 
-/** `start` has `done` called by a promise that is settled. */
+/** `start` passes `done` to a promise that is settled. */
 function afterMicrotasks(start: (it: Any, settled: Promise<number>, done: () => void) => unknown) {
   return (it: Any): boolean => {
     const mine: Trial = (trial = { it, done: false });
@@ -205,7 +205,7 @@ const natives: Record<string, unknown> = {
   Symbol,
 };
 
-/** Compiles an expression in which the names mean that. */
+/** Compiles an expression in which the names have these meanings. */
 function compiled<T>(expression: string): T {
   return new Function(...Object.keys(natives), `return ${expression}`)(...Object.values(natives));
 }

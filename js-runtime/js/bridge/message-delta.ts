@@ -7,9 +7,9 @@ type Block = Record<string, unknown> & { type: string };
 export interface Update {
   type: "message_update";
   step: Record<string, unknown>;
-  /** The message without its blocks, where it is another one. */
+  /** The message without its blocks, if it has changed. */
   around?: unknown;
-  /** The blocks that are new, or the text that others have grown by. */
+  /** New blocks, or the text to append to existing ones. */
   blocks: { index: number; block?: Block; more?: string }[];
   count: number;
 }

@@ -8,7 +8,7 @@ import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
 import { path } from "pi:node.ts";
 
-/** A list that is kept for the next start. */
+/** A list of models that is stored for the next start. */
 interface Stored {
   models: readonly unknown[];
   lastModified?: number;
@@ -17,7 +17,7 @@ interface Stored {
 }
 
 interface Publication {
-  /** `null` forgets what is kept. */
+  /** `null` deletes the stored list. */
   persist?: Stored | null;
   update?: () => void;
 }
@@ -39,11 +39,11 @@ export interface Refresher {
   callRefresh(context: Context): unknown;
   /** The models after the call if it returned none; `undefined` if nothing is new. */
   models(result: unknown): readonly unknown[] | undefined;
-  /** The provider has these from here on. */
+  /** Replaces the models of the provider. */
   setModels(models: readonly unknown[]): void;
 }
 
-/** Milliseconds that the network has. */
+/** Milliseconds for requests over the network. */
 const REFRESH_TIMEOUT = 15_000;
 
 interface Running {
@@ -58,7 +58,7 @@ const restoring = new SafeMap<number, Promise<void>>();
 
 const keyOf = ({ registry, name }: { registry: number; name: string }) => `${registry}:${name}`;
 
-/** The newer versions' file, in their form, with their lock. */
+/** The file of newer versions, in their format and with their lock. */
 const storeFile = () => path().join(getAgentDir(), "models-store.json");
 
 function storedOf(name: string): Stored | undefined {
@@ -151,7 +151,7 @@ function begin(refresher: Refresher): AbortController {
   return controller;
 }
 
-/** Takes the place of the one that was there for this name. */
+/** Starts a refresh, which replaces a running one of the same provider. */
 export function startRefresh(refresher: Refresher): void {
   const controller = begin(refresher);
   const first = refreshOffline(refresher, controller, restoring.get(refresher.extension));

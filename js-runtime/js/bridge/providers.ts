@@ -23,7 +23,7 @@ interface ProviderConfig {
   [member: string]: unknown;
 }
 
-/** `pi.registerProvider(name, config)`, or with an object that has the name in it. */
+/** Implements `pi.registerProvider(name, config)`; one object with the name in it is also accepted. */
 export function registerProvider(
   extension: number,
   nameOrAll: string | (ProviderConfig & { id?: string; name?: string }),
@@ -182,7 +182,7 @@ function register(extension: number, name: string, all: ProviderConfig, registry
   return true;
 }
 
-/** The configurations as they were given last, by registry and name. */
+/** The last configurations, by registry and name. */
 const configurations = new SafeMap<number, Map<string, ProviderConfig>>();
 
 interface Modifier {
@@ -195,7 +195,7 @@ interface Modifier {
 /** Sign-ins with `modifyModels`, by registry and name. */
 const modifiers = new SafeMap<string, Modifier>();
 
-/** A provider that the user has signed in to may offer other models. */
+/** The models of a provider may change when the user signs in. */
 function modifyModels({ registry, name, oauth }: Modifier): void {
   const signedIn = hostSync<{ models: unknown[]; credentials: unknown } | undefined>(
     "providers.signedIn",
@@ -249,7 +249,7 @@ interface StreamRequest {
   hooked: boolean;
 }
 
-/** Events that may wait to be sent. */
+/** The number of events that may wait to be sent. */
 const MAX_WAITING_EVENTS = 256;
 const streaming = new SafeMap<number, AbortController>();
 
@@ -261,9 +261,9 @@ const KNOWN = new SafeSet([
 ]);
 
 /**
- * Makes what is sent of an event. `partial` repeats the whole message with each of
- * them; of it go along the block in question, where one begins or ends, and what
- * stands around the blocks, when it has changed.
+ * Encodes events for the program. `partial` repeats the whole message with each event; the encoded
+ * event contains only the block that begins or ends, and the members outside the blocks if they
+ * have changed.
  */
 function eventEncoder(unknown: (type: string) => void): (event: Event) => object {
   let before = "";
@@ -338,7 +338,7 @@ export async function streamProvider(json: string): Promise<void> {
     },
   };
   const what = `provider:${model.provider}`;
-  // A rejection in a part of it that nothing awaits: no event will come.
+  // An unhandled rejection in the provider's code means that no event will follow.
   const progress: SendProgress = { over: false, sent: () => undefined };
   const broken = new Promise<never>((_, reject) => {
     onUncaught.set(token, async (error) => {
@@ -373,7 +373,7 @@ export async function streamProvider(json: string): Promise<void> {
   }
 }
 
-/** Milliseconds for the result of a stream that has ended without its last event. */
+/** Milliseconds to wait for the result of a stream that ended without a last event. */
 const RESULT_TIMEOUT = 1000;
 
 type EventStream = AsyncIterable<Event> & { result?(): Promise<Message> };

@@ -19,7 +19,7 @@ interface EventData {
 /** The program's request for the changes that handlers make to an event. */
 interface Change {
   number: number;
-  /** The member that they may change; where there is none they may propose something. */
+  /** The member that handlers may change; with `null` they may propose entries. */
   member: string | null;
 }
 
@@ -38,7 +38,7 @@ interface Batch {
   number: number;
   events: Notification[];
   run?: number | null;
-  /** The user has given up the wait for its handlers. */
+  /** Whether the user has aborted the wait for its handlers. */
   hurried?: boolean;
 }
 
@@ -51,7 +51,7 @@ interface Current {
   call: number;
   since: number;
   result: Promise<unknown>;
-  /** Goes past it. */
+  /** Continues without waiting for the handler. */
   skip(): void;
 }
 
@@ -63,7 +63,7 @@ let calls = 0;
 /** The number of the batch whose handlers are being called. */
 let batch = 0;
 let isHurried = false;
-/** Handlers of it that an abort went past. */
+/** Handlers of the batch that an abort skipped. */
 let skippedHandlers: Pick<Current, "extension" | "handler" | "event">[] = [];
 
 /** Time that the handlers of an event took, in milliseconds. */
@@ -80,7 +80,7 @@ interface HandlerTime {
 let handlerTimes: HandlerTime[] = [];
 
 function tally(extension: number, event: string, took: number, failed: boolean) {
-  // Most of a batch is one event of one extension.
+  // Most events of a batch are of one type and one extension.
   let sum: HandlerTime | undefined;
   for (let index = 0; index < handlerTimes.length; index += 1) {
     if (handlerTimes[index].extension === extension && handlerTimes[index].event === event) sum = handlerTimes[index];
@@ -96,12 +96,12 @@ function tally(extension: number, event: string, took: number, failed: boolean) 
 }
 
 /**
- * Milliseconds that handlers may take together before others have their turn: what comes
- * next is not part of the same stretch of the thread, which has a limit.
+ * Milliseconds that handlers may run without a break. After it other work gets the thread, because
+ * an uninterrupted run has a limit.
  */
 const MAX_RUN_TIME = 100;
 
-/** Everything else that waits has its turn. Gives when this one begins. */
+/** Lets all waiting work run. Resolves to the time of continuation. */
 function yieldToEventLoop(): Promise<number> {
   return new Promise((resolve) => setTimeout(() => resolve(now()), 0));
 }
@@ -171,9 +171,8 @@ function call(handler: number, event: EventData, extension: number, run: Run): u
 }
 
 /**
- * The agent waits for it: what its handlers make of the member is what holds. What
- * cannot be used is not taken, and the next handler does not see it. Gives the JSON of
- * what is there now.
+ * Passes a changed member to the program, which waits for it. A value that is invalid is reverted
+ * before the next handler sees it. Returns the JSON of the current value.
  */
 function takeChange(
   type: string,
@@ -207,7 +206,7 @@ export async function notify(json: string): Promise<string> {
   // Indexed, because extensions can patch iterators.
   for (let index = 0; index < events.length; index += 1) {
     const { event: received, targets, change } = events[index];
-    // Handlers share the event, and may make anything of it.
+    // All handlers get the same event object, and may change it.
     const { type } = received;
     const event = "step" in received ? eventOf(received) : received;
     if (now() - begun > MAX_RUN_TIME) begun = await yieldToEventLoop();
@@ -275,7 +274,7 @@ function settled(
   return race(result, skipped);
 }
 
-/** The user waits no longer for handlers of this batch. */
+/** The user no longer waits for handlers of this batch. */
 export function hurry(json: string): void {
   if (batch !== (JSON.parse(json) as number)) return;
   isHurried = true;
@@ -308,7 +307,7 @@ async function markIdleSoon(run?: number | null): Promise<void> {
   try {
     hostSync("run.rest", { run });
   } catch {
-    // Another session has taken the place of this one.
+    // The session was replaced by another one.
   }
 }
 
@@ -326,7 +325,7 @@ function reportIgnoredMembers(extension: number, handler: number, event: { type:
   const members = result as Record<string, unknown>;
   const ignored: Record<string, unknown> = {};
   try {
-    // Functions give back all kinds of things; only this is meant as an answer.
+    // Handlers return all kinds of values; only these are meant as a result.
     if (!eventsWithResult.has(event.type) && members.block !== true && members.cancel !== true) return;
     const names = Object.keys(members);
     for (let index = 0; index < names.length; index += 1) {
@@ -342,7 +341,7 @@ function reportIgnoredMembers(extension: number, handler: number, event: { type:
   }
 }
 
-/** The handler that `notify` is waiting for, and for how many milliseconds. */
+/** The handler for which `notify` waits, and for how many milliseconds. */
 export function currentHandler(): string | undefined {
   if (!current) return undefined;
   const { extension, event, call, since } = current;

@@ -42,7 +42,7 @@ export interface Command {
 export const handlers = new SafeMap<number, Handler>();
 export const tools = new SafeMap<number, ToolDefinition>();
 export const commands = new SafeMap<number, Command>();
-/** Kept for the terminal, which hosts them. */
+/** Reserved for the terminal, which will draw them. */
 export const renderers = new SafeMap<number, unknown>();
 export const shortcuts = new SafeMap<number, unknown>();
 /** Operations from results of `user_bash` handlers, until the command has run. */
@@ -50,7 +50,7 @@ export const operations = new SafeMap<number, { extension: number; by: BashOpera
 
 let last = 0;
 
-/** Remembers `value` under a new number. */
+/** Adds `value` under a new number. */
 export function addNumbered<T>(map: Map<number, T>, value: T): number {
   last += 1;
   map.set(last, value);
@@ -130,7 +130,7 @@ internals.uncaught = (error: unknown): void => {
 /** The mark of the queued handler that runs. */
 let queuedMark: object | undefined;
 
-/** The queue goes on. */
+/** Called when the queue continues with other code. */
 export function leaveQueued(): void {
   queuedMark = undefined;
 }
@@ -179,7 +179,7 @@ internals.ran = (context: unknown): void => {
   op_ran(author ?? -1);
 };
 
-/** A file of Node's API. */
+/** Attributes a descriptor that Node's API has opened. */
 internals.opened = (descriptor: number): number => {
   op_opened(descriptor, authorOf(getAsyncContext()) ?? -1);
   return descriptor;

@@ -4,7 +4,10 @@ import { createView } from "pi:pi-coding-agent/session-manager/view.ts";
 import { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
 import type { NewEntries } from "pi:pi-coding-agent/session-manager/view.ts";
 
-/** The program writes to it, so that what it knows of it stays true. Gives the entry's id. */
+/**
+ * These methods append through the program, so that its view of the session stays complete. They
+ * return the entry's id.
+ */
 const appending = (call: typeof hostSync) => ({
   appendCustomEntry: (customType: string, data?: unknown) => call("pi.appendEntry", { customType, data }),
   appendCustomMessageEntry: (customType: string, content: unknown, display: unknown, details?: unknown) =>
@@ -29,7 +32,7 @@ const refusals = Object.fromEntries(
     ]),
 );
 
-/** `hostSync` may be that of a visit, see context.ts. */
+/** `call` is that of a visit in a callback that outlives its generation, see context.ts. */
 export function openSession(call = hostSync) {
   const view = createView(
     (id, since) => call<NewEntries>("session.since", { id, since }),
@@ -39,7 +42,7 @@ export function openSession(call = hostSync) {
     ...refusals,
     ...appending(call),
     ...view,
-    // A private field of the original's, which extensions read.
+    // Extensions read this private field of the original.
     get sessionId() {
       return view.getSessionId();
     },

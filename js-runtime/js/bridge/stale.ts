@@ -9,7 +9,7 @@ export function replaced(): void {
   wasReplaced = true;
 }
 
-/** Throws if the set was replaced. */
+/** Throws if the generation was replaced. */
 export function checkStale(): void {
   if (wasReplaced) hostSync("stale");
 }

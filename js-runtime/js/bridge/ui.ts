@@ -7,7 +7,7 @@ import { availableThemes, changeTheme, findTheme, theme, type Theme } from "ext:
 
 interface DialogOptions {
   signal?: AbortSignal;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
 }
 
@@ -38,14 +38,14 @@ const NO_COMPONENTS = "The extension would show a component of its own here, whi
 
 let tokens = 0;
 
-/** Whole ones, as the program and the protocol take them; 0 is none. */
+/** Returns whole milliseconds, as the protocol requires; 0 means no timeout. */
 function milliseconds(where: string, value: unknown): number | undefined {
   const timeout = someMilliseconds(where, value);
   if (timeout === undefined || timeout === 0) return undefined;
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
 }
 
-/** The ways into the program; those of a visit (see context.ts) name it. */
+/** The functions that call the program; those of a visit (see context.ts) carry its number. */
 export interface Calls {
   host: typeof host;
   hostSync: typeof hostSync;
@@ -174,7 +174,7 @@ export function createUi(extension: number, by: Calls = OWN) {
       });
     },
     setTitle: (title: string) => send("setTitle", { title: word("setTitle", "title", title) }),
-    // Nothing to show is an empty editor.
+    // `undefined` empties the editor.
     setEditorText: (content?: string) =>
       send("set_editor_text", { text: wordOrNone("setEditorText", "text", content) ?? "" }),
     pasteToEditor: (content?: string) =>

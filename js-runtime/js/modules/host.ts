@@ -11,15 +11,15 @@ export interface EventBus {
 export interface TextOps {
   width(text: string): number;
   truncate(text: string, columns: number, ellipsis: string, pad: boolean): string;
-  /** Lines joined with line feeds. */
+  /** Returns the lines joined with line feeds. */
   wrap(text: string, columns: number): string;
   slice(line: string, start: number, columns: number, strict: boolean): string;
   strip(text: string): string;
   /** Returns the text before column `start`, and `columns` columns from `end` on. */
   around(line: string, start: number, end: number, columns: number): [string, string];
-  /** Tokens as JSON (markdown.rs). */
+  /** Returns tokens as JSON (markdown.rs). */
   markdown(source: string): string;
-  /** Lines of [kind, text] as JSON, `null` for an unknown language (highlight.rs). */
+  /** Returns lines of [kind, text] as JSON, `null` for an unknown language (highlight.rs). */
   highlight(code: string, language: string): string;
   /** A diff by words: -1 is only in the old text, 1 only in the new one, 0 in both. */
   diffWords(oldText: string, newText: string): [change: number, text: string][];
@@ -30,7 +30,7 @@ export interface Link {
   hostSync(method: string, args?: unknown): unknown;
   createEventBus(): EventBus & { clear(): void };
   text: TextOps;
-  /** The npm package, loaded by the first call: most sessions never need it. */
+  /** The npm package, loaded by the first call because most sessions never need it. */
   yaml(): { parse(text: string): unknown };
   onEvaluated(listener: () => void): void;
 }
@@ -46,12 +46,12 @@ function linked(): Link {
   return link;
 }
 
-/** Asks for something that is there at once. */
+/** Calls a method of the program that responds at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
   return linked().hostSync(method, args) as T;
 }
 
-/** Asks for something that takes time. */
+/** Calls a method of the program that takes time. */
 export function host<T = unknown>(method: string, args?: unknown): Promise<T> {
   return linked().host(method, args) as Promise<T>;
 }

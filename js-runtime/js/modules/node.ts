@@ -1,5 +1,5 @@
-// Node's built-in modules for our own modules, fetched when they are used: loaded
-// while the snapshot is made they would be part of it, and most of them cannot.
+// Node's built-in modules for pi's own modules, loaded on use: modules loaded while the snapshot is
+// made would be part of it, and most of them cannot be.
 
 interface Process {
   cwd(): string;

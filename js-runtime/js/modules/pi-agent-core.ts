@@ -1,4 +1,4 @@
-// `@mariozechner/pi-agent-core`: an agent that an extension makes of its own functions.
+// `@mariozechner/pi-agent-core`: an agent that consists of an extension's own functions.
 export { Agent } from "pi:pi-agent-core/agent.ts";
 export {
   agentLoop,

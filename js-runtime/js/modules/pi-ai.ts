@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai`: models, and asking them.
+// `@mariozechner/pi-ai`: models, and functions to use them.
 import { hostSync } from "pi:host.ts";
 
 export { contentText, uuidv7 } from "pi:pi-ai/helpers.ts";
@@ -29,7 +29,7 @@ export {
   calculateCost,
   clampThinkingLevel,
   getModel,
-  // The catalogue's names of newer versions.
+  // Names of the catalogue's functions in newer versions.
   getModel as getBuiltinModel,
   getModels,
   getModels as getBuiltinModels,
@@ -121,7 +121,7 @@ export function getOverflowPatterns(): RegExp[] {
   return patterns.map((pattern) => new RegExp(pattern, "i"));
 }
 
-/** The original loads Bedrock's SDK with it; here Bedrock is part of the program. */
+/** In the original this loads Bedrock's SDK; here Bedrock is part of the program. */
 export function setBedrockProviderModule(): never {
   throw new Error(
     "setBedrockProviderModule: there is no module to replace, Bedrock's API is part of pi; " +

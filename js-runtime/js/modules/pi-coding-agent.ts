@@ -1,4 +1,4 @@
-// `@mariozechner/pi-coding-agent`: what extensions are written against.
+// `@mariozechner/pi-coding-agent`: the API of extensions.
 export { createEventBus } from "pi:host.ts";
 export { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 export {

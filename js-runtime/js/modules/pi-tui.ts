@@ -1,4 +1,4 @@
-// `@mariozechner/pi-tui`: what extensions draw with.
+// `@mariozechner/pi-tui`: the components with which extensions draw.
 export { CombinedAutocompleteProvider } from "pi:pi-tui/autocomplete.ts";
 export { Box } from "pi:pi-tui/box.ts";
 export {
@@ -36,7 +36,7 @@ export {
 export { Input } from "pi:pi-tui/input.ts";
 export {
   getKeybindings,
-  // An older name that published extensions still import.
+  // Published extensions still import this older name.
   getKeybindings as getEditorKeybindings,
   KeybindingsManager,
   setKeybindings,

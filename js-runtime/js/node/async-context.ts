@@ -7,7 +7,7 @@ import { core, internals, primordials } from "ext:core/mod.js";
 const { getAsyncContext, setAsyncContext } = core;
 const { ReflectApply } = primordials;
 
-/** `fn` in the context that is the current one now. */
+/** Binds `fn` to the current async context. */
 internals.inContext = <T extends unknown[], U>(fn: (...args: T) => U) => {
   const context = getAsyncContext();
   return function (this: unknown, ...args: T): U {

@@ -32,8 +32,8 @@ const { UDP } = core.loadExtScript("ext:deno_node/internal_binding/udp_wrap.ts")
 const EBADF = -9;
 
 /**
- * `open` of a handle answers with an error number. It stays what it is: deno_core would put
- * its own there when the first module is read as text.
+ * Replaces `open` of a handle, which returns an error number, for good: otherwise deno_core would
+ * put its own back when the first module is read as text.
  */
 function guardOpen(prototype: any, user: string): void {
   const { open } = prototype;
@@ -55,7 +55,7 @@ guardOpen(Pipe.prototype, "a socket");
 guardOpen(TCP.prototype, "a socket");
 guardOpen(UDP.prototype, "a UDP socket");
 
-/** The number of a pipe that is connected: children may get a copy. */
+/** The descriptor of a connected pipe: children may get a copy. */
 const numberOfPipe = ObjectGetOwnPropertyDescriptor(Pipe.prototype, "fd");
 ObjectDefineProperty(Pipe.prototype, "fd", {
   ...numberOfPipe,
@@ -67,7 +67,7 @@ ObjectDefineProperty(Pipe.prototype, "fd", {
   },
 });
 
-/** A copy of what a handle has, which goes to another process and is closed. */
+/** A copy of the descriptor of a handle, which is sent to another process and closed. */
 const copies = [Pipe, TCP, UDP].map(({ prototype }) => ({ prototype, copy: prototype.fdForIpc }));
 
 /** `handle` may be anything. */
@@ -83,7 +83,7 @@ internals.descriptorReceived = (descriptor: unknown): void => {
   if (typeof descriptor === "number") op_descriptor_give(descriptor, false);
 };
 
-/** The class of `process.binding("tty_wrap")`, which ends the process for a number below 0. */
+/** Guards the class of `process.binding("tty_wrap")`, which ends the process for a negative number. */
 internals.guardedTerminal = (TTY: any): any => {
   const { isTTY } = TTY;
   const guarded: any = new Proxy(TTY, {
@@ -129,8 +129,8 @@ const NUMBERS = ["stdinFd", "stdoutFd", "stderrFd"];
 const endsChildren = (): boolean => core.build.os === "linux";
 
 /**
- * The operations that start children. Those of an isolate that is dropped are ended by the
- * program, with what they have started: `unref` is for the event loop only, and Deno kills none.
+ * Wraps the operations that start children. The program terminates children of a dropped isolate,
+ * with their descendants: `unref` affects only the event loop, and Deno kills none.
  */
 internals.operationsOfChildren = (ops: any): any => {
   const { op_spawn_child_ref, op_spawn_child_unref } = ops;

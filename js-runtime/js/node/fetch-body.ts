@@ -20,7 +20,7 @@ const {
 const webidl = core.loadExtScript("ext:deno_webidl/00_webidl.js");
 const { Buffer } = core.loadExtScript("ext:deno_node/internal/buffer.mjs");
 
-// Sets the converter that is replaced here.
+// Loading this file sets the converter that is replaced here.
 const { InnerBody } = core.loadExtScript("ext:deno_fetch/22_body.js");
 
 // The bytes are copied because a byte stream detaches the buffers that it gets.
@@ -28,14 +28,14 @@ const toBytes = (value: any) => new Uint8Array(Buffer.isBuffer(value) ? value : 
 const toSequence = webidl.createAsyncSequenceConverter(toBytes);
 
 webidl.converters["async_sequence<Uint8Array>"] = (body: any, ...context: unknown[]) => {
-  // An array is its text.
+  // An array without an iterator is converted to text.
   if (body[SymbolAsyncIterator] == null) return webidl.converters.DOMString(body, ...context);
   const sequence = toSequence(body, ...context);
   const { open } = sequence;
   sequence.open = (...context: unknown[]) => {
     const chunks = open(...context);
     const { next } = chunks;
-    // Nothing at all is no chunk.
+    // Empty chunks are skipped.
     chunks.next = async () => {
       while (true) {
         const chunk = await next();
@@ -47,7 +47,7 @@ webidl.converters["async_sequence<Uint8Array>"] = (body: any, ...context: unknow
   return sequence;
 };
 
-/** An error of a body, as `fetch` of Node has it. */
+/** Converts an error of a body to that of Node's `fetch`. */
 function terminated(error: any): unknown {
   const message = `${error?.message}`;
   const broken = StringPrototypeStartsWith(message, "error reading a body from connection");

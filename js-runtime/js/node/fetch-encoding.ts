@@ -27,7 +27,7 @@ type Decoder = Bytes & { destroy(): void };
 /** `node:zlib` is loaded when a body is first decoded: most programs never do that. */
 type Zlib = Record<string, (options?: object) => Decoder> & { constants: Record<string, number> };
 
-/** https://github.com/nodejs/undici: lib/web/fetch/index.js */
+/** The limit in https://github.com/nodejs/undici: lib/web/fetch/index.js */
 const MAX_ENCODINGS = 5;
 
 /** Decodes one body. Holds its decoders, so that they can be destroyed when the body is cancelled. */
@@ -36,7 +36,7 @@ class Decoding {
   #pipeline = core.createLazyLoader("node:stream")().pipeline;
   #decoders: Decoder[] = [];
 
-  /** A body that ends too early is what has come of it, as in Node. */
+  /** A truncated body ends without an error, as in Node. */
   #options(operation: string): object {
     const flush = this.#zlib.constants[operation];
     return { flush, finishFlush: flush };

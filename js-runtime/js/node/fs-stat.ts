@@ -34,7 +34,7 @@ const { makeCallback } = core.loadExtScript("ext:deno_node/_fs/_fs_common.ts");
 const { denoErrorToNodeError } = core.loadExtScript("ext:deno_node/internal/errors.ts");
 
 const files = core.loadExtScript("ext:deno_node/_fs/_fs_fstat.ts");
-/** Knows what is open and no file of the system's, too. */
+/** Also covers descriptors that are no files of the system. */
 const statOfAny: (fd: number, options: Options) => object = files.fstatSync;
 
 type Options = { bigint?: boolean; throwIfNoEntry?: boolean } | null | undefined;
@@ -49,7 +49,7 @@ const bytesOfWhole = new Uint8Array(TypedArrayPrototypeGetBuffer(whole));
 
 const [ENOENT, ENOTDIR] = [2, 20];
 
-/** A file on the way is no entry, either. */
+/** A path that leads through a file does not exist, either. */
 const isMissing = (error: number): boolean => error === ENOENT || error === ENOTDIR;
 
 const nanoseconds = (fields: BigInt64Array, at: number): bigint => fields[at] * 1_000_000_000n + fields[at + 1];
@@ -167,7 +167,7 @@ ObjectAssign(core.loadExtScript("ext:deno_node/_fs/_fs_lstat.ts"), {
 });
 ObjectAssign(files, { fstat, fstatPromise: promised(fstat), fstatSync });
 
-/** Seconds, and the nanoseconds after them. */
+/** Splits a time into seconds and nanoseconds. */
 const parts = (time: number): [number, number] => {
   const seconds = MathFloor(time);
   return [seconds, MathTrunc((time - seconds) * 1e9)];
@@ -186,7 +186,7 @@ const utimeNow = (path: string, atime: number, mtime: number): void => {
 // @ts-ignore: provided by the runtime
 declare const Deno: any;
 
-/** `process.argv[1]` names no file, and is a path of this program all the same (`ext/src/program.rs`). */
+/** `process.argv[1]` is a path of this program without a file (`ext/src/program.rs`). */
 const realPath = async (path: string): Promise<string> => op_is_script(path) ? path : await Deno.realPath(path);
 const realPathNow = (path: string): string => op_is_script(path) ? path : Deno.realPathSync(path);
 

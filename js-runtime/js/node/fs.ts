@@ -94,7 +94,7 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
   }
 };
 
-/** `mkdir -p a/.` makes `a`. */
+/** `mkdir -p a/.` creates `a`. */
 internals.folderToMake = (path: string, recursive: boolean): string =>
   recursive ? StringPrototypeReplace(path, DOTS_AT_END, "") : path;
 const DOTS_AT_END = new SafeRegExp(/(?<=[^/])(?:\/+\.)+\/*$/);
@@ -153,7 +153,7 @@ internals.namedSync = (action: () => unknown, syscall: string, path?: string, de
 internals.readingFailed = (error: any, { path }: { path?: string }) =>
   path === undefined || error?.code === "EISDIR" ? asNode(error, "read") : asNode(error, "open", path);
 
-/** The system call that an operation on a descriptor or a path stands for. */
+/** System calls by the operation on a descriptor or a path. */
 const SYSCALLS: Record<string, string> = {
   op_node_fs_fchmod: "fchmod",
   op_node_fs_fchown: "fchown",
@@ -227,7 +227,7 @@ function withForeign(ops: any): any {
   return more;
 }
 
-/** The operations of which `node:fs` passes on what they throw. */
+/** Wraps operations whose errors `node:fs` passes on unchanged. */
 internals.namedOps = (all: any) => {
   const ops = withForeign(all);
   const named = ObjectCreate(ops);
@@ -254,7 +254,7 @@ internals.namedOps = (all: any) => {
   return named;
 };
 
-/** `read` and `readSync`, which know the operations themselves. */
+/** Wraps `read` and `readSync`, which call the operations directly. */
 internals.readingForeign = (functions: Record<string, Function>): Record<string, Function> => {
   const more: Record<string, Function> = {};
   for (const name of ["read", "readSync"]) {
@@ -284,7 +284,7 @@ interface Files {
   ERR_FS_FILE_TOO_LARGE: new (size: number) => Error;
 }
 
-/** Bytes; the most that Node reads. */
+/** The maximum number of bytes that Node reads. */
 const MAX_BUFFER = 2 ** 31 - 1;
 const PIECE_SIZE = 1 << 18;
 

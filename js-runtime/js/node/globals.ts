@@ -86,13 +86,13 @@ const HIDDEN = ["Buffer", "process"];
 const { EventTarget } = core.loadExtScript("ext:deno_web/02_event.js");
 const { addEventListener, removeEventListener } = EventTarget.prototype;
 
-// The layer listens for what is thrown (`snapshot/corrections`).
+// The Node layer listens for uncaught errors with these functions (`snapshot/corrections`).
 internals.listenGlobally = (...args: unknown[]) => ReflectApply(addEventListener, globalThis, args);
 internals.ignoreGlobally = (...args: unknown[]) => ReflectApply(removeEventListener, globalThis, args);
 
 const plain = (value: unknown) => ({ __proto__: null, value, configurable: true, writable: true });
 
-// The layer's own code names Deno's namespace so (`snapshot/namespace.rs`), from the start on.
+// The name for Deno's namespace in the code of the Node layer (`snapshot/namespace.rs`).
 ObjectDefineProperty(globalThis, "__denoNamespace", {
   __proto__: null,
   configurable: true,
@@ -112,7 +112,7 @@ export function becomeNode(): void {
   delete Deno.internal;
   delete all.Deno;
   delete all.__denoNamespace;
-  // A worker keeps what it speaks to its owner with.
+  // A worker keeps the functions for messages to its owner.
   if ("postMessage" in all) return;
   for (const name of MADE_LATER) delete all[name];
   for (const name of HIDDEN) ObjectDefineProperty(all, name, { __proto__: null, enumerable: false });

@@ -54,7 +54,7 @@ function interop(namespace: Names): object {
 const NO_SUCH = /^Cannot find (?:module|package) (.*)/s;
 const CODE = /^\[(ERR_\w+)\] /;
 
-/** deno_core makes a `TypeError` with this code of whatever could not be loaded. */
+/** deno_core throws a `TypeError` with this code for every module that cannot be loaded. */
 function nodeError(error: any): unknown {
   if (!(error instanceof TypeError) || error.code !== "ERR_MODULE_NOT_FOUND") return error;
   const text: string = error.message;

@@ -88,7 +88,7 @@ const lazyExports = (load: () => any) =>
     get: (_: unknown, name: string) => lazyFunction(name, () => load()[name]),
   });
 
-/** `core` for `node:crypto`, which is made of a dozen files: each is loaded for itself. */
+/** Replaces `core` for `node:crypto`, which consists of a dozen files: each is loaded separately. */
 internals.lateCrypto = {
   __proto__: null,
   loadExtScript: (specifier: string) =>

@@ -37,13 +37,13 @@ function bootstrapWithScript(this: unknown, ...args: unknown[]): unknown {
   }
 }
 
-/** Deno's `process` does not have them (`snapshot/corrections.rs`). */
+/** Deno's `process` lacks these functions (`snapshot/corrections.rs`). */
 internals.setGroups = (name: string) => op_process_groups(`process.${name}()`);
 
 /** Errors of starting a child that Node reports asynchronously. */
 const ASYNC_ERRORS = ["EACCES", "EAGAIN", "EMFILE", "ENFILE", "ENOENT"];
 
-/** Another reason why there is no child, as Node throws it. */
+/** Throws other errors of starting a child as Node does. */
 internals.spawnRefusal = (error: any, named: (code: string) => any): Error | undefined => {
   const code = /: cwd is not a directory '/.test(error?.message) ? "ENOTDIR" : error?.code;
   if (typeof code !== "string" || !/^E[0-9A-Z]+$/.test(code) || ASYNC_ERRORS.includes(code)) return undefined;
@@ -51,7 +51,7 @@ internals.spawnRefusal = (error: any, named: (code: string) => any): Error | und
   return Object.assign(new Error(`spawn ${code}`), { errno, code, syscall: "spawn" });
 };
 
-// Set by `node:process` when it is first loaded, which is long after this.
+// `node:process` sets this member when it is first loaded, long after this module.
 Object.defineProperty(internals, "__bootstrapNodeProcess", {
   configurable: true,
   get: () => bootstrap && bootstrapWithScript,

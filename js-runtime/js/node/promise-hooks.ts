@@ -8,7 +8,7 @@ import { op_promise_hooks } from "ext:core/ops";
 
 type Hook = (promise: Promise<unknown>, parent?: Promise<unknown>) => void;
 
-/** Gives something that was made in the context of an object. */
+/** Returns an object created in the context of `contextified`. */
 type Evaluate = (contextified: object) => object;
 
 let hooks: Hook[] | undefined;

@@ -31,7 +31,7 @@ function namespaceOf(specifier: string): unknown {
 
 const hooked = new WeakSet<NodeModule>();
 
-/** Node's functions for files with a name that ends in a certain way. */
+/** Node's own functions for file extensions. */
 const nodesOwn = new Set<unknown>();
 
 /** Hooks of `registerHooks` see modules that Node's own functions load; other loaders bypass them. */
@@ -49,15 +49,15 @@ function formatOf(filename: string, mayBeCommonJs: (filename: string) => boolean
   }
 }
 
-/** Modules that are Node's only with "node:" before their names: packages have them, too. */
+/** Modules that Node has only with the prefix "node:", because packages use the same names. */
 const needsScheme = (name: string): boolean => SCHEME_ONLY.has(name);
 const SCHEME_ONLY = new Set(["sea", "sqlite", "test", "test/reporters"]);
 
-/** `require` looks there, too (https://nodejs.org/docs/latest-v24.x/api/modules.html). */
+/** Adds the folders of NODE_PATH (https://nodejs.org/docs/latest-v24.x/api/modules.html). */
 function lookInNodePath(Module: NodeModule): void {
   const folders = (): string[] => ((globalThis as any).process.env.NODE_PATH ?? "").split(":").filter(Boolean);
   let known: string[] | undefined;
-  // Some change the variable, and call this.
+  // Some programs change the variable and call this.
   Module._initPaths = () => {
     known = folders();
     Module.globalPaths = [...known];
@@ -70,12 +70,12 @@ function lookInNodePath(Module: NodeModule): void {
   };
 }
 
-/** Teaches `require` in CommonJS files our modules. */
+/** Makes `require` in CommonJS files resolve pi's own modules. */
 function hookRequire(Module: NodeModule): void {
   if (hooked.has(Module)) return;
   hooked.add(Module);
   for (const name of Object.keys(Module._extensions)) {
-    // Node loads an addon past the hooks.
+    // Node loads addons without the hooks.
     if (name !== ".node") nodesOwn.add(Module._extensions[name]);
   }
   lookInNodePath(Module);
@@ -144,7 +144,7 @@ interface Meta {
   resolve(id: string): string;
 }
 
-/** The `require` of one of an extension's own ES modules. */
+/** The `require` of an ES module of an extension. */
 function requireOf(
   meta: Meta,
   Module: NodeModule & { createRequire(url: string): NodeRequire },
@@ -168,7 +168,7 @@ function requireOf(
   }) as NodeRequire;
 }
 
-/** Throws for a native addon that would end the program when it is used. */
+/** Throws for a native addon that would crash the program. */
 function checkAddon(filename: string): void {
   const name = op_addon_lacks(filename);
   if (!name) return;

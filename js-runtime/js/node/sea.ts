@@ -1,5 +1,5 @@
-// `node:sea`, of programs that are one file with Node in it. No script is one here, as none
-// is where Node itself runs it: https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html
+// `node:sea`, for programs that are a single file with Node in it. No script is one here, as with
+// Node itself: https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core } from "ext:core/mod.js";

@@ -111,7 +111,7 @@ function directive(name: string, why: boolean | string | undefined): string {
   return why ? ` # ${name}${typeof why === "string" ? ` ${escaped(why)}` : ""}` : "";
 }
 
-/** A member of the block, in YAML. */
+/** Formats a member of the YAML block. */
 function member(name: string, value: unknown): string[] {
   const text = typeof value === "string" ? value : core.createLazyLoader("node:util")().inspect(value);
   if (text.includes("\n")) return [`${name}: |-`, ...text.split("\n").map((line: string) => `  ${line}`)];
@@ -119,7 +119,7 @@ function member(name: string, value: unknown): string[] {
   return [`${name}: ${isPlain ? text : `'${text.replaceAll("'", "''")}'`}`];
 }
 
-/** Why it failed. */
+/** Formats the reason of a failure. */
 function failureLines(failure: Failure | undefined): string[] {
   if (!failure) return [];
   const { error, type } = failure;
@@ -140,7 +140,7 @@ function begin(): TestStep {
   const first = new TestStep("");
   const { log } = globalThis.console;
   print = (line) => log(line);
-  // The module registers what it has first.
+  // The module registers all of its tests first.
   first.tail = new Promise((done) => core.createLazyLoader("node:timers")().setTimeout(done, 0));
   first.tail.then(() => print("TAP version 13"));
   const process = core.createLazyLoader("node:process")().default;

@@ -26,8 +26,8 @@ const {
 const { URL } = core.loadExtScript("ext:deno_web/00_url.js");
 const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 
-// https://github.com/nodejs/undici: lib/global.js. undici 8 wraps everybody's for its older
-// versions, and has it under another name.
+// The keys in https://github.com/nodejs/undici: lib/global.js. undici 8 wraps the global dispatcher
+// for older versions, and stores it under another key.
 const EVERYBODYS = [SymbolFor("undici.globalDispatcher.2"), SymbolFor("undici.globalDispatcher.1")];
 /** Options of an `Agent`'s `connect` that change neither the peer nor the trusted certificates. */
 const HARMLESS = [
@@ -45,7 +45,7 @@ const kindOf = (it: any): string => it?.constructor?.name ?? "Agent";
 
 /** Whether an `Agent` has a setting that cannot be ignored. */
 function isSpecial(agent: any): boolean {
-  // Composed of interceptors, it is a proxy of the `Agent`.
+  // An agent composed of interceptors is a proxy of the `Agent`.
   if (agent.dispatch !== ObjectGetPrototypeOf(agent).dispatch) return true;
   const options = ArrayPrototypeFind(
     ObjectGetOwnPropertySymbols(agent),
@@ -118,7 +118,7 @@ function lengthOf({ body, method }: Request): number | null {
   return typeof source === "string" ? TypedArrayPrototypeGetByteLength(core.encode(source)) : body.length;
 }
 
-/** A mock compares it, as far as it is a text. */
+/** A mock compares the body if it is a text. */
 function bodyOf({ body }: Request): unknown {
   if (body === null) return null;
   const source = body.streamOrStatic.body;
@@ -187,7 +187,10 @@ class Exchange {
     else this.#abort = abort;
   }
 
-  /** https://github.com/nodejs/undici: docs/docs/api/Dispatcher.md; the words of up to 6, and those since. */
+  /**
+   * The callbacks of https://github.com/nodejs/undici: docs/docs/api/Dispatcher.md, in the forms up
+   * to version 6 and since.
+   */
   get handler(): object {
     return {
       onConnect: (abort: (reason: unknown) => void) => this.#start(abort),
@@ -224,12 +227,12 @@ class Exchange {
   }
 }
 
-/** Headers are bytes, each a character. */
+/** Headers are bytes, one per character. */
 const text = (value: unknown): string => value instanceof Uint8Array ? latin1(value) : `${value}`;
 const latin1 = (bytes: Uint8Array): string =>
   core.loadExtScript("ext:deno_node/internal/buffer.mjs").Buffer.from(bytes).toString("latin1");
 
-/** Has the request sent by `dispatcher`. */
+/** Sends the request through `dispatcher`. */
 internals.dispatched = (dispatcher: any, request: Request, terminator: AbortSignal): Promise<Response> => {
   const url = new URL(request.currentUrl());
   const exchange = new Exchange(url.href);

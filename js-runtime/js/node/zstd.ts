@@ -33,10 +33,10 @@ const NAMES: Record<number, string> = {
   80: "noForwardProgress_destFull",
   82: "noForwardProgress_inputEmpty",
 };
-/** Places among the parameters, and what stands for one that is not given. */
+/** Indexes of parameters, and the value of one that is not set. */
 const WINDOW_LOG_MAX = 100;
 const NOT_GIVEN = 0xffffffff;
-/** `constants.ZSTD_e_end`, and what zlib calls it. */
+/** `constants.ZSTD_e_end`, and zlib's error number. */
 const END = 2;
 const Z_BUF_ERROR = -5;
 

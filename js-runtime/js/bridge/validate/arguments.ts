@@ -24,7 +24,7 @@ export function kind(value: unknown): string {
   }
 }
 
-/** `where` is the call and the argument: "pi.exec: options.cwd". */
+/** `where` names the call and the argument: "pi.exec: options.cwd". */
 export function argumentError(where: string, expected: string, value: unknown, hint = ""): TypeError {
   return new TypeError(`${where} must be ${expected}, not ${kind(value)}${hint && ` (${hint})`}`);
 }
@@ -51,7 +51,7 @@ export function asTexts(where: string, values: unknown, hint?: string): string[]
   return all;
 }
 
-/** A name that something is called by. */
+/** Checks that a name is a string. */
 export function asName(where: string, value: unknown): string {
   if (typeof value !== "string") throw argumentError(where, "a string", value);
   return value;
@@ -61,7 +61,7 @@ export function aFunction(where: string, value: unknown, hint?: string): void {
   if (typeof value !== "function") throw argumentError(where, "a function", value, hint);
 }
 
-/** `null` is as good as none. */
+/** Accepts `null` like `undefined`. */
 export function someOptions<T extends object>(where: string, value: T | null | undefined, like: string): Partial<T> {
   if (value === undefined || value === null) return {};
   if (typeof value !== "object" || isArray(value)) throw argumentError(where, `an object such as ${like}`, value);
@@ -77,8 +77,8 @@ export function aSignal(where: string, value: unknown): AbortSignal | undefined 
 }
 
 /**
- * Milliseconds, for what takes a number. As with `setTimeout` it may be a string, from an
- * environment variable for instance.
+ * Checks a number of milliseconds. As with `setTimeout` it may be a string, for example from an
+ * environment variable.
  */
 export function someMilliseconds(where: string, value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;

@@ -31,7 +31,7 @@ export function completionsIn(items: unknown): { good: unknown[]; problem?: stri
   return { good, problem: `${expected}, not of ${kind(wrong)}` };
 }
 
-/** The error as one of that function, which has not thrown it. */
+/** Gives the error the position of that function, which has not thrown it. */
 export function placedIn<T extends Error>(fn: unknown, error: T): T {
   const frame = frameOf(fn);
   if (frame) error.stack = `${error.name}: ${error.message}\n${frame}`;

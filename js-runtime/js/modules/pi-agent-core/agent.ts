@@ -1,4 +1,4 @@
-// `Agent`: a conversation, the queues of what waits for it, and one loop at a time.
+// `Agent`: a conversation, the queues of waiting messages, and one loop at a time.
 import { streamSimple } from "pi:pi-ai/stream.ts";
 import { runAgentLoop, runAgentLoopContinue } from "pi:pi-agent-core/loop.ts";
 import type {
@@ -41,7 +41,7 @@ const NO_MODEL: Model = Object.freeze({
   maxTokens: 0,
 });
 
-/** Lists that are put in are copied. */
+/** Assigned lists are copied. */
 class AgentState {
   systemPrompt: string;
   model: Model;
@@ -145,7 +145,7 @@ export class Agent {
     this._followUps = new Queue(options.followUpMode);
   }
 
-  /** Listeners are waited for, one after the other. */
+  /** Listeners are awaited, one after the other. */
   subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
@@ -227,7 +227,7 @@ export class Agent {
     await this._begin([{ role: "user", content, timestamp: Date.now() }]);
   }
 
-  /** Goes on with what the conversation ends with, or with what waits. */
+  /** Continues with the last message of the conversation, or with waiting messages. */
   async continue(): Promise<void> {
     if (this._run) throw new Error("Agent is already processing. Wait for completion before continuing.");
     const last = this._current.messages.at(-1);

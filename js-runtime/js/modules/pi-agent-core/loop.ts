@@ -1,7 +1,6 @@
-// The agent's loop a second time, in JavaScript, because here everything it is made of
-// are functions of the extension: the stream, the tools, the hooks, the listeners. The
-// program's loop would cross the bridge for every step of it. Validation, models and
-// the tools of the program are the program's all the same.
+// The agent's loop in JavaScript, because all of its parts are functions of the extension: the
+// stream, the tools, the hooks, the listeners. The program's loop would cross the bridge for every
+// step. Validation, models and built-in tools are still those of the program.
 import { EventStream } from "pi:pi-ai/event-stream.ts";
 import { validateToolArguments } from "pi:pi-ai/schema.ts";
 import { streamSimple } from "pi:pi-ai/stream.ts";
@@ -19,7 +18,7 @@ import type {
   ToolResult,
 } from "pi:pi-agent-core/types.ts";
 
-/** A call that may run, or how one ended that may not. */
+/** A call that may run, or the outcome of one that may not. */
 type Prepared =
   | { call: ToolCall; tool: AgentTool; args: unknown }
   | { call: ToolCall; result: ToolResult };
@@ -27,7 +26,10 @@ type Prepared =
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 const refusal = (text: string): ToolResult => ({ content: [{ type: "text", text }], details: {} });
 
-/** Why no call of such an answer runs: also arguments that are whole JSON may lack their end. */
+/**
+ * The reason why no call of a truncated response runs: even arguments that are complete JSON may
+ * lack their end.
+ */
 const truncated = ({ name }: ToolCall) =>
   `Tool call "${name}" did not run: the answer reached the output token limit, so its arguments may be cut off. ` +
   "Make the call again with complete arguments, in smaller parts if they are long.";
@@ -298,7 +300,7 @@ export async function runAgentLoopContinue(
 
 type AgentStream = EventStream<AgentEvent, Message[]>;
 
-/** A failure of the loop itself ends the iteration; the original would hang. */
+/** A failure of the loop itself ends the iteration, where the original would hang. */
 function streamed(run: (emit: Emit) => Promise<Message[]>): AgentStream {
   const stream: AgentStream = new EventStream(
     ({ type }) => type === "agent_end",

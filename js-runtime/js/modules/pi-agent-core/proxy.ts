@@ -18,7 +18,7 @@ interface ProxyEvent {
   contentIndex: number;
   delta: string;
   contentSignature?: string;
-  /** Newer proxies send it at the end of a call. */
+  /** Newer proxies send this at the end of a call. */
   toolCall?: Block;
   id: string;
   toolName: string;
@@ -38,7 +38,7 @@ interface Block {
   name?: string;
 }
 
-/** The answer as it grows. */
+/** The message that grows with the events. */
 class Partial {
   private texts = new Map<number, string>();
   readonly message;

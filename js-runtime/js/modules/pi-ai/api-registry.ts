@@ -34,11 +34,11 @@ interface Registered {
 
 /** Registrations by name, in order; the last one counts. */
 const registered = new Map<string, Registered[]>();
-/** `clearApiProviders` was called: extensions see none of the program's. */
+/** Whether `clearApiProviders` was called, which hides the program's APIs from extensions. */
 let cleared = false;
 let last = 0;
 
-/** Refuses models of another API before the provider misunderstands them. */
+/** Refuses models of another API, which the provider would misunderstand. */
 function guarded(api: string, stream: Stream): Stream {
   return (model, context, options) => {
     if (model.api !== api) throw new Error(`Mismatched api: ${model.api} expected ${api}`);

@@ -28,7 +28,7 @@ interface ProviderDescription {
   id: string;
   name: string;
   models(): Model[];
-  /** The key of the settings or of an extension, for a provider without a stored key or a variable. */
+  /** The key in the settings or from an extension, for a provider without a stored key or a variable. */
   configured?(): Promise<RequestAuth["auth"] | undefined>;
   refreshModels?(context?: object): Promise<void>;
 }
@@ -51,7 +51,7 @@ function oauthAuth(id: string): OAuthAuth | undefined {
     refresh: async (credential) => ({ ...(await signIn.refreshToken(credential)), type: "oauth" }),
     async toAuth(credentials) {
       const apiKey = await signIn.getApiKey(credentials);
-      // The subscription decides about the server, too.
+      // The subscription also determines the server.
       if (id !== "github-copilot") return { apiKey };
       return { apiKey, baseUrl: hostSync<string>("registry.copilot.url", { credentials }) };
     },
@@ -104,7 +104,7 @@ export function describedProvider(about: ProviderDescription): DescribedProvider
   };
 }
 
-/** The providers of the program, with the models that it brings. */
+/** The built-in providers with their models. */
 export function builtinProviders(): DescribedProvider[] {
   return getProviders().map((id) => {
     const name = hostSync<string>("registry.name", { registry: 0, provider: id });

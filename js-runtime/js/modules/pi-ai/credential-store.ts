@@ -1,4 +1,4 @@
-// Credentials that newer versions keep in memory, and what any store of them can do.
+// Credentials that newer versions keep in memory, and the interface of such stores.
 
 export type Credential = { type: "api_key" | "oauth"; [member: string]: unknown };
 export type CredentialInfo = { providerId: string; type: Credential["type"] };
@@ -10,7 +10,7 @@ interface Options {
 export interface CredentialStore {
   read(providerId: string, options?: Options): Promise<Credential | undefined>;
   list(options?: Options): Promise<readonly CredentialInfo[]>;
-  /** The only way to write: `change` sees what is there, and nothing leaves it. */
+  /** The only way to write: `change` gets the current value, and `undefined` leaves it as it is. */
   modify(
     providerId: string,
     change: (current: Credential | undefined) => Promise<Credential | undefined>,
@@ -21,7 +21,7 @@ export interface CredentialStore {
 
 export class InMemoryCredentialStore implements CredentialStore {
   #credentials = new Map<string, Credential>();
-  /** Changes of one provider come one after the other. */
+  /** Serialises the changes of each provider. */
   #last = new Map<string, Promise<unknown>>();
 
   #inTurn<T>(providerId: string, { signal }: Options, change: () => Promise<T>): Promise<T> {

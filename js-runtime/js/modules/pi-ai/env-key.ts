@@ -5,7 +5,7 @@ import { env } from "pi:node.ts";
 
 export type Variables = Record<string, string | undefined>;
 
-/** The provider's variables that have a value; `given` comes before the environment. */
+/** The provider's variables that have a value; `given` overrides the environment. */
 function variables(provider: string, given: Variables): Record<string, string> {
   const set: Record<string, string> = {};
   for (const name of hostSync<string[]>("ai.key_variables", { provider })) {
@@ -15,12 +15,12 @@ function variables(provider: string, given: Variables): Record<string, string> {
   return set;
 }
 
-/** `given`, of newer versions, comes before the environment. */
+/** `given`, from newer versions, overrides the environment. */
 export function getEnvApiKey(provider: string, given: Variables = {}): string | undefined {
   return hostSync<string | null>("ai.env_api_key", { provider, env: variables(provider, given) }) ?? undefined;
 }
 
-/** The names of those variables that have a key, the one that is taken first; of newer versions. */
+/** The names of variables that contain a key, in order of precedence; from newer versions. */
 export function findEnvKeys(provider: string, given: Variables = {}): string[] | undefined {
   // AWS's variables identify an account and are no keys.
   if (provider === "amazon-bedrock") return undefined;

@@ -87,7 +87,7 @@ export function fauxAssistantMessage(
   };
 }
 
-/** Four letters are a token. */
+/** Estimates four characters per token. */
 const tokens = (text: string) => Math.ceil(text.length / 4);
 
 function plain(content: unknown): string {

@@ -1,4 +1,4 @@
-// Small helpers of later versions that packages import.
+// Functions of later versions that packages import.
 import { hostSync } from "pi:host.ts";
 
 interface Block {
@@ -6,7 +6,7 @@ interface Block {
   text?: string;
 }
 
-/** The texts of a content, without its pictures and calls. */
+/** The texts of a content, without images and calls. */
 export function contentText(content: string | readonly Block[], separator = "\n"): string {
   if (typeof content === "string") return content;
   return content.flatMap(({ type, text }) => (type === "text" ? [text] : [])).join(separator);

@@ -1,5 +1,5 @@
-// Signing in. The five ways that come with pi are the program's work; extensions add
-// their own here or with `pi.registerProvider`. What they may import of it is in oauth.ts.
+// Sign-ins. The program implements the five built-in ones; extensions add their own here or with
+// `pi.registerProvider`. The functions that they may import are in oauth.ts.
 import { host, hostSync } from "pi:host.ts";
 import {
   type Credentials,
@@ -126,7 +126,7 @@ export function registerOAuthProvider(provider: Provider): void {
   });
 }
 
-/** A built-in one of that name is there again. */
+/** Restores a built-in sign-in of that name. */
 export function unregisterOAuthProvider(id: string): void {
   forget(id);
   hostSync("oauth.unregister", { name: id });

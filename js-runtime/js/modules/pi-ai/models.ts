@@ -1,4 +1,4 @@
-// The model catalogue and arithmetic on models.
+// The model catalogue and computations on models.
 import { hostSync } from "pi:host.ts";
 
 export interface Cost {
@@ -21,8 +21,8 @@ export interface Usage extends Cost {
   cost: Cost & { total: number };
 }
 
-// The models that come with the program: what the user and extensions add is in
-// `ctx.modelRegistry`, where a single one is looked for, too.
+// The built-in models. Those of the user and of extensions are in `ctx.modelRegistry`, which this
+// searches as well for a single one.
 
 export function getModel(provider: string, modelId: string): Model | undefined {
   const known = getModels(provider).find(({ id }) => id === modelId);
@@ -37,7 +37,7 @@ export function getProviders(): string[] {
   return hostSync<string[]>("ai.providers");
 }
 
-/** Writes what the tokens in `usage` cost into `usage.cost`. Prices are per million tokens. */
+/** Writes the cost of the tokens in `usage` to `usage.cost`. Prices are per million tokens. */
 export function calculateCost(model: Model, usage: Usage): Usage["cost"] {
   const { cost } = usage;
   for (const kind of ["input", "output", "cacheRead", "cacheWrite"] as const) {
@@ -70,7 +70,7 @@ export function hasApi(model: { api: string }, api: string): boolean {
 
 const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/** The thinking levels that the model offers, lowest first. */
+/** The thinking levels of the model, lowest first. */
 export function getSupportedThinkingLevels(model: Model): string[] {
   if (!model.reasoning) return ["off"];
   const names = model.thinkingLevelMap as LevelNames | undefined;
@@ -80,7 +80,7 @@ export function getSupportedThinkingLevels(model: Model): string[] {
   });
 }
 
-/** The nearest level that the model offers, rather more than less. */
+/** The nearest level that the model has, preferring a higher one. */
 export function clampThinkingLevel(model: Model, level: string): string {
   const levels = getSupportedThinkingLevels(model);
   const requested = LEVELS.indexOf(level);

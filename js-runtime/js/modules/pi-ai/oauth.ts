@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai/oauth`: what extensions may import of signing in.
+// `@mariozechner/pi-ai/oauth`: the exported functions for sign-ins.
 export {
   anthropicOAuthProvider,
   antigravityOAuthProvider,

@@ -9,7 +9,7 @@ import { withoutSystemMessages } from "pi:pi-ai/transcript.ts";
 
 interface Call {
   simple: boolean;
-  /** Instead of the one that the model names. */
+  /** Overrides the API that the model names. */
   api?: string;
   model: Model;
   context: unknown;
@@ -38,7 +38,7 @@ async function answerHook(id: number, request: HookRequest, { model, options }: 
   await host("ai.stream.answer", { id, ask, payload: changed, error });
 }
 
-/** Throws for what the program cannot take over from an extension. */
+/** Throws for options of an extension that the program cannot use. */
 function check({ simple, api, model, options }: Call): void {
   if (!simple && (api ?? model.api) === "anthropic-messages" && options.client) {
     throw new Error(
@@ -48,7 +48,7 @@ function check({ simple, api, model, options }: Call): void {
   }
 }
 
-/** Fetches the events of a stream, as many at a time as there are. */
+/** Fetches the events of a stream, as many at a time as are available. */
 async function pull(stream: AssistantMessageEventStream, call: Call): Promise<void> {
   check(call);
   const { signal, onPayload, onResponse, ...options } = call.options;
@@ -69,7 +69,7 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
   signal?.addEventListener("abort", abort, { once: true });
   try {
     for (;;) {
-      // Empty when there is nothing more to come; an aborted stream ends with an error event.
+      // Empty at the end of the stream; an aborted stream ends with an error event.
       const events = await host<(AssistantMessageEvent & { question?: HookRequest })[]>(
         "ai.stream.next",
         { id },
@@ -110,7 +110,7 @@ export function failed(
   };
 }
 
-/** Asks through `api`, whichever the model names: for providers that speak a known one. */
+/** Streams through `api`, whichever API the model names: for providers with a known API. */
 export function throughProgram(api: string | undefined, simple: boolean): Stream {
   return (model, context, options = {}) => {
     const stream = new AssistantMessageEventStream();

@@ -70,7 +70,7 @@ export function checkAuth(id: string, auth: ProviderAuth | undefined): void {
   }
 }
 
-/** Nothing if the provider is not configured. */
+/** `undefined` if the provider is not configured. */
 export async function resolveAuth(
   { apiKey, oauth }: ProviderAuth,
   stored: Stored | undefined,
@@ -124,7 +124,7 @@ function interactionOf(callbacks: LoginCallbacks): SignInContext {
   };
 }
 
-/** The sign-in as the program knows them. */
+/** The sign-in in the form that the program expects. */
 export const signInOf = (oauth: OAuthAuth): SignIn => ({
   name: oauth.name,
   login: (callbacks) => oauth.login(interactionOf(callbacks)),

@@ -35,7 +35,7 @@ export const openAIResponsesApi = wireApi("openai-responses");
 
 const variables = new WeakMap<ApiKeyAuth, readonly string[]>();
 
-/** A key that is stored, or else that of the first variable that is set. */
+/** Finds a stored key, or else that of the first variable that is set. */
 export function envApiKeyAuth(name: string, envVars: readonly string[]): ApiKeyAuth {
   const auth: ApiKeyAuth = {
     name,

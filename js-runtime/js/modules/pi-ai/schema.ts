@@ -1,4 +1,4 @@
-// Schemas of tool parameters, and arguments that models give.
+// Schemas of tool parameters, and the arguments of models.
 import { type TUnsafe, Type } from "pi:npm/sinclair-typebox/index.js";
 import { hostSync } from "pi:host.ts";
 
@@ -10,7 +10,7 @@ interface Tool {
 interface ToolCall {
   name: string;
   arguments: Record<string, unknown>;
-  /** Why the model's text is no arguments. */
+  /** The reason why the model's text is invalid. */
   argumentsError?: string;
 }
 
@@ -46,7 +46,7 @@ export function validateToolCall(tools: Tool[], toolCall: ToolCall): Record<stri
   return validateToolArguments(tool, toolCall);
 }
 
-/** Reads JSON that is still being written; an empty object if there is nothing to read yet. */
+/** Parses JSON that is still being written; an empty object if there is nothing to parse yet. */
 export function parseStreamingJson(partialJson: string | undefined): unknown {
   if (!partialJson?.trim()) return {};
   try {
@@ -61,7 +61,7 @@ export function readToolArguments(text: string): { arguments: unknown; arguments
   return hostSync("ai.read_tool_arguments", { text });
 }
 
-/** Reads JSON as models write it: line breaks in strings and stray backslashes are mended. */
+/** Parses JSON as models write it: line breaks in strings and stray backslashes are repaired. */
 export function parseJsonWithRepair<T = unknown>(json: string): T {
   try {
     return JSON.parse(json);

@@ -5,7 +5,7 @@ type Cleanup = (sessionId?: string) => void;
 
 const cleanups = new Set<Cleanup>();
 
-/** Gives what takes it back. */
+/** Returns a function that unregisters it. */
 export function registerSessionResourceCleanup(cleanup: Cleanup): () => void {
   cleanups.add(cleanup);
   return () => {

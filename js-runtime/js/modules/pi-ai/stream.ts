@@ -1,5 +1,5 @@
-// Asking models: through an API that an extension has registered, or through the
-// program, which knows all others.
+// Streams from models: through an API that an extension has registered, or through the program,
+// which has all others.
 import { getApiProvider } from "pi:pi-ai/api-registry.ts";
 import type { ApiProvider, Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import type { Model } from "pi:pi-ai/models.ts";

@@ -15,7 +15,7 @@ interface Tool {
 export interface SystemMessage {
   role: "system";
   content: string | Text[];
-  /** `null` takes one away. */
+  /** `null` removes a section. */
   sections?: Record<string, string | null>;
   toolsAdded?: Tool[];
   toolsRemoved?: { name: string }[];

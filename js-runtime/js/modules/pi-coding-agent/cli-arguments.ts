@@ -1,16 +1,16 @@
-// `parseArgs`: a command line of pi's as the original takes it apart. The program reads its own
-// without this; extensions use it for command lines that they put together.
+// `parseArgs`: parses a command line of pi as the original does. The program parses its own without
+// this; extensions use it for command lines that they build.
 
 export interface Args {
   messages: string[];
   fileArgs: string[];
-  /** Options that are not pi's, which may be flags of extensions. */
+  /** Options that are not pi's own, which may be flags of extensions. */
   unknownFlags: Map<string, boolean | string>;
   diagnostics: { type: "warning" | "error"; message: string }[];
   [option: string]: unknown;
 }
 
-/** Options without a value, and what they set. */
+/** Options without a value, with the member that they set. */
 const FLAGS: Record<string, [member: string, value: boolean]> = {
   "--help": ["help", true],
   "-h": ["help", true],
@@ -56,7 +56,7 @@ const VALUES: Record<string, string> = {
   "--export": "export",
 };
 
-/** Options that may be given several times. */
+/** Options that may be repeated. */
 const REPEATED: Record<string, string> = {
   "--append-system-prompt": "appendSystemPrompt",
   "--extension": "extensions",
@@ -85,7 +85,7 @@ const LEVELS = ["off", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 const listed = (value: string) => value.split(",").map((name) => name.trim()).filter((name) => name.length > 0);
 
-/** The error about a list of tools that cannot be taken. */
+/** The error about an invalid list of tools. */
 function toolsProblem(tools: string[]): string | undefined {
   const modifiers = tools.filter((tool) => /^[+-]/.test(tool));
   if (modifiers.length === 0) return undefined;
@@ -94,7 +94,7 @@ function toolsProblem(tools: string[]): string | undefined {
   return pattern && `+name and -name entries take exact tool names, not patterns: ${pattern}`;
 }
 
-/** The last of several is "a, b, or c". */
+/** Joins values to "a, b, or c". */
 function alternatives(values: string[]): string {
   const [last, ...others] = [...values].reverse();
   return others.length === 1 ? `${others[0]} or ${last}` : `${others.reverse().join(", ")}, or ${last}`;
@@ -108,7 +108,7 @@ export function parseArgs(args: string[]): Args {
     text.startsWith("@") ? result.fileArgs.push(text.slice(1)) : result.messages.push(text);
   const shift = () => rest.shift() as string;
 
-  /** `false` if it is none of the options above. */
+  /** Returns `false` for an option that is not in the tables above. */
   const option = (name: string): boolean => {
     const next = rest[0];
     const isMissing = next === undefined || next.startsWith("-");

@@ -6,7 +6,7 @@ export { VERSION } from "pi:version.ts";
 /** The folder of pi's files in a project, and in the home folder. */
 export const CONFIG_DIR_NAME = ".pi";
 
-/** `PI_PACKAGE_DIR`, or where this program is. Its documents are there if it has some. */
+/** `PI_PACKAGE_DIR`, or the folder of this program, which may contain the documentation. */
 export function getPackageDir(): string {
   const chosen = env("PI_PACKAGE_DIR");
   return chosen ? path().resolve(fromHome(chosen)) : path().dirname(executable());
@@ -23,7 +23,7 @@ export function getAgentDir(): string {
   return fromHome(chosen);
 }
 
-/** `~` is the user's folder. */
+/** Expands `~` to the user's home folder. */
 export function fromHome(folder: string): string {
   return folder === "~" || folder.startsWith("~/") ? os().homedir() + folder.slice(1) : folder;
 }

@@ -2,7 +2,7 @@
 import { host } from "pi:host.ts";
 import { path } from "pi:node.ts";
 
-/** The type of a file that is a picture of a kind that models take; `null` for any other. */
+/** The MIME type of an image file that models accept; `null` for any other file. */
 export async function detectSupportedImageMimeTypeFromFile(filePath: string): Promise<string | null> {
   return (await host<string | null>("image.type", { path: path().resolve(filePath) })) ?? null;
 }

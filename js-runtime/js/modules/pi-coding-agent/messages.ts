@@ -1,4 +1,4 @@
-// Messages of a session as a model sees them, and as text to be summarized.
+// Messages of a session in the form for models, and as text to be summarized.
 import { hostSync } from "pi:host.ts";
 
 interface Block {
@@ -65,7 +65,7 @@ function sections({ role, content }: Message): string[] {
   return text && role === "toolResult" ? [`[Tool result]: ${shorten(text)}`] : [];
 }
 
-/** A conversation as plain text, so that a model does not take it for its own. */
+/** Renders a conversation as plain text, so that a model does not mistake it for its own. */
 export function serializeConversation(messages: Message[]): string {
   return messages.flatMap(sections).join("\n\n");
 }

@@ -1,4 +1,4 @@
-// `@earendil-works/pi-coding-agent`: the same under the scope of newer versions.
+// `@earendil-works/pi-coding-agent`: the same API under the scope of newer versions.
 import { createBashTool as plain, createBashToolDefinition } from "pi:pi-coding-agent.ts";
 
 export * from "pi:pi-coding-agent.ts";

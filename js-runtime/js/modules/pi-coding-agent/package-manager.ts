@@ -46,7 +46,7 @@ export class DefaultPackageManager {
     return this._query("packages");
   }
 
-  /** Nothing if it is not there. */
+  /** `undefined` if the package is not installed. */
   getInstalledPath(source: string, scope: "user" | "project"): string | undefined {
     return this._query<string | null>("packagePath", { source, scope }) ?? undefined;
   }

@@ -1,8 +1,8 @@
-// Small services of the program: comparing texts, fitting pictures, the clipboard.
+// Services of the program: text diffs, image resizing, the clipboard.
 import { host, hostSync } from "pi:host.ts";
 import { buffer } from "pi:node.ts";
 
-/** Unchanged lines around a change. */
+/** The number of unchanged lines around a change. */
 const CONTEXT = 4;
 
 interface EditDiffResult {
@@ -10,7 +10,7 @@ interface EditDiffResult {
   firstChangedLine: number | undefined;
 }
 
-/** The numbered lines that people see of an edit. */
+/** The numbered diff of an edit for display. */
 export function generateDiffString(
   oldContent: string,
   newContent: string,
@@ -53,7 +53,7 @@ interface Image {
   mimeType: string;
 }
 
-/** Newer versions take the bytes and what they are. */
+/** Newer versions pass the bytes and their type. */
 function imageOf(given: Image | Uint8Array, mimeType: string): Image {
   if (!(given instanceof Uint8Array)) {
     throw new TypeError("resizeImage: before a MIME type there have to be the bytes of the picture, as a Uint8Array");
@@ -62,7 +62,7 @@ function imageOf(given: Image | Uint8Array, mimeType: string): Image {
   return { data: buffer().from(bytes, byteOffset, byteLength).toString("base64"), mimeType };
 }
 
-/** `null` for what cannot be read, or made small enough. */
+/** `null` for data that cannot be read, or made small enough. */
 export async function resizeImage(
   given: Image | Uint8Array,
   second: string | ImageResizeOptions = {},
@@ -83,7 +83,7 @@ export async function convertToPng(
   return (await host<{ data: string; mimeType: string } | undefined>("image.png", { data, mimeType })) ?? null;
 }
 
-/** Tells a model how to map the coordinates of a picture that was made smaller. */
+/** Tells a model how to map the coordinates of a resized image. */
 export function formatDimensionNote(image: ResizedImage): string | undefined {
   if (!image.wasResized) return undefined;
   const { originalWidth, originalHeight, width, height } = image;

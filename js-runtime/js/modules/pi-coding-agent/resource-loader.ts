@@ -80,7 +80,7 @@ export function loadSkillsFromDir({ dir, source }: { dir: string; source?: strin
   return { skills: named, diagnostics };
 }
 
-/** The block of the system prompt; nothing if a model is to know of none of them. */
+/** The skills' block of the system prompt; empty if it lists none. */
 export function formatSkillsForPrompt(skills: Skill[]): string {
   const block = hostSync<string | undefined>("resources.skillsBlock", { skills });
   return block ? `\n\n${block}` : "";
@@ -100,7 +100,7 @@ export interface ParsedSkillBlock {
 const SKILL_BLOCK =
   /^<skill name="(?<name>[^"]+)" location="(?<location>[^"]+)">\n(?<content>[^]*?)\n<\/skill>(?:\n\n(?<rest>[^]+))?$/;
 
-/** A message that calls a skill, taken apart. */
+/** Parses a message that calls a skill. */
 export function parseSkillBlock(text: string): ParsedSkillBlock | null {
   const found = SKILL_BLOCK.exec(text)?.groups;
   if (!found) return null;
@@ -132,11 +132,11 @@ interface LoaderOptions extends LoaderPaths {
   noPromptTemplates?: boolean;
   noThemes?: boolean;
   noContextFiles?: boolean;
-  /** A text, or the name of a file that has it. */
+  /** A text, or the name of a file that contains it. */
   systemPrompt?: string;
   appendSystemPrompt?: string | string[];
   extensionFactories?: unknown[];
-  /** `pi.events` of those. */
+  /** The `pi.events` of these extensions. */
   eventBus?: EventBus;
   additionalExtensionPaths?: string[];
   extensionsOverride?(base: Extensions): Extensions;
@@ -316,7 +316,7 @@ export class DefaultResourceLoader implements ResourceLoader {
     return this._system;
   }
 
-  /** The file that it is from, if it is from one. */
+  /** The source file of the system prompt, if it has one. */
   getSystemPromptSource(): Source | undefined {
     return this._systemSource;
   }

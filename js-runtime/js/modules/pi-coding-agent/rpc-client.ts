@@ -1,4 +1,4 @@
-// `RpcClient`: another pi, as a child process that is spoken to over its stdin and stdout.
+// `RpcClient`: controls another pi, a child process, over its stdin and stdout.
 import { environment, executable, spawn } from "pi:node.ts";
 import type { ChildProcess } from "pi:node.ts";
 

@@ -1,4 +1,4 @@
-// `createAgentSession` and its variants: an extension begins a session of its own.
+// `createAgentSession` and its variants: create child sessions.
 import { currentFolder, path } from "pi:node.ts";
 import { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import type { CustomTool, ScopedModel } from "pi:pi-coding-agent/agent-session/types.ts";
@@ -21,11 +21,11 @@ interface SessionOptions {
   model?: object;
   thinkingLevel?: string;
   scopedModels?: ScopedModel[];
-  /** Tools, or their names. Of names no others are there, not even of `customTools`. */
+  /** Tools, or their names. A list of names excludes all others, even `customTools`. */
   tools?: (string | { name: string })[];
   /** Without `tools`: no tools at all, or only `customTools`. */
   noTools?: "all" | "builtin";
-  /** Names of tools that are not there in any case. */
+  /** Names of tools that are excluded in any case. */
   excludeTools?: string[];
   customTools?: CustomTool[];
   sessionManager?: SessionManager;
@@ -33,7 +33,7 @@ interface SessionOptions {
   authStorage?: unknown;
   settingsManager?: unknown;
   modelRegistry?: unknown;
-  /** The name of newer versions for the two. */
+  /** Replaces the two members above in newer versions. */
   modelRuntime?: ModelRuntime;
   /** The first event of the loader's extensions. */
   sessionStartEvent?: { type: string; [member: string]: unknown };
@@ -81,7 +81,7 @@ function toolsOf({ tools, noTools, excludeTools = [] }: SessionOptions): object 
   };
 }
 
-/** Flags without a value are on. */
+/** A flag without a value is set to true. */
 const flagsOf = (values: Map<string, boolean | string> = new Map()) =>
   [...values].filter(([, value]) => value !== false).map(([name, value]) => [name, value === true ? null : value]);
 
@@ -250,7 +250,7 @@ type CreateRuntime = (
   options: RuntimeOptions,
 ) => Promise<Created & { services: Services; diagnostics: unknown[] }>;
 
-/** Holds a session, and puts others in its place. */
+/** Holds a session, and replaces it by others. */
 export class AgentSessionRuntime {
   private _create: CreateRuntime;
   private _session: AgentSession;

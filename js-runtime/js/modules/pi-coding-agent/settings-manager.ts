@@ -1,5 +1,5 @@
-// `SettingsManager`: settings.json of the user and of a project, read and written by
-// the program: under its lock, only what changes, comments kept.
+// `SettingsManager`: settings.json of the user and of a project. The program reads and writes the
+// files under its lock, changes only the values that differ, and keeps comments.
 import { hostSync } from "pi:host.ts";
 import { env, path, platform } from "pi:node.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
@@ -84,7 +84,7 @@ function stored(storage: Storage): Backend {
   };
 }
 
-/** The project's win; objects are merged one level deep. */
+/** The project's values take precedence; objects are merged one level deep. */
 function merge(base: Settings, over: Settings): Settings {
   const isObject = (value: unknown) =>
     typeof value === "object" && value !== null && !Array.isArray(value);
@@ -98,7 +98,7 @@ function merge(base: Settings, over: Settings): Settings {
   return merged;
 }
 
-// Names that no subclass of an extension has.
+// Symbols cannot clash with names in subclasses of extensions.
 const READ = Symbol("read");
 const WRITE = Symbol("write");
 
@@ -213,7 +213,7 @@ class Manager {
     this._merged = merge(this._merged, overrides);
   }
 
-  /** Everything has been written already. */
+  /** Every change is written at once. */
   async flush(): Promise<void> {}
 
   drainErrors(): { scope: Scope; error: Error }[] {
@@ -286,7 +286,7 @@ const RANGES: Record<string, [number, number]> = {
   EditorPaddingX: [0, 3],
   AutocompleteMaxVisible: [3, 20],
 };
-/** Settings of newer versions that do nothing here, by what follows `get` and `set`. */
+/** Settings of newer versions without effect here, by the names after `get` and `set`. */
 const ABSENT: [names: string[], key: string][] = [
   [["getModelThinkingLevel", "setModelThinkingLevel"], "modelThinkingLevels"],
   [["getAllModelThinkingLevels", "removeModelThinkingLevel"], "modelThinkingLevels"],

@@ -22,7 +22,7 @@ export function hasTrustRequiringProjectResources(cwd: string): boolean {
   return hostSync("resources.hasSomethingToTrust", { cwd: path().resolve(fromHome(cwd)) });
 }
 
-/** Newer versions lock the file while they change it, in a way that is not done here. */
+/** Newer versions lock the file while they change it, which is not implemented here. */
 const notHere = (folder: string) =>
   new Error(`ProjectTrustStore: this pi reads trust.json and does not write it. Decide about ${folder} in a pi that asks`);
 

@@ -1,5 +1,5 @@
-// Names of pi-coding-agent that we do not offer yet: its own agent classes, tools
-// and screens (0.67), and what extensions for newer versions import.
+// Stand-ins for names of pi-coding-agent that are not offered yet: its own agent classes, tools and
+// screens (0.67), and imports of extensions for newer versions.
 import { missing } from "pi:unavailable.ts";
 import { patchedClass } from "pi:unavailable-classes.ts";
 

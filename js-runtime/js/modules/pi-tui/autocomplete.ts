@@ -29,7 +29,7 @@ interface PathWord {
   path: string;
 }
 
-/** The word before the cursor; spaces belong to it if a quote is open. */
+/** The word before the cursor, including spaces after an open quote. */
 function pathWord(before: string): PathWord {
   const open = /^(?:[^"]*"[^"]*")*[^"]*(")[^"]*$/d.exec(before)?.indices?.[1][0];
   const startsWord = (index: number) => index === 0 || /[ \t"'=]/.test(before[index - 1]);
@@ -55,13 +55,13 @@ function expandHome(path: string): string {
   return os().homedir() + path.slice(1);
 }
 
-/** Splits behind the last slash. */
+/** Splits a path after the last slash. */
 function splitPath(path: string): [folder: string, name: string] {
   const end = path.lastIndexOf("/") + 1;
   return [path.slice(0, end), path.slice(end)];
 }
 
-/** The regular expression that fd takes for parts of a path. */
+/** The regular expression for fd that matches parts of a path. */
 function fdPattern(query: string): string {
   const parts = query.split("/").filter(Boolean).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   if (!query.includes("/") || parts.length === 0) return query;
@@ -148,7 +148,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
     const isFolder = item.label.endsWith("/");
     let text = item.value;
     if (isCommand) text = `/${item.value} `;
-    // A folder is only the way to a file.
+    // A folder is only a step towards a file.
     else if (prefix.startsWith("@") && !isFolder) text += " ";
     const cursor = before.length + text.length - (!isCommand && isFolder && closed ? 1 : 0);
     const result = [...lines];
@@ -164,7 +164,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
     try {
       entries = fs().readdirSync(searched, { withFileTypes: true });
     } catch {
-      // No such folder: nothing to suggest.
+      // The folder does not exist, so there are no suggestions.
       return [];
     }
     const found = entries.filter(({ name }) => name.toLowerCase().startsWith(start.toLowerCase()));
@@ -186,7 +186,7 @@ export class CombinedAutocompleteProvider implements AutocompleteProvider {
     return expanded.startsWith("/") ? expanded : path().join(this.basePath, expanded);
   }
 
-  /** Files anywhere below the folder that the word names, by parts of their path. */
+  /** Searches files below the folder that the word names, by parts of their path. */
   private async _search(word: PathWord, signal: AbortSignal): Promise<AutocompleteItem[]> {
     if (!this.fdPath || signal.aborted) return [];
     let [folder, query] = splitPath(forwardSlashes(word.path));
@@ -225,7 +225,7 @@ function isDirectory(path: string): boolean {
   }
 }
 
-/** Paths below `folder`, those of folders with a slash at the end. */
+/** Returns paths below `folder`, those of folders with a slash at the end. */
 function runFd(fd: string, folder: string, query: string, signal: AbortSignal): Promise<string[]> {
   const args = ["--base-directory", folder, "--max-results", String(MAX_FOUND)];
   args.push("--type", "f", "--type", "d", "--full-path", "--hidden");

@@ -6,7 +6,7 @@ export interface Component {
   handleInput?(data: string): void;
   /** Set by components that need key releases as well (Kitty protocol). */
   wantsKeyRelease?: boolean;
-  /** Forget what was rendered: the theme or the size changed. */
+  /** Drops rendered lines, because the theme or the size has changed. */
   invalidate(): void;
 }
 
@@ -15,14 +15,14 @@ export interface Focusable {
   focused: boolean;
 }
 
-/** Marks the place of the hardware cursor in a rendered line; occupies no column. */
+/** Marks the position of the hardware cursor in a rendered line; occupies no column. */
 export const CURSOR_MARKER = "\x1b_pi:c\x07";
 
 export function isFocusable(component: Component | null): component is Component & Focusable {
   return component !== null && "focused" in component;
 }
 
-/** Components below one another. */
+/** Arranges components vertically. */
 export class Container implements Component {
   children: Component[] = [];
 
@@ -40,7 +40,7 @@ export class Container implements Component {
   }
 
   invalidate(): void {
-    // Extensions' components do not always have one.
+    // Components of extensions may lack this method.
     for (const child of this.children) child.invalidate?.();
   }
 

@@ -146,7 +146,7 @@ export class Screen {
     return true;
   }
 
-  /** Puts the terminal's cursor where text is typed, for input methods. */
+  /** Places the terminal's cursor where text is typed, for input methods. */
   private placeCursor(cursor: CursorPosition | undefined): void {
     if (!cursor || this.lines.length === 0) {
       this.terminal.hideCursor();

@@ -73,7 +73,7 @@ export class ScrollView extends Container {
     return this.#bar === "auto" && this.#barActive && this.#last > 0;
   }
 
-  /** The highest `scrollTop`. */
+  /** The maximum of `scrollTop`. */
   get #last(): number {
     return Math.max(0, this.#content - this.#viewport);
   }
@@ -111,7 +111,7 @@ export class ScrollView extends Container {
     this.#go(top, this.followEnd && isEnd && !leaves, leaves);
   }
 
-  /** Returns how many of the lines there were not to scroll. */
+  /** Returns the number of lines that could not be scrolled. */
   scrollBy(lines: number): number {
     const wanted = Number.isFinite(lines) ? Math.trunc(lines) : 0;
     if (wanted === 0) return 0;

@@ -33,13 +33,13 @@ export interface SelectListLayoutOptions {
 
 const PRIMARY_WIDTH = 32;
 const GAP = 2;
-/** Below this a description is left out. */
+/** A description with fewer columns is omitted. */
 const MIN_DESCRIPTION_WIDTH = 10;
 const MIN_WIDTH_WITH_DESCRIPTION = 40;
-/** Columns at the right edge that stay free. */
+/** Columns that stay free at the right edge. */
 const MARGIN = 2;
 
-/** The first of `size` rows to show so that `selected` is in the middle if possible. */
+/** The first of `size` visible rows, so that `selected` is in the middle if possible. */
 export function windowStart(selected: number, size: number, total: number): number {
   return Math.max(0, Math.min(selected - Math.floor(size / 2), total - size));
 }
@@ -84,7 +84,7 @@ export class SelectList implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {

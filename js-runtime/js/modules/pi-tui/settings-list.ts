@@ -1,4 +1,4 @@
-// Settings with their values, which Enter cycles through or opens a component for.
+// A list of settings with their values. Enter cycles through the values or opens a component.
 import type { Component } from "pi:pi-tui/component.ts";
 import { fuzzyFilter } from "pi:pi-tui/fuzzy.ts";
 import { Input } from "pi:pi-tui/input.ts";

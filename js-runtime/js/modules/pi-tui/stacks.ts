@@ -35,7 +35,7 @@ const whole = (value: unknown, otherwise: number) =>
 const least = ({ minSize }: Entry) => whole(minSize, 0);
 const most = (entry: Entry) => Math.max(least(entry), whole(entry.maxSize, UNLIMITED));
 
-/** Gives what is left to those that grow, or takes what is too much from those that shrink. */
+/** Distributes free space among entries that grow, or missing space among those that shrink. */
 function share(sizes: number[], entries: Entry[], amount: number): void {
   const grows = amount > 0;
   const room = (entry: Entry, size: number) => grows ? most(entry) - size : size - least(entry);
@@ -104,7 +104,7 @@ class Stack extends Container {
   }
 }
 
-/** Below one another. */
+/** Stacks entries vertically. */
 export class VStack extends Stack {
   override render(width: number): string[] {
     const columns = Math.max(1, width);
@@ -119,7 +119,7 @@ export class VStack extends Stack {
   }
 }
 
-/** Beside one another. */
+/** Stacks entries horizontally. */
 export class HStack extends Stack {
   override render(width: number): string[] {
     const columns = Math.max(1, width);

@@ -1,15 +1,15 @@
-// The terminal that a TUI draws on. pi has the real one to itself.
+// The interface of a terminal. The real one belongs to pi.
 
 export interface Terminal {
   start(onInput: (data: string) => void, onResize: () => void): void;
   stop(): void;
-  /** Takes what is still coming in, so that it does not reach the shell. */
+  /** Reads and drops pending input, so that it does not reach the shell. */
   drainInput(maxMs?: number, idleMs?: number): Promise<void>;
   write(data: string): void;
   readonly columns: number;
   readonly rows: number;
   readonly kittyProtocolActive: boolean;
-  /** Up if negative. */
+  /** Moves up if the number is negative. */
   moveBy(lines: number): void;
   hideCursor(): void;
   showCursor(): void;
@@ -52,7 +52,7 @@ export class ProcessTerminal implements Terminal {
   }
 
   async drainInput(_maxMs?: number, _idleMs?: number): Promise<void> {
-    // Nothing comes in.
+    // There is no input.
   }
 
   write(_data: string): void {

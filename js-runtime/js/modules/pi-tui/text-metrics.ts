@@ -1,10 +1,10 @@
-// Width, truncation and wrapping of text with escape sequences. The program does
-// the work; plain ASCII, which most text is, does not cross the bridge.
+// Width, truncation and wrapping of text with escape sequences. The program does the work; plain
+// ASCII, the most frequent case, does not cross the bridge.
 import { textOps } from "pi:host.ts";
 
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-/** Nothing is wider than what is no number (`process.stdout.columns` without a terminal). */
+/** A width that is no number means no limit (`process.stdout.columns` without a terminal). */
 const isUnlimited = (columns: number): boolean => Number.isNaN(Number(columns));
 
 function columns(value: number): number {
@@ -44,8 +44,8 @@ export function wrapTextWithAnsi(text: string, width: number): string[] {
 }
 
 /**
- * The part of `line` in `length` columns from column `start`. A wide character that begins
- * in the last column and goes beyond it is left out if it is to be `strict`.
+ * The part of `line` in `length` columns from column `start`. With `strict`, a wide character that
+ * crosses the end is left out.
  */
 export function sliceByColumn(line: string, start: number, length: number, strict = false): string {
   const end = start + length;
@@ -53,7 +53,7 @@ export function sliceByColumn(line: string, start: number, length: number, stric
   return end > from ? textOps().slice(line, columns(from), columns(end - from), strict) : "";
 }
 
-/** Colours, links and other escape sequences are left out. */
+/** Removes colours, links and other escape sequences. */
 export function stripTerminalSequences(text: string): string {
   return text.includes("\x1b") ? textOps().strip(text) : text;
 }
@@ -64,7 +64,7 @@ export function aroundColumns(line: string, start: number, end: number, length: 
   return { before, beforeWidth: visibleWidth(before), after, afterWidth: visibleWidth(after) };
 }
 
-/** Fills `line` up to `width` columns and colours all of it. */
+/** Pads `line` to `width` columns and colours all of it. */
 export function fillLine(line: string, width: number, color?: (text: string) => string): string {
   const filled = line + " ".repeat(Math.max(0, width - visibleWidth(line)));
   return color ? color(filled) : filled;

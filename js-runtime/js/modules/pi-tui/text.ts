@@ -1,4 +1,4 @@
-// Text, wrapped into as many lines as it needs or cut to one.
+// A text component, wrapped into lines or cut to one.
 import type { Component } from "pi:pi-tui/component.ts";
 import { fillLine, rows, truncateToWidth, wrapTextWithAnsi } from "pi:pi-tui/text-metrics.ts";
 import { LINES, WrappedText } from "pi:pi-tui/wrapped-text.ts";
@@ -44,7 +44,7 @@ export class TruncatedText implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {
@@ -69,7 +69,7 @@ export class Spacer implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(_width: number): string[] {

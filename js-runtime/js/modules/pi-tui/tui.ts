@@ -16,7 +16,7 @@ import { visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
 export type InputListener = (data: string) => { consume?: boolean; data?: string } | undefined | void;
 
-/** Sixty times in a second is enough for everybody. */
+/** Sixty frames per second are enough. */
 const FRAME_MILLISECONDS = 16;
 const CELL_SIZE = /^\x1b\[6;(\d+);(\d+)t$/;
 
@@ -234,7 +234,7 @@ export class TUI extends Container {
       this.onDebug();
       return;
     }
-    // An overlay may have become invisible since, with the size of the terminal.
+    // The overlay may have become invisible since the terminal was resized.
     const overlay = this._overlays.find(({ component }) => component === this._focused);
     if (overlay && !this._isVisible(overlay)) this._passFocus(overlay);
     const focused = this._focused;
@@ -244,7 +244,7 @@ export class TUI extends Container {
     this.requestRender();
   }
 
-  /** Takes the terminal's answer to how large a character is. */
+  /** Reads the terminal's report of the size of a character. */
   private _takeCellSize(data: string): boolean {
     const match = CELL_SIZE.exec(data);
     if (!match) return false;
@@ -258,7 +258,7 @@ export class TUI extends Container {
   }
 }
 
-/** Takes the marker of the cursor out of the lines on the screen; the last one counts. */
+/** Removes the marker of the cursor from the lines on the screen; the last one counts. */
 function takeCursor(lines: string[], rows: number): CursorPosition | undefined {
   for (let row = lines.length - 1; row >= Math.max(0, lines.length - rows); row--) {
     const at = lines[row].indexOf(CURSOR_MARKER);

@@ -1,5 +1,5 @@
-// `session.agent` of a session that an extension runs: the program is its agent. What can
-// be set is, anything else is refused: an assignment that does nothing would be believed.
+// `session.agent` of a child session, whose agent is the program. Members that cannot be set throw
+// on assignment, because an assignment without effect would go unnoticed.
 import type { AgentSession } from "pi:pi-coding-agent/agent-session/index.ts";
 import { LiveMessages } from "pi:pi-coding-agent/agent-session/messages.ts";
 
@@ -41,7 +41,7 @@ interface AfterResult {
 
 type Hook<T> = (about: object, signal?: AbortSignal) => Promise<T | undefined> | T | undefined;
 
-/** Functions that calls the program. */
+/** Calls to the program. */
 export interface SessionCalls {
   query<T>(name: string, args?: object): T;
   execute<T = void>(action: string, args?: object): Promise<T>;
@@ -212,7 +212,7 @@ export class SessionAgent {
     SessionState.onEvent(agent.state, event);
   }
 
-  /** The program learns what was done to the list of messages. */
+  /** Sends changes of the list of messages to the program. */
   static sendMessages(agent: SessionAgent): void {
     SessionState.sendMessages(agent.state);
   }

@@ -34,7 +34,7 @@ export class SetterEvents {
     this.#emit({ type: "thinking_level_changed", level });
   }
 
-  /** Every time: also of the name that it had. */
+  /** Emitted at every call, even if the name has not changed. */
   emitName(): void {
     this.#emit({ type: "session_info_changed", name: this.#session.sessionName });
   }

@@ -24,7 +24,7 @@ export interface InlineHandlers {
   shutDown(): void;
 }
 
-/** Functions that calls the program. */
+/** Calls to the program. */
 interface SessionCalls {
   query<T>(name: string, args?: object): T;
   execute<T = void>(action: string, args?: object): Promise<T>;

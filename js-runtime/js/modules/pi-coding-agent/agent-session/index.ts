@@ -34,7 +34,7 @@ const uncaught = (error: unknown) =>
   });
 const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** Questions that a disposed session still answers, with the last answers of the program. */
+/** Queries that a disposed session still answers, with the last results of the program. */
 const FINAL_QUERIES = [
   "state",
   "messages",
@@ -72,7 +72,7 @@ const CALLS: Record<string, string> = {
   context_edit: "appendContextEdit",
 };
 
-/** Gives the entry's id. */
+/** Returns the entry's id. */
 function entryWriter(query: Query): (entry: Entry) => string {
   return ({ type, customType, data, content, display, details, name, targetId, label }) => {
     switch (type) {
@@ -117,15 +117,15 @@ export class AgentSession {
   #tools: Map<string, CustomTool>;
   #listeners = new Set<Listener>();
   #running = new Map<number, AbortController>();
-  /** Attempts at the request that failed last, while it is tried again. */
+  /** The number of the current retry; 0 if no request is repeated. */
   #attempt = 0;
-  /** Commands that run. */
+  /** The number of running commands. */
   #commands = 0;
   #commandNumber = 0;
   /** Operations by the number of the command that uses them. */
   #operations = new Map<number, BashOperations>();
   #disposed = false;
-  /** The last answers, once it is disposed of. */
+  /** The last results, once the session is disposed. */
   #finalResults = new Map<string, unknown>();
   #view: View;
   #agent: SessionAgent;
@@ -281,13 +281,13 @@ export class AgentSession {
     return this.#query<State>("state");
   }
 
-  /** Returns what ends the subscription. */
+  /** Returns a function that unsubscribes the listener. */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Ends the session; what it stored stays. */
+  /** Ends the session; stored entries stay. */
   dispose(): void {
     if (this.#disposed) return;
     this.#inline?.shutDown();
@@ -450,7 +450,7 @@ export class AgentSession {
     });
   }
 
-  /** Resolves when the agent is done; one that is queued at once. */
+  /** Resolves when the agent is done; at once for a prompt that is queued. */
   async prompt(text: string, options: PromptOptions = {}): Promise<void> {
     const { expandPromptTemplates: expand, images, streamingBehavior, preflightResult } = options;
     const done = this.#execute("prompt", { text, expand, images, streamingBehavior });
@@ -641,7 +641,7 @@ export class AgentSession {
     return this.#execute("exportHtml", { path });
   }
 
-  /** The branch that is open, as a session of its own. Returns where it was written. */
+  /** Writes the current branch as a session of its own. Returns the path. */
   exportToJsonl(outputPath?: string): string {
     return exportBranch(this.sessionManager, outputPath);
   }

@@ -12,7 +12,7 @@ import { contextOf } from "pi:pi-coding-agent/agent-session/extensions.ts";
 type Event = { type: string; [member: string]: unknown };
 type Handler = (event: Event, ctx: unknown) => unknown;
 
-/** Events of the session that are handlers' events, too. */
+/** Events of the session that have handlers as well. */
 const LISTENED_EVENTS = [
   "agent_start",
   "agent_end",
@@ -34,7 +34,7 @@ const REPLACED_MEMBERS: Record<string, string> = {
 };
 const EVENTS = [...LISTENED_EVENTS, ...Object.keys(REPLACED_MEMBERS), "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
 
-/** Members of `pi` that need what such a session does not have. */
+/** Members of `pi` that a child session cannot support. */
 const ABSENT = [
   "exec",
   "getCommands",
@@ -55,7 +55,7 @@ const ABSENT = [
 const notHere = (what: string) =>
   new Error(`${what} is not available to an extension of extensionFactories in this version of pi`);
 
-/** An extension that was not loaded, but written down. */
+/** An extension that was assembled in code instead of loaded. */
 export interface MadeExtension {
   path: string;
   handlers?: Map<string, Handler[]>;
@@ -223,7 +223,7 @@ export class InlineExtensions {
   async #endTurn(turn: EndedTurn, signal: AbortSignal): Promise<{ entries: unknown[]; continue: boolean }> {
     const session = this.#session!;
     const proposals: { entries: unknown[]; continue: boolean } = { entries: [], continue: false };
-    // A copy, of what can be stored: what counts is the answer.
+    // Handlers get a copy through JSON, because only their result counts.
     const copied = (): typeof proposals => JSON.parse(JSON.stringify(proposals));
     const event = { ...turn, ...copied() };
     const context = () => turnEndContext(() => AgentSession.drafts<Preview>(session, "preview", proposals.entries));
@@ -238,7 +238,7 @@ export class InlineExtensions {
         }
         if (answer.continue !== undefined) proposals.continue = Boolean(answer.continue);
       } catch (error) {
-        // The turn has ended, whatever they do.
+        // The turn has ended, whatever the handlers do.
         queueMicrotask(() => {
           throw error;
         });
@@ -248,14 +248,14 @@ export class InlineExtensions {
     return proposals;
   }
 
-  /** The event as the handlers leave it, each as the one before it has. */
+  /** Each handler gets the event as the one before it has left it. */
   async #change(received: EndedTurn, signal: AbortSignal): Promise<object> {
     const event = { ...received };
     const messages: unknown[] = [];
     for (const handler of this.#handlersOf(received.type)) {
       try {
         const answer = await handler(event, this.#context(signal)) as Record<string, unknown> | undefined;
-        // A payload is answered itself, anything else as a member.
+        // A payload is the result itself, any other value is a member of it.
         const isPayload = received.type === "before_provider_request";
         const value = isPayload ? answer : answer?.[REPLACED_MEMBERS[received.type]];
         if (value !== undefined) event[REPLACED_MEMBERS[received.type]] = value;

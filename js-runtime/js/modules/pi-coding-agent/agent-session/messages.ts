@@ -9,7 +9,7 @@ export class LiveMessages {
   #calls: SessionCalls;
   /** The list that was handed out, once it was read. Its messages stay the same objects. */
   #list: unknown[] | undefined;
-  /** The texts of the list as it was when the program had the same. */
+  /** The JSON of the messages when both lists were equal. */
   #texts: string[] = [];
   /** The length of the program's list then. Up to `#same` its messages are unchanged. */
   #known = 0;
@@ -45,7 +45,7 @@ export class LiveMessages {
     this.#append(list, [], list.length);
   }
 
-  /** The program learns what was done to the list. */
+  /** Sends changes of the list to the program. */
   send(): void {
     const list = this.#list;
     if (!list || !this.#isChanged(list)) return;
@@ -89,7 +89,7 @@ export class LiveMessages {
     return list.length !== own.length || texts(list).some((text, index) => text !== own[index]);
   }
 
-  /** The program has what is in the list, in words of its own, and perhaps more. */
+  /** Called when the program has the messages of the list, in its own form, and perhaps more. */
   #keepList(list: unknown[]): void {
     this.#fetch();
     this.#texts = texts(list);

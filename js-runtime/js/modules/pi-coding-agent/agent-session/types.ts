@@ -42,7 +42,7 @@ export type ProgramMessage =
   | { kind: "tool"; call: number; name: string; what: "after"; args: ToolHookRequest }
   | { kind: "tool"; call: number; name: string; what: "turnEnd"; args: EndedTurn }
   | { kind: "tool"; call: number; name: string; what: "change"; args: EndedTurn }
-  /** A handler of `turn_end` wanted the entry. */
+  /** A handler of `turn_end` proposed the entry. */
   | { kind: "appended"; id: string }
   | { kind: "complaint"; problem: string }
   | { kind: "abort"; call: number };
@@ -60,7 +60,7 @@ export type EndTurn = (event: EndedTurn, signal: AbortSignal) => Promise<{ entri
 export interface Guards {
   /** Returns the entries to store when a turn ends. */
   endTurn?: EndTurn;
-  /** Events of which they may change something, and what becomes of one. */
+  /** Events that the hooks may change, and the function that does so. */
   changes: string[];
   change(event: EndedTurn, signal: AbortSignal): Promise<object>;
 }
@@ -123,7 +123,7 @@ export interface Services {
 }
 
 export interface Opening {
-  /** Nothing if it is to live in memory. */
+  /** Absent if the session lives in memory. */
   sessionManager?: SessionManager;
   customTools: CustomTool[];
   options: object;

@@ -1,5 +1,5 @@
-// The parts of compaction, for extensions that summarize in their own way, or with a model
-// of their own. The program does the work; here are the names and shapes of pi's package.
+// The parts of compaction, for extensions that summarize in their own way, or with a model of their
+// own. The program does the work; this module has the names and shapes of pi's package.
 import { hostSync } from "pi:host.ts";
 import type { Variables } from "pi:pi-ai/env-key.ts";
 import type { Model } from "pi:pi-ai/models.ts";
@@ -103,7 +103,7 @@ export function findTurnStartIndex(
   return found < 0 ? -1 : found + startIndex;
 }
 
-/** Further arguments of newer versions. */
+/** Additional arguments of newer versions. */
 type Newer = [
   thinkingLevel?: string,
   streamFn?: StreamFn,
@@ -140,7 +140,7 @@ export function compact(
   return requestSummary("compact", request, by);
 }
 
-/** The summary alone, of these messages. */
+/** Returns the summary of these messages only. */
 export async function generateSummary(
   currentMessages: Message[],
   model: Model,

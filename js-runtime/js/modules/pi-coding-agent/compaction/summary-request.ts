@@ -103,7 +103,7 @@ async function requestOnce<T>(what: string, request: object, by: SummaryOptions)
 
 const MAX_RETRY_DELAY = 60_000;
 
-/** `false` if the signal ended the wait. */
+/** Resolves to `false` if the signal ended the wait. */
 function waitFor(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve(false);

@@ -1,4 +1,4 @@
-// A portrait that builds itself up: /arminsayshi.
+// An animated portrait: /arminsayshi.
 import type { Component } from "pi:pi-tui/component.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
@@ -7,7 +7,7 @@ const FRAME_MILLISECONDS = 33;
 /** The number of frames of the animation. */
 const FRAMES = 40;
 
-/** Two rows of pixels in one line of text; drawn by hand for this program. */
+/** One line of text shows two rows of pixels; drawn by hand for this program. */
 const PORTRAIT = [
   "        \u2584\u2584\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2584\u2584        ",
   "     \u2584\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2584     ",
@@ -27,7 +27,7 @@ type Effect = (x: number, y: number, progress: number) => boolean;
 
 /** Each effect returns the cells that are visible after a share of the time. */
 const EFFECTS: readonly Effect[] = [
-  // Typed, scanned, opened from the middle, and appearing here and there.
+  // Row by row, scanned, from the middle, and scattered.
   (x, y, progress) => (y * PORTRAIT[0].length + x) / (PORTRAIT.length * PORTRAIT[0].length) < progress,
   (_x, y, progress) => y / PORTRAIT.length < progress,
   (_x, y, progress) => Math.abs(y - PORTRAIT.length / 2) < (progress * PORTRAIT.length) / 2 + 0.5,
@@ -50,7 +50,7 @@ export class ArminComponent implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {

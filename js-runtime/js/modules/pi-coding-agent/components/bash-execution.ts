@@ -25,7 +25,7 @@ export class BashExecutionComponent extends Container {
   constructor(
     command: string,
     ui: { requestRender(): void },
-    /** `!!`: the model does not see it. */
+    /** With `!!` the model does not get the command. */
     excludeFromContext = false,
   ) {
     super();

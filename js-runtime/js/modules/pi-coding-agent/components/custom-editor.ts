@@ -9,7 +9,7 @@ export class CustomEditor extends Editor {
   onEscape?: () => void;
   onCtrlD?: () => void;
   onPasteImage?: () => void;
-  /** Gets every key first; true means that it was one of its own. */
+  /** Gets every key first; returns true if it has handled the key. */
   onExtensionShortcut?: (data: string) => boolean;
   private keybindings: KeybindingsManager;
 
@@ -36,7 +36,7 @@ export class CustomEditor extends Editor {
     }
     if (matches("app.interrupt")) {
       const handler = this.onEscape ?? this.actionHandlers.get("app.interrupt");
-      // Suggestions go first.
+      // Suggestions take precedence.
       if (handler && !this.isShowingAutocomplete()) handler();
       else super.handleInput(data);
       return;

@@ -13,11 +13,11 @@ import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 export interface DialogOptions {
   tui?: { requestRender(): void };
-  /** Milliseconds until it is cancelled; the title counts down. */
+  /** Milliseconds until the dialog is cancelled; the title counts down. */
   timeout?: number;
 }
 
-/** A title between lines, with a count-down if the dialog ends by itself. */
+/** A title between lines, with a countdown if the dialog has a timeout. */
 abstract class Dialog extends Container {
   private _timer: ReturnType<typeof setInterval> | undefined;
 
@@ -139,7 +139,7 @@ export class ExtensionInputComponent extends Dialog implements Focusable {
   }
 }
 
-/** The program of the user for longer texts. */
+/** The user's external editor, for longer texts. */
 const externalEditor = (): string | undefined => env("VISUAL") || env("EDITOR");
 
 export class ExtensionEditorComponent extends Dialog implements Focusable {

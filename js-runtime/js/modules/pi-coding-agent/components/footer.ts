@@ -62,7 +62,7 @@ export class FooterComponent implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   dispose(): void {
@@ -102,7 +102,7 @@ export class FooterComponent implements Component {
     if (visibleWidth(right) > room) right = truncateToWidth(right, Math.max(0, room), "");
     const gap = right || room >= 0 ? width - visibleWidth(left) - visibleWidth(right) : 0;
     const rest = room > 0 ? " ".repeat(Math.max(0, gap)) + right : "";
-    // The part about the context may end a colour: each side is dimmed on its own.
+    // The context usage may end a colour, so each side is dimmed on its own.
     return theme.fg("dim", left) + theme.fg("dim", rest);
   }
 

@@ -1,4 +1,4 @@
-// Small components that extensions compose their screens of.
+// Small components from which extensions compose their screens.
 import { Container } from "pi:pi-tui/component.ts";
 import { CancellableLoader, Loader } from "pi:pi-tui/loader.ts";
 import { Spacer, Text } from "pi:pi-tui/text.ts";
@@ -16,7 +16,7 @@ export class DynamicBorder {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {

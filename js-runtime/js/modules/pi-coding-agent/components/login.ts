@@ -1,4 +1,4 @@
-// Choosing a provider to log in to, and the dialog while a login is under way.
+// The choice of a provider to sign in to, and the dialog during a sign-in.
 import { Container, type Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
 import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
@@ -84,7 +84,7 @@ function openInBrowser(url: string): void {
   const [command, ...args] = commands[platform()] ?? ["xdg-open"];
   // No shell is used, because it would interpret parts of the address.
   const child = processes().spawn(command, [...args, url], { stdio: "ignore", detached: true });
-  // No browser: the address is on the screen.
+  // Without a browser the address on the screen is enough.
   child.on("error", () => {});
 }
 

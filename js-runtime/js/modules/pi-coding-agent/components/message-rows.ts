@@ -7,7 +7,7 @@ import { keyText } from "pi:pi-coding-agent/key-hints.ts";
 import { getMarkdownTheme } from "pi:pi-coding-agent/theme/components.ts";
 import { type Theme, theme } from "pi:pi-coding-agent/theme/index.ts";
 
-/** Shell integration: terminals jump from prompt to prompt by these. */
+/** Shell integration: terminals jump from prompt to prompt by these sequences. */
 const PROMPT_START = "\x1b]133;A\x07";
 const PROMPT_END = "\x1b]133;B\x07\x1b]133;C\x07";
 
@@ -68,7 +68,7 @@ export class AssistantMessageComponent extends Container {
     this._refresh();
   }
 
-  /** Columns on both sides; of newer versions, as in the other messages. */
+  /** Columns on both sides; from newer versions, as in the other messages. */
   setOutputPad(columns: number): void {
     this.outputPad = columns;
     this._refresh();
@@ -89,7 +89,7 @@ export class AssistantMessageComponent extends Container {
 
   override render(width: number): string[] {
     const lines = super.render(width);
-    // The answer goes on below its tools.
+    // A response with calls continues below its tools.
     return this.hasToolCalls ? lines : asPrompt(lines);
   }
 
@@ -224,7 +224,7 @@ export class CustomMessageComponent extends Container {
     try {
       return this.customRenderer?.(this.message, { expanded: this._expanded, outputPad: this.outputPad }, theme);
     } catch {
-      // A renderer that fails must not hide the message.
+      // The message must stay visible even if its renderer fails.
       return undefined;
     }
   }
@@ -242,7 +242,7 @@ export class CustomMessageComponent extends Container {
   }
 }
 
-// Names that no subclass of an extension has.
+// Symbols cannot clash with names in subclasses of extensions.
 const REBUILD = Symbol("rebuild");
 const OPEN = Symbol("open");
 const FOLDED = Symbol("folded");
@@ -257,7 +257,7 @@ function hint(what: string): Component {
   return new Text(`${customColor(`${what} (`)}${key}${customColor(" to expand)")}`, 0, 0);
 }
 
-/** A box with a title that opens into a text. */
+/** A box with a title that expands into a text. */
 abstract class FoldedMessage extends Box {
   protected markdownTheme: MarkdownTheme;
   private expanded = false;

@@ -1,4 +1,4 @@
-// Choosing a model, by parts of its name.
+// The choice of a model, by parts of its name.
 import { Container, type Focusable } from "pi:pi-tui/component.ts";
 import { fuzzyFilter } from "pi:pi-tui/fuzzy.ts";
 import { Input } from "pi:pi-tui/input.ts";

@@ -119,7 +119,7 @@ export class SessionList implements Component, Focusable {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {

@@ -1,4 +1,4 @@
-// Finding sessions: words, "phrases" and re:expressions; and in which order.
+// Searches and sorts sessions by words, "phrases" and re:expressions.
 import { fuzzyMatch } from "pi:pi-tui/fuzzy.ts";
 
 export interface SessionInfo {
@@ -41,7 +41,7 @@ function word(wanted: string): Matcher {
   };
 }
 
-/** Undefined for a regular expression that is none. */
+/** `undefined` for an invalid regular expression. */
 function matchersOf(query: string): Matcher[] | undefined {
   if (query.startsWith("re:")) {
     try {
@@ -52,7 +52,7 @@ function matchersOf(query: string): Matcher[] | undefined {
       return undefined;
     }
   }
-  // A quote that is still open is a character like others.
+  // A quote without its end is a character like any other.
   const quotes = query.split('"').length - 1;
   if (quotes % 2 === 1) return query.split(/\s+/).map(word);
   return query.split('"').flatMap((part, i) => {
@@ -65,7 +65,7 @@ export function hasName({ name }: SessionInfo): boolean {
   return Boolean(name?.trim());
 }
 
-/** The sessions that fit, the best first; in "recent" order as they come. */
+/** The matching sessions, the best first; unsorted in "recent" order. */
 export function findSessions(sessions: SessionInfo[], query: string, sort: SortMode): SessionInfo[] {
   const trimmed = query.trim();
   if (!trimmed) return sessions;
@@ -89,11 +89,11 @@ export function findSessions(sessions: SessionInfo[], query: string, sort: SortM
 
 export interface SessionRow {
   session: SessionInfo;
-  /** The lines that lead to it from the session it was forked from. */
+  /** The lines that connect it with the session from which it was forked. */
   prefix: string;
 }
 
-/** Sessions below those that they were forked from, the newest first. */
+/** Arranges sessions below those from which they were forked, the newest first. */
 export function inThreads(sessions: SessionInfo[]): SessionRow[] {
   const known = new Set(sessions.map(({ path }) => path));
   const families = new Map<string | undefined, SessionInfo[]>();
@@ -105,7 +105,7 @@ export function inThreads(sessions: SessionInfo[]): SessionRow[] {
   }
   const rows: SessionRow[] = [];
   const roots = families.get(undefined) ?? [];
-  // `lead` is what the children's lines begin with.
+  // `lead` is the prefix of the children's lines.
   const waiting = roots.map((session) => ({ session, prefix: "", lead: "   " })).reverse();
   for (let row = waiting.pop(); row; row = waiting.pop()) {
     rows.push({ session: row.session, prefix: row.prefix });

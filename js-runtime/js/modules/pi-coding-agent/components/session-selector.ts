@@ -1,4 +1,4 @@
-// Choosing a session to go on with, of this folder or of all.
+// The choice of a session to continue, of this folder or of all.
 import { type Component, Container, type Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
 import { getKeybindings, type KeybindingsManager } from "pi:pi-tui/keys/keybindings.ts";
@@ -65,7 +65,7 @@ class Header implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {
@@ -115,7 +115,7 @@ class Header implements Component {
   }
 }
 
-/** Into the trash if there is one, else for good. */
+/** Moves the file into the trash if there is one, else deletes it. */
 async function deleteFile(path: string): Promise<"trash" | "gone"> {
   const args = path.startsWith("-") ? ["--", path] : [path];
   await new Promise<void>((resolve) => {
@@ -139,7 +139,7 @@ export interface SessionSelectorOptions {
 export class SessionSelectorComponent extends Container implements Focusable {
   private _loaders: Readonly<Record<Scope, SessionsLoader>>;
   private _sessions: Partial<Record<Scope, SessionInfo[]>> = {};
-  /** The newest load of each scope; what older ones bring is not shown. */
+  /** The number of the newest load of each scope; results of older ones are dropped. */
   private _loads: Record<Scope, number> = { current: 0, all: 0 };
   private _loading: Record<Scope, boolean> = { current: false, all: false };
   private _list: SessionList;

@@ -1,4 +1,4 @@
-// The settings that people change while they work.
+// The settings that users change while they work.
 import { getCapabilities } from "pi:pi-tui/image/capabilities.ts";
 import { type Component, Container } from "pi:pi-tui/component.ts";
 import type { SelectItem, SelectList } from "pi:pi-tui/select-list.ts";
@@ -47,7 +47,7 @@ interface Row {
   label: string;
   description: string;
   value: keyof SettingsConfig;
-  /** Yes or no, a number, or one of these. */
+  /** A switch, a choice of numbers, or a choice of texts. */
   kind: "boolean" | number[] | string[];
   /** The callback for changes; by default derived from the name of the value. */
   callback?: Callback;
@@ -112,7 +112,7 @@ function callbackOf({ value }: Row): Callback {
   return `on${value[0].toUpperCase()}${value.slice(1)}Change`;
 }
 
-/** A page with a list, in the place of the settings. */
+/** A page with a list, which replaces the settings. */
 class SelectSubmenu extends Container {
   private list: SelectList;
 

@@ -174,14 +174,14 @@ export class ToolExecutionComponent extends Container {
     const fallbackColor = (text: string) => theme.fg("toolOutput", text);
     return (this.result?.content ?? []).flatMap(({ type, data, mimeType }) => {
       if (type !== "image" || !data || !mimeType) return [];
-      // Kitty takes nothing but PNG.
+      // Kitty accepts only PNG.
       if (protocol === "kitty" && mimeType !== "image/png") return [];
       return [new Spacer(1), new Image(data, mimeType, { fallbackColor }, { maxWidthCells: 60 })];
     });
   }
 }
 
-/** A renderer that throws is as good as none. */
+/** A renderer that throws is treated like a missing one. */
 function attempt(render: () => Component | undefined): Component | undefined {
   try {
     return render();

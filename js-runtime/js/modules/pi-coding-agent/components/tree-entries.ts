@@ -47,7 +47,7 @@ export interface ToolCall {
   arguments: Record<string, unknown>;
 }
 
-/** More is neither shown nor searched. */
+/** Longer texts are cut for display and search. */
 const MAX_TEXT = 200;
 const MAX_COMMAND = 50;
 const MAX_ARGUMENTS = 40;

@@ -1,19 +1,19 @@
-// The tree of a session as rows: their order, and the lines that connect them.
-// Without recursion, since sessions are as deep as they are long.
+// The tree of a session as rows: their order, and the lines that connect them. Not recursive,
+// because the depth of a session grows with its length.
 import type { SessionTreeNode } from "pi:pi-coding-agent/components/tree-entries.ts";
 
 export interface TreeRow {
   node: SessionTreeNode;
-  /** Levels of three columns. */
+  /** The indentation in levels of three columns. */
   indent: number;
-  /** Has brothers and sisters: is connected with their parent. */
+  /** Whether the row has siblings and is connected with their parent. */
   connected: boolean;
   isLast: boolean;
-  /** Levels of ancestors that are connected, and whether more of them follow. */
+  /** Connected levels of ancestors, and whether more of their siblings follow. */
   gutters: ReadonlyMap<number, boolean>;
 }
 
-/** Every node, parents first; of several branches the active one is the first. */
+/** Every node, parents first; of several branches the active one comes first. */
 export function inOrder(roots: SessionTreeNode[], leaf: string | null): SessionTreeNode[] {
   const before: SessionTreeNode[] = [];
   const open = [...roots];
@@ -45,7 +45,7 @@ export class TreeLayout {
   private parents = new Map<string, string | null>();
   private families = new Map<string | null, string[]>();
 
-  /** `visible` in the order of [inOrder]; `parentOf` of all nodes, also hidden ones. */
+  /** `visible` is in the order of [inOrder]; `parentOf` also covers hidden nodes. */
   constructor(visible: SessionTreeNode[], parentOf: ReadonlyMap<string, string | null>) {
     this.indexes = new Map(visible.map(({ entry }, i) => [entry.id, i]));
     for (const { entry } of visible) {
@@ -87,14 +87,14 @@ export class TreeLayout {
     return { node, indent, connected: branches, isLast, gutters };
   }
 
-  /** A row that itself is one of several. */
+  /** Whether the row is one of several siblings. */
   private isBranch({ node, indent }: TreeRow): boolean {
     const parent = this.parentOf(node.entry.id);
     const isOneOfMany = this.childrenOf(parent).length > 1;
     return isOneOfMany && (indent > 0 || parent === null);
   }
 
-  /** The first of a chain without branchings, with something below it. */
+  /** Whether the row is the first of an unbranched chain with rows below it. */
   isFoldable(id: string): boolean {
     if (this.childrenOf(id).length === 0) return false;
     const parent = this.parentOf(id);

@@ -1,4 +1,4 @@
-// The tree of a session, to go to another place in it.
+// The tree of a session, for moves to another entry.
 import { type Component, Container, type Focusable } from "pi:pi-tui/component.ts";
 import { Input } from "pi:pi-tui/input.ts";
 import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
@@ -36,7 +36,7 @@ const MODE_KEYS: readonly [key: string, mode: FilterMode][] = [
   ["ctrl+l", "labeled-only"],
   ["ctrl+a", "all"],
 ];
-/** Entries that only keep books. */
+/** Entries without content for the user. */
 const BOOKKEEPING = ["label", "custom", "model_change", "thinking_level_change", "session_info"];
 
 function isShown({ entry, label }: SessionTreeNode, mode: FilterMode): boolean {
@@ -79,7 +79,7 @@ class TreeList implements Component {
   private showTimes = false;
   private layout: TreeLayout;
   private selected = 0;
-  /** Kept while nothing is shown. */
+  /** Kept while no row is visible. */
   private lastId: string | null;
 
   constructor(
@@ -123,7 +123,7 @@ class TreeList implements Component {
     return this.layout;
   }
 
-  /** The row of the entry or of the closest ancestor that is shown. */
+  /** The row of the entry or of its closest visible ancestor. */
   private nearest(id: string | null): number {
     for (let at = id; at !== null; at = this.parents.get(at) ?? null) {
       const index = this.layout.indexes.get(at);
@@ -152,7 +152,7 @@ class TreeList implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {
@@ -185,7 +185,7 @@ class TreeList implements Component {
     return isSelected ? theme.bg("selectedBg", line) : line;
   }
 
-  /** The lines that lead to the row. */
+  /** The connecting lines before the row. */
   private prefix({ node, indent, connected, isLast, gutters }: TreeRow): string {
     const levels = Array.from({ length: indent }, (_, level) => {
       if (gutters.has(level)) return gutters.get(level) ? "\u2502  " : "   ";
@@ -255,7 +255,7 @@ class TreeList implements Component {
     this.show(MODES[(MODES.indexOf(this.mode) + by + MODES.length) % MODES.length]);
   }
 
-  /** Folds or unfolds the chain; where that is done already, goes to the next one. */
+  /** Folds or unfolds the chain; if that is done already, moves to the next one. */
   private fold(up: boolean): void {
     const id = this.selectedId;
     if (id === undefined) return;
@@ -269,7 +269,7 @@ class TreeList implements Component {
   }
 }
 
-/** The time of day, with the date unless it is today's. */
+/** The time of day, with the date unless it is today. */
 function shortTime(timestamp: string): string {
   const date = new Date(timestamp);
   const now = new Date();
@@ -299,7 +299,7 @@ class LabelInput implements Component, Focusable {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {
@@ -359,7 +359,7 @@ export class TreeSelectorComponent extends Container implements Focusable {
       new Spacer(1),
       new DynamicBorder(),
     ];
-    // Long enough to be read.
+    // The message stays long enough to be read.
     if (tree.length === 0) setTimeout(onCancel, 100);
   }
 

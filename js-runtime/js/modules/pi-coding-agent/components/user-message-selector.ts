@@ -1,4 +1,4 @@
-// The user's messages, one of which a branch may begin at.
+// The user's messages, at one of which a branch may begin.
 import { type Component, Container } from "pi:pi-tui/component.ts";
 import { getKeybindings } from "pi:pi-tui/keys/keybindings.ts";
 import { windowStart } from "pi:pi-tui/select-list.ts";
@@ -27,7 +27,7 @@ class UserMessageList implements Component {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   render(width: number): string[] {
@@ -84,7 +84,7 @@ export class UserMessageSelectorComponent extends Container {
       new Spacer(1),
       new DynamicBorder(),
     ];
-    // Long enough to be read.
+    // The message stays long enough to be read.
     if (messages.length === 0) setTimeout(onCancel, 100);
   }
 

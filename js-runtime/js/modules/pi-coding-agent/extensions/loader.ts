@@ -174,7 +174,7 @@ export async function discoverAndLoadExtensions(
   return await loadExtensions(places, [], undefined);
 }
 
-/** Loads what is found, and what `override` leaves of it and of `given`. */
+/** Loads the extensions that are found and `given`, as far as `override` keeps them. */
 export async function loadExtensions(
   places: SearchPaths,
   given: unknown[],
@@ -212,7 +212,7 @@ function check(extension: LoadedExtension, caller: string): void {
   );
 }
 
-/** Lets go what a loader had loaded before, if no session has taken it. */
+/** Unloads extensions of an earlier load that no session has taken. */
 export function forget({ extensions }: Extensions): void {
   for (const extension of extensions) {
     const set = loaded.get(extension);
@@ -240,7 +240,7 @@ export async function takeExtensions(
     unreachable.unregister(set);
     return { here, set: set.number };
   }
-  // Another session of the same loader has them.
+  // Another session of the same loader has taken the set.
   const again = await load(set.places, files.map(({ path }) => path));
   return { here, set: again.set };
 }

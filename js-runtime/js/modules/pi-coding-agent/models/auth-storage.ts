@@ -15,7 +15,7 @@ export interface Calls {
   hostSync: typeof hostSync;
 }
 
-/** A file; everything about it is the program's work. */
+/** A backend for a file; the program itself reads and writes it. */
 export class FileAuthStorageBackend {
   readonly authPath: string;
 
@@ -76,7 +76,7 @@ function openRegistry(files: { auth?: string; models?: string; data?: Data }): n
 const allOf = (registry: number) => hostSync<Data>("registry.auth.all", { registry });
 const contentOf = (registry: number) => JSON.stringify(allOf(registry), null, 2);
 
-/** Entry by entry, each under the lock: others may be writing, too. */
+/** Writes entry by entry, each under the lock, because other processes may write, too. */
 function replaceAll(registry: number, data: Data): void {
   const before = allOf(registry);
   for (const provider of Object.keys(before)) {
@@ -88,7 +88,7 @@ function replaceAll(registry: number, data: Data): void {
   }
 }
 
-/** The number that the program knows a store by; a name that no subclass of an extension has. */
+/** The key of the program's number for a store; a symbol cannot clash with names in subclasses. */
 export const REGISTRY = Symbol("registry");
 
 export class AuthStorage {

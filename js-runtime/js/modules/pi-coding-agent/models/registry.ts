@@ -33,7 +33,7 @@ interface Registrar {
   unregister(registry: number, name: string): void;
   /** The last configuration of each name. */
   configurations(registry: number): ReadonlyMap<string, unknown>;
-  /** Asks providers which models they have. */
+  /** Calls `refreshModels` of the providers. */
   refresh(registry: number, options?: object): Promise<object>;
 }
 
@@ -101,7 +101,7 @@ const isNative = (given: unknown) => typeof (given as Partial<WithModels> | unde
 /** Only these models cross into JavaScript, not the whole catalogue. */
 const modelsOf = (registry: ModelRegistry, provider: string) => call<Model[]>(registry, "all", { provider });
 
-/** The key and the headers that the settings or an extension give a provider. */
+/** The key and the headers that the settings or an extension configure for a provider. */
 async function configuredAuth(registry: ModelRegistry, id: string) {
   const { source } = registry.getProviderAuthStatus(id);
   if (source === undefined || source === "stored" || source === "environment") return undefined;
@@ -111,7 +111,7 @@ async function configuredAuth(registry: ModelRegistry, id: string) {
   return { apiKey: auth.apiKey, ...(auth.headers ? { headers: auth.headers } : {}) };
 }
 
-/** The models that `patterns` mean, as `--models` takes them, and what is wrong with those. */
+/** The models that match `patterns`, as in `--models`, and problems of the patterns. */
 export async function resolveModelScopeWithDiagnostics(
   patterns: string[],
   registry: ModelRegistry,
@@ -207,7 +207,7 @@ export class ModelRegistry {
     return (await resolveAuth(own, this.authStorage.get(provider)))?.auth.apiKey;
   }
 
-  /** The name of 0.5x. */
+  /** The name in 0.5x. */
   getApiKey({ provider }: Named): Promise<string | undefined> {
     return this.getApiKeyForProvider(provider);
   }
@@ -270,7 +270,7 @@ export class ModelRegistry {
     });
   }
 
-  /** Asks the model with the user's key. */
+  /** Requests a completion with the user's key. */
   async complete(model: Model, context: unknown, options: StreamOptions = {}): Promise<unknown> {
     return await completeSimple(model, context, await authorised(this, model, options));
   }

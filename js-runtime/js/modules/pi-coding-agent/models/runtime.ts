@@ -1,6 +1,6 @@
-// `ModelRuntime`, which newer versions have in the place of `ModelRegistry` and `AuthStorage`:
-// the same models, keys and sign-ins of the program by the names that they know. Beside the
-// session's own (`ctx.modelRegistry.runtime`) others can be made.
+// `ModelRuntime`, which replaces `ModelRegistry` and `AuthStorage` in newer versions: the same
+// models, keys and sign-ins of the program under the newer names. Extensions can create others
+// besides that of the session (`ctx.modelRegistry.runtime`).
 import { hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
@@ -22,7 +22,7 @@ interface CreateOptions extends Operation {
   /** Replaces the file. */
   credentials?: CredentialStore;
   authPath?: string;
-  /** `null`: none of the user's models. */
+  /** `null` excludes the user's models. */
   modelsPath?: string | null;
 }
 
@@ -49,7 +49,7 @@ const MADE = Symbol();
 
 type CredentialOperation = "login" | "logout" | "setRuntimeApiKey" | "removeRuntimeApiKey";
 
-/** The credentials were changed, and what models and keys there are could not be read again. */
+/** The credentials were changed, but models and keys could not be read again. */
 export class CredentialSynchronizationError extends Error {
   override name = "CredentialSynchronizationError";
 
@@ -70,7 +70,7 @@ interface CliModel {
   error: string | undefined;
 }
 
-/** The model that `--provider` and `--model` mean, as the command line takes them. */
+/** The model that `--provider` and `--model` select on the command line. */
 export function resolveCliModel(
   { cliProvider, cliModel, modelRuntime }: {
     cliProvider?: string;
@@ -148,7 +148,7 @@ export class ModelRuntime {
     }
   }
 
-  /** A sign-in that had run out was renewed. */
+  /** Stores a sign-in that was renewed. */
   async #keepRenewed(provider: string): Promise<void> {
     const now = this.#store && this.#auth.get(provider);
     const json = JSON.stringify(now);
@@ -172,7 +172,7 @@ export class ModelRuntime {
     return this.#models.find(provider, id);
   }
 
-  /** `classifier` and `image` are kinds of newer versions: there are none here. */
+  /** `classifier` and `image` are types of newer versions: no such models exist here. */
   getModelsOfType(type: string, provider?: string): Model[] {
     return type === "chat" ? this.getModels(provider) : [];
   }
@@ -236,7 +236,7 @@ export class ModelRuntime {
     return this.#models.isUsingOAuth({ provider, id: "" });
   }
 
-  /** Sign-ins are those of subscriptions. */
+  /** Every sign-in counts as a subscription. */
   isUsingSubscription(provider: string): boolean {
     return this.isUsingOAuth(provider);
   }
@@ -380,7 +380,7 @@ export class ModelRuntime {
   }
 }
 
-/** Members that need what there is not in this version. */
+/** Members that need features which this version lacks. */
 const ABSENT: Record<string, string> = {
   streamDeferred: "answers that are fetched later are not known to it",
   fetchDeferred: "answers that are fetched later are not known to it",

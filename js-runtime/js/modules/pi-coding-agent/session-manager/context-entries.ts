@@ -4,7 +4,7 @@ import type { Entry } from "pi:pi-coding-agent/session-manager/view.ts";
 
 type Message = Record<string, unknown> & { role: string };
 
-/** The latest compaction on a path, what it has kept, and what came after it. */
+/** The latest compaction on a path, the entries that it kept, and those after it. */
 export function contextOfPath(path: Entry[]): Entry[] {
   const at = path.findLastIndex(({ type }) => type === "compaction");
   if (at < 0) return path;
@@ -23,7 +23,7 @@ export function buildContextEntries(
   const path: Entry[] = [];
   const seen = new Set<string>();
   let entry = (leafId ? byId.get(leafId) : undefined) ?? entries.at(-1);
-  // A damaged file may hold a circle.
+  // A damaged file may contain a cycle.
   while (entry && !seen.has(entry.id)) {
     seen.add(entry.id);
     path.push(entry);
@@ -59,7 +59,7 @@ export function sessionEntryToContextMessages(entry: Entry): Message[] {
   switch (entry.type) {
     case "message": {
       const message = entry.message as Message;
-      // Files of other versions may have none.
+      // Messages in files of other versions may lack content.
       return [message.content === null ? { ...message, content: [] } : message];
     }
     case "custom_message": {

@@ -1,4 +1,4 @@
-// The entries of a session file, one JSON text a line: reading and writing them.
+// Reads and writes the entries of a session file, one JSON text per line.
 import { hostSync } from "pi:host.ts";
 import { fs, path } from "pi:node.ts";
 
@@ -8,7 +8,7 @@ interface Entry {
 
 export const CURRENT_SESSION_VERSION = 3;
 
-/** Lines that are no JSON are left out: the last one may have been cut off. */
+/** Lines that are no JSON are skipped: the last one may have been cut off. */
 export function parseSessionEntries(content: string): Entry[] {
   const entries: Entry[] = [];
   for (const line of content.split("\n")) {
@@ -32,7 +32,7 @@ export function buildSessionContext(entries: Entry[], leafId?: string | null): u
   return hostSync("sessions.contextOf", { lines: entries, leafId, atEnd });
 }
 
-/** Brings the entries of an older file, header first, to this version, in place. */
+/** Converts the entries of an older file, header first, to this version, in place. */
 export function migrateSessionEntries(entries: Entry[]): void {
   const migrated = hostSync<Entry[] | undefined>("sessions.migrate", { lines: entries });
   migrated?.forEach((entry, index) => {
@@ -48,7 +48,7 @@ interface Branch {
   getBranch(): object[];
 }
 
-/** Writes the branch as a session of its own; returns where. */
+/** Writes the branch as a session of its own; returns the path. */
 export function exportBranch(branch: Branch, outputPath?: string): string {
   const { dirname, resolve } = path();
   const { mkdirSync, writeFileSync } = fs();

@@ -27,7 +27,7 @@ type Progress = (loaded: number, total: number) => void;
 /** Options of a new session. */
 interface NewSession {
   id?: string;
-  /** The file of the one that it continues. */
+  /** The file of the session that it continues. */
   parentSession?: string;
 }
 
@@ -52,7 +52,7 @@ async function listed(method: string, args: object, onProgress?: Progress): Prom
   type Row = Omit<SessionInfo, "created" | "modified"> & { created: number; modified: number };
   const given = { ...args, agentDir: getAgentDir() };
   const rows = (await host(`sessions.${method}`, given)) as Row[];
-  // The original's documentation passes other things in its place.
+  // The original's documentation has other arguments in its place.
   if (typeof onProgress === "function") onProgress(rows.length, rows.length);
   return rows.map((row) => ({
     ...row,
@@ -85,7 +85,7 @@ function append(manager: SessionManager, entry: { type: string; [member: string]
   return manager[WRITE]?.(entry) ?? call(manager, "append", { entry });
 }
 
-/** Another session is here from now on: nothing that was read of the last one counts. */
+/** Called when another session replaces this one: the mirrored entries are dropped. */
 function replaced(manager: SessionManager): void {
   manager[VIEW] = viewOf(manager[TOKEN]);
 }
@@ -141,18 +141,18 @@ export class SessionManager {
     return make("fork", { path: sourcePath, cwd: targetCwd, dir: sessionDir, id: options?.id });
   }
 
-  /** The sessions of a working directory, the last active first. */
+  /** The sessions of a working directory, the most recently used first. */
   static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]> {
     return listed("list", { cwd, dir: sessionDir }, onProgress);
   }
 
-  /** The sessions of all working directories; those of one folder, if newer versions name it. */
+  /** The sessions of all working directories, or those of one folder in the form of newer versions. */
   static listAll(folder?: string | Progress, onProgress?: Progress): Promise<SessionInfo[]> {
     if (typeof folder === "string") return listed("list", { cwd: folder, dir: folder }, onProgress);
     return listed("listAll", {}, folder);
   }
 
-  /** The number of the session, which another takes over: `view` is what is read from now on, `write` writes to it. */
+  /** Hands the session over: returns its number. From then on reads use `view` and writes use `write`. */
   static handOver(manager: SessionManager): { token: number; show(view: View, write: Write): void } {
     return {
       token: manager[TOKEN],
@@ -232,7 +232,7 @@ export class SessionManager {
     return call(this, "summarize", { id: branchFromId, entry });
   }
 
-  /** A session of its own with the entries up to `leafId`, which is here from now on. */
+  /** Replaces this session by a copy with the entries up to `leafId`. */
   createBranchedSession(leafId: string): string | undefined {
     call(this, "branchOff", { id: leafId });
     replaced(this);
@@ -245,7 +245,7 @@ export class SessionManager {
     return this.getSessionFile();
   }
 
-  /** A private field of the original's, which extensions read. */
+  /** Extensions read this private field of the original. */
   get sessionId(): string {
     return this.getSessionId();
   }
@@ -272,7 +272,7 @@ for (const name of Object.keys(createView(nothing, nothing)) as (keyof View)[]) 
   Object.defineProperty(SessionManager.prototype, name, { value, configurable: true, writable: true });
 }
 
-/** The session that the program holds under this number. */
+/** Wraps a session that the program has open under this number. */
 export function adopt(token: number): SessionManager {
   return new SessionManager(INTERNAL, token);
 }

@@ -82,7 +82,7 @@ export function createView(
     for (let id = from; id && !seen.has(id); ) {
       const entry = byId.get(id);
       if (!entry) break;
-      // A damaged file may hold a circle.
+      // A damaged file may contain a cycle.
       seen.add(id);
       path.push(entry);
       id = entry.parentId;

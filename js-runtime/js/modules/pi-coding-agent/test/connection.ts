@@ -1,4 +1,4 @@
-// A pi in RPC mode: commands go in, answers and events come out.
+// A pi in RPC mode: commands go in, responses and events come out.
 import type { ChildProcess, ChildProcessWithoutNullStreams } from "node:child_process";
 
 const { spawn } = process.getBuiltinModule("node:child_process");
@@ -64,7 +64,7 @@ export class Connection {
     else waiting?.reject(new Error(`${line.command}: ${line.error}`));
   }
 
-  /** Commands that have no answer yet. */
+  /** Commands that have no response yet. */
   get pending(): string[] {
     return [...this._waiting.values()].map(({ type }) => type);
   }
@@ -103,7 +103,7 @@ export interface PrintOutput extends Ended {
   stderr: string;
 }
 
-/** A pi that runs to its end. */
+/** Runs a pi until it exits. */
 export async function runToEnd(
   args: string[],
   where: { cwd: string; env: Record<string, string> },

@@ -25,10 +25,10 @@ export type Part = string | Text | Thinking | Call;
 /** A response with its other members. */
 export interface Reply {
   content: Part | Part[];
-  /** Tokens that the conversation had; decides when pi compacts it. */
+  /** The reported size of the conversation in tokens; decides when pi compacts it. */
   inputTokens?: number;
   outputTokens?: number;
-  /** Why it ended; without it that follows from the content. */
+  /** The stop reason; by default it follows from the content. */
   stop?: "stop" | "toolUse" | "length";
 }
 export type Answer = Part | Part[] | Reply | Failure;
@@ -55,7 +55,7 @@ const REPLY: Record<string, Requirement> = {
 const isReply = (answer: Answer): answer is Reply =>
   typeof answer === "object" && !Array.isArray(answer) && "content" in answer;
 
-/** The events of a stream, or the failure. */
+/** Renders the events of a stream, or the failure. */
 export function render(answer: Answer, number: number, model: string): Event[] | Failure {
   if (typeof answer === "object" && "type" in answer && answer.type === "failure") return answer;
   if (isReply(answer)) checkOptions("An answer of the model", answer, REPLY);

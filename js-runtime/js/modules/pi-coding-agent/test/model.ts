@@ -29,7 +29,7 @@ export type Script = (Answer | ResponseSource)[] | ResponseSource;
 
 type Body = Record<string, unknown>;
 
-/** The text in a content, also in that of tool results. */
+/** The text in a content, including that of tool results. */
 function text(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";

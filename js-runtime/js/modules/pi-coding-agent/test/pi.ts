@@ -28,9 +28,9 @@ export interface StartOptions extends WorkspaceOptions {
   extensions?: string[];
   /** The model's responses, in order, or a function that returns them. */
   model?: Script;
-  /** More arguments for pi. */
+  /** Additional arguments for pi. */
   args?: string[];
-  /** Errors of the extension that the test is about. */
+  /** Errors of the extension that the test expects. */
   expectErrors?: (string | RegExp)[];
 }
 
@@ -92,9 +92,9 @@ export class Pi {
     return pi;
   }
 
-  // ---- What a test does ----
+  // ---- Actions of a test ----
 
-  /** Says something to the agent, and waits until nothing is left to do. */
+  /** Sends a prompt to the agent, and waits until no work is left. */
   async prompt(text: string, options: { images?: object[] } = {}): Promise<Run> {
     checkOptions("pi.prompt", options, { images: OBJECTS });
     return await this._run(`the end of the prompt ${quote(text)}`, async () => {
@@ -115,9 +115,9 @@ export class Pi {
     });
   }
 
-  /** Said while the agent works, read after this turn. */
+  /** Sends a steering message, which the model gets after this turn. */
   steer = (message: string): Promise<void> => this.rpc("steer", { message });
-  /** Said while the agent works, read when it would be done. */
+  /** Sends a follow-up message, which the model gets when it would otherwise be done. */
   followUp = (message: string): Promise<void> => this.rpc("follow_up", { message });
   abort = (): Promise<void> => this.rpc("abort");
 
@@ -126,7 +126,7 @@ export class Pi {
     return await this._run("the end of all work", async () => {});
   }
 
-  /** Waits for an event, one that has been included. */
+  /** Waits for an event; one that has already arrived counts. */
   async waitFor(type: string, fits: (event: RpcEvent) => boolean = () => true): Promise<RpcEvent> {
     return await this._wait(`an event ${type}`, () =>
       new Promise((resolve) => {
@@ -146,7 +146,7 @@ export class Pi {
     return await this._wait(`the answer to ${type}`, () => this._running().request<T>(type, members));
   }
 
-  /** Loads the extensions anew, as after a change. */
+  /** Reloads the extensions, as after a change. */
   async reload(): Promise<void> {
     this._mark("reload");
     const { failed } = await this.rpc<{ failed: { path: string; error: string }[] }>("reload");
@@ -167,7 +167,7 @@ export class Pi {
     return this._model.requests;
   }
 
-  /** More answers for the model. */
+  /** Adds responses of the model. */
   answer(...answers: (Answer | ((request: ModelRequest) => Answer | Promise<Answer>))[]): void {
     this._model.push(...answers);
   }
@@ -201,9 +201,9 @@ export class Pi {
     return this._workspace.tidy(transcript(this.events));
   }
 
-  // ---- What the suite does ----
+  // ---- Calls of the suite ----
 
-  /** Makes the test fail: at what it waits for, or at its end. */
+  /** Makes the test fail: at its current wait, or at its end. */
   complain(message: string): void {
     if (this._stopped) return;
     this._problem ??= new Error(this._workspace.tidy(message));
@@ -211,7 +211,7 @@ export class Pi {
     for (const reject of waits) reject(this._problem);
   }
 
-  /** An error of the extension that is not to fail the test. */
+  /** Expects an error of the extension, which then does not fail the test. */
   expectError(pattern: string | RegExp): void {
     checkValue("pi.expectError: the error", pattern, PATTERN);
     this._expected.push({ pattern, seen: false });
@@ -256,7 +256,7 @@ export class Pi {
       return undefined;
     } finally {
       this._stopped = true;
-      // Killed at once it would leave behind what its tools have started.
+      // Killing pi at once would leave processes of its tools behind.
       await this._connection?.close(FAILED_EXIT_TIMEOUT);
       this._model.stop();
       this._workspace.remove();
@@ -304,7 +304,10 @@ export class Pi {
     return new Run(this.events.slice(from), (text) => this._workspace.tidy(text));
   }
 
-  /** Waits, but not for what a problem has made impossible. The error is the caller's. */
+  /**
+   * Waits until the work is done or a problem makes that impossible. The error has the stack of the
+   * caller.
+   */
   private async _wait<T>(what: string, work: () => Promise<T>): Promise<T> {
     const here = new Error();
     const rejects = this._waits.get(what) ?? new Set();

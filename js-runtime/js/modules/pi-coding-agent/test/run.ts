@@ -35,17 +35,17 @@ export class Run {
     return textOf(this._messages("assistant").at(-1)?.content);
   }
 
-  /** Why the last answer failed. */
+  /** The error of the last response. */
   get error(): string | undefined {
     return this._messages("assistant").at(-1)?.errorMessage;
   }
 
-  /** `stop`, `toolUse`, `length`, `error` or `aborted`; without an answer undefined. */
+  /** `stop`, `toolUse`, `length`, `error` or `aborted`; `undefined` without a response. */
   get stopReason(): string | undefined {
     return this._messages("assistant").at(-1)?.stopReason;
   }
 
-  /** Messages that extensions put into the conversation. */
+  /** Messages that extensions have added to the conversation. */
   get messages(): { customType: string; text: string; details: unknown; display: boolean }[] {
     return this._messages("custom").map(({ customType, content, details, display }) => ({
       customType,

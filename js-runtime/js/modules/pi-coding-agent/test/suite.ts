@@ -1,5 +1,5 @@
-// Collects the tests of a file, runs them one after the other when the file has been
-// read, and writes down for `pi test` how they went.
+// Collects the tests of a file, runs them one after the other when the file has been evaluated, and
+// reports their outcome to `pi test`.
 import type { ChildProcess } from "node:child_process";
 import { onEvaluated } from "pi:host.ts";
 import { runToEnd } from "pi:pi-coding-agent/test/connection.ts";
@@ -16,7 +16,7 @@ const { basename, dirname, join, resolve } = process.getBuiltinModule("node:path
 const { inspect } = process.getBuiltinModule("node:util");
 
 interface TestOptions {
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
 }
 type Body = (t: TestContext) => unknown;
@@ -40,7 +40,7 @@ interface PrintResult {
 const tests: Test[] = [];
 let collecting = true;
 
-// ---- Where the extension is ----
+// ---- The extension under test ----
 
 const testFile = (): string => resolve(process.argv[1]);
 declare const Deno: { mainModule: string };
@@ -54,7 +54,7 @@ function hasManifest(folder: string): boolean {
   }
 }
 
-/** `x.ts` for `x.test.ts`; else the folder around it that is an extension. */
+/** Finds `x.ts` for `x.test.ts`; else the extension's folder around the file. */
 function extensionBeside(): string {
   const file = testFile();
   const stem = basename(file).replace(/\.test\.[^.]+$/, "");
@@ -81,7 +81,7 @@ function extensionsOf({ extensions }: StartOptions): string[] {
   });
 }
 
-// ---- What a test gets ----
+// ---- The argument of a test ----
 
 class TestContext {
   readonly name: string;
@@ -93,7 +93,7 @@ class TestContext {
     this.name = name;
   }
 
-  /** A pi of its own, which ends with the test. */
+  /** Starts a pi, which ends with the test. */
   async start(options: StartOptions = {}): Promise<Pi> {
     checkOptions("t.start", options, START_OPTIONS);
     return await Pi.start(options, extensionsOf(options), (pi) => this._pis.push(pi));
@@ -124,7 +124,7 @@ class TestContext {
     }
   }
 
-  /** Is called when the test is over, the last one first. */
+  /** Registers a function to call when the test is over; the last one is called first. */
   after(work: () => unknown): void {
     this._after.push(work);
   }
@@ -133,7 +133,7 @@ class TestContext {
     return this._pis.flatMap((pi) => pi.doing());
   }
 
-  /** Ends what the test started. `check`: it passed so far. */
+  /** Ends everything that the test started. `check`: the test has passed so far. */
   async end(check: boolean): Promise<void> {
     const problems: unknown[] = [];
     // SIGTERM lets the process end its children; a process that has exited does not get it.
@@ -178,7 +178,10 @@ function collect(name: string, given: TestOptions | Body, then: Body | undefined
   tests.push({ name, body, timeout, skipped: false, only: false, ...more });
 }
 
-/** A test: passes unless its function throws, or what it started went wrong. */
+/**
+ * Registers a test. It passes unless its function throws, or a process or model that it started
+ * reports a problem.
+ */
 export function test(name: string, options: TestOptions | Body, body?: Body): void {
   collect(name, options, body, {});
 }
@@ -186,7 +189,7 @@ export function test(name: string, options: TestOptions | Body, body?: Body): vo
 test.skip = (name: string, options: TestOptions | Body, body?: Body): void => {
   collect(name, options, body, { skipped: true });
 };
-/** Leaves out the others of this file. */
+/** Registers a test that excludes the others of this file. */
 test.only = (name: string, options: TestOptions | Body, body?: Body): void => {
   collect(name, options, body, { only: true });
 };
@@ -200,18 +203,18 @@ async function runAll(): Promise<void> {
   // Reported first, so that it is known even if a test ends the process.
   plan(chosen);
   for (const test of chosen) {
-    // The process ends now.
+    // The process is about to end.
     if (receivedSignals.size > 0) return;
     if (test.skipped || (alone && !test.only)) report({ type: "skipped", name: test.name });
     else await runOne(test);
   }
   await settle();
   report({ type: "done" });
-  // Whatever the tests left open.
+  // Ends whatever the tests left open.
   process.exit(0);
 }
 
-/** Tests that may never have been named: none of the others counts. */
+/** Reports a file that cannot be evaluated: none of its tests counts. */
 function giveUp(error: unknown): void {
   plan(tests);
   report({ type: "broken", error: explain(error) });
@@ -222,7 +225,7 @@ function plan(chosen: Test[]): void {
   report({ type: "plan", names: chosen.map(({ name }) => name) });
 }
 
-/** A test under way, or one that is over and has left something behind. */
+/** A test that runs, or that is over and has left work behind. */
 interface Running {
   fail(error: unknown): void;
 }
@@ -241,7 +244,7 @@ for (const event of ["uncaughtException", "unhandledRejection"]) {
   });
 }
 
-/** Milliseconds that are left to what the tests do not wait for, if it keeps the process. */
+/** Milliseconds for work that no test waits for, if it keeps the process alive. */
 const SETTLE_TIME = 100;
 
 function settle(): Promise<void> {
@@ -257,7 +260,7 @@ const ENDINGS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 };
 /** The running test, which has to be ended with the process. */
 let open: TestContext | undefined;
 
-/** The signals that have come. */
+/** Signals that were received. */
 const receivedSignals = new Set<string>();
 
 /**
@@ -350,7 +353,7 @@ interface Frame {
  */
 function positionOf(stack: string): Partial<Frame> & { from?: Frame } {
   const frames = stack.split("\n").flatMap((line): Frame[] => {
-    // The path is as the file system has it, with whatever stands in it.
+    // A file URL in a stack may contain any character of the path.
     const found = /(?:^|[ (])file:\/\/(\/.*):(\d+):(\d+)\)?$/.exec(line);
     return found ? [{ file: found[1], line: Number(found[2]), column: Number(found[3]) }] : [];
   });

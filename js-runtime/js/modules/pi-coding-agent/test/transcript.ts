@@ -5,7 +5,7 @@ import type { Dialog } from "pi:pi-coding-agent/test/ui.ts";
 
 type Block = { type: string } & Record<string, unknown>;
 
-/** The texts of a content; pictures are named. */
+/** The texts of a content; images are named. */
 export function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
@@ -15,7 +15,7 @@ export function textOf(content: unknown): string {
     .join("\n");
 }
 
-/** More lines are indented below their first one. */
+/** Further lines are indented below the first one. */
 const entry = (what: string, text: string): string => {
   const lines = text.trimEnd().split("\n");
   if (lines.length === 1) return lines[0] === "" ? what : `${what} ${lines[0]}`;

@@ -14,7 +14,7 @@ export interface Dialog {
   options?: string[];
   placeholder?: string;
   prefill?: string;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
   /** `null`: cancelled; `undefined`: not answered. */
   answer?: string | boolean | null;
@@ -98,13 +98,13 @@ export class Ui {
     this._complain = complain;
   }
 
-  /** The answer to the next dialog of that kind; `null` cancels it. */
+  /** Answers the next dialog of that kind; `null` cancels it. */
   answer(which: Which, answering: ResponseSource): void {
     checkAnswering("pi.ui.answer", answering);
     this._add("pi.ui.answer", which, answering, 1);
   }
 
-  /** The answer to every dialog of that kind. */
+  /** Answers every dialog of that kind. */
   always(which: Which, answering: ResponseSource): void {
     checkAnswering("pi.ui.always", answering);
     this._add("pi.ui.always", which, answering, Infinity);

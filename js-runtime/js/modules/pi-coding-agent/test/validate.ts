@@ -31,12 +31,12 @@ export function oneOf(...values: string[]): Requirement {
   return [`one of ${values.map((value) => JSON.stringify(value)).join(", ")}`, (value) => values.includes(value as string)];
 }
 
-/** `where` is the call: "t.start". */
+/** `where` names the call: "t.start". */
 export function checkValue(where: string, value: unknown, [words, fits]: Requirement): void {
   if (!fits(value)) throw new TypeError(`${where} must be ${words}, not ${shown(value)}`);
 }
 
-/** Every member must be known, and what is there must fit. */
+/** Throws for an unknown option, and for one with an invalid value. */
 export function checkOptions(where: string, options: unknown, known: Record<string, Requirement>): void {
   if (!isPlain(options)) throw new TypeError(`${where}: the options must be an object, not ${shown(options)}`);
   for (const [name, value] of Object.entries(options as object)) {

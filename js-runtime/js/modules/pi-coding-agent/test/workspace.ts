@@ -1,5 +1,5 @@
-// A user and a project of their own for each test, in a temporary folder: nothing of
-// the machine's user is read or written.
+// A home and a project in a temporary folder for each test: files of the machine's user are neither
+// read nor written.
 import { MODEL, PROVIDER } from "pi:pi-coding-agent/test/model.ts";
 
 const { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } =
@@ -99,7 +99,7 @@ export class Workspace {
     return existsSync(resolve(this.project, name));
   }
 
-  /** The text with names in the place of the folders, which are others every time. */
+  /** Replaces the paths of the folders, which differ in every run, by names. */
   tidy(text: string): string {
     return text
       .replaceAll(this.project, "<project>")

@@ -2,7 +2,7 @@
 // characters on which terminals act.
 
 const ESCAPES =
-  // OSC and other strings with their end, CSI, and the short ones.
+  // Matches OSC and other strings with their end, CSI, and short sequences.
   /\x1b(?:[\]P_^X][^]*?(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|\x9b[0-?]*[ -/]*[@-~]/g;
 
 export function plainText(text: string): string {

@@ -1,4 +1,4 @@
-// The last rows of a text, counted as they are on the screen.
+// Cuts a text to its last rows, counted as displayed.
 import { Text } from "pi:pi-tui/text.ts";
 
 export interface VisualTruncateResult {

@@ -12,7 +12,7 @@ import {
   type ThemeFile,
 } from "pi:pi-coding-agent/theme/colors.ts";
 
-/** A theme that the program has loaded; its variables are resolved. */
+/** A theme that the program has loaded, with its variables resolved. */
 export interface LoadedTheme extends ThemeFile {
   path: string;
   sourceInfo: unknown;
@@ -24,7 +24,7 @@ interface Themes {
   themes: LoadedTheme[];
 }
 
-/** Nothing while extensions load, and where there is no session. */
+/** `undefined` while extensions load, and without a session. */
 function askProgram(): Themes | undefined {
   try {
     return hostSync<Themes>("themes.list");
@@ -33,7 +33,7 @@ function askProgram(): Themes | undefined {
   }
 }
 
-/** Follows references into `vars`. */
+/** Resolves references into `vars`. */
 function resolve(value: ColorValue, vars: Record<string, ColorValue>): ColorValue {
   const seen = new Set<string>();
   while (typeof value === "string" && value !== "" && !value.startsWith("#")) {
@@ -77,7 +77,7 @@ export interface ThemeInfo {
 export function availableThemes(): ThemeInfo[] {
   const themes = new Map<string, ThemeInfo>();
   for (const name of Object.keys(BUILT_IN)) themes.set(name, { name });
-  // A file goes before a built-in theme of its name.
+  // A file takes precedence over a built-in theme of the same name.
   for (const { name, path } of askProgram()?.themes ?? []) themes.set(name, { name, path });
   return [...themes.values()].sort((a, b) => a.name.localeCompare(b.name));
 }
@@ -105,7 +105,7 @@ export function chosenTheme(): { theme: Theme; isFinal: boolean } {
   try {
     theme = findTheme(answer?.current ?? defaultName());
   } catch {
-    // A file that is no theme.
+    // The file is no valid theme.
   }
   return { theme: theme ?? builtIn("dark"), isFinal: answer !== undefined };
 }

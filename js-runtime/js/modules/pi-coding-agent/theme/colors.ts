@@ -1,4 +1,4 @@
-// The built-in themes as data, and what a theme has to name.
+// The built-in themes as data, and the names that a theme has to define.
 
 /** `#rrggbb`, an index of the 256 colours, a name from `vars`, or "" for the terminal's own. */
 export type ColorValue = string | number;
@@ -9,7 +9,7 @@ export interface ThemeFile {
   colors: Record<ColorName, ColorValue>;
 }
 
-/** Colours behind text; all others are of text. */
+/** Background colours; all others are text colours. */
 export const BACKGROUNDS: ReadonlySet<string> = new Set([
   "selectedBg",
   "searchMatchBg",
@@ -78,7 +78,7 @@ const COLORS = {
 
 export type ColorName = keyof typeof COLORS;
 
-/** Colours of newer versions, and what is in the place of one that a theme does not have. */
+/** Colours of newer versions, and the older colour that replaces each one in a theme without it. */
 export const FALLBACKS: readonly [newer: string, older: ColorName][] = [
   ["scrollbarTrack", "muted"],
   ["scrollbarThumb", "text"],

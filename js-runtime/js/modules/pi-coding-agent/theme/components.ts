@@ -1,4 +1,4 @@
-// The current theme in the form that the components of pi-tui take.
+// The current theme in the form that the components of pi-tui expect.
 import { highlightCode } from "pi:pi-coding-agent/theme/highlight.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 import type { ColorName } from "pi:pi-coding-agent/theme/colors.ts";

@@ -1,5 +1,5 @@
-// Source code and diffs in the colours of the theme. The program finds the words and
-// what has changed; this paints them.
+// Draws source code and diffs in the colours of the theme. The program finds tokens and changes;
+// this module colours them.
 import { textOps } from "pi:host.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
@@ -23,11 +23,11 @@ type Span = [kind: string, text: string];
 
 function paint([kind, text]: Span): string {
   const color = COLORS[kind];
-  // Blank space has no colour, and ends in many lines.
+  // Blank text has no colour, and occurs at the end of many lines.
   return color && text.trim() ? theme.fg(color, text) : text;
 }
 
-/** The lines of `code`, plain if the language is not known. */
+/** The lines of `code`, without colours if the language is unknown. */
 export function highlightCode(code: string, lang?: string): string[] {
   const lines = lang ? (JSON.parse(textOps().highlight(code, lang)) as Span[][] | null) : null;
   if (!lines) return code.split("\n").map((line) => theme.fg("mdCodeBlock", line));
@@ -59,7 +59,7 @@ function paintLine({ sign, number, text }: DiffLine): string {
   return theme.fg(color ?? "toolDiffContext", `${color ? sign : " "}${number} ${text}`);
 }
 
-/** Marks the words that are only in one of two lines. */
+/** Marks the words that occur in only one of two lines. */
 function markWords(removed: DiffLine, added: DiffLine): [DiffLine, DiffLine] {
   const parts = textOps().diffWords(removed.text, added.text);
   const side = (own: number) => {
@@ -68,7 +68,7 @@ function markWords(removed: DiffLine, added: DiffLine): [DiffLine, DiffLine] {
       .filter(([change]) => change === 0 || change === own)
       .map(([change, text]) => {
         if (change === 0) return text;
-        // The indentation is not what people look for.
+        // The indentation is not marked.
         const [, indent, rest] = /^(\s*)([^]*)$/.exec(text) as RegExpExecArray;
         const lead = first ? indent : "";
         first = false;
@@ -87,7 +87,7 @@ function runLength(lines: (DiffLine | undefined)[], at: number, sign: string): n
   return length;
 }
 
-/** A diff as the edit tool writes it, in colours. */
+/** Colours a diff of the edit tool. */
 export function renderDiff(diffText: string, _options: { filePath?: string } = {}): string {
   const raw = diffText.split("\n");
   const lines = raw.map(parse);

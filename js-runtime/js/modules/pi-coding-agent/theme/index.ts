@@ -1,5 +1,5 @@
-// The current theme. Extensions get it as `ctx.ui.theme`, as an argument of their
-// renderers, and inside the components.
+// The current theme. Extensions get it as `ctx.ui.theme`, as an argument of their renderers, and
+// inside components.
 import { hostSync } from "pi:host.ts";
 import { Theme } from "pi:pi-coding-agent/theme/theme-class.ts";
 import { builtIn, chosenTheme, findTheme } from "pi:pi-coding-agent/theme/available.ts";
@@ -17,7 +17,7 @@ export function initTheme(name?: string): void {
   try {
     current = findTheme(name);
   } catch {
-    // A file that is no theme.
+    // The file is no valid theme.
     current = undefined;
   }
   current ??= builtIn("dark");
@@ -48,7 +48,7 @@ function currentTheme(): Theme {
   return theme;
 }
 
-/** The current theme, whichever that is when it is used. */
+/** Stands for the theme that is current at the time of use. */
 export const theme: Theme = new Proxy(Object.create(Theme.prototype) as Theme, {
   get: (_target, key) => Reflect.get(currentTheme(), key),
   has: (_target, key) => Reflect.has(currentTheme(), key),

@@ -1,6 +1,6 @@
 // Determines the language of a file by its name.
 
-/** Language, then the extensions that mean it. */
+/** Languages, each with its file extensions. */
 const LANGUAGES: readonly (readonly string[])[] = [
   ["typescript", "ts", "tsx"],
   ["javascript", "js", "jsx", "mjs", "cjs"],

@@ -31,7 +31,7 @@ function distance(a: number[], b: number[]): number {
   return red * 0.299 + green * 0.587 + blue * 0.114;
 }
 
-/** The index of the 256 colours that comes closest. Tinted colours stay tinted. */
+/** The index of the closest of the 256 colours. Tinted colours stay tinted. */
 function indexOf(rgb: number[]): number {
   const cube = rgb.map((value) => nearest(value, CUBE));
   const index = 16 + 36 * cube[0] + 6 * cube[1] + cube[2];
@@ -48,7 +48,7 @@ function rgbOf(color: string): number[] {
   return digits.slice(1).map((pair) => parseInt(pair, 16));
 }
 
-/** The escape sequence that switches `color` on; `layer` is 38 for text, 48 for backgrounds. */
+/** The escape sequence that sets `color`; `layer` is 38 for text, 48 for backgrounds. */
 function sequence(color: ColorValue, layer: 38 | 48, mode: ColorMode): string {
   if (color === "") return `\x1b[${layer + 1}m`;
   if (typeof color === "number") return `\x1b[${layer};5;${color}m`;
@@ -62,7 +62,7 @@ function sequence(color: ColorValue, layer: 38 | 48, mode: ColorMode): string {
 function styled(on: number, off: number): Paint {
   const [start, end] = [`\x1b[${on}m`, `\x1b[${off}m`];
   return (text) => {
-    // Extensions in JavaScript give numbers.
+    // Extensions in JavaScript pass numbers.
     text = String(text);
     if (text === "") return "";
     const inner = text.replaceAll(end, end + start).replace(/\r?\n/g, `${end}$&${start}`);

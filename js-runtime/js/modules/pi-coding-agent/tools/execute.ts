@@ -1,6 +1,5 @@
-// Runs built-in tools of the program, and its shell, for an extension. The program
-// sends news of a run; what the tool does outside itself is among them if the
-// extension has operations for it.
+// Runs built-in tools of the program, and its shell, for an extension. The program sends messages
+// about a run, including requests for operations that the extension replaces.
 import { host, hostSync } from "pi:host.ts";
 import { buffer } from "pi:node.ts";
 
@@ -32,7 +31,7 @@ export interface Run {
   operations?: Operations;
   autoResizeImages?: boolean;
   env?: Record<string, string | undefined>;
-  /** Instead of that of the settings. */
+  /** Replaces the shell of the settings. */
   shellPath?: string;
 }
 
@@ -90,7 +89,10 @@ async function runOperation(
   }
 }
 
-/** Contents of files cross as base64, what `stat` finds out as whether it is a folder. */
+/**
+ * Converts results for the bridge: contents of files to base64, results of `stat` to whether the
+ * path is a folder.
+ */
 function plain(operation: string, given: unknown): unknown {
   if (operation === "stat") return (given as { isDirectory(): boolean }).isDirectory();
   if (given instanceof Uint8Array) {
@@ -102,7 +104,7 @@ function plain(operation: string, given: unknown): unknown {
 export interface ExecOptions {
   onData(data: unknown): void;
   signal?: AbortSignal;
-  /** Seconds. */
+  /** Timeout in seconds. */
   timeout?: number;
   env?: Record<string, string | undefined>;
 }
@@ -111,7 +113,7 @@ export interface BashOperations {
   exec(command: string, cwd: string, options: ExecOptions): Promise<{ exitCode: number | null }>;
 }
 
-/** Runs a command with an extension's operations; all its output is out when it ends. */
+/** Runs a command with an extension's operations; all output was passed on when it resolves. */
 export async function exec(
   operations: BashOperations,
   args: unknown[],

@@ -1,5 +1,5 @@
-// The built-in tools for extensions that wrap them or do their work elsewhere. They
-// are those of the program; what is made here are objects that call them.
+// The built-in tools for extensions that wrap them or replace their operations. The program
+// implements them; this module makes objects that call them.
 import { hostSync } from "pi:host.ts";
 import { currentFolder, environment } from "pi:node.ts";
 import { builtInRenderers } from "pi:pi-coding-agent/tools/rows/built-in.ts";
@@ -71,7 +71,7 @@ interface ToolDefinition extends AgentTool {
 /** The shell of the settings, unless a path names another; an empty path does not. */
 const shell = (shellPath?: string) => hostSync<Shell>("tools.shell", { shellPath: shellPath || undefined });
 
-/** The shell that runs commands, and what stands before a command. */
+/** The shell that runs commands, and its arguments before a command. */
 export function getShellConfig(customShellPath?: string): { shell: string; args: string[] } {
   const { shell: program, args } = shell(customShellPath);
   return { shell: program, args };

@@ -6,7 +6,7 @@ interface ToolEvent {
   toolName: string;
 }
 
-/** Keeps the types of a tool that is defined on its own. */
+/** Keeps the types of a tool that is defined separately. */
 export function defineTool<T>(tool: T): T {
   return tool;
 }

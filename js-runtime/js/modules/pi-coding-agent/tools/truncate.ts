@@ -1,5 +1,5 @@
-// Cutting tool output to what a model should be given: whole lines, up to a number
-// of lines and of bytes, whichever is reached first.
+// Truncates tool output to the limits for a model: whole lines, up to a number of lines and of
+// bytes.
 
 export const DEFAULT_MAX_LINES = 2000;
 export const DEFAULT_MAX_BYTES = 50 * 1024;
@@ -32,7 +32,7 @@ export function formatSize(bytes: number): string {
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** The last bytes of `text`, beginning with a whole character. */
+/** The last bytes of `text`, starting with a whole character. */
 function lastBytes(text: string, maxBytes: number): string {
   const bytes = utf8(text);
   let start = Math.max(0, bytes.length - maxBytes);
@@ -41,7 +41,7 @@ function lastBytes(text: string, maxBytes: number): string {
 }
 
 function truncate(content: string, options: TruncationOptions, end: "head" | "tail"): TruncationResult {
-  // `null` is how some leave a limit out.
+  // Some callers pass `null` to omit a limit.
   const maxLines = options.maxLines ?? DEFAULT_MAX_LINES;
   const maxBytes = options.maxBytes ?? DEFAULT_MAX_BYTES;
   const lines = content.split("\n");
@@ -83,18 +83,18 @@ function truncate(content: string, options: TruncationOptions, end: "head" | "ta
     kept.push(line);
     bytes += size;
   }
-  // Another line would have been one too many.
+  // One more line would have exceeded the limit.
   if (kept.length >= maxLines && bytes <= maxBytes) cut.truncatedBy = "lines";
   const output = end === "head" ? kept : kept.toReversed();
   return { ...cut, content: output.join("\n"), outputLines: kept.length, outputBytes: bytes };
 }
 
-/** Keeps the beginning: for files. */
+/** Keeps the beginning, as for files. */
 export function truncateHead(content: string, options: TruncationOptions = {}): TruncationResult {
   return truncate(content, options, "head");
 }
 
-/** Keeps the end: for the output of commands. */
+/** Keeps the end, as for the output of commands. */
 export function truncateTail(content: string, options: TruncationOptions = {}): TruncationResult {
   return truncate(content, options, "tail");
 }

@@ -6,7 +6,7 @@ export type AutocompleteItem = SelectItem;
 
 export interface AutocompleteSuggestions {
   items: AutocompleteItem[];
-  /** The text before the cursor that they replace. */
+  /** The text before the cursor that a suggestion replaces. */
   prefix: string;
 }
 
@@ -28,13 +28,13 @@ export interface AutocompleteProvider {
 }
 
 interface Request {
-  /** Files are wanted whatever the text looks like. */
+  /** Whether files are searched whatever the text is. */
   force: boolean;
   /** The user pressed Tab: a single suggestion is accepted at once. */
   byTab: boolean;
 }
 
-/** Files are searched by a program of their own: not for every letter. */
+/** Files are searched by a separate program, so not for every letter. */
 const FILE_DELAY_MILLISECONDS = 20;
 const FILE = /(?:^|[ \t])@(?:"[^"]*|[^\s]*)$/;
 const FILE_WORD = /(?:^|\s)@\S*$/;
@@ -68,7 +68,7 @@ export class EditorCompletion {
     return this.shown !== undefined;
   }
 
-  /** Slash commands are on the first line only. */
+  /** Slash commands exist on the first line only. */
   private get inCommand(): boolean {
     return this.text.line === 0 && this.text.beforeCursor.trimStart().startsWith("/");
   }
@@ -92,7 +92,7 @@ export class EditorCompletion {
     this.controller = undefined;
   }
 
-  /** Takes the selected suggestion; returns what it replaced. */
+  /** Accepts the selected suggestion; returns the text that it replaced. */
   accept(): string | undefined {
     const item = this.shown?.list.getSelectedItem();
     if (!this.shown || !item || !this.provider) return undefined;
@@ -162,7 +162,7 @@ export class EditorCompletion {
         force: request.force,
       });
     } catch {
-      // A provider that fails has no suggestions; typing goes on.
+      // A provider that fails has no suggestions; typing continues.
       suggestions = null;
     }
     const now = this.text;

@@ -56,7 +56,7 @@ function clampedInteger(value: number | undefined, otherwise: number, least: num
 const padding = (value: number | undefined) => clampedInteger(value, 0, 0, Infinity);
 const visibleItems = (value: number | undefined) => clampedInteger(value, 5, 3, 20);
 
-// Real private members, since extensions derive editors of their own with any names.
+// Real private members, because extensions derive editors with arbitrary member names.
 export class Editor implements Component, Focusable {
   focused = false;
   borderColor: Paint;
@@ -71,13 +71,13 @@ export class Editor implements Component, Focusable {
   /** The size of the last rendering, on which moving up and down depends. */
   private _layoutWidth = 80;
   private _firstRow = 0;
-  /** The newest first. */
+  /** The history, newest first. */
   private _history: string[] = [];
-  /** The entry that is shown, -1 for the user's own text. */
+  /** The index of the displayed entry, -1 for the user's own text. */
   private _historyIndex = -1;
   /** The beginning of a paste whose end is still missing. */
   private _pasted: string | undefined;
-  /** The next key is the character to jump to. */
+  /** Set while the next key is the character to jump to. */
   private _jump: -1 | 1 | undefined;
 
   constructor(tui: EditorTui, theme: EditorTheme, options: EditorOptions = {}) {
@@ -152,7 +152,7 @@ export class Editor implements Component, Focusable {
     this._text.insert(text);
   }
 
-  /** The text is no longer one of the history, and suggestions for it are void. */
+  /** Called before an edit: the text is no longer a history entry, and its suggestions are void. */
   private _beginEdit(): void {
     this._completion.cancel();
     this._historyIndex = -1;
@@ -175,7 +175,7 @@ export class Editor implements Component, Focusable {
   }
 
   invalidate(): void {
-    // Nothing is kept between renderings.
+    // No state is kept between renderings.
   }
 
   private get _pageRows(): number {
@@ -185,7 +185,7 @@ export class Editor implements Component, Focusable {
   render(width: number): string[] {
     const paddingX = Math.min(this._paddingX, Math.max(0, Math.floor((width - 1) / 2)));
     const room = Math.max(1, width - 2 * paddingX);
-    // The cursor behind the last character takes a column, of the padding if there is one.
+    // The cursor after the last character needs a column, taken from the padding if there is one.
     this._layoutWidth = Math.max(1, room - (paddingX > 0 ? 0 : 1));
     const rows = this._rows.layout(this._layoutWidth);
     const current = this._rows.current(rows);
@@ -334,7 +334,7 @@ export class Editor implements Component, Focusable {
     return true;
   }
 
-  /** Returns whether the key was for the list of suggestions alone. */
+  /** Returns whether the list of suggestions handled the key. */
   private _handleSuggestions(data: string, keys: KeybindingsManager): boolean {
     if (keys.matches(data, "tui.select.cancel")) {
       this._completion.cancel();
@@ -358,7 +358,7 @@ export class Editor implements Component, Focusable {
 
   private _isNewLine(data: string, keys: KeybindingsManager): boolean {
     return keys.matches(data, "tui.input.newLine") || data.startsWith("\n") ||
-      // Shift+Enter and Alt+Enter of older terminals, whatever their form.
+      // Older terminals send Shift+Enter and Alt+Enter in these forms.
       data === "\x1b[13;2~" || (data.includes("\x1b") && data.includes("\r"));
   }
 

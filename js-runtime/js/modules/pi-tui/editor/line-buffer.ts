@@ -58,7 +58,7 @@ export class LineBuffer {
     this.cursor = from + text.length;
   }
 
-  /** Typed text: what is typed without a space in between is undone together. */
+  /** Types text; text typed without a space in between is undone together. */
   type(text: string): void {
     if (this.last !== "type" || /\s/.test(text)) this.remember();
     this.replace(this.cursor, this.cursor, text);
@@ -100,7 +100,7 @@ export class LineBuffer {
     }
   }
 
-  /** Removes what `move` would pass, for good. */
+  /** Deletes the text that `move` would pass. */
   remove(to: "left" | "right"): void {
     this.last = undefined;
     const distance = this.distance(to);
@@ -109,7 +109,7 @@ export class LineBuffer {
     this.replace(Math.min(this.cursor, this.cursor + distance), Math.max(this.cursor, this.cursor + distance));
   }
 
-  /** Removes what `move` would pass; `yank` brings it back. */
+  /** Cuts the text that `move` would pass; `yank` inserts it again. */
   kill(to: "start" | "end" | "wordLeft" | "wordRight"): void {
     const distance = this.distance(to);
     if (distance === 0) return;
@@ -130,7 +130,7 @@ export class LineBuffer {
     this.last = "yank";
   }
 
-  /** Replaces what has just been yanked by what was killed before it. */
+  /** Replaces the last yanked text by the one that was killed before it. */
   yankPop(): void {
     const yanked = this.killRing.at(-1);
     if (this.last !== "yank" || yanked === undefined || this.killRing.length < 2) return;

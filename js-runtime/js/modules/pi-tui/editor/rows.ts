@@ -1,4 +1,4 @@
-// The editor's text in rows of the screen, and moving the cursor between them.
+// Wraps the editor's text into rows of the screen, and moves the cursor between them.
 import { wrapLine } from "pi:pi-tui/editor/segments.ts";
 import type { EditorText } from "pi:pi-tui/editor/text.ts";
 
@@ -7,7 +7,7 @@ export interface ScreenRow {
   line: number;
   start: number;
   end: number;
-  /** The line goes on in the next row: its end is the start of that one. */
+  /** Whether the line continues in the next row: its end is the start of that one. */
   continued: boolean;
 }
 
@@ -22,7 +22,7 @@ export class EditorRows {
     this.text = text;
   }
 
-  /** The cursor was moved otherwise. */
+  /** Called when the cursor was moved in another way. */
   forget(): void {
     this.goalColumn = undefined;
     this.unsnappedColumn = undefined;
@@ -47,7 +47,7 @@ export class EditorRows {
     return found < 0 ? rows.length - 1 : found;
   }
 
-  /** The row that the cursor is in. */
+  /** The index of the row with the cursor. */
   current(rows: ScreenRow[]): number {
     return this.find(rows, this.text.line, this.text.col);
   }
@@ -58,7 +58,7 @@ export class EditorRows {
     this.goalColumn = this.text.col - rows[this.current(rows)].start;
   }
 
-  /** Moves the cursor `by` rows; a page stops at the first and the last one. */
+  /** Moves the cursor by `by` rows; a page stops at the first and the last one. */
   move(by: number, width: number): void {
     const rows = this.layout(width);
     const from = this.current(rows);
@@ -80,7 +80,7 @@ export class EditorRows {
     );
     this.unsnappedColumn = undefined;
     if (!inside) return;
-    // A marker over several rows was visited in its first one: go on behind it.
+    // A marker over several rows was visited in its first one, so the cursor moves past it.
     if (inside.index < target.start && to > from) {
       const end = inside.index + inside.text.length;
       const behind = rows.findIndex((row, i) =>
@@ -97,7 +97,7 @@ export class EditorRows {
     text.col = inside.index;
   }
 
-  /** The column to go to: the wanted one if there is room, else the last one. */
+  /** The target column: the goal column if the row is long enough, else its last one. */
   private column(current: number, source: ScreenRow, target: ScreenRow): number {
     const last = (row: ScreenRow) => Math.max(0, row.end - row.start - (row.continued ? 1 : 0));
     const [sourceEnd, targetEnd] = [last(source), last(target)];

@@ -2,10 +2,10 @@
 import { graphemes, type Kind, kindOf } from "pi:pi-tui/editor/line-buffer.ts";
 import { visibleWidth } from "pi:pi-tui/text-metrics.ts";
 
-/** Stands for a paste that is too long to show. */
+/** Matches the marker of a paste that is too long to show. */
 const MARKER = /\[paste #(\d+)(?: (?:\+\d+ lines|\d+ chars))?\]/g;
 
-/** A grapheme, or a marker of a paste: both are passed and deleted at once. */
+/** A grapheme, or a marker of a paste: the cursor passes and deletes either as a unit. */
 export interface Segment {
   text: string;
   /** The offset in UTF-16 units. */
@@ -15,7 +15,7 @@ export interface Segment {
 
 export type Pastes = ReadonlyMap<number, string>;
 
-/** Cuts `text`; only markers of pastes that are there count as such. */
+/** Splits `text`; only markers of existing pastes count as such. */
 export function segmentsOf(text: string, pastes: Pastes): Segment[] {
   const segments: Segment[] = [];
   const plain = (from: number, to: number) => {
@@ -38,7 +38,7 @@ export function segmentsOf(text: string, pastes: Pastes): Segment[] {
   return segments;
 }
 
-/** `text` with the pastes that its markers stand for. */
+/** Replaces the markers in `text` by their pastes. */
 export function expandMarkers(text: string, pastes: Pastes): string {
   return text.replace(MARKER, (marker, id) => pastes.get(Number(id)) ?? marker);
 }
@@ -50,13 +50,13 @@ export interface Row {
 }
 
 /**
- * Breaks a line into rows of at most `width` columns, between words where that is
- * possible. Spaces stay at the end of the row.
+ * Wraps a line into rows of at most `width` columns, between words where that is possible. Spaces
+ * stay at the end of the row.
  */
 export function wrapLine(line: string, width: number, segments: Segment[]): Row[] {
   if (width <= 0 || visibleWidth(line) <= width) return [{ start: 0, end: line.length }];
   const starts = [0];
-  /** Columns of the row so far. */
+  /** The columns of the row so far. */
   let used = 0;
   /** The last place between words, and the columns before it. */
   let gap: { index: number; used: number } | undefined;

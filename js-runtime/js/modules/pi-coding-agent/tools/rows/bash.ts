@@ -23,7 +23,7 @@ const TICK_MILLISECONDS = 1000;
 interface State {
   startedAt?: number;
   endedAt?: number;
-  /** While it runs, the time goes on without output. */
+  /** Updates the elapsed time while there is no output. */
   ticking?: ReturnType<typeof setInterval>;
 }
 
@@ -76,7 +76,7 @@ function keepTime(state: State, isRunning: boolean, { invalidate }: RenderContex
   state.ticking = undefined;
 }
 
-/** The last rows; how many depends on the width. */
+/** The last rows; their number depends on the width. */
 function preview(styled: string, theme: Theme) {
   return {
     render(width: number): string[] {
@@ -87,7 +87,7 @@ function preview(styled: string, theme: Theme) {
       return ["", truncateToWidth(hint, width), ...visualLines];
     },
     invalidate(): void {
-      // Nothing is kept between renderings.
+      // No state is kept between renderings.
     },
   };
 }

@@ -26,14 +26,14 @@ interface Preview {
 
 /** The state of the row of one call. */
 interface State {
-  /** The arguments that the preview is of. */
+  /** The arguments to which the preview belongs. */
   key?: string;
   preview?: Preview;
   isRequested?: boolean;
   failed?: boolean;
 }
 
-/** The edits, if the arguments are complete enough to try them. */
+/** The edits, if the arguments are complete enough for a preview. */
 function editsOf(args: Args): { path: string; edits: Edit[] } | undefined {
   const path = [args?.path, args?.file_path].find((path) => typeof path === "string") as string;
   if (!path) return undefined;
@@ -65,7 +65,7 @@ export const editRenderers: ToolRenderers = {
       host<Preview>("tools.previewEdit", { ...edits, cwd: context.cwd })
         .catch((error): Preview => ({ error: error instanceof Error ? error.message : String(error) }))
         .then((preview) => {
-          // The result may have come first.
+          // The result may have arrived first.
           if (state.key !== key || state.preview) return;
           state.preview = preview;
           context.invalidate();

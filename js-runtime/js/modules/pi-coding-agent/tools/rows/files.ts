@@ -21,7 +21,7 @@ import { DEFAULT_MAX_LINES } from "pi:pi-coding-agent/tools/truncate.ts";
 
 const SHOWN_LINES = 10;
 
-/** The lines of a file in colours, without the empty ones at its end. */
+/** The coloured lines of a file, without empty ones at its end. */
 function fileLines(text: string, path: string | undefined, theme: Theme): string[] {
   const language = path ? getLanguageFromPath(path) : undefined;
   const source = text.replaceAll("\t", "   ");

@@ -69,7 +69,7 @@ export interface ToolRenderers {
 /** Arguments as the model wrote them: anything, or nothing yet. */
 export type Args = Record<string, unknown> | undefined;
 
-/** Undefined for what is no text; models get types wrong. */
+/** `undefined` for a value that is no string, because models confuse types. */
 export function textArgument(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   return value === undefined || value === null ? "" : undefined;
@@ -79,7 +79,7 @@ export function invalid(theme: Theme): string {
   return theme.fg("error", "[invalid arg]");
 }
 
-/** Paths below the home folder begin with "~". */
+/** Abbreviates the home folder to "~". */
 export function shortPath(path: string): string {
   const home = os().homedir();
   return path.startsWith(home) ? `~${path.slice(home.length)}` : path;
@@ -100,7 +100,7 @@ export function title(name: string, theme: Theme): string {
   return theme.fg("toolTitle", theme.bold(name));
 }
 
-/** The text of a result; images are named where they cannot be shown. */
+/** The text of a result; images that cannot be shown are named. */
 export function resultText({ content }: ToolResult, showImages: boolean): string {
   const texts = content
     .filter(({ type }) => type === "text")
@@ -128,7 +128,7 @@ export function byteLimit(truncation: Truncation): string {
   return `${formatSize(truncation.maxBytes ?? DEFAULT_MAX_BYTES)} limit`;
 }
 
-/** Shows `text` in the component of last time, if it is a text. */
+/** Shows `text`, reusing the last component if it is a text. */
 export function textRow(text: string, { lastComponent }: RenderContext): Text {
   const row = lastComponent instanceof Text ? lastComponent : new Text("", 0, 0);
   row.setText(text);
