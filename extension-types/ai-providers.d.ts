@@ -11,7 +11,7 @@ import type {
   OpenAICodexResponsesOptions,
   OpenAICompletionsOptions,
   OpenAIResponsesOptions,
-} from "./single-apis.js";
+} from "./api-options.js";
 import type { SimpleStreamOptions, StopReason, TextContent, ThinkingContent, ThinkingLevel, ToolCall } from "./pi-ai.js";
 
 export type KnownApi =

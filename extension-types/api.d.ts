@@ -4,7 +4,7 @@ import type { ImageContent, Model, TextContent } from "./pi-ai.js";
 import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
 import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
 import type { ProviderConfig } from "./providers.js";
-import type { PutTogether } from "./put-together.js";
+import type { PutTogether } from "./created-providers.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
 import type { MarkdownTransformer, MarkdownTransformerOptions, EntryRenderer, MessageRenderer } from "./renderers.js";

@@ -1,5 +1,5 @@
 // Events for `pi.on`, and the results that handlers may return.
-import type { BoundaryResult, BoundaryState } from "./boundary.js";
+import type { BoundaryResult, BoundaryState } from "./turn-end.js";
 import type { BashOperations } from "./tools.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { BashResult, Skill } from "./sdk.js";

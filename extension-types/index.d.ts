@@ -21,7 +21,7 @@ import type {
 import type { CompactionSettings } from "./settings.js";
 import type { Theme } from "./theme.js";
 
-export type * from "./boundary.js";
+export type * from "./turn-end.js";
 export type * from "./context.js";
 export type * from "./events.js";
 export type * from "./extension-runtime.js";

@@ -2,7 +2,7 @@
 import type { AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions } from "./pi-ai.js";
 import type { AuthCheck, AuthInteraction, AuthResult, AuthType, Credential, CredentialInfo } from "./auth.js";
 import type { AuthOperationOptions, CredentialStore } from "./credential-store.js";
-import type { PutTogether } from "./put-together.js";
+import type { PutTogether } from "./created-providers.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { AuthStatus, ModelRegistry, ProviderConfig, RegisteredProvider } from "./providers.js";
 

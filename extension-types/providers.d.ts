@@ -3,7 +3,7 @@ import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model
 import type { SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { ModelRuntime } from "./model-runtime.js";
-import type { ProviderAuth, PutTogether } from "./put-together.js";
+import type { ProviderAuth, PutTogether } from "./created-providers.js";
 import type { AuthResult, OAuthCredential } from "./auth.js";
 import type { OAuthCredentials, OAuthLoginGiven, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
