@@ -1,4 +1,4 @@
-// `@mariozechner/pi-agent-core`: an agent of an extension's own.
+// `@mariozechner/pi-agent-core`: an agent that an extension runs itself.
 import type {
   AssistantMessage,
   AssistantMessageEvent,
@@ -78,7 +78,7 @@ export interface AgentLoopConfig extends SimpleStreamOptions, ToolHooks, Context
   getFollowUpMessages?(): Promise<AgentMessage[]>;
 }
 
-/** No interface, which would fit no record. */
+/** A type alias, because an interface would not fit a record. */
 type OfTool = {
   toolCallId: string;
   toolName: string;
@@ -99,7 +99,7 @@ export type AgentEvent =
   | ({ type: "tool_execution_end"; result: any; isError: boolean } & OfTool);
 export type AgentEventSink = (event: AgentEvent) => Awaitable<void>;
 
-/** The events as they come; the messages of the run at the end. */
+/** Yields the events; the result is the list of the run's messages. */
 export function agentLoop(
   prompts: AgentMessage[],
   context: AgentContext,
@@ -171,7 +171,7 @@ export class Agent {
   readonly state: AgentState;
   readonly signal: AbortSignal | undefined;
   constructor(options?: AgentOptions);
-  /** Returns what ends it. */
+  /** Returns a function that unsubscribes the listener. */
   subscribe(listener: (event: AgentEvent, signal: AbortSignal) => Awaitable<void>): () => void;
   prompt(message: AgentMessage | AgentMessage[]): Promise<void>;
   prompt(input: string, images?: ImageContent[]): Promise<void>;

@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai`: providers, their APIs and their peculiarities.
+// `@mariozechner/pi-ai`: providers, their APIs and their options.
 import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Message, Model, StreamOptions, Tool } from "./pi-ai.js";
 import type {
   AnthropicOptions,
@@ -38,7 +38,7 @@ export type StreamFunction<TApi extends Api = Api, TOptions extends StreamOption
   options?: TOptions,
 ) => AssistantMessageEventStream;
 
-/** No interface: those have no index signature, and would not fit where anything may be. */
+/** A type alias, because an interface has no index signature and would not fit `Record<string, unknown>`. */
 export type OpenAICompletionsCompat = {
   supportsStore?: boolean;
   supportsDeveloperRole?: boolean;
@@ -117,7 +117,7 @@ export function clearApiProviders(): void;
 export function registerBuiltInApiProviders(): void;
 /** Removes all registrations but pi's own. */
 export function resetApiProviders(): void;
-/** Throws: Bedrock's API is part of pi. */
+/** Throws, because Bedrock's API is part of pi. */
 export function setBedrockProviderModule(module?: unknown): never;
 export function getOverflowPatterns(): RegExp[];
 
@@ -167,7 +167,7 @@ export function fauxAssistantMessage(
 ): AssistantMessage;
 export function registerFauxProvider(options?: RegisterFauxProviderOptions): FauxProviderRegistration;
 
-/** A message and the tools that it may call, as `complete` takes them. */
+/** A message and its tools, in the form that `complete` takes. */
 export type { Message, Tool };
 
 // Without this line every declaration would be exported.

@@ -38,7 +38,7 @@ export interface BedrockOptions extends WithChoice<AnyOrOne> {
   region?: string;
   /** A profile in AWS's files; overrides `AWS_PROFILE`, and the keys of the environment. */
   profile?: string;
-  /** Instead of a signature; before `AWS_BEARER_TOKEN_BEDROCK`. */
+  /** Replaces the signature; overrides `AWS_BEARER_TOKEN_BEDROCK`. */
   bearerToken?: string;
   /** Labels for the bill. */
   requestMetadata?: Record<string, string>;
@@ -85,7 +85,7 @@ export interface OpenAICodexResponsesOptions extends OfResponses<"none" | Effort
   textVerbosity?: "low" | "medium" | "high";
 }
 
-// ---- The words of the APIs ----
+// ---- Values of the APIs ----
 
 export type AnthropicEffort = "low" | "medium" | "high" | "xhigh" | "max";
 export type AnthropicThinkingDisplay = "summarized" | "omitted";

@@ -49,7 +49,7 @@ export interface ToolDefinition<TParams extends AnySchema = AnySchema, TDetails 
   executionMode?: ToolExecutionMode;
   /** How strictly a model has to follow `parameters`; from newer versions, ignored. */
   constrainedSampling?: false | object;
-  /** `false`: the model has it when `--tools`, `defaultTools` or `pi.setActiveTools` name it. */
+  /** `false`: the model gets the tool only if `--tools`, `defaultTools` or `pi.setActiveTools` name it. */
   defaultActive?: boolean;
   execute(
     toolCallId: string,
@@ -67,7 +67,7 @@ export interface ToolDefinition<TParams extends AnySchema = AnySchema, TDetails 
   ): Component;
 }
 
-/** Keeps the types of a tool that is defined on its own. */
+/** Keeps the types of a tool that is defined separately. */
 // deno-lint-ignore no-explicit-any
 export function defineTool<TParams extends AnySchema, TDetails = unknown, TState = any>(
   tool: ToolDefinition<TParams, TDetails, TState>,
@@ -108,7 +108,7 @@ export interface ExtensionShortcut {
 
 export interface ExecOptions {
   signal?: AbortSignal;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
   cwd?: string;
 }
@@ -143,7 +143,7 @@ export interface SlashCommandInfo {
 
 export interface EventBus {
   emit(channel: string, data: unknown): void;
-  /** Returns what ends the subscription. */
+  /** Returns a function that unsubscribes the handler. */
   on(channel: string, handler: (data: unknown) => void): () => void;
 }
 export interface EventBusController extends EventBus {
@@ -182,9 +182,9 @@ export interface ExtensionAPI {
   getFlag(name: string): boolean | string | undefined;
   registerMessageRenderer<T = unknown>(customType: string, renderer: MessageRenderer<T>): void;
   registerEntryRenderer<T = unknown>(customType: string, renderer: EntryRenderer<T>): void;
-  /** Asked how a tool call is drawn, in load order. */
+  /** Tool renderers are consulted in load order. */
   registerToolRenderer(resolver: (...args: never[]) => unknown): void;
-  /** Changes what is drawn of a text, not what is stored; one for each extension. */
+  /** Changes displayed texts, not stored ones; one for each extension. */
   registerMarkdownTransformer(transformer: MarkdownTransformer, options?: MarkdownTransformerOptions): void;
   sendMessage<T = unknown>(
     message: Pick<CustomMessage<T>, "customType" | "content" | "display" | "details">,
@@ -194,24 +194,24 @@ export interface ExtensionAPI {
     content: string | (TextContent | ImageContent)[],
     options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },
   ): void;
-  /** Stores data in the session that no model sees. */
+  /** Stores data in the session that no model gets. */
   appendEntry<T = unknown>(customType: string, data?: T): void;
   setSessionName(name: string): void;
   getSessionName(): string | undefined;
   setLabel(entryId: string, label: string | undefined): void;
-  /** Rejects only if `args` is no array: what cannot be started has code 1. */
+  /** Rejects only if `args` is no array: a program that cannot be started has exit code 1. */
   exec(command: string, args: string[], options?: ExecOptions): Promise<ExecResult>;
   getActiveTools(): string[];
   setActiveTools(toolNames: string[]): void;
   getAllTools(): ToolInfo[];
-  /** The project's settings over the global ones. */
+  /** The global settings, overridden by those of the project. */
   getSettings(): Settings;
   getCommands(): SlashCommandInfo[];
-  /** `false` if there is no key for it. */
+  /** `false` if there is no key for the model. */
   setModel(model: Model): Promise<boolean>;
   /** The level may also be `max` with models that have it; the type is that of the versions without. */
   getThinkingLevel(): Exclude<ThinkingLevel, "max">;
-  /** Fitted to what the model has. */
+  /** The level is limited to those of the model. */
   setThinkingLevel(level: ThinkingLevel): void;
   /** Takes effect at once; while the extension loads, when all have loaded. */
   /**

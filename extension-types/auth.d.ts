@@ -1,9 +1,10 @@
-// `@mariozechner/pi-ai`: keys, sign-ins and what they come to, in the words of newer versions.
+// `@mariozechner/pi-ai`: keys, sign-ins and the resulting credentials, with the names of newer
+// versions.
 import type { OAuthCredentials } from "./oauth.js";
 
 /** Variables that a provider's requests need, by name. */
 export type ProviderEnv = Record<string, string>;
-/** `null` takes a header away. */
+/** `null` removes a header. */
 export type ProviderHeaders = Record<string, string | null>;
 
 export interface OAuthCredential extends OAuthCredentials {

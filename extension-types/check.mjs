@@ -45,7 +45,7 @@ const compilerOptions = {
   typeRoots: [join(packages, "@types")],
   paths,
 };
-// The style of extensions is their authors'.
+// Options for extensions, whose style is up to their authors.
 const lenient = {
   types: ["node"],
   skipLibCheck: true,
@@ -80,10 +80,7 @@ function say(what, said) {
   return said === "";
 }
 
-/**
- * Extensions as their authors would check them; below `root`, exactly what is known to
- * be wrong may be wrong.
- */
+/** Checks extensions with an author's options; below `root`, exactly the known problems are allowed. */
 function checkExtensions(paths, root) {
   const said = compile(lenient, [...paths, ...(root ? [root] : [])]);
   const known = root ? JSON.parse(readFileSync(join(here, "known.json"), "utf8")) : [];
@@ -100,7 +97,7 @@ function checkExtensions(paths, root) {
   return problems.length === 0;
 }
 
-/** README.md's own set-up, where schemas come from a package and the other may be absent. */
+/** Checks the set-up of README.md, with one package for schemas and possibly without the other. */
 function checkAuthor(resolution, schemas, ...others) {
   const room = mkdtempSync(join(folder, "author-"));
   const types = join(room, "node_modules/pi-extension-types");
@@ -125,7 +122,7 @@ function checkAuthor(resolution, schemas, ...others) {
 }
 
 const results = [
-  // Our own modules must do without Node's types: they run in the snapshot.
+  // Our own modules must not need Node's types: they run in the snapshot.
   check(
     "modules and types",
     { types: [], skipDefaultLibCheck: true },

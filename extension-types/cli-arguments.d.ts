@@ -1,4 +1,4 @@
-// A command line of pi's, taken apart.
+// A parsed command line of pi.
 import type { ThinkingLevel } from "./pi-agent-core.js";
 
 export interface Args {
@@ -44,9 +44,9 @@ export interface Args {
   projectTrustOverride?: boolean;
   messages: string[];
   fileArgs: string[];
-  /** Options that are not pi's: flags of extensions, perhaps. */
+  /** Options that are not pi's own, which may be flags of extensions. */
   unknownFlags: Map<string, boolean | string>;
   diagnostics: { type: "warning" | "error"; message: string }[];
 }
-/** The program reads its own command line without this. */
+/** The program parses its own command line without this. */
 export function parseArgs(args: string[]): Args;

@@ -1,4 +1,4 @@
-// The components that pi's own screens are made of.
+// The components of pi's own screens.
 import type { AssistantMessage, Model } from "./pi-ai.js";
 import type { Box, Component, Container, Focusable, Input, KeybindingsManager, SelectList } from "./pi-tui.js";
 import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./tui-editor.js";
@@ -19,7 +19,7 @@ export class CustomEditor extends Editor {
   onEscape?: () => void;
   onCtrlD?: () => void;
   onPasteImage?: () => void;
-  /** `true`: it was one of an extension. */
+  /** Returns `true` if an extension has handled the key. */
   onExtensionShortcut?: (data: string) => boolean;
   actionHandlers: Map<string, () => void>;
   constructor(tui: TUI, theme: EditorTheme, keybindings: KeybindingsManager, options?: EditorOptions);
@@ -30,7 +30,7 @@ export interface ReadonlyFooterDataProvider {
   getGitBranch(): string | null;
   getExtensionStatuses(): ReadonlyMap<string, string>;
   getAvailableProviderCount(): number;
-  /** Returns what ends it. */
+  /** Returns a function that unsubscribes the callback. */
   onBranchChange(callback: () => void): () => void;
 }
 
@@ -38,7 +38,7 @@ export interface VisualTruncateResult {
   visualLines: string[];
   skippedCount: number;
 }
-/** The last lines of a text, as they are wrapped at that width. */
+/** Cuts a text to its last lines, wrapped at that width. */
 export function truncateToVisualLines(
   text: string,
   maxVisualLines: number,
@@ -48,14 +48,14 @@ export function truncateToVisualLines(
 export interface RenderDiffOptions {
   filePath?: string;
 }
-/** Colours a diff as the edit tool makes it. */
+/** Colours a diff of the edit tool. */
 export function renderDiff(diffText: string, options?: RenderDiffOptions): string;
-/** Lines with colours of the theme. */
+/** Returns the lines in colours of the theme. */
 export function highlightCode(code: string, lang?: string): string[];
 
 interface DialogOptions {
   tui?: TUI;
-  /** Milliseconds; the title counts down. */
+  /** Timeout in milliseconds; the title counts down. */
   timeout?: number;
 }
 export class ExtensionSelectorComponent extends Container {
@@ -109,7 +109,7 @@ export class UserMessageComponent extends Container {
 }
 export class CustomMessageComponent extends Container {
   constructor(message: CustomMessage, customRenderer?: MessageRenderer, markdownTheme?: MarkdownTheme, outputPad?: number);
-  /** Told to its renderer. */
+  /** Sets the padding for the renderer. */
   setOutputPad(padding: number): void;
   setExpanded(expanded: boolean): void;
 }
@@ -144,7 +144,7 @@ export class BashExecutionComponent extends Container {
 export interface ToolExecutionOptions {
   showImages?: boolean;
 }
-/** Kept as it is: only texts and pictures are drawn. */
+/** The result stays as it is: only texts and images are drawn. */
 interface ShownResult {
   content: { type: string; text?: string; data?: string; mimeType?: string }[];
   details?: unknown;

@@ -19,7 +19,7 @@ import type { Theme } from "./theme.js";
 
 export interface ExtensionUIDialogOptions {
   signal?: AbortSignal;
-  /** Milliseconds; then the dialog ends as if it were cancelled. */
+  /** Timeout in milliseconds, after which the dialog ends as if it were cancelled. */
   timeout?: number;
 }
 
@@ -31,7 +31,7 @@ export type TerminalInputHandler = (data: string) => { consume?: boolean; data?:
 
 export interface WorkingIndicatorOptions {
   frames?: string[];
-  /** Milliseconds. */
+  /** Interval in milliseconds. */
   intervalMs?: number;
 }
 
@@ -97,7 +97,7 @@ export interface ExtensionUIContext {
 }
 
 export interface ContextUsage {
-  /** `null` if not known yet. */
+  /** `null` if unknown so far. */
   tokens: number | null;
   contextWindow: number;
   percent: number | null;
@@ -124,12 +124,12 @@ export interface ExtensionContext {
   sessionManager: ReadonlySessionManager;
   modelRegistry: ModelRegistry;
   readonly model: Model | undefined;
-  /** Always there in this version. */
+  /** Always present in this version. */
   readonly thinkingLevel?: ThinkingLevel;
   /** The models that the user cycles through; empty if these are all. */
   readonly scopedModels: readonly ScopedModel[];
   isProjectTrusted(): boolean;
-  /** Aborted with the run of the agent in which the context was made. */
+  /** The signal of the run in which the context was created. */
   signal: AbortSignal | undefined;
   isIdle(): boolean;
   abort(): void;
@@ -146,15 +146,12 @@ interface Cancelled {
 }
 
 interface ReplaceOptions {
-  /**
-   * Called when the other session is there, with a context of it. The `pi` and the
-   * `ctx` of before are stale then.
-   */
+  /** Called with a context of the new session. The previous `pi` and `ctx` are stale then. */
   withSession?(ctx: ReplacedSessionContext): Promise<void> | void;
 }
 
 export interface Navigated extends Cancelled {
-  /** The user stopped it. */
+  /** Whether the user aborted it. */
   aborted?: boolean;
   /** The user's message at that point, to be changed and sent again. */
   editorText?: string;
@@ -188,7 +185,7 @@ export interface ReplacedSessionContext extends ExtensionCommandContext {
     message: Pick<CustomMessage, "customType" | "content" | "display" | "details">,
     options?: { triggerTurn?: boolean; deliverAs?: "steer" | "followUp" | "nextTurn" },
   ): Promise<void>;
-  /** Resolves when the message is on its way, not when it is answered. */
+  /** Resolves when the message was sent, not when it is answered. */
   sendUserMessage(
     content: string | (TextContent | ImageContent)[],
     options?: { deliverAs?: "steer" | "followUp"; expandPromptTemplates?: boolean },

@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai`: what newer versions put providers together from.
+// `@mariozechner/pi-ai`: parts from which newer versions build providers.
 import type { Api, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
 import type { ApiKeyCredential, AuthCheck, AuthResult, ModelAuth, OAuthCredential, ProviderAuthInteraction } from "./auth.js";
 import type { RefreshModelsContext } from "./providers.js";
@@ -35,10 +35,10 @@ export interface ApiKeyAuth {
   login?(interaction: ProviderAuthInteraction): Promise<ApiKeyCredential>;
   /** Whether there are credentials, without resolving them. */
   check?(asked: AskedForAuth): Promise<AuthCheck | undefined>;
-  /** Called for each request; nothing if the provider is not configured. */
+  /** Called for each request; `undefined` if the provider is not configured. */
   resolve(asked: AskedForAuth): Promise<AuthResult | undefined>;
 }
-/** A sign-in, for `/login`. */
+/** A sign-in for `/login`. */
 export interface OAuthAuth {
   name: string;
   /** These two are ignored. */
@@ -53,7 +53,7 @@ export interface ProviderAuth {
   apiKey?: ApiKeyAuth;
   oauth?: OAuthAuth;
 }
-/** A key that is stored, or else that of the first variable that is set. */
+/** Finds a stored key, or else that of the first variable that is set. */
 export function envApiKeyAuth(name: string, envVars: readonly string[]): ApiKeyAuth;
 
 export interface ProviderParts {

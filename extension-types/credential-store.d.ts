@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai`: where newer versions keep keys and sign-ins.
+// `@mariozechner/pi-ai`: the store of keys and sign-ins in newer versions.
 import type { Credential, CredentialInfo } from "./auth.js";
 
 export interface AuthOperationOptions {
@@ -8,7 +8,10 @@ export interface AuthOperationOptions {
 export interface CredentialStore {
   read(providerId: string, options?: AuthOperationOptions): Promise<Credential | undefined>;
   list(options?: AuthOperationOptions): Promise<readonly CredentialInfo[]>;
-  /** The only way to write: one change of a provider after the other; `undefined` leaves what is there. */
+  /**
+   * The only way to write. Changes of a provider run one after the other; `undefined` leaves the
+   * value as it is.
+   */
   modify(
     providerId: string,
     fn: (current: Credential | undefined) => Promise<Credential | undefined>,

@@ -62,7 +62,7 @@ export interface CompactionPreparation {
   isSplitTurn: boolean;
   tokensBefore: number;
   previousSummary?: string;
-  /** Paths as the model gave them to the tools. */
+  /** Paths as the model passed them to the tools. */
   fileOps: { read: Set<string>; written: Set<string>; edited: Set<string> };
   settings: Required<CompactionSettings>;
 }
@@ -72,7 +72,7 @@ export interface SessionBeforeCompactEvent {
   branchEntries: SessionEntry[];
   customInstructions?: string;
   reason: CompactionReason;
-  /** The request that did not fit is made again. */
+  /** Whether the request that was too long is repeated. */
   willRetry: boolean;
   signal: AbortSignal;
 }
@@ -84,7 +84,7 @@ export interface SessionCompactFailedEvent {
   errorMessage?: string;
   aborted: boolean;
   willRetry: boolean;
-  /** An extension had made the summary. */
+  /** Whether an extension supplied the summary. */
   fromExtension: boolean;
 }
 export interface SessionInfoChangedEvent {
@@ -95,7 +95,7 @@ export interface CompactionResult<T = unknown> {
   summary: string;
   firstKeptEntryId: string;
   tokensBefore: number;
-  /** A guess; known once it is stored. */
+  /** An estimate; known once the summary is stored. */
   estimatedTokensAfter?: number;
   /** The usage of the summary; newer versions emit and store it. */
   usage?: Usage;
@@ -110,7 +110,7 @@ export interface SessionCompactEvent {
   compactionEntry: CompactionEntry;
   fromExtension: boolean;
   reason: "manual" | "threshold" | "overflow";
-  /** The request that was too long is made again. */
+  /** Whether the request that was too long is repeated. */
   willRetry: boolean;
 }
 
@@ -170,12 +170,12 @@ export interface BeforeAgentStartEvent {
   prompt: string;
   images?: ImageContent[];
   systemPrompt: string;
-  /** May be changed in place; counts if no handler answers with a `systemPrompt`. */
+  /** May be changed in place; ignored if a handler returns a `systemPrompt`. */
   systemPromptOptions: SystemPromptOptions;
 }
 /** The parts of the system prompt. */
 export interface SystemPromptOptions {
-  /** Stands in for the beginning. */
+  /** Replaces the beginning of the prompt. */
   customPrompt?: string;
   selectedTools: string[];
   toolSnippets: Record<string, string>;
@@ -186,8 +186,8 @@ export interface SystemPromptOptions {
   contextFiles: { path: string; content: string }[];
   skills: Skill[];
   /**
-   * More sections, by the names of the tags that they stand in (lower-case letters, digits, `_`
-   * and `-`); one that pi has itself (`rules`, `skills`, …) is replaced.
+   * Additional sections, by the names of their tags (lower-case letters, digits, `_` and `-`); a
+   * section of pi with the same name (`rules`, `skills`, …) is replaced.
    */
   sections: Record<string, string | null>;
   /** The whole prompt. */
@@ -200,7 +200,7 @@ export interface BeforeAgentStartEventResult {
   message?: Pick<CustomMessage, "customType" | "content" | "display" | "details">;
   systemPrompt?: string;
 }
-/** The whole request: the first message is of the role `system`, with the prompt and the tools. */
+/** The whole request: the first message has the role `system` and contains the prompt and the tools. */
 export interface ContextWithSystemEvent {
   type: "context_with_system";
   messages: (AgentMessage | SystemMessage)[];
@@ -208,7 +208,7 @@ export interface ContextWithSystemEvent {
 export interface ContextWithSystemEventResult {
   messages?: (AgentMessage | SystemMessage)[];
 }
-/** A piece of an answer in the provider's own words. */
+/** A part of a response in the provider's own format. */
 export interface ProviderStreamEvent {
   type: "provider_stream_event";
   provider: string;
@@ -245,7 +245,7 @@ export type TurnEndEventResult = BoundaryResult;
 export type AgentBeforeSettleEventResult = BoundaryResult;
 export interface MessageStartEvent {
   type: "message_start";
-  /** May be changed in place, if it is not an answer that begins. */
+  /** May be changed in place, except at the start of a response. */
   message: AgentMessage;
 }
 export interface MessageUpdateEvent {
@@ -258,7 +258,7 @@ export interface MessageEndEvent {
   /** May be changed in place. */
   message: AgentMessage;
 }
-/** A message of the same role in the place of the one that has ended. */
+/** Replaces the message that has ended by another one with the same role. */
 export interface MessageEndEventResult {
   message?: AgentMessage;
 }
@@ -269,7 +269,7 @@ interface ToolExecution {
 }
 export interface ToolExecutionStartEvent extends ToolExecution {
   type: "tool_execution_start";
-  /** May be changed in place: the tool is called with them. */
+  /** May be changed in place: the tool gets the changed arguments. */
   // deno-lint-ignore no-explicit-any
   args: any;
 }
@@ -303,7 +303,7 @@ export interface ThinkingLevelSelectEvent {
   level: ThinkingLevel;
   previousLevel: ThinkingLevel;
 }
-/** Nothing is left to do: no retry, no compaction, nothing that waits. */
+/** Emitted when no retry, compaction or queued message is left. */
 export interface AgentSettledEvent {
   type: "agent_settled";
   aborted: boolean;
@@ -321,7 +321,7 @@ export interface UIPromptStartEvent extends UIPrompt {
 export interface UIPromptEndEvent extends UIPrompt {
   type: "ui_prompt_end";
 }
-/** `headers` may be changed in place; one that is `null` is left out. */
+/** `headers` may be changed in place; `null` removes one. */
 export interface BeforeProviderHeadersEvent {
   type: "before_provider_headers";
   headers: Record<string, string | null>;
@@ -396,7 +396,7 @@ export interface InputEvent {
   text: string;
   images?: ImageContent[];
   source: InputSource;
-  /** While the agent runs: how it is queued. */
+  /** How the prompt is queued while the agent runs. */
   streamingBehavior?: "steer" | "followUp";
 }
 export type InputEventResult =

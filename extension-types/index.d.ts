@@ -1,4 +1,4 @@
-// `@mariozechner/pi-coding-agent`: what extensions are written against.
+// `@mariozechner/pi-coding-agent`: the API of extensions.
 import type { EventBusController } from "./api.js";
 import type {
   BuiltInToolInputs,
@@ -49,7 +49,7 @@ export const VERSION: string;
 /** `.pi`: the folder of pi's files in a project, and in the home folder. */
 export const CONFIG_DIR_NAME: string;
 export function getAgentDir(): string;
-/** `PI_PACKAGE_DIR`, or the folder that this program is in. */
+/** `PI_PACKAGE_DIR`, or the folder of this program. */
 export function getPackageDir(): string;
 /** Paths in that folder; whether they exist depends on the installation of pi. */
 export function getReadmePath(): string;
@@ -57,7 +57,7 @@ export function getDocsPath(): string;
 export function getExamplesPath(): string;
 export function createEventBus(): EventBusController;
 
-/** Tells the calls of one tool apart; the arguments of built-in tools are known. */
+/** Narrows an event to the calls of one tool; the arguments of built-in tools are typed. */
 export function isToolCallEventType<K extends keyof BuiltInToolInputs>(
   toolName: K,
   event: ToolCallEvent,
@@ -69,7 +69,7 @@ export function isToolCallEventType<TName extends string, TInput extends Record<
 
 type IsResult<K extends string> = (event: ToolResultEvent) => event is ToolResultEvent & { toolName: K };
 export const isBashToolResult: IsResult<"bash">;
-/** A tool that others may have. */
+/** For a tool that other programs may have. */
 export const isPowerShellToolResult: IsResult<"powershell">;
 export const isReadToolResult: IsResult<"read">;
 export const isEditToolResult: IsResult<"edit">;
@@ -130,11 +130,11 @@ export function buildSessionProjection(
   leafId?: string | null,
   byId?: Map<string, SessionEntry>,
 ): SessionProjection;
-/** The type of a file that is a picture which models take. */
+/** The MIME type of an image file that models accept; `null` for any other file. */
 export function detectSupportedImageMimeTypeFromFile(filePath: string): Promise<string | null>;
 /** The messages that an entry adds to the conversation. */
 export function sessionEntryToContextMessages(entry: SessionEntry): AgentMessage[];
-/** Brings the entries of an older file, header first, to this version, in place. */
+/** Converts the entries of an older file, header first, to this version, in place. */
 export function migrateSessionEntries(entries: (SessionHeader | SessionEntry)[]): void;
 export function getLatestCompactionEntry(entries: SessionEntry[]): CompactionEntry | null;
 

@@ -1,4 +1,4 @@
-// The actions that have keys, by name: those of the table that the program has.
+// The actions that have keys, by name: those of the program's table.
 export type TuiAction =
   | "tui.editor.cursorUp" | "tui.editor.cursorDown" | "tui.editor.cursorLeft" | "tui.editor.cursorRight"
   | "tui.editor.cursorWordLeft" | "tui.editor.cursorWordRight" | "tui.editor.cursorLineStart"

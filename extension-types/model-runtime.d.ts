@@ -1,4 +1,4 @@
-// `ModelRuntime`, which newer versions have in the place of `ModelRegistry` and `AuthStorage`.
+// `ModelRuntime`, which replaces `ModelRegistry` and `AuthStorage` in newer versions.
 import type { AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions } from "./pi-ai.js";
 import type { AuthCheck, AuthInteraction, AuthResult, AuthType, Credential, CredentialInfo } from "./auth.js";
 import type { AuthOperationOptions, CredentialStore } from "./credential-store.js";
@@ -10,7 +10,7 @@ export interface CreateModelRuntimeOptions extends AuthOperationOptions {
   /** Replaces `auth.json`. */
   credentials?: CredentialStore;
   authPath?: string;
-  /** `null`: none of the user's models. */
+  /** `null` excludes the user's models. */
   modelsPath?: string | null;
   /** The members below are ignored: lists of models are not fetched when a runtime is made. */
   modelsStore?: unknown;
@@ -37,7 +37,7 @@ export interface ResolveCliModelResult {
   warning: string | undefined;
   error: string | undefined;
 }
-/** The model that `--provider` and `--model` mean. */
+/** The model that `--provider` and `--model` select. */
 export function resolveCliModel(options: {
   cliProvider?: string;
   cliModel?: string;
@@ -47,7 +47,7 @@ export function resolveCliModel(options: {
 }): ResolveCliModelResult;
 
 export type CredentialSynchronizationOperation = "login" | "logout" | "setRuntimeApiKey" | "removeRuntimeApiKey";
-/** Credentials were changed, and what models and keys there are could not be read again. Never thrown here. */
+/** Credentials were changed, but models and keys could not be read again. Never thrown here. */
 export class CredentialSynchronizationError extends Error {
   constructor(
     providerId: string,
@@ -101,7 +101,7 @@ export class ModelRuntime {
   registerProvider(providerId: string, config: ProviderConfig): void;
   registerNativeProvider(provider: PutTogether): void;
   unregisterProvider(providerId: string): void;
-  /** Asks a model with the user's key. What goes wrong is the answer's `errorMessage`. */
+  /** Streams a response with the user's key. A failure is in the `errorMessage` of the response. */
   stream(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   complete(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;

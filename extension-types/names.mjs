@@ -11,7 +11,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
 const ts = createRequire(join(packages, "typescript/package.json"))("typescript");
 
-/** Our file for the name of a module, without its scope. */
+/** The file that declares a module, whose name has no scope. */
 const ours = (module) => join(here, module === "pi-coding-agent" ? "index.d.ts" : `${module}.d.ts`);
 
 /** The exports of each module of a scope, by name: whether it is a type, a value, or both. */
@@ -34,7 +34,7 @@ function exportsOf(files) {
   });
 }
 
-/** The modules of a scope that have types, also those that only newer versions have. */
+/** The modules of a scope that have types, including those of newer versions only. */
 function modulesOf(scope) {
   const found = new Map();
   for (const name of ["pi-coding-agent", "pi-ai", "pi-agent-core", "pi-tui"]) {

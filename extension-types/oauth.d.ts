@@ -1,4 +1,4 @@
-// Signing in with OAuth: types of `@mariozechner/pi-ai`. What does it is in pi-ai/oauth.d.ts.
+// Types of `@mariozechner/pi-ai` for sign-ins with OAuth. The functions are in pi-ai/oauth.d.ts.
 import type { Model } from "./pi-ai.js";
 
 export interface OAuthCredentials {
@@ -6,7 +6,7 @@ export interface OAuthCredentials {
   access: string;
   /** Milliseconds since 1970. */
   expires: number;
-  /** Whatever else the provider needs; stored in auth.json. */
+  /** Other values of the provider; stored in auth.json. */
   [key: string]: unknown;
 }
 export type OAuthProviderId = string;
@@ -21,7 +21,7 @@ export interface OAuthAuthInfo {
   url: string;
   instructions?: string;
 }
-/** The user types the code at that address, with any device. */
+/** The user types the code at that address, on any device. */
 export interface OAuthDeviceCodeInfo {
   userCode: string;
   verificationUri: string;
@@ -37,13 +37,13 @@ export interface OAuthSelectPrompt {
   options: OAuthSelectOption[];
 }
 export interface OAuthLoginCallbacks {
-  /** The user is to open that page. */
+  /** Called with the page that the user has to open. */
   onAuth(info: OAuthAuthInfo): void;
   onPrompt(prompt: OAuthPrompt): Promise<string>;
   onProgress?(message: string): void;
   /** This member and `onSelect` are from newer versions. */
   onDeviceCode(info: OAuthDeviceCodeInfo): void;
-  /** The id of what the user chooses; nothing if they choose nothing. */
+  /** The id that the user chooses; `undefined` if the choice was cancelled. */
   onSelect(prompt: OAuthSelectPrompt): Promise<string | undefined>;
   /** A code that the user pastes, while a server waits for the redirect. */
   onManualCodeInput?(): Promise<string>;

@@ -1,4 +1,4 @@
-// `@mariozechner/pi-agent-core`: the types that extensions take from there.
+// `@mariozechner/pi-agent-core`: the types that extensions import from it.
 import type { AnySchema, Static } from "./schema.js";
 import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool, Usage } from "./pi-ai.js";
 

@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai`: messages, models, and asking models.
+// `@mariozechner/pi-ai`: messages, models, and functions to use models.
 import type { AnySchema, SchemaOf } from "./schema.js";
 import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, ThinkingBudgets, Transport } from "./ai-providers.js";
 import type { RegisteredProvider } from "./providers.js";
@@ -19,13 +19,13 @@ export type { Static, TSchema } from "./schema.js";
 export interface TextContent {
   type: "text";
   text: string;
-  /** Belongs to the provider that sent it. */
+  /** Valid only for the provider that sent it. */
   textSignature?: string;
 }
 
 export interface ImageContent {
   type: "image";
-  /** Base64. */
+  /** The data in base64. */
   data: string;
   mimeType: string;
 }
@@ -34,7 +34,7 @@ export interface ThinkingContent {
   type: "thinking";
   thinking: string;
   thinkingSignature?: string;
-  /** The provider hides the text; the signature holds it encrypted. */
+  /** The provider hides the text; the signature contains it encrypted. */
   redacted?: boolean;
 }
 
@@ -44,12 +44,12 @@ export interface ToolCall {
   name: string;
   // deno-lint-ignore no-explicit-any
   arguments: Record<string, any>;
-  /** Why the model's text is no arguments, with the text; the call does not run then. */
+  /** The reason why the model's text is invalid, with the text; the call does not run then. */
   argumentsError?: string;
   thoughtSignature?: string;
 }
 
-/** US dollars. */
+/** Amounts in US dollars. */
 export interface Cost {
   input: number;
   output: number;
@@ -58,7 +58,7 @@ export interface Cost {
   total: number;
 }
 
-/** Tokens. */
+/** Numbers of tokens. */
 export interface Usage {
   input: number;
   output: number;
@@ -120,7 +120,10 @@ export type SessionResourceCleanup = (sessionId?: string) => void;
  * unregisters it.
  */
 export function registerSessionResourceCleanup(cleanup: SessionResourceCleanup): () => void;
-/** Calls all of those; an `AggregateError` has what they threw. pi itself calls none, and keeps nothing of the kind. */
+/**
+ * Calls all of them; throws an `AggregateError` with their exceptions. pi itself never calls it,
+ * and keeps no such resources.
+ */
 export function cleanupSessionResources(sessionId?: string): void;
 /** The message of a thrown value; for an error without one, its name. */
 export function formatThrownValue(value: unknown): string;
@@ -163,7 +166,7 @@ export type ThinkingLevelMap = Partial<Record<ModelThinkingLevel, string | null>
 /** Deviations of servers from their API; for other APIs any options of the provider. */
 type Compat<TApi> = [TApi] extends ["openai-completions"] ? OpenAICompletionsCompat
   : [TApi] extends ["openai-responses"] ? OpenAIResponsesCompat
-  // With `unknown`, what is declared as an interface would not fit.
+  // With `unknown`, a value declared as an interface would not fit.
   // deno-lint-ignore no-explicit-any
   : OpenAICompletionsCompat & Record<string, any>;
 
@@ -180,13 +183,13 @@ export interface Model<TApi extends Api = Api> {
   baseUrl: string;
   reasoning: boolean;
   input: ("text" | "image")[];
-  /** US dollars per million tokens. */
+  /** Prices in US dollars per million tokens. */
   cost: ModelCost;
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;
   thinkingLevelMap?: ThinkingLevelMap;
-  /** Members of every request to an OpenAI-compatible API. */
+  /** Members added to every request to an OpenAI-compatible API. */
   samplingParams?: Record<string, unknown>;
   /** Parameters for one thinking level, which override those above. */
   samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
@@ -222,10 +225,10 @@ export interface StreamOptions {
   temperature?: number;
   maxTokens?: number;
   sessionId?: string;
-  /** `null` takes one away in newer versions; where it is read, all are texts. */
+  /** `null` removes a header in newer versions; a reader gets texts only. */
   // deno-lint-ignore no-explicit-any
   headers?: Record<string, any>;
-  /** The program's own APIs use HTTP whatever it is. */
+  /** The program's own APIs use HTTP in any case. */
   transport?: Transport;
   /** How long the provider caches the beginning of the conversation; overrides `PI_CACHE_RETENTION`. */
   cacheRetention?: CacheRetention;
@@ -234,15 +237,15 @@ export interface StreamOptions {
   onResponse?(response: ProviderResponse, model: Model): void | Promise<void>;
   /** A server that requests a longer wait gets no further request; 0 is no limit. */
   maxRetryDelayMs?: number;
-  /** Anthropic's API takes `user_id` of it, the others nothing. */
+  /** Anthropic's API uses its `user_id`, the others nothing. */
   metadata?: Record<string, unknown>;
   /** From newer versions, as are the members below: how often a failed request is repeated. */
   maxRetries?: number;
   /** The limit for the beginning of the response. */
   timeoutMs?: number;
-  /** Members of a request to an OpenAI-compatible API, over those of the model. */
+  /** Members added to a request to an OpenAI-compatible API; override those of the model. */
   samplingParams?: Record<string, unknown>;
-  /** Come before the variables of the environment. */
+  /** Overrides variables of the environment. */
   env?: Record<string, string | undefined>;
   // deno-lint-ignore no-explicit-any
   [option: string]: any;
@@ -253,7 +256,10 @@ export interface SimpleStreamOptions extends StreamOptions {
   thinkingBudgets?: ThinkingBudgets;
 }
 
-/** A member of a union for each of the names, so that `Extract` finds it. No interface, which would fit no record. */
+/**
+ * A union member for each name, so that `Extract` works. A type alias, because an interface would
+ * not fit a record.
+ */
 type OfBlock<K extends string, Rest = unknown> = K extends unknown
   ? { type: K; contentIndex: number; partial: AssistantMessage } & Rest
   : never;
@@ -298,19 +304,19 @@ export function getProviders(): Provider[];
 export const getBuiltinModel: typeof getModel;
 export const getBuiltinModels: typeof getModels;
 export const getBuiltinProviders: typeof getProviders;
-/** The providers of the program, with the models that it brings. */
+/** The built-in providers with their models. */
 export function builtinProviders(): RegisteredProvider[];
 /** Computes `usage.cost` and returns it. */
 export function calculateCost(model: Model, usage: Usage): Cost;
 export function supportsXhigh(model: Model): boolean;
-/** `off` and those that the model has. */
+/** `off` and the levels of the model. */
 export function getSupportedThinkingLevels(model: Model): ("off" | ThinkingLevel)[];
 export function clampThinkingLevel(model: Model, level: "off" | ThinkingLevel): "off" | ThinkingLevel;
 export function hasApi(model: Model, api: string): boolean;
 export function modelsAreEqual(a: Model | null | undefined, b: Model | null | undefined): boolean;
-/** `env`, of newer versions, comes before the environment. */
+/** `env`, from newer versions, overrides the environment. */
 export function getEnvApiKey(provider: Provider, env?: Record<string, string | undefined>): string | undefined;
-/** The provider's variables that have a key, the one that is taken first; `undefined` if there is none. */
+/** The provider's variables that contain a key, in order of precedence; `undefined` if there is none. */
 export function findEnvKeys(provider: Provider, env?: Record<string, string | undefined>): string[] | undefined;
 
 /** A choice of strings in the form that every provider understands. */
@@ -321,10 +327,10 @@ export function StringEnum<const T extends readonly string[]>(
 /** Throws an error that a model understands. */
 // deno-lint-ignore no-explicit-any
 export function validateToolArguments(tool: Tool, toolCall: ToolCall): any;
-/** Throws if there is no such tool, too. */
+/** Also throws if the tool does not exist. */
 // deno-lint-ignore no-explicit-any
 export function validateToolCall(tools: Tool[], toolCall: ToolCall): any;
-/** The system prompt and the tools, in `context_with_system`; a later one changes what is before. */
+/** The system prompt and the tools, in `context_with_system`; a later one changes those before it. */
 export interface SystemMessage {
   role: "system";
   content: string | TextContent[];
@@ -344,14 +350,14 @@ export function collapseSystemMessages<T extends { role: string }>(
 export function getCurrentSystemPrompt(messages: readonly { role: string }[]): string;
 export function getCurrentTools(messages: readonly { role: string }[]): Tool[];
 export function getSystemMessageText(message: SystemMessage): string;
-/** The texts of a content, without its pictures and calls; the separator is a line end. */
+/** The texts of a content, without images and calls; the default separator is a line end. */
 export function contentText(content: string | readonly { type: string; text?: string }[], separator?: string): string;
-/** An id that sorts by time; milliseconds since the epoch, now if they are not given. */
+/** An id that sorts by time, in milliseconds since the epoch; the default is now. */
 export function uuidv7(timestampMs?: number): string;
 /** Parses JSON that is still being written: the members so far; `{}` if there are none yet. */
 // deno-lint-ignore no-explicit-any
 export function parseStreamingJson<T = any>(partialJson: string | undefined): T;
-/** Mends what models write; throws if that is not enough. */
+/** Repairs JSON of models; throws if that is not enough. */
 export function parseJsonWithRepair<T = unknown>(json: string): T;
 export function isContextOverflow(message: AssistantMessage, contextWindow?: number): boolean;
 /** Whether pi would repeat the request, unless the context was too large. */

@@ -1,4 +1,4 @@
-// `@mariozechner/pi-tui`: what extensions draw with.
+// `@mariozechner/pi-tui`: the components with which extensions draw.
 import type { AppAction, TuiAction } from "./keybindings.js";
 import type { TUI } from "./tui-terminal.js";
 
@@ -9,15 +9,15 @@ export interface Component {
   /** The lines of the component, none wider than `width` columns. */
   render(width: number): string[];
   handleInput?(data: string): void;
-  /** Key releases are wanted, too (Kitty protocol). */
+  /** Whether the component needs key releases as well (Kitty protocol). */
   wantsKeyRelease?: boolean;
-  /** Forget what was rendered: the theme or the size changed. */
+  /** Drops rendered lines, because the theme or the size has changed. */
   invalidate(): void;
 }
 export interface Focusable {
   focused: boolean;
 }
-/** Marks the place of the hardware cursor in a rendered line. */
+/** Marks the position of the hardware cursor in a rendered line. */
 export const CURSOR_MARKER: string;
 export function isFocusable(component: Component | null): component is Component & Focusable;
 
@@ -52,12 +52,12 @@ export interface StackOptions {
   gap?: number;
   align?: "stretch" | "start" | "center" | "end";
 }
-/** Below one another. */
+/** Stacks components vertically. */
 export class VStack extends Container {
   constructor(children?: StackChild[], options?: StackOptions);
   override addChild(component: Component, options?: StackEntryOptions): void;
 }
-/** Beside one another. */
+/** Stacks components horizontally. */
 export class HStack extends Container {
   constructor(children?: StackChild[], options?: StackOptions);
   override addChild(component: Component, options?: StackEntryOptions): void;
@@ -95,7 +95,7 @@ export class ScrollView extends Container {
   setScrollbarActive(active: boolean): void;
   getContentWidth(width: number): number;
   scrollTo(scrollTop: number, options?: ScrollViewScrollToOptions): void;
-  /** Returns how many of the lines there were not to scroll. */
+  /** Returns the number of lines that could not be scrolled. */
   scrollBy(lines: number): number;
   scrollToStart(): void;
   scrollToEnd(): void;
@@ -185,9 +185,9 @@ export interface SettingItem {
   label: string;
   description?: string;
   currentValue: string;
-  /** Enter goes through these … */
+  /** Enter cycles through these values. */
   values?: string[];
-  /** … or opens this. */
+  /** Enter opens this component instead. */
   submenu?(currentValue: string, done: (selectedValue?: string) => void): Component;
 }
 export interface SettingsListTheme {
@@ -274,17 +274,17 @@ export function setKeybindings(keybindings: KeybindingsManager): void;
 
 export interface FuzzyMatch {
   matches: boolean;
-  /** Lower is better. */
+  /** Lower scores are better. */
   score: number;
 }
 export function fuzzyMatch(query: string, text: string): FuzzyMatch;
 export function fuzzyFilter<T>(items: T[], query: string, getText: (item: T) => string): T[];
 
-/** Columns; escape sequences count nothing. */
+/** The number of columns; escape sequences count as none. */
 export function visibleWidth(text: string): number;
 export function truncateToWidth(text: string, maxWidth: number, ellipsis?: string, pad?: boolean): string;
 export function wrapTextWithAnsi(text: string, width: number): string[];
-/** `strict`: without a wide character that begins in the last column. */
+/** With `strict`, a wide character that crosses the end is left out. */
 export function sliceByColumn(line: string, startCol: number, length: number, strict?: boolean): string;
 /** Removes escape sequences. */
 export function stripTerminalSequences(text: string): string;

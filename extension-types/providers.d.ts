@@ -15,13 +15,13 @@ export interface ProviderModelConfig {
   baseUrl?: string;
   reasoning: boolean;
   input: ("text" | "image")[];
-  /** US dollars per million tokens. */
+  /** Prices in US dollars per million tokens. */
   cost: ModelCost;
   contextWindow: number;
   maxTokens: number;
   headers?: Record<string, string>;
   thinkingLevelMap?: Model["thinkingLevelMap"];
-  /** Members of every request to an OpenAI-compatible API. */
+  /** Members added to every request to an OpenAI-compatible API. */
   samplingParams?: Record<string, unknown>;
   /** Parameters for one thinking level, which override those above. */
   samplingParamsByThinkingLevel?: Partial<Record<ThinkingLevel | "off", Record<string, unknown>>>;
@@ -30,7 +30,7 @@ export interface ProviderModelConfig {
   inputLimits?: object;
   promptCache?: Partial<Record<"short" | "long", number>>;
 }
-/** A list of models that is kept for the next start. */
+/** A list of models that is stored for the next start. */
 export interface StoredModels {
   models: readonly unknown[];
   /** Unix timestamps. */
@@ -46,7 +46,7 @@ export interface RefreshModelsContext {
   allowNetwork: boolean;
   force?: boolean;
   signal: AbortSignal;
-  /** `persist: null` forgets what is kept. `false`: it was too late. */
+  /** `persist: null` deletes the stored list. Returns `false` if the refresh was stopped. */
   publish(publication: { persist?: StoredModels | null; update?: () => void }): Promise<boolean>;
 }
 
@@ -64,14 +64,14 @@ export interface ProviderConfig {
   authHeader?: boolean;
   /** Replaces the models that the provider had. */
   models?: ProviderModelConfig[];
-  /** Says later which models there are; nothing leaves those that there are. */
+  /** Supplies the models later; `undefined` keeps the current ones. */
   refreshModels?(context: RefreshModelsContext): Promise<ProviderModelConfig[] | undefined>;
   /** The sign-in for `/login`. */
   oauth?: OAuthSignIn;
 }
 
 export type ModelCredentials =
-  /** `env` is of newer versions: here there is none. */
+  /** `env` is from newer versions: never set here. */
   | { ok: true; apiKey?: string; headers?: Record<string, string>; env?: Record<string, string> }
   | { ok: false; error: string };
 
@@ -93,7 +93,7 @@ export interface RegisteredProvider {
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
 }
 
-/** The models that patterns mean, as `--models` takes them, and what is wrong with those. */
+/** The models that match the patterns, as in `--models`, and problems of the patterns. */
 export function resolveModelScopeWithDiagnostics(
   patterns: string[],
   registry: ModelRegistry,
@@ -136,7 +136,10 @@ export class ModelRegistry {
   /** Whether there is a key, and its source: `runtime`, `stored`, `environment`, `models_json_key`. */
   getProviderAuthStatus(provider: string): AuthStatus;
   getProviderAuth(provider: string): Promise<(AuthResult & { auth: { apiKey: string } }) | undefined>;
-  /** `undefined` if there are no models of it. One that was registered as an object is that object. */
+  /**
+   * `undefined` if the provider has no models. A provider that was registered as an object is that
+   * object.
+   */
   getProvider(provider: string): RegisteredProvider | undefined;
   /** Providers that extensions have registered. */
   getRegisteredProviderIds(): string[];
@@ -146,12 +149,12 @@ export class ModelRegistry {
   registerProvider(name: string, config: ProviderConfig): void;
   registerProvider(provider: PutTogether): void;
   unregisterProvider(name: string): void;
-  /** Asks a model with the user's key. */
+  /** Requests a response with the user's key. */
   complete(model: Model, context: Context, options?: SimpleStreamOptions): Promise<AssistantMessage>;
   stream(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   streamSimple(model: Model, context: Context, options?: SimpleStreamOptions): AssistantMessageEventStream;
   /** Reads models.json again. */
-  /** The files are read again when it returns; the promise is for providers with `refreshModels`. */
+  /** The files were read again when it returns; the promise waits for providers with `refreshModels`. */
   refresh(options?: { allowNetwork?: boolean; force?: boolean; providers?: readonly string[]; signal?: AbortSignal }): Promise<{
     aborted: boolean;
     errors: ReadonlyMap<string, unknown>;
@@ -161,7 +164,7 @@ export class ModelRegistry {
 export interface AuthStatus {
   configured: boolean;
   source?: string;
-  /** The variables of the `source` `environment`. */
+  /** The names of the variables if `source` is `environment`. */
   label?: string;
 }
 export interface ApiKeyCredential {

@@ -1,4 +1,4 @@
-// Another pi, as a child process in RPC mode (docs/rpc.md).
+// Controls another pi, a child process in RPC mode (docs/rpc.md).
 import type { ImageContent } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { BashResult, SessionStats } from "./sdk.js";
@@ -12,7 +12,7 @@ export interface RpcClientOptions {
   /** Ignored: the client always starts this pi. */
   cliPath?: string;
   cwd?: string;
-  /** Over the environment of this process. */
+  /** Variables that override the environment of this process. */
   env?: Record<string, string>;
   provider?: string;
   model?: string;
@@ -27,13 +27,13 @@ export type RpcEventListener = (event: any) => void;
  */
 export class RpcClient {
   constructor(options?: RpcClientOptions);
-  /** Resolves when it is ready. */
+  /** Resolves when the process is ready. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Returns what ends it. */
+  /** Returns a function that unsubscribes the listener. */
   onEvent(listener: RpcEventListener): () => void;
   getStderr(): string;
-  /** Resolves when it is on its way, not when it is answered. */
+  /** Resolves when the message was accepted, not when it is answered. */
   prompt(message: string, images?: ImageContent[]): Promise<void>;
   steer(message: string, images?: ImageContent[]): Promise<void>;
   followUp(message: string, images?: ImageContent[]): Promise<void>;
@@ -41,11 +41,11 @@ export class RpcClient {
   newSession(parentSession?: string): Promise<Cancelled>;
   getState(): Promise<SessionState>;
   setModel(provider: string, modelId: string): Promise<Model>;
-  /** `null` if there is no other. */
+  /** `null` if there is no other model. */
   cycleModel(): Promise<CycledModel | null>;
   getAvailableModels(): Promise<Model[]>;
   setThinkingLevel(level: ThinkingLevel): Promise<void>;
-  /** `null` if the model does not think. */
+  /** `null` if the model has no thinking levels. */
   cycleThinkingLevel(): Promise<Level | null>;
   setSteeringMode(mode: QueueMode): Promise<void>;
   setFollowUpMode(mode: QueueMode): Promise<void>;
@@ -64,10 +64,7 @@ export class RpcClient {
   setSessionName(name: string): Promise<void>;
   getMessages(): Promise<AgentMessage[]>;
   getCommands(): Promise<Command[]>;
-  /**
-   * These wait for the next `agent_end`, `timeout` milliseconds (60000), and reject if
-   * it has not come then.
-   */
+  /** The methods below wait for the next `agent_end` and reject after `timeout` milliseconds (60000). */
   waitForIdle(timeout?: number): Promise<void>;
   /** Resolves to the events until the agent is done. */
   collectEvents(timeout?: number): Promise<RpcEvent[]>;

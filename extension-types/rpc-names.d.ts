@@ -1,4 +1,4 @@
-// The lines of the RPC protocol, as the original calls them; rpc.d.ts has all of them in detail.
+// The lines of the RPC protocol by the original's names; rpc.d.ts has all of them in detail.
 import type { Event, RpcCommand as Commands, RpcResponse as Responses } from "./rpc.js";
 
 type WithId<T> = T & { id?: string };

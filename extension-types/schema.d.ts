@@ -1,5 +1,5 @@
-// Schemas of tool parameters: of `typebox`, or of `@sinclair/typebox`, which `typebox`
-// was before 1.0. An author has the one, the other, or both.
+// Schemas of tool parameters, from `typebox`, or from `@sinclair/typebox`, its name before 1.0. An
+// author has one of them or both.
 // @ts-ignore: may be absent
 import type * as Old from "@sinclair/typebox";
 // @ts-ignore: may be absent
@@ -9,11 +9,11 @@ import type * as New from "typebox";
 type Absent<T> = [0] extends [1 & T] ? true : false;
 export type Has<T, Else> = Absent<T> extends true ? Else : T;
 
-/** The constraint of tools. It is wide: what a schema is, the package knows that made it. */
+/** The constraint of tools. It is wide, because only the package that made a schema knows its type. */
 export type AnySchema = object;
 /** Drops the index signature of the old schemas, which the new package would take for every member. */
 type Named<T> = { [K in keyof T as string extends K ? never : number extends K ? never : K]: T[K] };
-/** A schema of pi's own making, as either package takes it. */
+/** A schema that pi makes, in the form of either package. */
 export type SchemaOf<T> = { static: T } & Named<Has<Old.TUnsafe<T>, unknown>> & Has<New.TUnsafe<T>, unknown>;
 
 export type TSchema = Has<Old.TSchema, Has<New.TSchema, object>>;

@@ -1,4 +1,4 @@
-// Whole screens of pi's own: the footer, and what chooses settings, sessions and entries.
+// Whole screens of pi: the footer, and the selectors of settings, sessions and entries.
 import type { Model } from "./pi-ai.js";
 import type { Component, Container, Focusable, KeybindingsManager, SettingsList } from "./pi-tui.js";
 import type { TUI } from "./tui-terminal.js";
@@ -92,7 +92,7 @@ export class SessionSelectorComponent extends Container implements Focusable {
   getSessionList(): Component;
   handleInput(data: string): void;
 }
-/** The rows of a tree, and the one that is chosen. */
+/** The rows of a tree, and the selected one. */
 export interface TreeList extends Component {
   handleInput(data: string): void;
   getSelectedNode(): TreeNode | undefined;

@@ -20,12 +20,12 @@ type QueueMode = "all" | "one-at-a-time";
 
 export type AgentSessionEvent =
   | Exclude<AgentEvent, { type: "agent_end" }>
-  /** `willRetry`: the last request failed, and is going to be tried again. */
+  /** `willRetry`: the last request failed, and will be repeated. */
   | { type: "agent_end"; messages: AgentMessage[]; willRetry: boolean }
   /** Appended by `pi.appendEntry` or a `turn_end` handler of one of the `extensionFactories`. */
   | { type: "entry_appended"; entry: SessionEntry }
   | { type: "session_info_changed"; name: string | undefined }
-  /** Nothing is left to do. */
+  /** Emitted when no work is left. */
   | { type: "agent_settled" }
   | { type: "thinking_level_changed"; level: ThinkingLevel }
   | { type: "queue_update"; steering: readonly string[]; followUp: readonly string[] }
@@ -45,11 +45,11 @@ export type AgentSessionEventListener = (event: AgentSessionEvent) => void;
 export interface PromptOptions {
   expandPromptTemplates?: boolean;
   images?: ImageContent[];
-  /** Needed while the agent works. */
+  /** Required while the agent runs. */
   streamingBehavior?: "steer" | "followUp";
   /** Passed to extensions of the session, which has none. */
   source?: InputSource;
-  /** Called once, when it is known whether it will be answered. */
+  /** Called once, when it is known whether the prompt is accepted. */
   preflightResult?(accepted: boolean): void;
 }
 
@@ -60,7 +60,7 @@ export interface BashResult {
   exitCode: number | undefined;
   cancelled: boolean;
   truncated: boolean;
-  /** The whole output, when it was long. */
+  /** The file with all of the output, if it was truncated. */
   fullOutputPath?: string;
 }
 export interface ModelCycleResult {
@@ -114,7 +114,7 @@ export interface SessionExtensionRunner {
   hasHandlers(eventType: string): boolean;
   /** Emits `session_shutdown`; other events throw. Disposing of the session does not require it. */
   emit(event: { type: string; [member: string]: unknown }): Promise<void>;
-  /** Returns what ends it. */
+  /** Returns a function that unsubscribes the listener. */
   onError(listener: (error: ExtensionError) => void): () => void;
 }
 interface BashOptions {
@@ -136,7 +136,7 @@ export class AgentSession {
   readonly thinkingLevel: ThinkingLevel;
   readonly isStreaming: boolean;
   readonly isCompacting: boolean;
-  /** No run, no compaction. */
+  /** Whether there is no run and no compaction. */
   readonly isIdle: boolean;
   readonly isRetrying: boolean;
   /** Counts from 1 while a failed request is repeated, else 0. */
@@ -157,7 +157,7 @@ export class AgentSession {
   readonly pendingMessageCount: number;
   readonly scopedModels: readonly ScopedModel[];
   setScopedModels(models: ScopedModel[]): void;
-  /** Returns what ends it. */
+  /** Returns a function that unsubscribes the listener. */
   subscribe(listener: AgentSessionEventListener): () => void;
   dispose(): void;
   /** Resolves when the run is over. */
@@ -214,7 +214,7 @@ export class AgentSession {
   getSessionStats(): SessionStats;
   getContextUsage(): ContextUsage | undefined;
   exportToHtml(outputPath?: string): Promise<string>;
-  /** The branch that is open, as a session file of its own; returns its path. */
+  /** Writes the current branch to a session file of its own; returns its path. */
   exportToJsonl(outputPath?: string): string;
   getLastAssistantText(): string | undefined;
   reload(): Promise<void>;
@@ -241,7 +241,7 @@ export interface CreateAgentSessionOptions {
   tools?: ({ name: string } | string)[];
   /** Without `tools`: no tools at all, or only `customTools`. */
   noTools?: "all" | "builtin";
-  /** Names of tools that are not there in any case. */
+  /** Names of tools that are excluded in any case. */
   excludeTools?: string[];
   // deno-lint-ignore no-explicit-any
   customTools?: ToolDefinition<any, any, any>[];
@@ -313,7 +313,7 @@ export function createAgentSessionRuntime(
   createRuntime: CreateAgentSessionRuntimeFactory,
   options: RuntimePlace,
 ): Promise<AgentSessionRuntime>;
-/** A session that may be replaced by another one. */
+/** Holds a session, and can replace it by another one. */
 export class AgentSessionRuntime {
   private constructor();
   readonly session: AgentSession;
@@ -488,7 +488,7 @@ export interface DefaultResourceLoaderOptions {
   noPromptTemplates?: boolean;
   noThemes?: boolean;
   noContextFiles?: boolean;
-  /** A text, or the path of a file that has it; so are those after it. */
+  /** A text, or the path of a file that contains it, like the members below. */
   systemPrompt?: string;
   appendSystemPrompt?: string | string[];
   /** Files and packages in addition to those that are found; also used with `noExtensions`. */
@@ -517,7 +517,7 @@ export class DefaultResourceLoader implements ResourceLoader {
   getThemes(): ThemesResult;
   getAgentsFiles(): { agentsFiles: ContextFile[] };
   getSystemPrompt(): string | undefined;
-  /** The file that it is from; nothing if it is not from one. */
+  /** The source file; `undefined` if there is none. */
   getSystemPromptSource(): { path: string } | undefined;
   getAppendSystemPrompt(): string[];
   getAppendSystemPromptSources(): { path: string }[];
@@ -528,7 +528,7 @@ export class DefaultResourceLoader implements ResourceLoader {
 export interface ConfiguredPackage {
   source: string;
   scope: "user" | "project";
-  /** The settings choose among what it brings. */
+  /** Whether the settings select among the package's resources. */
   filtered: boolean;
   installedPath?: string;
 }

@@ -13,7 +13,7 @@ export interface BashExecutionMessage {
   cancelled: boolean;
   truncated: boolean;
   fullOutputPath?: string;
-  /** Ran with `!!`: the model does not see it. */
+  /** Whether it was run with `!!`, so that the model does not get it. */
   excludeFromContext?: boolean;
   timestamp: number;
 }
@@ -54,7 +54,7 @@ export interface SessionHeader {
   type: "session";
   version?: number;
   id: string;
-  /** ISO 8601. */
+  /** The time in ISO 8601. */
   timestamp: string;
   cwd: string;
   parentSession?: string;
@@ -97,13 +97,13 @@ export interface BranchSummaryEntry<T = unknown> extends SessionEntryBase {
   usage?: Usage;
   fromHook?: boolean;
 }
-/** Data of an extension that no model sees. */
+/** Data of an extension that no model gets. */
 export interface CustomEntry<T = unknown> extends SessionEntryBase {
   type: "custom";
   customType: string;
   data?: T;
 }
-/** A message of an extension that models see. */
+/** A message of an extension that models get. */
 export interface CustomMessageEntry<T = unknown> extends SessionEntryBase {
   type: "custom_message";
   customType: string;
@@ -172,7 +172,7 @@ export interface ReadonlySessionManager {
   getTree(): SessionTreeNode[];
   getSessionName(): string | undefined;
   buildSessionContext(): SessionContext;
-  /** The latest compaction of the branch, what it has kept, and what came after it. */
+  /** The latest compaction of the branch, the entries that it kept, and those after it. */
   buildContextEntries(): SessionEntry[];
 }
 
@@ -237,7 +237,7 @@ export class SessionManager implements ReadonlySessionManager {
   getTree(): SessionTreeNode[];
   getSessionName(): string | undefined;
   buildSessionContext(): SessionContext;
-  /** The latest compaction of the branch, what it has kept, and what came after it. */
+  /** The latest compaction of the branch, the entries that it kept, and those after it. */
   buildContextEntries(): SessionEntry[];
 
   /** The methods below return the id of the new entry, which becomes a child of the leaf. */

@@ -8,7 +8,7 @@ export interface Settings {
   defaultProvider?: string;
   defaultModel?: string;
   defaultThinkingLevel?: ThinkingLevel;
-  /** Tokens. */
+  /** Numbers of tokens. */
   thinkingBudgets?: ThinkingBudgets;
   enabledModels?: string[];
   transport?: Transport;
@@ -51,7 +51,7 @@ export interface Settings {
 }
 export interface CompactionSettings {
   enabled?: boolean;
-  /** Tokens. */
+  /** A number of tokens. */
   reserveTokens?: number;
   keepRecentTokens?: number;
   /** Overrides by `provider/id`; from newer versions. */
@@ -64,9 +64,9 @@ export interface ImageSettings {
 export interface RetrySettings {
   enabled?: boolean;
   maxRetries?: number;
-  /** Milliseconds. */
+  /** The delay in milliseconds. */
   baseDelayMs?: number;
-  /** Milliseconds. */
+  /** The delay in milliseconds. */
   maxDelayMs?: number;
   maxAgentDelayMs?: number;
   /** The form of newer versions; `maxRetryDelayMs` is `maxDelayMs`, the others are ignored. */

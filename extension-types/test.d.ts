@@ -21,14 +21,14 @@ export interface Failure {
   status: number;
   message: string;
 }
-/** A string is a text. */
+/** A string stands for a text. */
 export type Part = string | Text | Thinking | Call;
 export interface Reply {
   content: Part | Part[];
   /** The reported size of the conversation; decides when pi compacts it. */
   inputTokens?: number;
   outputTokens?: number;
-  /** Follows from the content without it. */
+  /** By default it follows from the content. */
   stop?: "stop" | "toolUse" | "length";
 }
 export type Answer = Part | Part[] | Reply | Failure;
@@ -46,7 +46,7 @@ export interface ModelRequest {
   number: number;
   system: string;
   messages: { role: string; text: string }[];
-  /** The text of the newest message, be it a prompt or the results of tools. */
+  /** The text of the newest message: a prompt or results of tools. */
   last: string;
   /** The names of the tools that it may call. */
   tools: string[];
@@ -74,13 +74,13 @@ export interface StartOptions {
   /** Files of the agent folder. */
   agentFiles?: Files;
   settings?: Record<string, unknown>;
-  /** Besides a few such as `PATH` nothing is taken over. */
+  /** Variables of the environment; except for a few such as `PATH` no others are set. */
   env?: Record<string, string>;
   /** Command-line arguments. */
   args?: string[];
   /** The context window of the model, in tokens (200000). */
   contextWindow?: number;
-  /** Errors of the extension that do not fail the test, and have to come. */
+  /** Errors of the extension that the test expects, and that have to occur. */
   expectErrors?: (string | RegExp)[];
 }
 
@@ -105,7 +105,7 @@ export interface Run {
   readonly events: RpcEvent[];
   /** The last text of the model. */
   readonly text: string;
-  /** Why the last answer failed. */
+  /** The error of the last response. */
   readonly error: string | undefined;
   readonly stopReason: string | undefined;
   /** Messages of extensions. */
@@ -122,7 +122,7 @@ export interface Dialog {
   options?: string[];
   placeholder?: string;
   prefill?: string;
-  /** Milliseconds. */
+  /** Timeout in milliseconds. */
   timeout?: number;
   /** `null`: cancelled; `undefined`: not answered. */
   answer?: string | boolean | null;
@@ -152,16 +152,16 @@ export interface TestUi {
 }
 
 export interface TestPi {
-  /** Resolves when nothing is left to do. */
+  /** Resolves when no work is left. */
   prompt(text: string, options?: { images?: object[] }): Promise<Run>;
-  /** `/name args` */
+  /** Runs a command: `/name args` */
   command(text: string): Promise<Run>;
   steer(message: string): Promise<void>;
   followUp(message: string): Promise<void>;
   abort(): Promise<void>;
   /** Resolves when no work is left and the extension has got every event. */
   settled(): Promise<Run>;
-  /** The first such event, also of those that have come already. */
+  /** Waits for such an event; one that has already arrived counts. */
   waitFor(type: string, fits?: (event: RpcEvent) => boolean): Promise<RpcEvent>;
   /** Sends a command of the RPC protocol; returns its data. */
   rpc<T = void>(type: string, members?: object): Promise<T>;
@@ -175,9 +175,9 @@ export interface TestPi {
   /** Errors of extensions, expected ones included. */
   readonly errors: string[];
   readonly requests: ModelRequest[];
-  /** More answers of the model. */
+  /** Adds responses of the model. */
   answer(...answers: (Answer | ModelAnswering)[]): void;
-  /** The session, as it is in its file. */
+  /** The entries of the session file. */
   entries<T = SessionEntry>(): Promise<T[]>;
   readonly project: string;
   readonly agentDir: string;
@@ -200,11 +200,11 @@ export interface PrintResult {
 
 export interface TestContext {
   readonly name: string;
-  /** A pi with a user, a project and a model of its own; ends with the test. */
+  /** Starts a pi with a user, a project and a model of its own; it ends with the test. */
   start(options?: StartOptions): Promise<TestPi>;
   /** Runs `pi -p`, without a user for dialogs. */
   print(prompt: string, options?: Omit<StartOptions, "expectErrors"> & { stdin?: string }): Promise<PrintResult>;
-  /** Called when the test is over. */
+  /** Registers a function to call when the test is over. */
   after(work: () => unknown): void;
 }
 

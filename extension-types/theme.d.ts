@@ -1,4 +1,4 @@
-// Colours by purpose.
+// Themes: colours by purpose.
 import type { SourceInfo } from "./api.js";
 import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "./pi-tui.js";
 

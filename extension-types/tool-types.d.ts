@@ -11,7 +11,7 @@ export type FindToolInput = BuiltInToolInputs["find"];
 export type LsToolInput = BuiltInToolInputs["ls"];
 
 interface Truncated {
-  /** Set if something was cut. */
+  /** Set if the output was truncated. */
   truncation?: TruncationResult;
 }
 export interface BashToolDetails extends Truncated {
@@ -21,7 +21,7 @@ export interface BashToolDetails extends Truncated {
 export type ReadToolDetails = Truncated;
 export interface EditToolDetails {
   diff: string;
-  /** A unified diff of the same change, with `path` as the call had it. */
+  /** A unified diff of the same change, with `path` as in the call. */
   patch: string;
   firstChangedLine?: number;
 }

@@ -1,4 +1,4 @@
-// The built-in tools, for extensions that wrap them or do their work elsewhere.
+// The built-in tools, for extensions that wrap them or replace their operations.
 // @ts-ignore: without Node's types a Buffer is what it is made of
 import type * as Node from "node:buffer";
 import type { Has, SchemaOf } from "./schema.js";
@@ -9,7 +9,7 @@ import type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from
 
 type Bytes = Has<Node.Buffer, Uint8Array>;
 
-/** A built-in tool, without what is for prompts and screens. */
+/** A built-in tool, without its members for prompts and screens. */
 // deno-lint-ignore no-explicit-any
 export interface BuiltInTool<TInput = any, TDetails = any> {
   name: string;
@@ -30,12 +30,12 @@ export interface BuiltInTool<TInput = any, TDetails = any> {
 export interface BashExecOptions {
   onData(data: Bytes): void;
   signal?: AbortSignal;
-  /** Seconds. */
+  /** Timeout in seconds. */
   timeout?: number;
   env?: Record<string, string | undefined>;
 }
 export interface BashOperations {
-  /** Rejects with `aborted` or `timeout:<seconds>` where that is why it ended. */
+  /** Rejects with `aborted` or `timeout:<seconds>` if one of these ended the command. */
   exec(command: string, cwd: string, options: BashExecOptions): Promise<{ exitCode: number | null }>;
 }
 export interface BashSpawnContext {
@@ -48,7 +48,7 @@ export interface BashToolOptions {
   operations?: BashOperations;
   /** A line before every command. */
   commandPrefix?: string;
-  /** `false` leaves `PI_SESSION_ID` and its like out of the environment. */
+  /** `false` omits `PI_SESSION_ID` and similar variables from the environment. */
   exposeSessionEnvironment?: boolean;
   /** The program that runs commands, instead of that of the settings; ignored with `operations`. */
   shellPath?: string;
@@ -156,7 +156,7 @@ export interface ToolsOptions {
 export function createCodingTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
 export function createReadOnlyTools(cwd: string, options?: ToolsOptions): BuiltInTool[];
 
-/** The shell that pi runs commands with, or another; that has to be there. */
+/** Runs commands with pi's shell or another one, which has to exist. */
 export function createLocalBashOperations(options?: { shellPath?: string }): BashOperations;
 export function getShellConfig(customShellPath?: string): ShellConfig;
 interface ShellConfig {
@@ -166,7 +166,7 @@ interface ShellConfig {
   commandTransport?: "argv" | "stdin";
 }
 
-/** The numbered lines that people see of an edit. */
+/** The numbered diff of an edit for display. */
 export function generateDiffString(
   oldContent: string,
   newContent: string,
@@ -195,7 +195,7 @@ export interface ResizedImage {
   height: number;
   wasResized: boolean;
 }
-/** `null` for what cannot be read, or made small enough. */
+/** `null` for data that cannot be read, or made small enough. */
 export function resizeImage(
   image: { data: string; mimeType: string },
   options?: ImageResizeOptions,
@@ -206,11 +206,11 @@ export function resizeImage(
   mimeType: string,
   options?: ImageResizeOptions,
 ): Promise<ResizedImage | null>;
-/** `null` for what cannot be read. */
+/** `null` for data that cannot be read. */
 export function convertToPng(data: string, mimeType: string): Promise<{ data: string; mimeType: string } | null>;
 export function formatDimensionNote(image: ResizedImage): string | undefined;
 
-/** Rejects where there is no clipboard. */
+/** Rejects without a clipboard. */
 export function copyToClipboard(text: string): Promise<void>;
 
 // Without this line every declaration would be exported.

@@ -16,7 +16,7 @@ export class ProjectTrustStore {
   constructor(agentDir: string);
   get(cwd: string): ProjectTrustDecision;
   getEntry(cwd: string): ProjectTrustStoreEntry | null;
-  /** Throws, and so does `setMany`: this pi does not write the file. */
+  /** Throws, like `setMany`, because this pi does not write the file. */
   set(cwd: string, decision: ProjectTrustDecision): void;
   setMany(decisions: ProjectTrustUpdate[]): void;
 }

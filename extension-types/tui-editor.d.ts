@@ -46,7 +46,7 @@ export interface SlashCommand {
     argumentPrefix: string,
   ): AutocompleteItem[] | null | Promise<AutocompleteItem[] | null>;
 }
-/** Commands and files. */
+/** Completes commands and files. */
 export class CombinedAutocompleteProvider implements AutocompleteProvider {
   constructor(commands?: (SlashCommand | AutocompleteItem)[], basePath?: string, fdPath?: string | null);
   getSuggestions(

@@ -1,4 +1,4 @@
-// The terminal as components see it: what draws them, overlays, pictures, input.
+// The terminal as components see it: drawing, overlays, images, input.
 import type { Component, Container } from "./pi-tui.js";
 
 export interface Terminal {
@@ -57,7 +57,7 @@ export interface OverlayOptions {
   col?: SizeValue;
   margin?: OverlayMargin | number;
   visible?(termWidth: number, termHeight: number): boolean;
-  /** The keyboard stays with what is below. */
+  /** Whether the keyboard stays with the components below. */
   nonCapturing?: boolean;
 }
 export interface OverlayHandle {
@@ -73,7 +73,7 @@ export type TuiInputListenerResult = { consume?: boolean; data?: string } | unde
 export type TuiInputListener = (data: string) => TuiInputListenerResult;
 
 /** Draws components on a terminal, and passes them its input. */
-/** `false`: only a full-screen terminal knows the size of what can be seen, and there is none yet. */
+/** Always `false`: only a full-screen terminal knows the size of the visible part, and there is none yet. */
 export function isViewportTUI(tui: TUI): false;
 export class TUI extends Container {
   terminal: Terminal;
@@ -92,14 +92,14 @@ export class TUI extends Container {
   hasOverlay(): boolean;
   start(): void;
   stop(): void;
-  /** Returns what ends it. */
+  /** Returns a function that removes the listener. */
   addInputListener(listener: TuiInputListener): () => void;
   removeInputListener(listener: TuiInputListener): void;
   requestRender(force?: boolean): void;
 }
 
 export interface StdinBufferOptions {
-  /** Milliseconds until an escape sequence that has not ended is taken as it is. */
+  /** Milliseconds after which an unfinished escape sequence is passed on as it is. */
   timeout?: number;
 }
 export interface StdinBufferEventMap {
@@ -108,7 +108,7 @@ export interface StdinBufferEventMap {
 }
 type InputKind = keyof StdinBufferEventMap;
 type InputTaker = (data: string) => void;
-/** Cuts what a terminal sends into keys and pastes. */
+/** Splits terminal input into keys and pastes. */
 export class StdinBuffer {
   constructor(options?: StdinBufferOptions);
   on(event: InputKind, listener: InputTaker): this;
@@ -126,7 +126,7 @@ export class StdinBuffer {
   destroy(): void;
 }
 
-// ---- Pictures ----
+// ---- Images ----
 
 export type ImageProtocol = "kitty" | "iterm2" | null;
 export interface TerminalCapabilities {
@@ -203,7 +203,7 @@ export function getPngDimensions(base64Data: string): ImageDimensions | null;
 export function getJpegDimensions(base64Data: string): ImageDimensions | null;
 export function getGifDimensions(base64Data: string): ImageDimensions | null;
 export function getWebpDimensions(base64Data: string): ImageDimensions | null;
-/** `null` where the terminal shows no pictures. */
+/** `null` if the terminal cannot show images. */
 export function renderImage(
   base64Data: string,
   imageDimensions: ImageDimensions,

@@ -27,7 +27,7 @@ export interface CompactionEntryDraft {
   firstKeptEntryId: string | null;
   details?: unknown;
 }
-/** An entry that is to be appended to the session. */
+/** A proposed entry. */
 export type SessionBoundaryDraft =
   | CustomEntryDraft
   | CustomMessageEntryDraft
@@ -45,7 +45,7 @@ export interface BoundaryContextPreview {
   contextMessages: AgentMessage[];
   llmMessages: Message[];
   pendingMessages: AgentMessage[];
-  /** The model has not had the last word. */
+  /** Whether the last message is not one of the model. */
   canContinue: boolean;
 }
 export type AgentActivityOutcome = "completed" | "aborted" | "error";

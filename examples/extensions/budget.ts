@@ -29,7 +29,8 @@ export default function (pi: ExtensionAPI) {
     allowed = budget * (Math.floor(spent(ctx) / budget) + 1);
   });
 
-  // `tool_call` is waited for, so nothing more is done, or paid, until there is an answer.
+  // pi waits for handlers of `tool_call`, so nothing more is done, or paid, until the user has
+  // answered.
   pi.on("tool_call", async (_event, ctx) => {
     const cost = spent(ctx);
     ctx.ui.setStatus("budget", budget === Infinity ? undefined : `${dollars(cost)} of ${dollars(allowed)}`);

@@ -1,8 +1,8 @@
 // A program as a model: `PI_COMMAND_MODEL="ollama run llama3.2" pi --model command/program`.
 //
-// `streamSimple` is an API of the extension's own. It gets the conversation, here as one
-// text on the program's standard input, and pushes what comes back into an event stream,
-// piece by piece; pi does the rest: the session, the display, aborts, retries.
+// `streamSimple` is an API of the extension's own. It passes the conversation to the program's
+// standard input, as one text, and pushes the output into an event stream, piece by piece; pi does
+// the rest: the session, the display, aborts, retries.
 import { spawn } from "node:child_process";
 import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
 import type { AssistantMessage, Context, Model, SimpleStreamOptions } from "@mariozechner/pi-ai";
@@ -34,7 +34,7 @@ function ask(command: string, model: Model, context: Context, options: SimpleStr
     text.text += piece;
     stream.push({ type: "text_delta", contentIndex: 0, delta: piece, partial: answer });
   });
-  // A program that does not read everything is none of our business.
+  // The program need not read all of its input.
   child.stdin.on("error", () => {});
   child.stdin.end(`${context.systemPrompt ?? ""}\n\n${serializeConversation(context.messages)}\n\n[Assistant]: `);
 
@@ -54,7 +54,7 @@ export default function (pi: ExtensionAPI) {
   if (!command) return;
   pi.registerProvider("command", {
     baseUrl: "command:",
-    // Providers without a key are taken for ones that the user has not set up.
+    // A provider without a key counts as not configured.
     apiKey: "none",
     api: "command-line",
     streamSimple: (model, context, options) => ask(command, model, context, options),

@@ -22,7 +22,7 @@ test("what may always run is asked once", async (t) => {
   const pi = await t.start({ files, model: [wipe, "Gone.", wipe, "Still gone."] });
   pi.ui.answer("select", "Run it, and do not ask about this command again");
   await pi.prompt("clean up");
-  // A second question would fail the test: it has no answer for it.
+  // A second dialog would fail the test, which has no answer for it.
   await pi.prompt("and again");
   assert.equal(pi.ui.dialogs.length, 1);
 });

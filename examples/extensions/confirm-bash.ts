@@ -20,7 +20,7 @@ const ALWAYS = "Run it, and do not ask about this command again";
 const NEVER = "Do not run it";
 
 export default function (pi: ExtensionAPI) {
-  // Lives as long as this load of the extension: a reload or another session forgets it.
+  // Lasts until the extension is loaded again: after a reload, and in another session.
   const allowed = new Set<string>();
 
   pi.on("tool_call", async (event, ctx) => {
@@ -34,7 +34,7 @@ export default function (pi: ExtensionAPI) {
     const answer = await ctx.ui.select(`This ${what}:\n${command}`, [ONCE, ALWAYS, NEVER]);
     if (answer === ALWAYS) allowed.add(command);
     if (answer === ONCE || answer === ALWAYS) return;
-    // `undefined`: the question was cancelled.
+    // `undefined` means that the dialog was cancelled.
     return { block: true, reason: "The user does not want this command to run" };
   });
 }

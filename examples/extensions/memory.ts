@@ -20,7 +20,7 @@ function open(): DatabaseSync {
   const folder = join(getAgentDir(), "memory");
   mkdirSync(folder, { recursive: true });
   const database = new DatabaseSync(join(folder, "memory.db"));
-  // Several sessions may use it at a time.
+  // Several sessions may use the database at a time.
   database.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000");
   database.exec("CREATE VIRTUAL TABLE IF NOT EXISTS memory USING fts5(text, project UNINDEXED, day UNINDEXED)");
   return database;

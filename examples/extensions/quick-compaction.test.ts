@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { call, test } from "@mariozechner/pi-coding-agent/test";
 
-// Little is kept, so that a short conversation has something to summarise.
+// Few messages are kept, so that a short conversation has something to summarise.
 const settings = { compaction: { enabled: true, reserveTokens: 1000, keepRecentTokens: 1 } };
 
 test("the summary is made without a model", async (t) => {
@@ -28,7 +28,7 @@ test("the summary is made without a model", async (t) => {
 ## The last answer
 - Copied.`,
   );
-  // Three for the first prompt, one for the second: none for the summary.
+  // Three requests for the first prompt, one for the second, none for the summary.
   assert.equal(pi.requests.length, 4);
   await pi.prompt("do you remember?");
   assert.match(pi.requests[4].messages[0].text, /copy a to b/);

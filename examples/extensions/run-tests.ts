@@ -51,7 +51,7 @@ export default function (pi: ExtensionAPI) {
         const words = filter ? `${command} "$PI_TEST_NAME"` : command;
         const env = { ...process.env, PI_TEST_NAME: filter };
         const child = spawn("sh", ["-c", words], { cwd: ctx.cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
-        // The whole group: the shell has children.
+        // Kills the process group, because the shell has children.
         const kill = () => child.pid !== undefined && process.kill(-child.pid, "SIGKILL");
         signal?.addEventListener("abort", kill, { once: true });
         const take = (chunk: string) => {

@@ -41,7 +41,7 @@ export default function (pi: ExtensionAPI) {
     description: "Keeps the list of what is to be done: add items, and mark them as done by their numbers",
     promptSnippet: "Keep a list of what is to be done",
     promptGuidelines: ["Work in several steps starts with a todo call that adds them; each step that is done is marked."],
-    // Two calls side by side would both build on the same list.
+    // Two parallel calls would both change the same list.
     executionMode: "sequential",
     parameters: Type.Object({
       action: StringEnum(["add", "done", "list"] as const),

@@ -31,7 +31,7 @@ export default function (pi: ExtensionAPI) {
       const text = await readFile(resolve(ctx.cwd, path), { encoding: "utf8", signal });
       const count = COUNTERS[unit](text);
       return {
-        // `content` is what the model reads; `details` goes to clients and the session file.
+        // The model gets `content`; clients and the session file get `details`.
         content: [{ type: "text", text: `${path} has ${count} ${unit}.` }],
         details: { path, unit, count },
       };

@@ -16,9 +16,9 @@ const RESTARTS = 3;
 type Response = { type: "response"; id?: string; command: string; success: boolean; data?: unknown; error?: string };
 type Answer = { value: string } | { confirmed: boolean } | { cancelled: true };
 
-/** A command was answered with an error. */
+/** The command failed. */
 class Refused extends Error {}
-/** pi is gone. */
+/** pi has exited. */
 class Ended extends Error {}
 
 /** One `pi --mode rpc`: commands in, responses and events out, one JSON object a line. */
@@ -34,14 +34,14 @@ class Pi {
       stdio: ["pipe", "pipe", "inherit"],
       detached: true,
     });
-    // The end comes by the other pipe.
+    // The other pipe reports the end.
     this.#process.stdin!.on("error", () => {});
     this.#ended = new Promise((resolve) => {
       this.#process.on("error", (error) => resolve(error.message));
       this.#process.on("close", (code, signal) => resolve(signal ?? `exit code ${code}`));
     });
     let rest = "";
-    // Characters may come in two parts. Only line feeds end a line, which `readline` does not know.
+    // A character may arrive in two parts. Only line feeds end a line, unlike in `readline`.
     this.#process.stdout!.setEncoding("utf8").on("data", (chunk: string) => {
       rest += chunk;
       if (!chunk.includes("\n")) return;
@@ -75,7 +75,7 @@ class Pi {
     return Promise.race([response, ended]);
   }
 
-  /** Closing stdin is how a client ends pi. */
+  /** Closes stdin, which ends pi. */
   close(): Promise<string> {
     this.#process.stdin!.end();
     return this.#ended;
@@ -135,7 +135,7 @@ class Client {
       const pi = this.pi;
       this.#questions = this.#questions.then(async () => {
         const answer = await this.#answer(event);
-        // An answer that is too late, because the question has a `timeout`, is ignored.
+        // An answer after the `timeout` of the dialog is ignored.
         if (answer) pi.send({ type: "extension_ui_response", id: event.id, ...answer });
       });
     }

@@ -80,7 +80,7 @@ export const loader: Partial<ResourceLoader> = {
   reload: async (options) => void (await options?.resolveProjectTrust?.({ extensionsResult: { extensions: [], errors: [] } })),
 };
 
-/** Headers go from newer versions to older ones and back. */
+/** Headers of newer versions fit older ones and the other way round. */
 export function headers(auth: ModelAuth, given: SimpleStreamOptions): [SimpleStreamOptions, Record<string, string>] {
   const all: ProviderHeaders = { ...auth.headers, ...given.headers, "x-not": null };
   return [{ headers: all }, { ...given.headers }];
@@ -124,7 +124,7 @@ export const any = (tool: AgentTool, update: AgentToolUpdateCallback) => [tool, 
 export const small = (bytes: Buffer) => [resizeImage(bytes, "image/png", { maxWidth: 9 }), resizeImage({ data: "", mimeType: "" })];
 export const child = () => SessionManager.create("/", undefined, { parentSession: "/a.jsonl" });
 
-/** A member of a union is found by its name, and fits a record. */
+/** A member of a union can be extracted by its name, and fits a record. */
 export const text = (event: Extract<AssistantMessageEvent, { type: "text_delta" }>): string => event.delta;
 export const record = (event: AgentSessionEvent | AssistantMessageEvent): Readonly<Record<string, unknown>> => event;
 /** An extension may accept only some of the actions that have keys. */

@@ -1,5 +1,5 @@
-// `pi test`'s module offers what its types promise, and fits them. On its own: it may
-// use Node's types, the modules of the snapshot may not.
+// The module of `pi test` exports all values that its types declare. Checked separately, because it
+// may use Node's types and modules of the snapshot may not.
 import type * as types from "../test.d.ts";
 // @ts-ignore: resolved by the paths of check.mjs
 import type * as offered from "pi:pi-coding-agent/test.ts";

@@ -1,6 +1,6 @@
-// Every value that the types promise is a name of the modules of the runtime, and no
-// module offers a value that the types leave out. The modules are written for the
-// bridge's plain data; only names are compared here, what they do is for the tests.
+// Every value that the types declare is exported by the modules of the runtime, and the other way
+// round. The modules are typed for the bridge's plain data, so only names are compared here; tests
+// cover their behaviour.
 import type * as agentTypes from "../index.d.ts";
 import type * as coreTypes from "../pi-agent-core.d.ts";
 import type * as aiTypes from "../pi-ai.d.ts";
@@ -24,7 +24,7 @@ interface Compared<M, T> {
   typedWithoutValue: Exclude<keyof T, keyof M>;
 }
 
-/** Fails to compile, and names what differs, unless there is nothing of either. */
+/** Fails to compile unless both lists are empty, and names the differences. */
 function equal<_T extends { offeredWithoutType: never; typedWithoutValue: never }>(): void {}
 equal<Compared<typeof agent, typeof agentTypes>>();
 equal<Compared<typeof core, typeof coreTypes>>();

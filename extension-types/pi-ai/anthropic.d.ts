@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/anthropic`: here all of `pi-ai` is there.
+// `@mariozechner/pi-ai/anthropic`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

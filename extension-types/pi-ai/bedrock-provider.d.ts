@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/bedrock-provider`: here all of `pi-ai` is there.
+// `@mariozechner/pi-ai/bedrock-provider`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

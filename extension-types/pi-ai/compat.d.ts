@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/compat`: what `pi-ai` itself has.
+// `@mariozechner/pi-ai/compat`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/google-gemini-cli`: here all of `pi-ai` is there.
+// `@mariozechner/pi-ai/google-gemini-cli`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

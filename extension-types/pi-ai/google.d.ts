@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/google`: here all of `pi-ai` is there.
+// `@mariozechner/pi-ai/google`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

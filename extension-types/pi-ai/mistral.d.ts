@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/mistral`: here all of `pi-ai` is there.
+// `@mariozechner/pi-ai/mistral`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/models`: what `pi-ai` itself has.
+// `@mariozechner/pi-ai/models`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

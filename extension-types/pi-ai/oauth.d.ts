@@ -1,4 +1,4 @@
-// `@mariozechner/pi-ai/oauth`: signing in. The five ways that come with pi are the program's.
+// `@mariozechner/pi-ai/oauth`: sign-ins. The program implements the five built-in ones.
 import type { OAuthCredentials, OAuthLoginCallbacks, OAuthLoginGiven, OAuthProviderId } from "../oauth.js";
 import type { OAuthProviderInfo, OAuthProviderInterface } from "../oauth.js";
 
@@ -23,7 +23,7 @@ export function refreshOAuthToken(
   providerId: OAuthProviderId,
   credentials: OAuthCredentials,
 ): Promise<OAuthCredentials>;
-/** Renews what has run out; `null` without credentials of that provider. */
+/** Renews an expired sign-in; `null` without credentials of that provider. */
 export function getOAuthApiKey(
   providerId: OAuthProviderId,
   credentials: Record<string, OAuthCredentials>,
@@ -49,7 +49,7 @@ export const refreshGitHubCopilotToken: Renew<[enterpriseUrl?: string]>;
 export const refreshGoogleCloudToken: Renew<[projectId: string]>;
 export const refreshAntigravityToken: Renew<[projectId: string]>;
 
-/** The host of an address of GitHub Enterprise; `null` if it is none. */
+/** The host of an address of GitHub Enterprise; `null` if it is invalid. */
 export function normalizeDomain(input: string): string | null;
 export function getGitHubCopilotBaseUrl(token?: string, enterpriseDomain?: string): string;
 

@@ -1,2 +1,2 @@
-// `@mariozechner/pi-ai/openai-completions`: here all of `pi-ai` is there.
+// `@mariozechner/pi-ai/openai-completions`: exports all of `pi-ai`.
 export * from "../pi-ai.js";

@@ -1,4 +1,4 @@
-// A real browser for tests of pages, in which nothing may go wrong unnoticed.
+// Drives a real browser for tests of pages; every error in a page fails the test.
 
 import { chromium } from "playwright-core";
 
@@ -30,7 +30,7 @@ async function launch(executablePath) {
   }
 }
 
-/** Runs the steps one after another, each with what it is called. */
+/** Runs the steps, by name, one after another. */
 export async function drive(executablePath, steps) {
   let browser = await launch(executablePath);
   let failed = 0;
@@ -41,7 +41,7 @@ export async function drive(executablePath, steps) {
         console.log(`ok: ${name}`);
         break;
       }
-      // A machine without memory kills browsers; it may do that once.
+      // Without enough memory the browser may crash; that is tolerated once.
       if (attempt === 1 && /crashed|has been closed/.test(failure)) {
         console.error(`once more: ${name}\n${failure}`);
         await browser.close().catch(() => {});
@@ -74,7 +74,7 @@ async function run(browser, step) {
   return problems.length > 0 ? problems.join("\n") : null;
 }
 
-/** Errors, dialogs, requests, and what the content security policy had to stop. */
+/** Collects errors, dialogs, requests, and violations of the content security policy. */
 function watch(page, problems) {
   page.on("pageerror", (error) => problems.push(`the page threw: ${error.stack}`));
   page.on("dialog", (dialog) => {

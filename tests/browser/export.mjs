@@ -117,7 +117,7 @@ await drive(browser, {
     await open(page, "story", "#e-test");
     await inSight(page, "article.target");
     assert.match(await page.locator("article.target").innerText(), /Fix the test/);
-    // The result of a tool is where its call is.
+    // The result of a tool is shown with its call.
     await page.evaluate(() => (location.hash = "#e-read"));
     await inSight(page, ".tool.target");
     assert.equal(await isOpen(page.locator(".tool.target")), true);

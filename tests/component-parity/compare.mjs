@@ -1,4 +1,4 @@
-// Compares two files of answers:  node compare.mjs <original.json> <ours.json>
+// Compares two files of results: node compare.mjs <original.json> <ours.json>
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

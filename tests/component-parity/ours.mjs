@@ -1,5 +1,5 @@
-// An extension that renders the cases with pi's own modules. Where to write the
-// answers is in PI_PARITY_OUTPUT.
+// An extension that renders the cases with pi's own modules. PI_PARITY_OUTPUT is the path for the
+// results.
 import * as agent from "@mariozechner/pi-coding-agent";
 import * as tui from "@mariozechner/pi-tui";
 import { renameSync, writeFileSync } from "node:fs";

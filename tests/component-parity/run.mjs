@@ -10,7 +10,7 @@ import { simpleCases } from "./cases/simple.mjs";
 
 const WIDTHS = [30, 60, 100];
 
-/** Case by name to what came out: lines for each width, or any other value. */
+/** Results by name of the case: lines for each width, or any other value. */
 export async function run(modules, progress = () => {}) {
   const { tui, agent } = modules;
   agent.initTheme("dark");
@@ -41,7 +41,7 @@ async function rendered(create, width) {
 }
 
 async function attempt(action) {
-  // The program watches for code that never pauses.
+  // Pauses, because the program stops code that runs too long without a break.
   await new Promise((resolve) => setTimeout(resolve, 0));
   try {
     return JSON.parse(JSON.stringify((await action()) ?? null));

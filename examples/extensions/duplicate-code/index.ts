@@ -1,8 +1,8 @@
-// A tool that finds code which stands in a project more than once.
+// A tool that finds code which occurs in a project more than once.
 //
-// All files are read and compared, which takes a second of pure computing in a large
-// project. That happens in a worker thread: the agent and all other extensions go on
-// meanwhile, and an abort ends it at once. Workers are TypeScript like everything else.
+// All files are read and compared, which takes a second of computing in a large project. A worker
+// thread does that: the agent and all other extensions continue meanwhile, and an abort ends it at
+// once. Workers are TypeScript like everything else.
 import { Worker } from "node:worker_threads";
 import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 import { Type } from "@sinclair/typebox";

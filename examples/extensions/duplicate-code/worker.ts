@@ -1,4 +1,4 @@
-// The thread that computes. It has Node's API, and no `pi`: it sends messages.
+// The worker thread. It has Node's API but no `pi`: it sends messages.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";

@@ -1,2 +1,2 @@
-// `@earendil-works/pi-ai/providers/all`: what `pi-ai` itself has.
+// `@earendil-works/pi-ai/providers/all`: exports all of `pi-ai`.
 export * from "../../pi-ai.js";

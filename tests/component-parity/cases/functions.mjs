@@ -1,4 +1,4 @@
-// Functions over a big corpus. Each case is a map from arguments to answers.
+// Functions over a large corpus. Each case maps arguments to results.
 import { OFF, RED, TEXTS, WIDTHS } from "./texts.mjs";
 
 const LETTERS = [..."acmz019-[\\;/+@_"];
@@ -131,7 +131,7 @@ export function functionCases({ tui, agent }) {
   return cases;
 }
 
-// Few, because a build for tests takes a second for the first line of each language.
+// Few cases, because a debug build takes a second for the first line of each language.
 const CODE = {
   none: ["no language", undefined],
   unknown: ["some text\nin nothing known", "nolanguage"],
@@ -142,7 +142,7 @@ const CODE = {
 function agentFunctions(agent) {
   const highlighted = (name) => () => agent.highlightCode(...CODE[name]);
   const colours = Object.keys(CODE).map((name) => [`highlightCode ${name}`, highlighted(name)]);
-  // Whatever the colours, the code is all there.
+  // Removing the colours leaves the code unchanged.
   const plain = (name) => () => highlighted(name)().map((line) => line.replace(/\x1b\[[0-9;]*m/g, ""));
   const texts = Object.keys(CODE).map((name) => [`highlightCode text of ${name}`, plain(name)]);
   return {

@@ -1,4 +1,4 @@
-// Markdown of all kinds, in a theme that shows which function painted what.
+// Markdown of all kinds, in a theme that shows which function painted each part.
 const wrap = (on, off) => (text) => `\x1b[${on}m${text}\x1b[${off}m`;
 
 const THEME = {

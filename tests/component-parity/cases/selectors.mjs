@@ -27,7 +27,7 @@ const usage = (input, cost) => ({ input, output: input / 10, cacheRead: input * 
 const entry = (value) => ({ type: "message", message: { role: "assistant", usage: value } });
 
 const DAY = 24 * 60 * 60 * 1000;
-/** Half a unit off the edges, so that a slow machine shows the same age. */
+/** Ages are half a unit off the edges, so that a slow machine shows the same. */
 const session = (name, ageInDays, more = {}) => ({
   path: `/sessions/${name}.jsonl`,
   id: `id-${name}`,

@@ -31,7 +31,7 @@ answers.input = [
   thrown(() => cp.execSync("tr a-z A-Z", { input: "text", ...text })),
 ];
 
-// More than there may be, also of what a shell has begun.
+// Output above the limit, also of children of a shell.
 answers.most = [
   outcome(cp.spawnSync("yes", { maxBuffer: 1000 })),
   thrown(() => cp.execSync("yes", { maxBuffer: 1000, stdio: "pipe" })),
@@ -99,7 +99,7 @@ answers.inherited = [
   fs.readFileSync("seven", "utf8"),
 ];
 
-// Descriptors that are none.
+// Numbers that are no open descriptors.
 answers.none = [
   thrown(() => fs.readFileSync(9999)),
   thrown(() => fs.readFileSync(9999, "utf8")),

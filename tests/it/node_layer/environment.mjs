@@ -55,7 +55,7 @@ answers.told = [
   process.execArgv,
 ];
 
-// A folder that is none, and none at all.
+// A path that is no folder, and one that does not exist.
 answers.folders = [
   failure(() => cp.spawn("ls", { cwd: "told.mjs" })),
   failure(() => cp.execSync("true", { cwd: "told.mjs", stdio: "pipe" })),
@@ -63,7 +63,7 @@ answers.folders = [
   failure(() => cp.spawn("true", ["x".repeat(3e6)])),
 ];
 
-// Times have more than milliseconds.
+// Times are more precise than milliseconds.
 fs.writeFileSync("file", "x");
 fs.symlinkSync("file", "link");
 fs.utimesSync("file", 1600000000.25, 1600000001.123456);

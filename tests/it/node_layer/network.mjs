@@ -78,7 +78,7 @@ answers.headers = [
 server.close();
 server.closeAllConnections();
 
-// Several members, what is cut off, what is broken, and two lines of encodings.
+// Several members, truncated data, damaged data, and two header lines with encodings.
 const two = Buffer.concat([zlib.gzipSync("abc"), zlib.gzipSync("def")]);
 const damaged = {
   members: [["gzip"], two],
@@ -130,7 +130,8 @@ answers.asked = heard.map(({ headers: { host, connection, ...others } }) =>
 raw.close();
 raw.closeAllConnections();
 
-// A dispatcher sends the requests; its handlers are called in the words of old undicis or of new ones.
+// A dispatcher sends the requests; its handlers are called with the interface of old undici
+// versions or new ones.
 const bodyText = async (body) => typeof body === "string" || body === null ? body : Buffer.from(await new Response(body).arrayBuffer()).toString();
 class Mock {
   constructor(prefersNew) {

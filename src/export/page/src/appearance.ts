@@ -21,7 +21,7 @@ export function switchable(target: HTMLButtonElement): void {
   apply();
 }
 
-/** Files may be denied a storage of their own. */
+/** Pages opened as files may have no storage. */
 function remembered(): string | null {
   try {
     return localStorage.getItem(KEY);

@@ -36,7 +36,7 @@ export function button(label: string, title: string, act: () => void): HTMLButto
   return made;
 }
 
-/** An element of the page itself, which the template has. */
+/** An element of the template. */
 export function part(id: string): HTMLElement {
   const found = document.getElementById(id);
   if (!found) throw new Error(`the page has no #${id}`);

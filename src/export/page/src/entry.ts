@@ -1,4 +1,4 @@
-// Everything that stands in a session file, each in the size of its weight.
+// Renders the entries of a session file, more prominently the more they matter.
 
 import { append, element } from "./dom.js";
 import { count, dateTime, time } from "./format.js";
@@ -8,7 +8,7 @@ import { output } from "./output.js";
 import type { Calls, Node } from "./session.js";
 import { json, number, text } from "./values.js";
 
-/** Fills the element with the entry; one that cannot be shown is shown as it is written. */
+/** Fills the element with the entry; an entry that cannot be rendered is shown as JSON. */
 export function fill(target: HTMLElement, node: Node, calls: Calls): void {
   try {
     show(target, node, calls);

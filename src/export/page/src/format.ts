@@ -1,14 +1,14 @@
-// Numbers and times as people read them.
+// Formats numbers and times for readers.
 
 const ESCAPES =
   // OSC, DCS and the like with their end, CSI, and the short ones; then those of one C1 character.
   /\u001b(?:[\]P_^X][^]{0,4096}?(?:\u0007|\u001b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
 /** Control characters, on which a terminal acts without showing them. */
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
-/** A line that was written over from its beginning, as by a progress bar. */
+/** A line that was overwritten from its beginning, as by a progress bar. */
 const WRITTEN_OVER = /[^\n]*\r(?=[^\r\n])/g;
 
-/** Text as a terminal would leave it, without colours. */
+/** The text that a terminal would show, without colours. */
 export function withoutEscapes(text: string): string {
   const plain = text.replace(ESCAPES, "").replace(CONTROLS, "");
   return plain.includes("\r") ? plain.replace(WRITTEN_OVER, "").replaceAll("\r", "") : plain;

@@ -1,5 +1,5 @@
-// Puts the page together: the session from its element, the tree at the side, the
-// branch in the middle, and what keys and addresses mean.
+// Assembles the page: the session from its element, the tree at the side, the branch in the middle,
+// keys and addresses.
 
 import { switchable } from "./appearance.js";
 import { button, part } from "./dom.js";
@@ -59,7 +59,7 @@ function show(leaf: Node | null): void {
   sidebar.show(thread.path);
 }
 
-// The tree follows what is being read; not while the page itself moves to an entry.
+// The tree follows the reader's position, except while the page itself moves to an entry.
 let scrolling = false;
 let quietUntil = 0;
 part("main").addEventListener(
@@ -85,7 +85,7 @@ function addressed(): Node | null {
     const found = session.byId.get(decodeURIComponent(hash));
     if (found) return found;
   } catch {
-    // No address of ours.
+    // The address is not one of an entry.
   }
   const index = /^entry-(\d+)$/.exec(hash);
   return (index && session.nodes[Number(index[1])]) || null;

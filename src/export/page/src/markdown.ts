@@ -1,12 +1,12 @@
-// Markdown as elements. marked takes the text apart; elements are made of the parts
-// one by one, so that HTML in a text stays text and a link leads where it may.
+// Markdown as elements. marked splits the text into tokens; each token becomes an element, so that
+// HTML in a text stays text and a link leads to allowed addresses only.
 
 import { getDefaults, Lexer, type Token, type Tokens } from "marked";
 import { append, element } from "./dom.js";
 import { highlight } from "./highlight.js";
 import { fromAddress, picture } from "./pictures.js";
 
-/** Above that, a text is shown as it is. */
+/** Longer texts are shown as they are. */
 const MAX_LENGTH = 100_000;
 /**
  * Limits the markup characters of a paragraph: marked examines them in pairs, which takes minutes
@@ -53,7 +53,7 @@ function block(target: HTMLElement, token: Token, depth: number): void {
     case "checkbox":
       return;
     case "heading":
-      // The page has headings of its own above.
+      // The page itself uses the headings above.
       return inline(into(target, `h${Math.min(token.depth + 2, 6)}` as "h3"), token, depth);
     case "paragraph":
       return inline(into(target, "p"), token, depth);
@@ -154,7 +154,7 @@ function inlines(target: HTMLElement, tokens: Token[], depth: number): void {
   }
 }
 
-/** The address, if it is one that a click may open. */
+/** The address, if a click may open it. */
 function address(href: string): string | null {
   try {
     const { protocol } = new URL(href);
@@ -190,7 +190,7 @@ function image(target: HTMLElement, token: Tokens.Image): void {
 const ENTITY = /&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z][a-z\d]{1,31});/gi;
 const decoder = document.createElement("textarea");
 
-/** A text with its entities, which marked leaves to the HTML that it would write. */
+/** The text of a token with its entities decoded, which marked leaves to its HTML output. */
 function plain(token: Token): string {
   const text = "text" in token ? String(token.text) : token.raw;
   return text.replace(ENTITY, (entity) => {

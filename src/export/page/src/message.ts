@@ -1,4 +1,4 @@
-// The messages of a conversation.
+// Renders the messages of a conversation.
 
 import { append, element } from "./dom.js";
 import { dollars, firstLine, time, tokens } from "./format.js";
@@ -72,7 +72,7 @@ function assistant(target: HTMLElement, node: Node, entryMessage: Members, at: s
       cost > 0 ? dollars(cost) : "",
     ),
   );
-  // Very old files have a text.
+  // In very old files the content is a text.
   const blocks = typeof entryMessage.content === "string" ? [{ type: "text", text: entryMessage.content }] : list(entryMessage.content);
   for (const block of blocks.map(members)) {
     switch (block.type) {

@@ -82,10 +82,10 @@ function unmarked(line: string): string {
   return line.replace(/\*\*|__|`|^[#>\s]+/g, "");
 }
 
-/** The branches of values that hold no words: bulk, and ids. */
+/** Members without words: bulk data, and ids. */
 const WORDLESS = new Set(["data", "signature", "textSignature", "thinkingSignature", "thoughtSignature", "parentId"]);
 
-/** Everything in the entry that a person could be looking for, in lower case. */
+/** All texts of the entry that a reader could search for, in lower case. */
 export function words(node: Node): string {
   const found: string[] = [node.label];
   const waiting: unknown[] = [node.entry];

@@ -37,7 +37,7 @@ export function output(source: string, { lines, language = "", class: name = "ou
   return box;
 }
 
-/** Shows one piece more, and offers the next. */
+/** Shows one more piece, with a button for the next. */
 function pieces(box: HTMLElement, pre: HTMLElement, text: string, from: number): void {
   if (from === 0) pre.textContent = "";
   let to = Math.min(from + PIECE_LENGTH, text.length);
@@ -62,7 +62,7 @@ function endOfLines(text: string, lines: number): number {
   }
   if (end < 0) end = text.length;
   if (end > WIDTH) end = WIDTH;
-  // A few more characters are no reason for a button.
+  // A short remainder is shown without a button.
   return text.length - end < 200 && countLines(text.slice(end)) <= 2 ? text.length : end;
 }
 

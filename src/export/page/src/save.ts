@@ -3,7 +3,7 @@
 import type { Session } from "./session.js";
 import { text } from "./values.js";
 
-/** `source` is what the page holds: the second line is not of the file. */
+/** `source` is the data of the page, whose second line is not part of the file. */
 export function save(source: string, { header }: Session): void {
   const lines = source.trim().split("\n");
   lines.splice(1, 1);

@@ -1,10 +1,10 @@
-// Looks for words in all branches, and marks them in what is shown.
+// Searches all branches for words, and marks them in the visible ones.
 
 import { words } from "./outline.js";
 import type { Node } from "./session.js";
 
 const MARKS = "found";
-/** More marks than these would take longer than reading. */
+/** More marks would take longer than reading. */
 const MAX_MATCHES = 2_000;
 
 export function find(nodes: Node[], query: string): Set<Node> | null {
@@ -22,7 +22,7 @@ export function terms(query: string): string[] {
   return query.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
-/** Marks without touching the elements; a browser that cannot shows none. */
+/** Marks matches without changing elements; a browser without that feature shows none. */
 export class Marks {
   private readonly ranges: Highlight | null;
   private queryTerms: string[] = [];
@@ -43,7 +43,7 @@ export class Marks {
     const texts = document.createTreeWalker(target, NodeFilter.SHOW_TEXT);
     for (let node = texts.nextNode(); node; node = texts.nextNode()) {
       const content = (node.nodeValue ?? "").toLowerCase();
-      // Some letters are longer in lower case: the places would be others.
+      // Some letters are longer in lower case, which would shift the positions.
       if (content.length !== node.nodeValue?.length) continue;
       for (const term of this.queryTerms) {
         for (let at = content.indexOf(term); at >= 0; at = content.indexOf(term, at + term.length)) {
@@ -57,7 +57,7 @@ export class Marks {
     }
   }
 
-  /** Opens what hides a word that was looked for. */
+  /** Opens elements that hide a match. */
   open(target: HTMLElement): void {
     if (this.queryTerms.length === 0) return;
     const found = (part: HTMLElement): string[] => {

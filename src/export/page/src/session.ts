@@ -9,11 +9,11 @@ export interface Node {
   id: string;
   /** The index of the entry in the file. */
   index: number;
-  /** Always earlier in the file, so that every way up ends. */
+  /** The parent precedes the entry in the file, so that every path ends. */
   parent: Node | null;
   children: Node[];
   label: string;
-  /** The end of the branch that was written to last, among those through here. */
+  /** The end of the most recently written branch through this entry. */
   newest: Node;
 }
 
@@ -26,11 +26,14 @@ export interface Session {
   byId: Map<string, Node>;
   name: string;
   leaf: Node | null;
-  /** Lines that could not be read. */
+  /** The number of lines that could not be read. */
   skipped: number;
 }
 
-/** A line with the header, a line with what is known besides, a line for each entry. */
+/**
+ * The source has a line with the header, a line with data from outside the file, and a line for
+ * each entry.
+ */
 export function parse(source: string): Session {
   const lines = source.split("\n").filter((line) => line.trim() !== "");
   let skipped = 0;
@@ -88,14 +91,14 @@ export function pathTo(leaf: Node | null): Node[] {
   return path.reverse();
 }
 
-/** The results of tools by the answer that called them, on one branch. */
+/** The results of tools by the response that called them, on one branch. */
 export class Calls {
   private readonly results = new Map<Node, Map<string, Node>>();
-  /** The answer in which the result is shown. */
+  /** The response in which each result is shown. */
   private readonly shownIn = new Map<Node, Node>();
 
   constructor(path: Node[]) {
-    // An id may come again in a later answer.
+    // An id may occur again in a later response.
     const open = new Map<string, Node>();
     for (const node of path) {
       if (node.type !== "message") continue;

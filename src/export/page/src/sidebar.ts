@@ -1,5 +1,5 @@
-// The tree of all entries, or what the search found in it. Only the rows in sight
-// are elements: a session may have ten thousand.
+// The tree of all entries, or those that the search found. Only visible rows are elements: a
+// session may have ten thousand.
 
 import { button, element } from "./dom.js";
 import { kindOf, outline } from "./outline.js";
@@ -47,7 +47,7 @@ export class Sidebar {
     this.refresh();
   }
 
-  /** `null`: nothing is searched for. */
+  /** `null` ends the search. */
   search(found: Set<Node> | null): void {
     this.found = found;
     this.refresh();
@@ -99,7 +99,7 @@ export class Sidebar {
   }
 }
 
-/** Parents before children; a step to the right only where the way forks. */
+/** Lists parents before children, indented only at forks. */
 function flatten(roots: Node[]): Row[] {
   const rows: Row[] = [];
   const waiting: Row[] = [];

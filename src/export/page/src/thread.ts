@@ -6,13 +6,13 @@ import { fill, titleOf } from "./entry.js";
 import { Calls, type Node, pathTo } from "./session.js";
 
 const MARGIN = "1500px";
-/** Frames in which what comes into the window may still change its size. */
+/** The number of frames during which entries that come into view may still change their size. */
 const SETTLING = 12;
 
 export interface ThreadOptions {
   /** Called when the reader selects another branch, at this entry. */
   go: (node: Node) => void;
-  /** Entries were made: whatever is marked in the text is to be marked in them. */
+  /** Called when entries were rendered, so that matches in them can be marked. */
   filled: (article: HTMLElement) => void;
 }
 
@@ -47,7 +47,7 @@ export class Thread {
     this.calls = new Calls(this.path);
     const all = document.createDocumentFragment();
     for (const node of this.path) {
-      // The results of tools are shown with their calls.
+      // Results of tools are shown with their calls.
       if (this.calls.placeOf(node) !== node) {
         append(all, this.siblings(node));
         continue;
@@ -73,7 +73,7 @@ export class Thread {
     return depth;
   }
 
-  /** Brings an entry of this branch into view. */
+  /** Scrolls an entry of this branch into view. */
   reveal(node: Node, mark = true): void {
     const place = this.calls.placeOf(node);
     const article = this.articles.get(place);
@@ -173,7 +173,7 @@ export function fragment(node: Node): string {
   try {
     return `#${encodeURIComponent(node.id)}`;
   } catch {
-    // Half of a surrogate pair has no place in an address.
+    // A lone surrogate cannot be part of an address.
     return `#entry-${node.index}`;
   }
 }

@@ -1,4 +1,4 @@
-// A tool call with its result: what was called in one line, the rest below it.
+// Renders a tool call with its result: the call in one line, the rest below it.
 
 import { diff, requestedEdits } from "./diff.js";
 import { append, element } from "./dom.js";

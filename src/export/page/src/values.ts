@@ -19,7 +19,7 @@ export function number(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) ? value : 0;
 }
 
-/** JSON for people. */
+/** Formats JSON for readers. */
 export function json(value: unknown): string {
   try {
     return JSON.stringify(value, null, 2) ?? String(value);
