@@ -21,7 +21,7 @@ function isEmittedByProgram(event: unknown): boolean {
 }
 
 /** Whether `event` needs no listener of the system (`snapshot/corrections`). */
-internals.tellsOf = (event: unknown): boolean => {
+internals.isEmittedByProgram = (event: unknown): boolean => {
   op_hold_signals();
   return isEmittedByProgram(event);
 };

@@ -173,7 +173,7 @@ export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => 
 }
 
 /** Called when a timer starts. */
-internals.ran = (context: unknown): void => {
+internals.timerStarted = (context: unknown): void => {
   const author = authorOf(context);
   if (author !== undefined) restoreFrames();
   op_ran(author ?? -1);

@@ -75,10 +75,10 @@ function lazyFunction(name: string, load: () => Function): Function {
   const proxy = handler.proxy = new Proxy(target, handler);
   return proxy;
 }
-internals.standIn = lazyFunction;
+internals.lazyFunction = lazyFunction;
 
 /** The result of `make`, which inspects the function that it wraps. */
-internals.late = (name: string, make: (...args: any[]) => Function, ...args: unknown[]) =>
+internals.lazyResult = (name: string, make: (...args: any[]) => Function, ...args: unknown[]) =>
   lazyFunction(name, () => ReflectApply(make, undefined, args));
 
 /** Stand-ins for all exports of a module; each export must be a function. */
@@ -89,7 +89,7 @@ const lazyExports = (load: () => any) =>
   });
 
 /** Replaces `core` for `node:crypto`, which consists of a dozen files: each is loaded separately. */
-internals.lateCrypto = {
+internals.lazyCryptoCore = {
   __proto__: null,
   loadExtScript: (specifier: string) =>
     StringPrototypeStartsWith(specifier, "ext:deno_node/internal/crypto/")

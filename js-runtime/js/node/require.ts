@@ -226,6 +226,6 @@ function required(error: any): unknown {
 }
 
 // Called when Node's modules are evaluated (snapshot/corrections.rs).
-Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, placed: withPosition, required });
+Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, withPosition, required });
 
 Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

@@ -40,13 +40,13 @@ export let isGuest = false;
 let thrown: { error: unknown; context: unknown } | undefined;
 
 // Called by timers (`snapshot/corrections.rs`) just before they leave their context.
-internals.thrown = (error: unknown) => {
+internals.timerThrew = (error: unknown) => {
   thrown = { error, context: getAsyncContext() };
 };
 
 // Called for exceptions of system callbacks (`snapshot/corrections`), which have no caller. A
 // parser would take the exception for an error of its own.
-internals.unheard = (error: unknown) => reportException(error);
+internals.reportUncaught = (error: unknown) => reportException(error);
 
 /** Runs in the context of the code that threw. */
 function reportUncaught(error: unknown): void {

@@ -422,32 +422,32 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_createReadStream = lazyInternalStreams().createReadStream",
-        replacement: "_createReadStream = __bootstrap.internals.standIn(\"createReadStream\", \
+        replacement: "_createReadStream = __bootstrap.internals.lazyFunction(\"createReadStream\", \
                       () => (fsExports.ReadStream.length, lazyInternalStreams().createReadStream))",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_createWriteStream = lazyInternalStreams().createWriteStream",
-        replacement: "_createWriteStream = __bootstrap.internals.standIn(\"createWriteStream\", \
+        replacement: "_createWriteStream = __bootstrap.internals.lazyFunction(\"createWriteStream\", \
                       () => (fsExports.WriteStream.length, lazyInternalStreams().createWriteStream))",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_ReadStream = lazyInternalStreams().ReadStream",
-        replacement: "_ReadStream = __bootstrap.internals.standIn(\"ReadStream\", \
+        replacement: "_ReadStream = __bootstrap.internals.lazyFunction(\"ReadStream\", \
                       () => lazyInternalStreams().ReadStream)",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_WriteStream = lazyInternalStreams().WriteStream",
-        replacement: "_WriteStream = __bootstrap.internals.standIn(\"WriteStream\", \
+        replacement: "_WriteStream = __bootstrap.internals.lazyFunction(\"WriteStream\", \
                       () => lazyInternalStreams().WriteStream)",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "return lazyUtf8Stream().default;",
         replacement: "return __bootstrap.internals.Utf8Stream ??= \
-                      __bootstrap.internals.standIn(\"Utf8Stream\", \
+                      __bootstrap.internals.lazyFunction(\"Utf8Stream\", \
                       () => lazyUtf8Stream().default);",
     },
     // Times in nanoseconds (`js/node/fs-stat.ts`).

@@ -49,7 +49,7 @@ pub const ADDITIONS: &[Addition] = &[
         text: "import { internals } from \"ext:core/mod.js\"; \
                export const { CloseEvent, MessageEvent } = globalThis; \
                export const { setGlobalProxyFromEnv } = mod; \
-               export const WebSocket = internals.standIn(\"WebSocket\", () => globalThis.WebSocket);",
+               export const WebSocket = internals.lazyFunction(\"WebSocket\", () => globalThis.WebSocket);",
     },
     Addition {
         specifier: "node:inspector",

@@ -109,16 +109,16 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     Correction {
         specifier: "ext:deno_node/internal/timers.mjs",
         text: "function invokeCallback() {",
-        replacement: "function invokeCallback() { __bootstrap.internals.ran?.(asyncContext); \
-                      try { return invokeUnwatched(); } catch (error) { __bootstrap.internals.thrown?.(error); throw error; } } \
+        replacement: "function invokeCallback() { __bootstrap.internals.timerStarted?.(asyncContext); \
+                      try { return invokeUnwatched(); } catch (error) { __bootstrap.internals.timerThrew?.(error); throw error; } } \
                       function invokeUnwatched() {",
     },
     Correction {
         specifier: "ext:deno_node/internal/timers.mjs",
         text: "return ReflectApply(unboundCallback, self, argv);",
-        replacement: "__bootstrap.internals.ran?.(asyncContext); \
+        replacement: "__bootstrap.internals.timerStarted?.(asyncContext); \
                       try { return ReflectApply(unboundCallback, self, argv); } catch (error) \
-                      { __bootstrap.internals.thrown?.(error); throw error; }",
+                      { __bootstrap.internals.timerThrew?.(error); throw error; }",
     },
     // There is no `deno` among the versions, and no event target that is global (js/node/globals.ts).
     Correction {
@@ -159,7 +159,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     Correction {
         specifier: "node:process",
         text: "Deno.addSignalListener(",
-        replacement: "(internals.tellsOf(event) ? () => {} : Deno.addSignalListener)(",
+        replacement: "(internals.isEmittedByProgram(event) ? () => {} : Deno.addSignalListener)(",
     },
     Correction {
         specifier: "node:process",
@@ -306,7 +306,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
     Correction {
         specifier: "node:module",
         text: "throw err.thrown;",
-        replacement: "throw internals.placed(err.thrown, () => core.compileFunction(content, \
+        replacement: "throw internals.withPosition(err.thrown, () => core.compileFunction(content, \
                       url.pathToFileURL(filename).toString(), [format !== \"module\"], \
                       [\"exports\", \"require\", \"module\", \"__filename\", \"__dirname\"]));",
     },
@@ -418,17 +418,17 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         specifier: "ext:deno_node/crypto.ts",
         text: "const { core, primordials } = __bootstrap;",
         replacement: "const { primordials } = __bootstrap; \
-                      const core = __bootstrap.internals.lateCrypto;",
+                      const core = __bootstrap.internals.lazyCryptoCore;",
     },
     Correction {
         specifier: "ext:deno_node/crypto.ts",
         text: "const Hash = deprecate(",
-        replacement: "const Hash = __bootstrap.internals.late(\"Hash\", deprecate, ",
+        replacement: "const Hash = __bootstrap.internals.lazyResult(\"Hash\", deprecate, ",
     },
     Correction {
         specifier: "ext:deno_node/crypto.ts",
         text: "const Hmac = deprecate(",
-        replacement: "const Hmac = __bootstrap.internals.late(\"Hmac\", deprecate, ",
+        replacement: "const Hmac = __bootstrap.internals.lazyResult(\"Hmac\", deprecate, ",
     },
     // What handlers of requests, connections and datagrams throw is uncaught, and not an
     // error of the request, or of nothing.
@@ -441,37 +441,37 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         specifier: "node:_http_server",
         text: "server.emit(\"request\", req, res);",
         replacement: "try { server.emit(\"request\", req, res); } \
-                      catch (error) { internals.unheard(error); }",
+                      catch (error) { internals.reportUncaught(error); }",
     },
     Correction {
         specifier: "node:_http_server",
         text: "server.emit(eventName, req, socket, bodyHead);",
         replacement: "try { server.emit(eventName, req, socket, bodyHead); } \
-                      catch (error) { internals.unheard(error); }",
+                      catch (error) { internals.reportUncaught(error); }",
     },
     Correction {
         specifier: "ext:deno_node/net.ts",
         text: "()=>_afterConnectImpl(status, handle, req, readable, writable)",
         replacement: "() => { try { _afterConnectImpl(status, handle, req, readable, writable); } \
-                      catch (error) { __bootstrap.internals.unheard(error); } }",
+                      catch (error) { __bootstrap.internals.reportUncaught(error); } }",
     },
     Correction {
         specifier: "ext:deno_node/net.ts",
         text: "()=>FunctionPrototypeCall(_onconnectionImpl, handle, err, clientHandle)",
         replacement: "() => { try { FunctionPrototypeCall(_onconnectionImpl, handle, err, clientHandle); } \
-                      catch (error) { __bootstrap.internals.unheard(error); } }",
+                      catch (error) { __bootstrap.internals.reportUncaught(error); } }",
     },
     Correction {
         specifier: "ext:deno_node/net.ts",
         text: "this.emit(\"close\", isException);",
         replacement: "try { this.emit(\"close\", isException); } \
-                      catch (error) { __bootstrap.internals.unheard(error); }",
+                      catch (error) { __bootstrap.internals.reportUncaught(error); }",
     },
     Correction {
         specifier: "ext:deno_node/dgram.ts",
         text: "self.emit(\"message\", buf, rinfo);",
         replacement: "try { self.emit(\"message\", buf, rinfo); } \
-                      catch (error) { __bootstrap.internals.unheard(error); }",
+                      catch (error) { __bootstrap.internals.reportUncaught(error); }",
     },
     // A body that breaks off (`js/node/fetch-body.ts`).
     Correction {
