@@ -6,7 +6,7 @@
 //
 // Without options after `--` it uses the demo model, which needs no key. Answers go to stdout, tools and
 // questions to stderr; questions of extensions are answered on stdin. Ctrl-C aborts, or takes back a question;
-// a second one ends. Should pi die, it is started again with the same session.
+// a second one ends. If pi exits, it is started again with the same session.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { AgentMessage, RpcEvent, UiRequest } from "pi-extension-types/rpc";

@@ -16,7 +16,7 @@ const HARMLESS: ReadonlySet<unknown> = new Set([
  * `reason` tells why it is not available, and what to use instead.
  */
 // deno-lint-ignore no-explicit-any
-export function missing(name: string, module: string, reason?: string): any {
+export function unavailable(name: string, module: string, reason?: string): any {
   const refuse = (): never => {
     throw new Error(
       `"${name}" of ${module} is not available in this version of pi${reason ? `: ${reason}` : ""}. ` +
@@ -38,5 +38,5 @@ export function missing(name: string, module: string, reason?: string): any {
 Object.defineProperty(globalThis, Symbol.for("pi.missing"), {
   configurable: true,
   enumerable: false,
-  value: missing,
+  value: unavailable,
 });

@@ -7,7 +7,7 @@ import {
   isQueued,
   addNumbered,
   renderers,
-  running,
+  runningPurpose,
   shortcuts,
   tools,
   warn,
@@ -288,7 +288,7 @@ export function createApi(extension: number) {
       }
       const { provider, id } = model;
       // A handler that the agent waits for would block the queue.
-      const queued = isQueued() || running() === "model_select";
+      const queued = isQueued() || runningPurpose() === "model_select";
       return await host<boolean>("pi.setModel", { extension, provider, id, model, queued });
     },
     getThinkingLevel: () => call<string>("getThinkingLevel"),

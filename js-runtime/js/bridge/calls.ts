@@ -52,7 +52,7 @@ export async function activate(
   }
   if (typeof factory !== "function") {
     throw new Error(
-      `Extension does not export a valid factory function${exported(namespace)}: ` +
+      `Extension does not export a valid factory function${describeExports(namespace)}: ` +
         "write `export default function (pi) { ... }`. A file that only helps others belongs into a folder that has no index.ts",
     );
   }
@@ -69,7 +69,7 @@ export async function activate(
 }
 
 /** Describes what a module exports instead of a default function. */
-function exported(namespace: { default?: unknown }): string {
+function describeExports(namespace: { default?: unknown }): string {
   const names = Object.keys(namespace).filter((name) => name !== "default" && name !== "module.exports");
   const { default: value } = namespace;
   if (value === undefined) return names.length === 0 ? " (it exports nothing)" : ` (it exports ${names.join(", ")}, no default)`;
@@ -119,7 +119,7 @@ export async function dispatch(json: string): Promise<string | undefined> {
       return await (pending.result = fn(event, createContext(extension, run)));
     } catch (error) {
       writeStack(error);
-      throw event.type === "tool_call" ? blocking(error) : error;
+      throw event.type === "tool_call" ? blockingError(error) : error;
     }
   };
   let result: unknown;
@@ -136,7 +136,7 @@ export async function dispatch(json: string): Promise<string | undefined> {
   const assigned = replaced();
   if (!mutated && assigned.length === 0 && (result === undefined || result === null)) return undefined;
   return JSON.stringify({
-    result: plain(extension, event.type as string, result ?? null),
+    result: withoutFunctions(extension, event.type as string, result ?? null),
     mutated,
     assigned,
   });
@@ -198,14 +198,14 @@ export async function whenAnswered(json: string): Promise<void> {
 }
 
 /** The model gets the exception: it has to see that this is no result. */
-function blocking(error: unknown): unknown {
+function blockingError(error: unknown): unknown {
   const message = plainText(error);
   if (error instanceof Error && message !== "") return error;
   return new Error(`Extension failed, blocking execution: ${message || "an error without a message"}`);
 }
 
 /** Replaces functions in a result by a number. */
-function plain(extension: number, type: string, result: unknown): unknown {
+function withoutFunctions(extension: number, type: string, result: unknown): unknown {
   const by = (result as { operations?: BashOperations } | null)?.operations;
   if (type !== "user_bash" || !by) return result;
   if (typeof by.exec !== "function") {

@@ -4,9 +4,9 @@ import { host, hostSync, hostSyncCached } from "ext:js_runtime/bridge/host.ts";
 import { abort, AbortController, extend, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { openSession } from "ext:js_runtime/bridge/session.ts";
 import { isJustPrompted, markIdle, markPrompted } from "ext:js_runtime/bridge/recent-prompt.ts";
-import { checkStale, replaced } from "ext:js_runtime/bridge/stale.ts";
+import { checkStale, markReplaced } from "ext:js_runtime/bridge/stale.ts";
 import { createUi, type Calls } from "ext:js_runtime/bridge/ui.ts";
-import { isQueued, report, running } from "ext:js_runtime/bridge/registry.ts";
+import { isQueued, report, runningPurpose } from "ext:js_runtime/bridge/registry.ts";
 import { ModelRegistry } from "pi:pi-coding-agent/models/registry.ts";
 import { adopt } from "pi:pi-coding-agent/session-manager/index.ts";
 import type { SessionManager } from "pi:pi-coding-agent/session-manager/index.ts";
@@ -63,7 +63,7 @@ const CALLS: Calls = { host, hostSync };
  */
 function hostWithCaller(calls: Calls): typeof host {
   return <T>(method: string, args?: unknown) =>
-    calls.host<T>(method, { ...(args as object), during: running(), queued: isQueued() });
+    calls.host<T>(method, { ...(args as object), during: runningPurpose(), queued: isQueued() });
 }
 
 /** The calls of a callback that outlives its generation carry the number of its visit. */
@@ -192,7 +192,7 @@ export function createCommandContext(extension: number, run?: number | null, cal
     const visit = (visits += 1);
     try {
       const done = await host<T>(`ctx.${method}`, { extension, ...args, stay: visit });
-      if (!(done as Cancelled | undefined)?.cancelled) replaced();
+      if (!(done as Cancelled | undefined)?.cancelled) markReplaced();
       await then?.(done, visit);
       return done;
     } finally {

@@ -1,7 +1,7 @@
 // `pi.events`: the bus on which extensions of one session exchange events.
 import { describe } from "ext:js_runtime/bridge/host.ts";
 import { checkStale } from "ext:js_runtime/bridge/stale.ts";
-import { owned } from "ext:js_runtime/bridge/registry.ts";
+import { attributed } from "ext:js_runtime/bridge/registry.ts";
 import { aFunction } from "ext:js_runtime/bridge/validate/arguments.ts";
 
 type Listener = (data: unknown) => unknown;
@@ -47,7 +47,7 @@ export function createEventBus(): EventBus & { clear(): void } {
       let listeners = channels.get(channel);
       if (!listeners) channels.set(channel, (listeners = new Map()));
       // A listener that is added twice is called once.
-      if (!listeners.has(listener)) listeners.set(listener, owned("pi.events", listener));
+      if (!listeners.has(listener)) listeners.set(listener, attributed("pi.events", listener));
       return () => void listeners.delete(listener);
     },
     clear() {

@@ -22,7 +22,7 @@ internals.isExit = (error: unknown): boolean => error === EXITS;
 type Guard = (run: () => void, extension?: number) => void;
 
 /** Calls listeners, all of them even if one throws. Returns the exceptions and the exit code. */
-function listened(listen: (process: any, guard: Guard) => void): string | undefined {
+function callListeners(listen: (process: any, guard: Guard) => void): string | undefined {
   // Without `process` there are no listeners.
   if (!internals.__nodeProcessBootstrapped) return undefined;
   const thrown: { extension?: number; error: string; plain: string }[] = [];
@@ -47,7 +47,7 @@ function listened(listen: (process: any, guard: Guard) => void): string | undefi
 }
 
 export function exit(json: string): string | undefined {
-  return listened((process, guard) => {
+  return callListeners((process, guard) => {
     const listeners = process.rawListeners("exit");
     process.removeAllListeners("exit");
     for (let index = 0; index < listeners.length; index += 1) {
@@ -65,7 +65,7 @@ export function exit(json: string): string | undefined {
 
 /** Emits the signal that ends pi; the argument is `[name, number]`. */
 export function signal(json: string): string | undefined {
-  return listened((process, guard) => {
+  return callListeners((process, guard) => {
     const [name, number] = JSON.parse(json);
     signalled = name;
     const listeners = process.rawListeners(name);

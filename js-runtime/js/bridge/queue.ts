@@ -231,7 +231,7 @@ export async function notify(json: string): Promise<string> {
         let result = call(handler, event, extension, run);
         if (result instanceof Promise) {
           heldBefore = op_held_by_others(extension);
-          result = await settled(result, { extension, handler, event: type, since });
+          result = await awaitHandler(result, { extension, handler, event: type, since });
         }
         boundary?.accept(extension, result);
         reportIgnoredMembers(extension, handler, event, result);
@@ -261,7 +261,7 @@ export async function notify(json: string): Promise<string> {
 }
 
 /** The value of the promise of a handler; `undefined` if the handler is abandoned. */
-function settled(
+function awaitHandler(
   result: Promise<unknown>,
   caller: Pick<Current, "extension" | "handler" | "event" | "since">,
 ): Promise<unknown> {

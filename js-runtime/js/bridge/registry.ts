@@ -141,7 +141,7 @@ export function isQueued(): boolean {
 }
 
 /** The purpose of the running code: an event, `command`, `tool:<name>`. */
-export function running(): string | undefined {
+export function runningPurpose(): string | undefined {
   return (getAsyncContext() as Record<string, string> | undefined)?.["pi.what"];
 }
 
@@ -152,7 +152,7 @@ export function authorOf(context: unknown): number | undefined {
 }
 
 /** Attributes `fn` to the extension that created it, whichever extension calls it. */
-export function owned<T extends unknown[], U>(what: string, fn: (...args: T) => U) {
+export function attributed<T extends unknown[], U>(what: string, fn: (...args: T) => U) {
   const owner = authorOf(getAsyncContext());
   if (owner === undefined) return fn;
   return (...args: T): U => {

@@ -5,7 +5,7 @@ import { hostSync } from "ext:js_runtime/bridge/host.ts";
 let wasReplaced = false;
 
 /** Called when one of the generation's own commands replaced it. */
-export function replaced(): void {
+export function markReplaced(): void {
   wasReplaced = true;
 }
 

@@ -41,34 +41,34 @@ export function connect(to: Link): void {
   link = to;
 }
 
-function linked(): Link {
+function requireLink(): Link {
   if (!link) throw new Error("pi's modules are not connected to the program");
   return link;
 }
 
 /** Calls a method of the program that responds at once. */
 export function hostSync<T = unknown>(method: string, args?: unknown): T {
-  return linked().hostSync(method, args) as T;
+  return requireLink().hostSync(method, args) as T;
 }
 
 /** Calls a method of the program that takes time. */
 export function host<T = unknown>(method: string, args?: unknown): Promise<T> {
-  return linked().host(method, args) as Promise<T>;
+  return requireLink().host(method, args) as Promise<T>;
 }
 
 export function textOps(): TextOps {
-  return linked().text;
+  return requireLink().text;
 }
 
 export function createEventBus(): EventBus & { clear(): void } {
-  return linked().createEventBus();
+  return requireLink().createEventBus();
 }
 
 export function yaml(): { parse(text: string): unknown } {
-  return linked().yaml();
+  return requireLink().yaml();
 }
 
 /** Calls the listener once the main module of a script is evaluated. */
 export function onEvaluated(listener: () => void): void {
-  linked().onEvaluated(listener);
+  requireLink().onEvaluated(listener);
 }

@@ -48,7 +48,7 @@ webidl.converters["async_sequence<Uint8Array>"] = (body: any, ...context: unknow
 };
 
 /** Converts an error of a body to that of Node's `fetch`. */
-function terminated(error: any): unknown {
+function terminatedError(error: any): unknown {
   const message = `${error?.message}`;
   const broken = StringPrototypeStartsWith(message, "error reading a body from connection");
   if (!broken) return error;
@@ -58,13 +58,13 @@ function terminated(error: any): unknown {
 
 // Called for streams (`snapshot/corrections`); `consume` below covers bodies that are read as a
 // whole.
-internals.terminated = terminated;
+internals.terminated = terminatedError;
 const { consume } = InnerBody.prototype;
 InnerBody.prototype.consume = function () {
   if (this.unusable()) throw new TypeError("Body is unusable: Body has already been read");
   const body = consume.call(this);
   if (!ObjectPrototypeIsPrototypeOf(PromisePrototype, body)) return body;
   return PromisePrototypeCatch(body, (error: unknown) => {
-    throw terminated(error);
+    throw terminatedError(error);
   });
 };

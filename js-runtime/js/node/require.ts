@@ -206,7 +206,7 @@ const CYCLE = /^(Cannot require\(\) ES Module )(?:file:\/\/)?(.* in a cycle\.)$/
  * The error of a required module, or the reason why the module did not run. deno_core puts class,
  * message and stack of that error into the message of another one.
  */
-function required(error: any): unknown {
+function requiredError(error: any): unknown {
   if (!(error instanceof Error)) return error;
   const frames = error.message.indexOf("\n    at ");
   if (frames >= 0) {
@@ -226,6 +226,6 @@ function required(error: any): unknown {
 }
 
 // Called when Node's modules are evaluated (snapshot/corrections.rs).
-Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, withPosition, required });
+Object.assign(internals, { hookRequire, checkAddon, formatOf, loadsWithHooks, needsScheme, withPosition, required: requiredError });
 
 Object.defineProperty(globalThis, Symbol.for("pi.requireOf"), { value: requireOf });

@@ -8,7 +8,7 @@ const { validateString } = core.loadExtScript("ext:deno_node/internal/validators
 
 export const isSea = (): boolean => false;
 
-function refused(): Error {
+function notAvailable(): Error {
   const error = new Error("Operation cannot be invoked when not in a single-executable application");
   return Object.assign(error, { code: "ERR_NOT_IN_SINGLE_EXECUTABLE_APPLICATION" });
 }
@@ -16,21 +16,21 @@ function refused(): Error {
 export function getAsset(key: string, encoding?: string): never {
   validateString(key, "key");
   if (encoding !== undefined) validateString(encoding, "encoding");
-  throw refused();
+  throw notAvailable();
 }
 
 export function getRawAsset(key: string): never {
   validateString(key, "key");
-  throw refused();
+  throw notAvailable();
 }
 
 export function getAssetAsBlob(key: string, _options?: object): never {
   validateString(key, "key");
-  throw refused();
+  throw notAvailable();
 }
 
 export function getAssetKeys(): never {
-  throw refused();
+  throw notAvailable();
 }
 
 export default { isSea, getAsset, getRawAsset, getAssetAsBlob, getAssetKeys };

@@ -28,7 +28,7 @@ const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 
 // The keys in https://github.com/nodejs/undici: lib/global.js. undici 8 wraps the global dispatcher
 // for older versions, and stores it under another key.
-const EVERYBODYS = [SymbolFor("undici.globalDispatcher.2"), SymbolFor("undici.globalDispatcher.1")];
+const GLOBAL_DISPATCHERS = [SymbolFor("undici.globalDispatcher.2"), SymbolFor("undici.globalDispatcher.1")];
 /** Options of an `Agent`'s `connect` that change neither the peer nor the trusted certificates. */
 const HARMLESS = [
   "allowH2",
@@ -62,10 +62,10 @@ function isSpecial(agent: any): boolean {
 
 /** The dispatcher that has to send the requests of a `fetch`, if there is one. */
 internals.dispatcherOf = (given: any): unknown => {
-  const everybodys = globalThis[EVERYBODYS[0]] ?? globalThis[EVERYBODYS[1]];
+  const globalDispatcher = globalThis[GLOBAL_DISPATCHERS[0]] ?? globalThis[GLOBAL_DISPATCHERS[1]];
   // A plain object delegates to the global dispatcher (@google/genai, for time limits).
-  const asksEverybodys = !given || kindOf(given) === "Object" || kindOf(given) === "Dispatcher1Wrapper";
-  const dispatcher = asksEverybodys ? everybodys : given;
+  const usesGlobal = !given || kindOf(given) === "Object" || kindOf(given) === "Dispatcher1Wrapper";
+  const dispatcher = usesGlobal ? globalDispatcher : given;
   const kind = kindOf(dispatcher);
   if (dispatcher == null || kind === "EnvHttpProxyAgent") return internals.overMocks?.();
   if (typeof dispatcher.dispatch !== "function") {

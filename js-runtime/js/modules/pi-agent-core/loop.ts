@@ -301,7 +301,7 @@ export async function runAgentLoopContinue(
 type AgentStream = EventStream<AgentEvent, Message[]>;
 
 /** A failure of the loop itself ends the iteration, where the original would hang. */
-function streamed(run: (emit: Emit) => Promise<Message[]>): AgentStream {
+function asStream(run: (emit: Emit) => Promise<Message[]>): AgentStream {
   const stream: AgentStream = new EventStream(
     ({ type }) => type === "agent_end",
     (event) => event.messages ?? [],
@@ -323,7 +323,7 @@ export function agentLoop(
   signal?: AbortSignal,
   streamFn?: StreamFn,
 ): AgentStream {
-  return streamed((emit) => runAgentLoop(prompts, context, config, emit, signal, streamFn));
+  return asStream((emit) => runAgentLoop(prompts, context, config, emit, signal, streamFn));
 }
 
 export function agentLoopContinue(
@@ -333,5 +333,5 @@ export function agentLoopContinue(
   streamFn?: StreamFn,
 ): AgentStream {
   requireQuestion(context);
-  return streamed((emit) => runAgentLoopContinue(context, config, emit, signal, streamFn));
+  return asStream((emit) => runAgentLoopContinue(context, config, emit, signal, streamFn));
 }

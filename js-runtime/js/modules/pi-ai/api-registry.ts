@@ -39,7 +39,7 @@ let cleared = false;
 let last = 0;
 
 /** Refuses models of another API, which the provider would misunderstand. */
-function guarded(api: string, stream: Stream): Stream {
+function withModelCheck(api: string, stream: Stream): Stream {
   return (model, context, options) => {
     if (model.api !== api) throw new Error(`Mismatched api: ${model.api} expected ${api}`);
     return stream(model, context, options);
@@ -56,7 +56,7 @@ export function keepApi(provider: ApiProvider, sourceId?: string): number {
   }
   last += 1;
   apiFunctions.set(last, streamSimple);
-  const guard = { api, stream: guarded(api, stream), streamSimple: guarded(api, streamSimple) };
+  const guard = { api, stream: withModelCheck(api, stream), streamSimple: withModelCheck(api, streamSimple) };
   const all = registered.get(api) ?? [];
   registered.set(api, [...all, { provider: guard, sourceId, id: last }]);
   return last;
@@ -97,8 +97,8 @@ const programs = (): string[] => (cleared ? [] : hostSync<string[]>("ai.apis"));
 function ofProgram(api: string): ApiProvider {
   return {
     api,
-    stream: guarded(api, throughProgram(api, false)),
-    streamSimple: guarded(api, throughProgram(api, true)),
+    stream: withModelCheck(api, throughProgram(api, false)),
+    streamSimple: withModelCheck(api, throughProgram(api, true)),
   };
 }
 

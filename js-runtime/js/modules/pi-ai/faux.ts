@@ -144,7 +144,7 @@ function* pieces(text: string, smallest: number, largest: number): Generator<str
 }
 
 /** Describes how a kind of block is streamed: the empty block, its text, and how to extend it. */
-function streamed(block: Block) {
+function streamingOf(block: Block) {
   if (block.type === "text") {
     const open = { type: "text", text: "" };
     return { kind: "text", open, text: block.text, grow: (d: string) => (open.text += d) };
@@ -202,7 +202,7 @@ export function registerFauxProvider(options: FauxOptions = {}) {
     if (signal?.aborted) return aborted();
     show({ type: "start" });
     for (const [contentIndex, block] of message.content.entries()) {
-      const { kind, open, text, grow } = streamed(block);
+      const { kind, open, text, grow } = streamingOf(block);
       partial.content = [...partial.content, open as Block];
       const step = (name: string, more: object) =>
         show({ type: `${kind}_${name}`, contentIndex, ...more } as never);

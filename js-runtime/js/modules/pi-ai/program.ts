@@ -87,7 +87,7 @@ async function pull(stream: AssistantMessageEventStream, call: Call): Promise<vo
 }
 
 /** The result of a stream that could not even be started. */
-export function failed(
+export function failedResponse(
   model: Model,
   error: unknown,
   reason: "error" | "aborted" = "error",
@@ -116,12 +116,12 @@ export function throughProgram(api: string | undefined, simple: boolean): Stream
     const stream = new AssistantMessageEventStream();
     if (options.signal?.aborted) {
       // No request is sent to the model.
-      stream.push(failed(model, "Request was aborted.", "aborted"));
+      stream.push(failedResponse(model, "Request was aborted.", "aborted"));
       stream.end();
       return stream;
     }
     pull(stream, { simple, api, model, context, options }).catch((error) => {
-      stream.push(failed(model, error));
+      stream.push(failedResponse(model, error));
       stream.end();
     });
     return stream;

@@ -4,7 +4,7 @@ import { env } from "pi:node.ts";
 import type { Stream, StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
-import { failed, throughProgram } from "pi:pi-ai/program.ts";
+import { failedResponse, throughProgram } from "pi:pi-ai/program.ts";
 import { type ApiKeyAuth, checkAuth, type ProviderAuth, resolveAuth, signInOf, type Stored } from "pi:pi-ai/provider-auth.ts";
 
 interface Streams {
@@ -100,7 +100,7 @@ export function createProvider(input: Parts): Provider {
     const streams = streamsFor(input, model);
     if (streams) return streams[way](model, context, options);
     const none = new AssistantMessageEventStream();
-    none.push(failed(model, `Provider ${id} has no API implementation for "${model.api}"`));
+    none.push(failedResponse(model, `Provider ${id} has no API implementation for "${model.api}"`));
     none.end();
     return none;
   };
@@ -171,7 +171,7 @@ export function configurationOf(id: string, provider: Provider, stored: () => St
       for await (const event of provider.streamSimple(there, context, requestOptions)) stream.push(event);
     };
     pass()
-      .catch((error) => stream.push(failed(model, error)))
+      .catch((error) => stream.push(failedResponse(model, error)))
       .finally(() => stream.end());
     return stream;
   };

@@ -60,14 +60,14 @@ interface LoaderPaths {
   agentDir?: string;
 }
 
-function placed<T extends LoaderPaths>(options: T): T & { cwd: string; agentDir: string } {
+function withFolders<T extends LoaderPaths>(options: T): T & { cwd: string; agentDir: string } {
   return { ...options, cwd: options.cwd ?? currentFolder(), agentDir: options.agentDir ?? getAgentDir() };
 }
 
 export function loadSkills(
   options: LoaderPaths & { skillPaths?: string[]; includeDefaults?: boolean } = {},
 ): Skills {
-  return hostSync("resources.skills", placed(options));
+  return hostSync("resources.skills", withFolders(options));
 }
 
 export function loadSkillsFromDir({ dir, source }: { dir: string; source?: string }): Skills {
@@ -87,7 +87,7 @@ export function formatSkillsForPrompt(skills: Skill[]): string {
 }
 
 export function loadProjectContextFiles(options: LoaderPaths = {}): ContextFile[] {
-  return hostSync("resources.contextFiles", placed(options));
+  return hostSync("resources.contextFiles", withFolders(options));
 }
 
 export interface ParsedSkillBlock {
@@ -160,7 +160,7 @@ const filesAmong = (texts: string[]): Source[] =>
 type Added = { path: string }[];
 
 /** Adds the items whose names are new. */
-function add<T extends { name?: string }>(known: T[], more: T[]): void {
+function addNew<T extends { name?: string }>(known: T[], more: T[]): void {
   const names = new Set(known.map(({ name }) => name));
   known.push(...more.filter(({ name }) => !names.has(name)));
 }
@@ -210,7 +210,7 @@ export class DefaultResourceLoader implements ResourceLoader {
   private _trusted = true;
 
   constructor(options: LoaderOptions = {}) {
-    this._options = placed(options);
+    this._options = withFolders(options);
     this._extensions = extensionsOf(options.extensionFactories ?? []);
   }
 
@@ -336,17 +336,17 @@ export class DefaultResourceLoader implements ResourceLoader {
     const paths = (added: Added) => added.map(({ path }) => path);
     if (skillPaths.length > 0) {
       const { skills, diagnostics } = this._find<Skills>("skills", paths(skillPaths), false);
-      add(this.skills.skills, skills);
+      addNew(this.skills.skills, skills);
       this.skills.diagnostics.push(...diagnostics);
     }
     if (promptPaths.length > 0) {
       const { prompts, diagnostics } = this._find<Prompts>("prompts", paths(promptPaths), false);
-      add(this.prompts.prompts, prompts);
+      addNew(this.prompts.prompts, prompts);
       this.prompts.diagnostics.push(...diagnostics);
     }
     if (themePaths.length > 0) {
       const { themes, diagnostics } = this._findThemes(paths(themePaths), false);
-      add(this.themes.themes, themes);
+      addNew(this.themes.themes, themes);
       this.themes.diagnostics.push(...diagnostics);
     }
   }

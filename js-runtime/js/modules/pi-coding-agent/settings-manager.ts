@@ -66,7 +66,7 @@ function files(paths: Record<Scope, string>): Backend {
   };
 }
 
-function stored(storage: Storage): Backend {
+function backendOf(storage: Storage): Backend {
   return {
     load(scope) {
       let text: string | undefined;
@@ -322,7 +322,7 @@ export class SettingsManager extends Manager {
   }
 
   static fromStorage(storage: Storage, { projectTrusted = true }: Trust = {}): SettingsManager {
-    return new SettingsManager(stored(storage), {}, projectTrusted && isTrusted(here()));
+    return new SettingsManager(backendOf(storage), {}, projectTrusted && isTrusted(here()));
   }
 
   static inMemory(settings: Settings = {}, { projectTrusted = true }: Trust = {}): SettingsManager {

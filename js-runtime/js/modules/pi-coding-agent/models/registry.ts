@@ -5,7 +5,7 @@ import { path } from "pi:node.ts";
 import type { StreamOptions } from "pi:pi-ai/api-registry.ts";
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import type { Model } from "pi:pi-ai/models.ts";
-import { failed } from "pi:pi-ai/program.ts";
+import { failedResponse } from "pi:pi-ai/program.ts";
 import { type DescribedProvider, describedProvider } from "pi:pi-ai/builtin-providers.ts";
 import { type ProviderAuth, resolveAuth } from "pi:pi-ai/provider-auth.ts";
 import { ownAuth } from "pi:pi-ai/providers.ts";
@@ -57,7 +57,7 @@ function wait<T>(registry: ModelRegistry, method: string, args: object): Promise
   return registry[CALLS].host<T>(`registry.${method}`, { registry: registry[REGISTRY], ...args });
 }
 
-async function authorised(
+async function withCredentials(
   registry: ModelRegistry,
   model: Model,
   options: StreamOptions,
@@ -76,11 +76,11 @@ function streamWith(
 ): AssistantMessageEventStream {
   const stream = new AssistantMessageEventStream();
   const pass = async () => {
-    const events = streamSimple(model, context, await authorised(registry, model, options));
+    const events = streamSimple(model, context, await withCredentials(registry, model, options));
     for await (const event of events) stream.push(event);
   };
   pass()
-    .catch((error) => stream.push(failed(model, error)))
+    .catch((error) => stream.push(failedResponse(model, error)))
     .finally(() => stream.end());
   return stream;
 }
@@ -142,7 +142,7 @@ export class ModelRegistry {
 
   /** This registry in the form of newer versions. */
   get runtime(): ModelRuntime {
-    return (this[RUNTIME] ??= ModelRuntime.of(this));
+    return (this[RUNTIME] ??= ModelRuntime.forRegistry(this));
   }
 
   static create(
@@ -272,7 +272,7 @@ export class ModelRegistry {
 
   /** Requests a completion with the user's key. */
   async complete(model: Model, context: unknown, options: StreamOptions = {}): Promise<unknown> {
-    return await completeSimple(model, context, await authorised(this, model, options));
+    return await completeSimple(model, context, await withCredentials(this, model, options));
   }
 
   stream(model: Model, context: unknown, options?: StreamOptions): AssistantMessageEventStream {

@@ -8,7 +8,7 @@ import type { Credential, CredentialInfo, CredentialStore } from "pi:pi-ai/crede
 import { AssistantMessageEventStream } from "pi:pi-ai/event-stream.ts";
 import { signInWith } from "pi:pi-ai/logins.ts";
 import type { Model } from "pi:pi-ai/models.ts";
-import { failed } from "pi:pi-ai/program.ts";
+import { failedResponse } from "pi:pi-ai/program.ts";
 import { callbacksOf, type Interaction } from "pi:pi-ai/provider-auth.ts";
 import { AuthStorage, REGISTRY } from "pi:pi-coding-agent/models/auth-storage.ts";
 import { getAgentDir } from "pi:pi-coding-agent/config.ts";
@@ -117,7 +117,7 @@ export class ModelRuntime {
   }
 
   /** Wraps an existing registry: that of the session. */
-  static of(models: ModelRegistry): ModelRuntime {
+  static forRegistry(models: ModelRegistry): ModelRuntime {
     return new ModelRuntime(MADE, models);
   }
 
@@ -366,7 +366,7 @@ export class ModelRuntime {
       await this.#keepRenewed(model.provider);
     };
     pass()
-      .catch((error) => stream.push(failed(model, error)))
+      .catch((error) => stream.push(failedResponse(model, error)))
       .finally(() => stream.end());
     return stream;
   }

@@ -48,7 +48,7 @@ function make(method: string, args: object): SessionManager {
   return adopt(token);
 }
 
-async function listed(method: string, args: object, onProgress?: Progress): Promise<SessionInfo[]> {
+async function sessionList(method: string, args: object, onProgress?: Progress): Promise<SessionInfo[]> {
   type Row = Omit<SessionInfo, "created" | "modified"> & { created: number; modified: number };
   const given = { ...args, agentDir: getAgentDir() };
   const rows = (await host(`sessions.${method}`, given)) as Row[];
@@ -86,7 +86,7 @@ function append(manager: SessionManager, entry: { type: string; [member: string]
 }
 
 /** Called when another session replaces this one: the mirrored entries are dropped. */
-function replaced(manager: SessionManager): void {
+function dropMirror(manager: SessionManager): void {
   manager[VIEW] = viewOf(manager[TOKEN]);
 }
 
@@ -143,13 +143,13 @@ export class SessionManager {
 
   /** The sessions of a working directory, the most recently used first. */
   static list(cwd: string, sessionDir?: string, onProgress?: Progress): Promise<SessionInfo[]> {
-    return listed("list", { cwd, dir: sessionDir }, onProgress);
+    return sessionList("list", { cwd, dir: sessionDir }, onProgress);
   }
 
   /** The sessions of all working directories, or those of one folder in the form of newer versions. */
   static listAll(folder?: string | Progress, onProgress?: Progress): Promise<SessionInfo[]> {
-    if (typeof folder === "string") return listed("list", { cwd: folder, dir: folder }, onProgress);
-    return listed("listAll", {}, folder);
+    if (typeof folder === "string") return sessionList("list", { cwd: folder, dir: folder }, onProgress);
+    return sessionList("listAll", {}, folder);
   }
 
   /** Hands the session over: returns its number. From then on reads use `view` and writes use `write`. */
@@ -235,13 +235,13 @@ export class SessionManager {
   /** Replaces this session by a copy with the entries up to `leafId`. */
   createBranchedSession(leafId: string): string | undefined {
     call(this, "branchOff", { id: leafId });
-    replaced(this);
+    dropMirror(this);
     return this.getSessionFile();
   }
 
   newSession(options?: NewSession): string | undefined {
     call(this, "begin", named(options));
-    replaced(this);
+    dropMirror(this);
     return this.getSessionFile();
   }
 
@@ -252,7 +252,7 @@ export class SessionManager {
 
   setSessionFile(sessionFile: string): void {
     call(this, "reopen", { path: sessionFile });
-    replaced(this);
+    dropMirror(this);
   }
 }
 
