@@ -27,7 +27,7 @@ fn main() {
         .expect("a runtime");
     let pi = process::Program::ours();
     let original = original::find();
-    println!("pi {}, {} cores", js_runtime::VERSION, cores());
+    println!("pi {}, {} cores", pi_base::VERSION, cores());
     match &original {
         Some(_) => println!(
             "the original: @mariozechner/pi-coding-agent {}",

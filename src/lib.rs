@@ -30,4 +30,3 @@ pub mod modes;
 pub mod resources;
 pub mod session;
 pub mod tools;
-mod version;

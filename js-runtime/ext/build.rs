@@ -8,9 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-#[path = "src/version.rs"]
-mod version;
-
 /// Our own modules outside `../js/modules` that those import.
 const SHARED: &[&str] = &["unavailable.ts"];
 
@@ -84,13 +81,11 @@ fn own_folder(folder: &Path, prefix: &str, lists: &mut Lists) -> Result<(), Stri
     Ok(())
 }
 
-/// `js/modules/version.d.ts` has its type.
+/// Writes `pi:version.ts`, whose type is in `js/modules/version.d.ts`.
 fn version_module(path: &Path, lists: &mut Lists) -> Result<(), String> {
-    println!("cargo:rerun-if-changed=src/version.rs");
-    println!("cargo:rerun-if-env-changed=CARGO_PKG_VERSION");
     write(
         path,
-        &format!("export const VERSION = {:?};\n", version::VERSION),
+        &format!("export const VERSION = {:?};\n", pi_base::VERSION),
     )?;
     let path = path.to_str().ok_or("OUT_DIR is not UTF-8")?;
     lists.files.push(("pi:version.ts".into(), path.into()));

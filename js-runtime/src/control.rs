@@ -7,6 +7,7 @@
 //! pending and drops everything. Nothing is ever resumed: V8 leaves promises behind
 //! that never settle.
 
+use pi_base::process_tree;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::Waker;
@@ -18,12 +19,11 @@ use futures::task::AtomicWaker;
 use js_runtime_ext::{Author, Fault, Host, IS_HOST_PROCESS, Stop, Watch};
 use tokio::sync::watch;
 
-use crate::awake::LATE;
-use crate::descendants;
 use crate::hold::{Holds, Looks, Stretch};
 use crate::inspector::is_inspected;
 use crate::memory::LOOK;
 use crate::witness::{charge, charge_time, testify};
+use pi_base::active_clock::LATE;
 
 /// Nothing to wait for.
 const NEVER: u64 = u64::MAX;
@@ -160,7 +160,7 @@ impl Control {
         let control = Self(Arc::new(Shared {
             origin: Instant::now(),
             isolate,
-            thread: descendants::this_thread(),
+            thread: process_tree::current_thread_id(),
             stop: watch::Sender::new(None),
             told: watch::Sender::new(false),
             since: AtomicU64::new(0),
@@ -384,7 +384,7 @@ impl Control {
         self.0.ended_children.call_once(|| {
             // Of a process of its own, the program ends all that it has left behind.
             if !IS_HOST_PROCESS.load(Ordering::Relaxed) {
-                descendants::end(descendants::of_thread(self.0.thread));
+                process_tree::terminate(process_tree::started_by_thread(self.0.thread));
             }
         });
     }

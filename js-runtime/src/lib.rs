@@ -7,14 +7,12 @@
 //! thread can as well be one of another process (`process`).
 
 mod apart;
-pub mod awake;
 mod cache;
 mod calls;
 mod certificates;
 mod commands;
 mod control;
 mod decorators;
-pub mod descendants;
 mod descriptors;
 mod error;
 mod essentials;
@@ -34,7 +32,6 @@ mod options;
 mod parsing;
 mod preload;
 mod process;
-mod regular;
 mod reply;
 mod runtime;
 mod script;
@@ -52,14 +49,13 @@ pub use heap_owners::HeapOwners;
 pub use imports::Imports;
 pub use inspector::{inspect_processes, is_inspected, start_inspector};
 pub use js_runtime_ext::{
-    Author, Console, Damage, Death, Fault, Held, Host, HostError, SCRIPT, Share, Stop, VERSION,
-    arguments, nearest, program, text, virtual_modules,
+    Author, Console, Damage, Death, Fault, Held, Host, HostError, SCRIPT, Share, Stop, arguments,
+    program, text, virtual_modules,
 };
 pub use loader::Kept;
 pub use memory::Memory;
 pub use options::{HostProcess, RuntimeOptions};
 pub use process::serve_if_asked;
-pub use regular::{check_regular, read_regular, read_regular_lossy, read_regular_text, text_of};
 pub use runtime::Runtime;
 pub use script::{Channel, Preload, Script, Source, is_script, run_script};
 pub use standard_streams::{Input, Output, Reader, StandardStreams, take_standard_streams};

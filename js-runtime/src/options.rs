@@ -1,10 +1,11 @@
 //! What a runtime is started with.
 
+use pi_base::VERSION;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use js_runtime_ext::{SCRIPT, VERSION};
+use js_runtime_ext::SCRIPT;
 
 use crate::loader::Kept;
 

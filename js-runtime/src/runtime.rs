@@ -1,6 +1,7 @@
 //! The handle through which the rest of the program, from any thread, talks to one
 //! isolate, wherever that lives.
 
+use pi_base::active_clock;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,6 @@ use js_runtime_ext::{Host, Stop};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::awake;
 use crate::error::{CallError, LoadError, StartError};
 use crate::heap_owners::HeapOwners;
 use crate::imports::Imports;
@@ -62,7 +62,7 @@ impl Runtime {
                 Place::Process(parent) => parent.load(id, path, limit).await,
             }
         };
-        let answered = awake::timeout(limit, answered).await;
+        let answered = active_clock::timeout(limit, answered).await;
         self.imports().end(id);
         match answered {
             Some(Ok(Ok(_))) => Ok(()),

@@ -2,6 +2,7 @@
 //! more thread, which deno_runtime makes, with our loader. It ends with the isolate
 //! that made it.
 
+use pi_base::process_tree;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,6 @@ use js_runtime_ext::{Fault, Host, IS_HOST_PROCESS, js_runtime};
 
 use crate::cache::DiskCache;
 use crate::certificates;
-use crate::descendants;
 use crate::guest::Shared;
 use crate::loader::{Disk, Loader, Prepared};
 use crate::memory;
@@ -61,7 +61,7 @@ struct Member {
 impl Member {
     fn end_children(&self) {
         if self.ends_children {
-            descendants::end(descendants::of_thread(self.thread));
+            process_tree::terminate(process_tree::started_by_thread(self.thread));
         }
     }
 }
@@ -75,7 +75,7 @@ impl Family {
         }
         let member = Member {
             isolate,
-            thread: descendants::this_thread(),
+            thread: process_tree::current_thread_id(),
             ends_children: !owns_process && !IS_HOST_PROCESS.load(Ordering::Relaxed),
         };
         members.workers.insert(id, member);

@@ -1,6 +1,7 @@
 //! Credentials of providers: `auth.json`, which the original may read and write at the same time,
 //! and keys for the current process only.
 
+use pi_base::regular_file;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -10,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use js_runtime::read_regular_text;
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
@@ -454,7 +454,7 @@ fn oauth_of(entry: &Value) -> Option<OAuthCredentials> {
 }
 
 fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
-    let text = match read_regular_text(path) {
+    let text = match regular_file::read_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => {

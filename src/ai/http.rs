@@ -2,10 +2,10 @@
 //! first request creates it, because reading the system's certificates would slow down the start
 //! of the program.
 
+use pi_base::VERSION;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use js_runtime::VERSION;
 use reqwest::{Certificate, Client};
 
 /// Silence on the wire after which a connection counts as lost. Local models may read a long

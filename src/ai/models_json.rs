@@ -1,12 +1,12 @@
 //! Reads `models.json`: the user's own providers and models, and changes of built-in ones. An
 //! error in one provider drops that provider and no other one, and is reported.
 
+use pi_base::regular_file;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use js_runtime::read_regular_text;
 use jsonc_parser::{CollectOptions, ParseOptions, ParseResult, parse_to_ast};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -113,7 +113,7 @@ pub fn load(path: &Path) -> (ModelsJson, Option<ModelsJsonError>) {
 }
 
 fn read(path: &Path) -> Result<(ModelsJson, Option<ModelsJsonError>), ModelsJsonError> {
-    let text = match read_regular_text(path) {
+    let text = match regular_file::read_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(error) => {

@@ -1,5 +1,6 @@
 //! The session's handle: what modes hold, and what it is made of.
 
+use pi_base::process_tree;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,6 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use js_runtime::descendants;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -536,7 +536,7 @@ impl AgentSession {
         self.state.lock().session.let_go();
         // The program goes on after a session beside another.
         if !self.beside.is_second {
-            descendants::finish().await;
+            process_tree::finish_terminations().await;
         }
         code
     }

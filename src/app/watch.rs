@@ -341,7 +341,7 @@ fn hashes(files: impl Iterator<Item = PathBuf>) -> Contents {
 }
 
 fn hash_of(file: &PathBuf) -> Option<u64> {
-    let bytes = js_runtime::read_regular(file).ok()?;
+    let bytes = pi_base::regular_file::read(file).ok()?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     Some(hasher.finish())

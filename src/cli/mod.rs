@@ -43,7 +43,7 @@ use crate::resources::resource_paths::ResourceSources;
 use crate::resources::settings::{ExtensionHost, Settings};
 use crate::resources::themes::{find_theme, load_themes};
 use crate::resources::trust;
-use crate::version::{VERSION, compared_version};
+use pi_base::{VERSION, compared_version};
 
 /// Threads besides the main one, V8's and those that wait for files.
 const WORKERS: usize = 2;

@@ -31,7 +31,7 @@ impl<'a> Page<'a> {
         colors: Option<&'a PageColors>,
     ) -> io::Result<Self> {
         Ok(Self {
-            version: js_runtime::VERSION,
+            version: pi_base::VERSION,
             script: inflate(SCRIPT)?,
             script_hash: SCRIPT_HASH,
             style: inflate(STYLE)?,

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use js_runtime::awake::nap;
 use parking_lot::Mutex;
+use pi_base::active_clock::sleep_slice;
 
 use super::registry::ExtensionId;
 
@@ -59,7 +59,7 @@ impl Waits {
         let mut used = Duration::ZERO;
         let mut before = self.total(extension);
         while used < limit {
-            let ran = nap((limit - used).max(PAUSE)).await;
+            let ran = sleep_slice((limit - used).max(PAUSE)).await;
             let waited = self.total(extension);
             used += ran.saturating_sub(waited.saturating_sub(before));
             before = waited;

@@ -1,7 +1,7 @@
 //! Every event that `pi.on` takes, as data: who waits for it, how answers are
 //! merged, and what an exception does (behaviour.md §3.7).
 
-use js_runtime::nearest;
+use pi_base::nearest;
 use serde_json::{Map, Value};
 
 use super::answers::{self, Fits, Makes};

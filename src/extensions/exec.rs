@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::Duration;
 
-use js_runtime::descendants::GRACE;
 use parking_lot::Mutex;
+use pi_base::process_tree::GRACE;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;

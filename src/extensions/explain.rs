@@ -1,11 +1,11 @@
 //! Makes an extension's error readable for its author: which extension and
 //! version it was, which line, and what stands there.
 
+use pi_base::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use js_runtime::read_regular;
 use regex::Regex;
 use serde::Deserialize;
 use unicode_width::UnicodeWidthStr;
@@ -84,7 +84,7 @@ pub(crate) fn code_frame(place: &Location) -> Option<String> {
     if !about.is_file() || about.len() > MAX_SOURCE {
         return None;
     }
-    let source = read_regular(&place.file).ok()?;
+    let source = regular_file::read(&place.file).ok()?;
     frame_of(&String::from_utf8_lossy(&source), place)
 }
 
@@ -197,7 +197,7 @@ fn is_home_of_extensions(folder: &Path) -> bool {
 }
 
 fn read_manifest(path: PathBuf) -> Option<Manifest> {
-    serde_json::from_slice(&read_regular(path).ok()?).ok()
+    serde_json::from_slice(&regular_file::read(path).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! What may be meant by a member of `pi` or `ctx` that is not there. Packages look for
 //! members before they call them, so nothing can be there instead; V8 says of a call only
 //! that it is no function.
-
-use js_runtime::nearest;
+use pi_base::nearest;
 
 /// Of two names, from which on one may be meant for the other.
 const LIKENESS: f32 = 0.7;

@@ -1,7 +1,7 @@
 //! Why arguments and answers of an extension do not fit, in words of JavaScript: where, and
 //! what is wanted.
 
-use js_runtime::nearest;
+use pi_base::nearest;
 use serde::de::DeserializeOwned;
 
 use crate::ai::message::ContentBlock;

@@ -2,11 +2,11 @@
 //! than the handlers waits for room, and for the end of the queue where the event is
 //! one that the agent waits for.
 
+use pi_base::active_clock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use js_runtime::awake;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -332,9 +332,9 @@ async fn hand_over(
                 // An error means that the isolate is gone. A thread that does not answer
                 // is looked after below.
                 let told = generation.call("hurry", &batch.number);
-                let _ = awake::timeout(generation.limits.handler, told).await;
+                let _ = active_clock::timeout(generation.limits.handler, told).await;
             }
-            late = awake::sleep(pause) => {
+            late = active_clock::sleep(pause) => {
                 lost += late;
                 match overdue(generation, &mut shown, lost).await {
                     Some(left) => pause = left.min(longest_pause),
@@ -420,7 +420,7 @@ async fn overdue<'a>(
     lost: Duration,
 ) -> Option<Duration> {
     let limit = generation.limits.handler;
-    let asked = awake::timeout(limit, generation.call("currentHandler", &())).await;
+    let asked = active_clock::timeout(limit, generation.call("currentHandler", &())).await;
     let current = match asked {
         Some(Ok(Some(json))) => serde_json::from_str::<Current>(&json).ok(),
         Some(Ok(None)) => None,

@@ -2,9 +2,9 @@
 //! an object is wanted. It is no error, as it is none in the original, but its author is
 //! told of it once.
 
+use pi_base::nearest;
 use std::collections::HashSet;
 
-use js_runtime::nearest;
 use serde_json::{Map, Value};
 
 use super::events::{EventKind, Merge};

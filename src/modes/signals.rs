@@ -1,11 +1,10 @@
 //! The signals that end a mode in order, and their exit codes.
 
 #[cfg(unix)]
+use pi_base::process_tree;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[cfg(unix)]
-use js_runtime::descendants;
-
 #[cfg(unix)]
 use crate::tools::process;
 
@@ -39,7 +38,7 @@ async fn first(mut signals: Vec<(Signal, u8)>) -> u8 {
     // Who asks twice does not want to wait.
     tokio::spawn(async move {
         any(&mut signals).await;
-        descendants::kill_all();
+        process_tree::kill_all();
         std::process::exit(i32::from(code));
     });
     code

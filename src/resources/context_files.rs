@@ -1,9 +1,8 @@
 //! `AGENTS.md` and `CLAUDE.md`: instructions of projects and users for every agent.
 
+use pi_base::regular_file;
 use std::io;
 use std::path::{Path, PathBuf};
-
-use js_runtime::read_regular_lossy;
 
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
@@ -40,7 +39,7 @@ pub fn load_context_files(paths: &Paths) -> (Vec<ContextFile>, Vec<Diagnostic>) 
 fn read(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<ContextFile> {
     NAMES.iter().find_map(|name| {
         let path = dir.join(name);
-        match read_regular_lossy(&path) {
+        match regular_file::read_lossy(&path) {
             Ok(content) => Some(ContextFile { path, content }),
             Err(error) => {
                 let absent = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];

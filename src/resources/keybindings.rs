@@ -1,12 +1,12 @@
 //! `keybindings.json`: the keys of each action. This is data only; the code that reads keys
 //! uses [`Keybindings::keys`].
 
+use pi_base::regular_file;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use indexmap::IndexMap;
-use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
@@ -34,7 +34,7 @@ impl Keybindings {
     /// Loads the file. If it is missing or cannot be read, all keys are the default ones.
     pub fn load(path: &Path) -> (Self, Vec<Diagnostic>) {
         let mut problems = Vec::new();
-        let text = match read_regular_text(path) {
+        let text = match regular_file::read_text(path) {
             Ok(text) => text,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {

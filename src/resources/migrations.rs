@@ -1,11 +1,11 @@
 //! Moves files and renames settings of earlier versions when a session starts. The moves are
 //! those of the original, since both programs may find the same folder; nothing is overwritten.
 
+use pi_base::regular_file;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::diagnostic::Diagnostic;
@@ -134,7 +134,7 @@ fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
 /// Returns the object in a file; `None` if the file is missing or invalid, which the code that
 /// needs the file reports.
 fn object_in(path: &Path) -> Option<Map<String, Value>> {
-    let text = read_regular_text(path).ok()?;
+    let text = regular_file::read_text(path).ok()?;
     serde_json::from_str(&text).ok()
 }
 

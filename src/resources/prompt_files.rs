@@ -1,11 +1,10 @@
 //! Replaces or extends the system prompt: `--system-prompt` and `--append-system-prompt`, or
 //! `SYSTEM.md` and `APPEND_SYSTEM.md`.
 
+use pi_base::regular_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-use js_runtime::{read_regular_lossy, text_of};
 
 use super::diagnostic::Diagnostic;
 use super::paths::Paths;
@@ -66,7 +65,7 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn file(&mut self, name: &str) -> Option<String> {
         let path = prompt_file(self.paths, name)?;
-        let read = read_regular_lossy(&path);
+        let read = regular_file::read_lossy(&path);
         self.text(&path, read)
     }
 
@@ -77,7 +76,7 @@ impl Loader<'_> {
         let path = self.paths.cwd.join(flag);
         let from_file = if path.exists() {
             // Pipes are allowed here: a user who names one, such as `<(…)`, means it.
-            let read = fs::read(&path).map(|bytes| text_of(&bytes));
+            let read = fs::read(&path).map(|bytes| regular_file::decode_lossy(&bytes));
             self.text(&path, read)
         } else {
             None

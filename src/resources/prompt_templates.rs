@@ -1,10 +1,10 @@
 //! Prompt templates: Markdown files that the user invokes as `/name args`.
 
+use pi_base::regular_file;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use js_runtime::read_regular_lossy;
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ fn load(resource: ResourcePath) -> Result<PromptTemplate, String> {
     if path.extension().is_none_or(|extension| extension != "md") {
         return Err("it is not a Markdown file (.md)".to_owned());
     }
-    let text = read_regular_lossy(&path).map_err(|error| error.to_string())?;
+    let text = regular_file::read_lossy(&path).map_err(|error| error.to_string())?;
     let document = Document::parse(&text).map_err(|error| error.to_string())?;
     let description = document.text("description");
     Ok(PromptTemplate {

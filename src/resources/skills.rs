@@ -1,10 +1,10 @@
 //! Skills: files with instructions that the model reads when a task requires them, or that the
 //! user inserts into a prompt with `/skill:name`.
 
+use pi_base::regular_file;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular_lossy;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::diagnostic::Diagnostic;
@@ -119,7 +119,7 @@ fn load(resource: ResourcePath, problems: &mut Vec<Diagnostic>) -> Option<Skill>
 }
 
 fn read(path: &Path) -> Result<Document, String> {
-    let text = read_regular_lossy(path).map_err(|error| error.to_string())?;
+    let text = regular_file::read_lossy(path).map_err(|error| error.to_string())?;
     Document::parse(&text).map_err(|error| error.to_string())
 }
 

@@ -1,11 +1,11 @@
 //! Themes: colors by purpose. This is data only, checked and with resolved variables; the code
 //! that draws decides how a terminal shows them.
 
+use pi_base::regular_file;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use js_runtime::read_regular_lossy;
 use serde_json::{Map, Value, json};
 
 use super::diagnostic::Diagnostic;
@@ -177,7 +177,7 @@ fn read(path: &Path, source_info: SourceInfo) -> Result<Theme, ThemeError> {
     if path.extension().is_none_or(|extension| extension != "json") {
         return Err(only("it is not a JSON file (.json)".to_owned()));
     }
-    let text = read_regular_lossy(path).map_err(|error| only(error.to_string()))?;
+    let text = regular_file::read_lossy(path).map_err(|error| only(error.to_string()))?;
     let json = serde_json::from_str(&text).map_err(|error| only(error.to_string()))?;
     let Parts {
         name,

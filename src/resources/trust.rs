@@ -2,12 +2,12 @@
 //! newer versions of the original stored in `trust.json`: `true`, `false` or `null` for a
 //! folder and everything in it.
 
+use pi_base::regular_file;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::paths::PROJECT_DIR_NAME;
@@ -126,7 +126,7 @@ fn by_default(agent_dir: &Path) -> Option<Distrust> {
 }
 
 fn object(file: &Path) -> Result<Option<Map<String, Value>>, String> {
-    let text = match read_regular_text(file) {
+    let text = match regular_file::read_text(file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),

@@ -1,10 +1,9 @@
 //! Export of a branch to a file, and import of such a file.
 
+use pi_base::regular_file;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-use js_runtime::read_regular;
 
 use super::entry::Entry;
 use super::error::SessionError;
@@ -64,7 +63,7 @@ fn in_line(entry: &Entry, parent: Option<&Entry>) -> String {
 /// of the copy. Does not copy a file that is in `dir` already or was imported before.
 pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
     let source = absolute(source);
-    let bytes = read_regular(&source).map_err(SessionError::io("read", &source))?;
+    let bytes = regular_file::read(&source).map_err(SessionError::io("read", &source))?;
     let mut warnings = Vec::new();
     if load(&source, bytes.clone(), &mut warnings)?
         .session
@@ -77,7 +76,7 @@ pub fn import(source: &Path, dir: &Path) -> Result<PathBuf, SessionError> {
         if is_same(&path, &source) {
             return Ok(source);
         }
-        match read_regular(&path) {
+        match regular_file::read(&path) {
             Ok(there) if there == bytes => return Ok(path),
             Ok(_) => continue,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

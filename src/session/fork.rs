@@ -1,10 +1,9 @@
 //! Sessions that begin as a copy of a path of another session (fork, clone) or of a whole file
 //! (`--fork`). The source file is only read.
 
+use pi_base::regular_file;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use js_runtime::read_regular;
 
 use super::backing::Backing;
 use super::entry::{Entry, EntryKind};
@@ -61,7 +60,7 @@ impl Session {
         id: Option<String>,
     ) -> Result<(Self, Vec<Warning>), SessionError> {
         let source = absolute(source);
-        let bytes = read_regular(&source).map_err(SessionError::io("read", &source))?;
+        let bytes = regular_file::read(&source).map_err(SessionError::io("read", &source))?;
         let mut warnings = Vec::new();
         // A torn tail may be a record that the other pi is writing at this moment.
         let loaded = load(&source, bytes, &mut warnings)?;

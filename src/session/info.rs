@@ -36,7 +36,7 @@ pub struct SessionInfo {
 
 /// Reads the summary; `None` if the file cannot be read or is not a session.
 pub(super) fn read(path: &Path) -> Option<SessionInfo> {
-    let bytes = js_runtime::read_regular(path).ok()?;
+    let bytes = pi_base::regular_file::read(path).ok()?;
     let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| {
         let line = line.trim_ascii();
         line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line)

@@ -1,11 +1,10 @@
 //! A session that is locked only while something is written to it. Extensions open files to
 //! read them, keep them open as long as they like, and cannot be relied on to close them.
 
+use pi_base::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-use js_runtime::read_regular;
 
 use super::backing::Backing;
 use super::error::{SessionError, Warning};
@@ -54,7 +53,7 @@ impl LooseSession {
         let path = absolute(path);
         let dir = dir.or(path.parent()).map(absolute);
         let mut warnings = Vec::new();
-        let bytes = match read_regular(&path) {
+        let bytes = match regular_file::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(SessionError::io("read", &path)(error)),

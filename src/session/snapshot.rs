@@ -1,10 +1,9 @@
 //! A read-only view of a session at one moment. It takes no lock and repairs nothing, so that
 //! other processes can go on writing.
 
+use pi_base::regular_file;
 use std::path::Path;
 use std::sync::Arc;
-
-use js_runtime::read_regular;
 
 use super::entry::Entry;
 use super::error::{SessionError, Warning};
@@ -24,7 +23,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Reads a file, which another pi may have open; `None` if it holds nothing yet.
     pub fn read(path: &Path) -> Result<(Option<Self>, Vec<Warning>), SessionError> {
-        let bytes = read_regular(path).map_err(SessionError::io("read", path))?;
+        let bytes = regular_file::read(path).map_err(SessionError::io("read", path))?;
         let mut warnings = Vec::new();
         // A torn tail may be a record that the other pi is writing at this moment.
         let loaded = load(path, bytes, &mut warnings)?;

@@ -1,13 +1,13 @@
 //! Walks folders for `grep` and `find` with several threads, respecting ignore files. The result
 //! is the same every time, although the order of the threads differs.
 
+use pi_base::regular_file;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::WalkBuilder;
-use js_runtime::check_regular;
 use parking_lot::Mutex;
 
 /// Maximum number of reported paths that could not be read.
@@ -47,7 +47,7 @@ pub(crate) fn builder(
 fn is_blocked(folder: &Path, own: &str, problems: &Problems) -> bool {
     [".gitignore", ".ignore", own].into_iter().any(|name| {
         let path = folder.join(name);
-        let error = check_regular(&path).err();
+        let error = regular_file::check(&path).err();
         let error = error.filter(|error| error.kind() == ErrorKind::InvalidInput);
         if let Some(error) = &error {
             problems.add(&path, error);

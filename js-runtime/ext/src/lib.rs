@@ -14,7 +14,6 @@ pub mod highlight;
 mod host;
 pub mod markdown;
 mod modules;
-mod nearest;
 mod numbers;
 mod ops;
 mod places;
@@ -28,7 +27,6 @@ mod stretch;
 mod terminals;
 pub mod text;
 mod uv;
-mod version;
 mod watch_tree;
 mod zstd;
 
@@ -38,13 +36,11 @@ pub use self::author::{author, author_context, forget_timer, last_timer};
 pub use self::descriptors::Opened;
 pub use self::host::{Author, Console, Damage, Death, Fault, Held, Host, HostError, Share, Stop};
 pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::nearest::nearest;
 pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
 pub use self::places::Places;
 pub use self::probe::{EXTENSIONS, directory, index, past_empty_package, probe, probe_package};
 pub use self::program::{SCRIPT, arguments, program, set_program};
 pub use self::stretch::{Watch, watch};
-pub use self::version::VERSION;
 
 /// Where this crate's build script installed its npm packages, esbuild among them;
 /// for the build script that makes the snapshot.

@@ -124,7 +124,7 @@ const NUMBERS = ["stdinFd", "stdoutFd", "stderrFd"];
 
 /**
  * Whether the program terminates children. This needs to know which extension started them
- * (src/descendants.rs).
+ * (src/base/process_tree.rs).
  */
 const endsChildren = (): boolean => core.build.os === "linux";
 

@@ -1,13 +1,14 @@
 //! Names that a file imports and that are not there. It loads all the same (`compat.rs`),
 //! and may fail much later, where one of them is used: its author is told at once.
 
+use pi_base::nearest;
 use std::collections::{HashMap, HashSet};
 
 use deno_ast::swc::ast;
 use deno_ast::{MediaType, ParsedSource, ProgramRef, SourceRangedForSpanned};
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
-use js_runtime_ext::{SCOPES, nearest, virtual_modules};
+use js_runtime_ext::{SCOPES, virtual_modules};
 use js_runtime_snapshot::EXPORTS;
 use serde::{Deserialize, Serialize};
 

@@ -1,17 +1,18 @@
 //! What to do about an import that leads nowhere: the file that may be meant, or where the
 //! package is to be installed. Asked for when it has failed, and never before.
 
+use pi_base::nearest;
+use pi_base::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
 use deno_runtime::deno_node::SUPPORTED_BUILTIN_NODE_MODULES as BUILT_IN;
-use js_runtime_ext::{nearest, virtual_modules};
+use js_runtime_ext::virtual_modules;
 use serde_json::Value;
 
 use super::resolve::WITH_SCHEME;
-use crate::regular::read_regular_text;
 
 /// Of two names, from which on one may be meant for the other.
 const LIKENESS: f32 = 0.7;
@@ -60,7 +61,7 @@ pub(super) fn on_package(
     }
     let from = url_to_file_path(referrer).ok()?;
     let folder = project_of(&from)?;
-    let manifest = read_regular_text(folder.join("package.json")).unwrap_or_default();
+    let manifest = regular_file::read_text(folder.join("package.json")).unwrap_or_default();
     let manifest: Value = serde_json::from_str(&manifest).unwrap_or_default();
     let is_listed = [
         "dependencies",

@@ -4,6 +4,7 @@
 //! missing is not remembered, since it may be installed, except for a `package.json` in a
 //! folder within a package: each `require` looks for one there.
 
+use pi_base::regular_file;
 use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -23,7 +24,6 @@ use sys_traits::{
 };
 
 use super::kept::Kept;
-use crate::regular::read_regular;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
@@ -142,7 +142,7 @@ impl Disk {
 
     /// What `hash` makes of the bytes of a file; `None` if they cannot be read.
     pub fn hash(&self, path: &Path, hash: impl FnOnce(&[u8]) -> u64) -> Option<u64> {
-        let look = || read_regular(path).map(|bytes| hash(&bytes));
+        let look = || regular_file::read(path).map(|bytes| hash(&bytes));
         recall(&self.contents, |contents| &mut contents.hashes, path, look).ok()
     }
 
@@ -281,7 +281,7 @@ impl BaseFsOpen for Disk {
 impl BaseFsRead for Disk {
     fn base_fs_read(&self, path: &Path) -> io::Result<Cow<'static, [u8]>> {
         // A `package.json` of all folders above: what is none is as good as absent.
-        match read_regular(path) {
+        match regular_file::read(path) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 Err(io::ErrorKind::NotFound.into())
             }

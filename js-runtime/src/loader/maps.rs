@@ -4,11 +4,10 @@ use data_url::DataUrl;
 use deno_core::ModuleSpecifier;
 use deno_core::sourcemap::{self, DecodedMap};
 use deno_path_util::url_to_file_path;
+use pi_base::regular_file;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
-
-use crate::regular::read_at_most;
 
 /// No map is as large, and what errors are told with is no reason to run out of memory.
 const LARGEST: u64 = 64 << 20;
@@ -22,7 +21,7 @@ pub(super) fn external(url: &str) -> Option<Vec<u8>> {
         let (text, _fragment) = DataUrl::process(url.as_str()).ok()?.decode_to_vec().ok()?;
         return Some(flat(text));
     }
-    let text = flat(read_at_most(&url_to_file_path(&url).ok()?, LARGEST).ok()?);
+    let text = flat(regular_file::read_at_most(&url_to_file_path(&url).ok()?, LARGEST).ok()?);
     // deno_core asks for the maps of all modules that import something, and most packages
     // have no sources: their maps are not read to the end.
     let named: Named = serde_json::from_slice(&text).ok()?;
@@ -82,7 +81,7 @@ impl Named {
 pub(super) fn of_script(file_name: &str) -> Option<Vec<u8>> {
     const NAME: &str = "sourceMappingURL=";
     let file = ModuleSpecifier::parse(file_name).ok()?;
-    let text = read_at_most(&url_to_file_path(&file).ok()?, LARGEST).ok()?;
+    let text = regular_file::read_at_most(&url_to_file_path(&file).ok()?, LARGEST).ok()?;
     let text = String::from_utf8_lossy(&text);
     let at = text.rfind(NAME)?;
     let is_comment = ["//# ", "//@ "].iter().any(|c| text[..at].ends_with(c));

@@ -1,6 +1,7 @@
 //! The program's end of the connection: the handle through which it talks to an isolate
 //! in a process of its own.
 
+use pi_base::active_clock;
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -24,8 +25,6 @@ use super::outgoing::Outgoing;
 use super::serving::{self, Serving};
 use super::wire::{self, Kind};
 use super::{Load, NAME, Start, child, last_words};
-use crate::awake;
-use crate::descendants::{self, Ending};
 use crate::error::StartError;
 use crate::heap_owners::HeapOwners;
 use crate::imports::Imports;
@@ -35,6 +34,7 @@ use crate::options::{HostProcess, RuntimeOptions};
 use crate::reply::Answer;
 use crate::runtime::{Unanswered, linger, unless_stopped};
 use crate::stdio;
+use pi_base::process_tree::{self, Termination};
 
 /// How long a process may take to be there, on a machine that has other things to do.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ struct End {
     /// When it was asked for.
     begun: Option<Instant>,
     /// Until what the process has left behind is seen off: the program waits for that.
-    ending: Option<Ending>,
+    ending: Option<Termination>,
     /// It is not there any more, and its number may be another's.
     gone: bool,
     /// Nobody wants the isolate any more, or to hear of it.
@@ -213,7 +213,7 @@ impl Parent {
     async fn ask_aside<T: DeserializeOwned>(&self, kind: Kind, head: &str) -> Option<T> {
         let (asked, answer) = self.shared.expect()?;
         self.shared.command(kind, asked.id, head);
-        let Some(answer) = awake::timeout(UNANSWERED, answer).await else {
+        let Some(answer) = active_clock::timeout(UNANSWERED, answer).await else {
             self.shared.give_up();
             return None;
         };
@@ -378,7 +378,7 @@ impl Shared {
         let mut end = self.end();
         end.begun.get_or_insert_with(Instant::now);
         if !end.gone {
-            end.ending.get_or_insert_with(Ending::new);
+            end.ending.get_or_insert_with(Termination::start);
         }
         drop(end);
         self.ending.notify_one();
@@ -395,12 +395,12 @@ impl Shared {
     }
 
     pub fn ask_children_to_end(&self) {
-        descendants::ask_session_to_end(self.process.load(Ordering::Relaxed).cast_signed());
+        process_tree::signal_session_members(self.process.load(Ordering::Relaxed).cast_signed());
     }
 
     pub fn note_process(&self, id: u32) {
         self.process.store(id, Ordering::Relaxed);
-        descendants::note_host(id.cast_signed());
+        process_tree::add_host_process(id.cast_signed());
     }
 
     pub fn is_released(&self) -> bool {
@@ -429,7 +429,7 @@ impl Shared {
     pub fn bury(&self) {
         let mut end = self.end();
         end.gone = true;
-        descendants::no_host_any_more(self.process.load(Ordering::Relaxed).cast_signed());
+        process_tree::remove_host_process(self.process.load(Ordering::Relaxed).cast_signed());
         end.ending = None;
     }
 }

@@ -21,9 +21,9 @@ use super::parent::Shared;
 use super::standing::Standing;
 use super::wire::{self, Frame, Incoming, Kind, Read};
 use super::{Exception, Refusal, child};
-use crate::descendants::{self, Hurry};
 use crate::error::{StartError, Thrown};
 use crate::stdio::Readers;
+use pi_base::process_tree::{self, KillNow};
 
 /// How often it is asked whether the process is still there, while an answer of its is
 /// waited for.
@@ -62,7 +62,7 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         standing,
         tasks,
     } = serving;
-    let hurry = descendants::hurry();
+    let kill_now = process_tree::kill_now();
     let spawned = command.spawn();
     // It has the process's ends of the connections.
     drop(command);
@@ -92,12 +92,12 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         .build();
     if let Ok(tokio) = &tokio {
         // Whatever ends it, the process is done for.
-        _ = tokio.block_on(service.live(data, hurry.clone()));
+        _ = tokio.block_on(service.live(data, kill_now.clone()));
     }
     let Service {
         started, said_bye, ..
     } = service;
-    let death = see_off(&shared, &mut process, hurry);
+    let death = see_off(&shared, &mut process, kill_now);
     if let Ok(tokio) = tokio {
         tokio.shutdown_background();
     }
@@ -111,7 +111,7 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
 }
 
 /// Waits for the process, and takes what it has left behind along.
-fn see_off(shared: &Shared, process: &mut Child, hurry: Hurry) -> Death {
+fn see_off(shared: &Shared, process: &mut Child, kill_now: KillNow) -> Death {
     let deadline = Instant::now() + LAST_BREATH;
     let mut hung_up = false;
     while !has_ended(process) {
@@ -122,7 +122,7 @@ fn see_off(shared: &Shared, process: &mut Child, hurry: Hurry) -> Death {
         std::thread::sleep(Duration::from_millis(2));
     }
     // Before it is buried: its number is that of its session, and may be another's then.
-    descendants::end_session(process.id().cast_signed(), hurry);
+    process_tree::terminate_session(process.id().cast_signed(), kill_now);
     let status = process.wait();
     shared.bury();
     match status {
@@ -194,7 +194,7 @@ type HostAnswer = Result<String, HostError>;
 
 impl Service {
     /// Until the connection ends.
-    async fn live(&mut self, data: UnixStream, mut hurry: Hurry) -> io::Result<()> {
+    async fn live(&mut self, data: UnixStream, mut kill_now: KillNow) -> io::Result<()> {
         let stream = tokio::net::UnixStream::from_std(data)?;
         let shared = self.shared.clone();
         let mut look = tokio::time::interval(LOOK);
@@ -234,7 +234,7 @@ impl Service {
                     shared.kill();
                     return Ok(());
                 }
-                Ok(()) = hurry.changed(), if end.is_some() => {
+                Ok(()) = kill_now.changed(), if end.is_some() => {
                     shared.kill();
                     return Ok(());
                 }

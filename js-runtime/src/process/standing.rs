@@ -3,6 +3,7 @@
 //! by a task of the program, because that thread cannot: the process is given up, as a
 //! thread is on which JavaScript runs for too long.
 
+use pi_base::active_clock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +11,6 @@ use js_runtime_ext::{Host, Stop};
 use tokio::runtime::Handle;
 
 use super::parent::Shared;
-use crate::awake;
 
 pub(super) struct Standing {
     shared: Arc<Shared>,
@@ -65,7 +65,7 @@ impl Standing {
     async fn watch(self: Arc<Self>) {
         let (mut call, mut left) = (0, self.limit);
         loop {
-            let nap = awake::nap(left).await;
+            let nap = active_clock::sleep_slice(left).await;
             let mut calls = self.calls();
             if !calls.stands {
                 calls.watched = false;

@@ -98,8 +98,8 @@ async fn helpers_work_and_what_is_missing_says_so() {
         json!([
             { "frontmatter": { "a": [1, "x"] }, "body": "body" },
             "c",
-            js_runtime::VERSION,
-            js_runtime::VERSION,
+            pi_base::VERSION,
+            pi_base::VERSION,
             true,
             [1],
             missing(

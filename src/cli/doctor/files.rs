@@ -1,10 +1,10 @@
 //! The files of the user's that hold values: settings, keys, models, key bindings.
 
+use pi_base::regular_file;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use js_runtime::read_regular_text;
 use serde_json::Value;
 
 use super::Doctor;
@@ -51,7 +51,7 @@ pub(super) fn settings(doctor: &mut Doctor) {
         if scope == SettingsScope::Project && doctor.paths.ignores_project() {
             continue;
         }
-        let text = match read_regular_text(&path) {
+        let text = match regular_file::read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
@@ -142,7 +142,7 @@ pub(super) fn auth(doctor: &mut Doctor) {
             error.to_string(),
             "Correct the file: no key in it is in effect",
         );
-    } else if let Ok(text) = read_regular_text(&path) {
+    } else if let Ok(text) = regular_file::read_text(&path) {
         let usable = store.providers();
         let entries: Value = serde_json::from_str(&text).unwrap_or_default();
         let names = entries

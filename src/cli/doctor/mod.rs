@@ -15,7 +15,7 @@ use super::{CliError, complain, output, paths};
 use crate::resources::diagnostic::{Diagnostic, Severity};
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
-use crate::version::{OWN_VERSION, VERSION, compared_version};
+use pi_base::{OWN_VERSION, VERSION, compared_version};
 
 const USAGE: &str = "\
 Usage: pi doctor [--json]

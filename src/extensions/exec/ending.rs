@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;
 
-use js_runtime::descendants::{Process, ask_to_end, see_off, with_descendants};
+use pi_base::process_tree::{Process, kill_after_grace, send_sigterm, with_descendants};
 use tokio::process::Child;
 
 /// Of what a program says meanwhile, so much is read at a look.
@@ -49,7 +49,7 @@ impl Running {
         };
         // First all are found: those of a process that has ended cannot be.
         self.asked = with_descendants(pid);
-        ask_to_end(&self.asked);
+        send_sigterm(&self.asked);
     }
 }
 
@@ -61,7 +61,7 @@ impl Drop for Running {
         };
         let mut pipes = std::mem::take(&mut self.pipes);
         // The program itself is killed as it is dropped, also where no thread can be had.
-        see_off(std::mem::take(&mut self.asked), move || {
+        kill_after_grace(std::mem::take(&mut self.asked), move || {
             for pipe in &mut pipes {
                 // They do not block: there is nothing, or too much, or an end.
                 _ = io::copy(&mut pipe.take(PIPE), &mut io::sink());
@@ -76,7 +76,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use js_runtime::descendants::finish;
+    use pi_base::process_tree::finish_terminations;
 
     use super::super::{ExecRequest, Execs};
     use super::*;
@@ -103,10 +103,10 @@ mod tests {
         let running = execs.run(request, "/".into());
         _ = tokio::time::timeout(Duration::from_millis(500), running).await;
         let stubborn = fs::read_to_string(file("stubborn")).unwrap();
-        let stubborn = Process::of(stubborn.trim().parse().unwrap()).unwrap();
-        finish().await;
+        let stubborn = Process::from_id(stubborn.trim().parse().unwrap()).unwrap();
+        finish_terminations().await;
         assert_eq!(fs::read_to_string(file("end")).unwrap(), "in order\n");
-        while stubborn.runs() {
+        while stubborn.is_running() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -148,7 +148,7 @@ fn hashed(files: Vec<PathBuf>) -> Hashed {
 
 fn hash_of(file: &Path) -> Option<u64> {
     // A folder is loaded by the file in it, which is among the files.
-    let bytes = js_runtime::read_regular(file).ok()?;
+    let bytes = pi_base::regular_file::read(file).ok()?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
     Some(hasher.finish())

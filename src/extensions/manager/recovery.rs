@@ -1,10 +1,10 @@
 //! When an isolate is gone: everything is loaded again but the extension whose code
 //! ran.
 
+use pi_base::active_clock;
 use std::path::Path;
 use std::sync::Arc;
 
-use js_runtime::awake;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ impl Extensions {
     /// what happens meanwhile, a question to a gate above all, must not go past the
     /// extensions, nor come to one that does not know its rules yet.
     pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
-        let patience = awake::sleep(self.current().limits.load);
+        let patience = active_clock::sleep(self.current().limits.load);
         tokio::pin!(patience);
         loop {
             let installed = self.installed.notified();

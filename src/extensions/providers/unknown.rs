@@ -1,7 +1,7 @@
 //! Models of wire APIs that nobody has. While extensions load, another one may bring it yet:
 //! it is told when all have.
 
-use js_runtime::nearest;
+use pi_base::nearest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -182,7 +182,7 @@ pub fn header(session: &AgentSession) -> String {
     let extensions = session.load_report().loaded.len();
     format!(
         "pi {}, {model}, session {short}{name}{before}, {}. /help lists the commands.",
-        js_runtime::VERSION,
+        pi_base::VERSION,
         counted(extensions, "extension", "extensions")
     )
 }

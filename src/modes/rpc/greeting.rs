@@ -13,7 +13,7 @@ use super::handle::response;
 use crate::app::{AgentSession, ErrorCode, Refusal};
 use crate::modes::output::Output;
 use crate::modes::wire::{Agreed, Gone, Missed};
-use crate::version::{VERSION, compared_version};
+use pi_base::{VERSION, compared_version};
 
 /// Of our own part of the protocol; the rest is named by the original's versions. It
 /// grows when a client that knows the one before could misunderstand something.

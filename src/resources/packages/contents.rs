@@ -1,9 +1,9 @@
 //! The contents of a package, shown before any of its code runs.
 
+use pi_base::regular_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular_text;
 use serde_json::Value;
 
 use crate::resources::paths::ResourceKind;
@@ -64,7 +64,7 @@ impl fmt::Display for Contents {
 
 /// Returns the scripts that npm would run in a folder.
 pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
-    let text = read_regular_text(folder.join("package.json")).unwrap_or_default();
+    let text = regular_file::read_text(folder.join("package.json")).unwrap_or_default();
     let manifest: Value = serde_json::from_str(&text).unwrap_or_default();
     let script = |name: &&'static str| {
         let script = manifest.get("scripts")?.get(*name)?.as_str()?;

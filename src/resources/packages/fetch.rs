@@ -1,10 +1,9 @@
 //! Installs, updates and removes one package on disk. A failure leaves the previous state.
 
+use pi_base::regular_file;
 use std::fs;
 use std::io;
 use std::path::Path;
-
-use js_runtime::read_regular_text;
 
 use super::contents::scripts_of;
 use super::folders::{Kept, copy_tree, staging, swap};
@@ -296,7 +295,7 @@ impl Packages<'_> {
 
 /// Returns the version in the manifest of a package.
 pub(super) fn version_of(folder: &Path) -> Option<String> {
-    let text = read_regular_text(folder.join("package.json")).ok()?;
+    let text = regular_file::read_text(folder.join("package.json")).ok()?;
     let manifest: serde_json::Value = serde_json::from_str(&text).ok()?;
     Some(manifest.get("version")?.as_str()?.to_owned())
 }

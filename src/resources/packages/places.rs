@@ -1,12 +1,12 @@
 //! Folders of installed packages. npm is asked for its global folder only if the answer is not
 //! cached: that takes longer than the rest of the start.
 
+use pi_base::regular_file;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use js_runtime::read_regular_text;
 use serde::{Deserialize, Serialize};
 
 use super::run::{Program, RunError};
@@ -124,7 +124,7 @@ impl Places {
     /// that is missing there does not cause another question.
     fn remembered_root(&self) -> Option<(PathBuf, bool)> {
         let file = self.root_file();
-        let text = read_regular_text(&file).ok()?;
+        let text = regular_file::read_text(&file).ok()?;
         let known: NpmRoot = serde_json::from_str(&text).ok()?;
         let age = fs::metadata(file).ok()?.modified().ok()?.elapsed();
         let fresh = age.is_ok_and(|age| age < MOMENT);

@@ -1,11 +1,12 @@
 //! Finds the resources of each kind in a folder.
 
+use pi_base::nearest;
+use pi_base::regular_file;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use js_runtime::{nearest, read_regular_text};
 use serde_json::Value;
 
 use super::listing::{IgnoreRules, list};
@@ -236,7 +237,7 @@ impl Manifest {
         problems: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let path = dir.join("package.json");
-        let text = match read_regular_text(&path) {
+        let text = match regular_file::read_text(&path) {
             Ok(text) => text,
             Err(error) => {
                 if error.kind() == io::ErrorKind::InvalidInput {

@@ -1,12 +1,12 @@
 //! Lists folders for discovery: entries are sorted by bytes and links are followed; hidden
 //! files, `node_modules` and entries that ignore files exclude are left out.
 
+use pi_base::regular_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use js_runtime::read_regular_text;
 
 use crate::resources::diagnostic::Diagnostic;
 
@@ -38,7 +38,7 @@ impl IgnoreRules {
         let mut builder = GitignoreBuilder::new(dir);
         for name in IGNORE_FILES {
             let path = dir.join(name);
-            let text = match read_regular_text(&path) {
+            let text = match regular_file::read_text(&path) {
                 Ok(text) => text,
                 Err(error) => {
                     if error.kind() == io::ErrorKind::InvalidInput {

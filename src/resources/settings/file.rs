@@ -1,11 +1,11 @@
 //! Reads, migrates and writes one settings file. Writing keeps changes that other processes
 //! made meanwhile, and unreadable files are not touched.
 
+use pi_base::regular_file;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use js_runtime::read_regular_text;
 use serde_json::{Map, Value};
 
 use super::{Change, edit};
@@ -49,7 +49,7 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
 /// Returns one value of the user's file, for code that runs before settings are loaded.
 /// Problems with the file are ignored; loading the settings reports them.
 pub fn global_value(path: &Path, key: &str) -> Option<Value> {
-    let text = read_regular_text(path).ok()?;
+    let text = regular_file::read_text(path).ok()?;
     // Most users do not have the setting, so parsing is avoided.
     if !text.contains(key) {
         return None;
@@ -101,7 +101,7 @@ struct Found {
 }
 
 fn read(path: &Path) -> Result<Found, SettingsError> {
-    let text = match read_regular_text(path) {
+    let text = match regular_file::read_text(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(source) => {

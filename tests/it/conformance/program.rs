@@ -10,7 +10,7 @@ use crate::support::{Home, Reference, cache_dir, locked, npm};
 
 const NEWEST: &str = "@earendil-works/pi-coding-agent";
 /// The version that pi says it has the API of: a newer one here is one in
-/// `js-runtime/ext/src/version.rs`, too.
+/// `src/base/version.rs`, too.
 pub const NEWEST_VERSION: &str = "0.87.1";
 /// What the newest original asks for.
 const NODE_VERSION: &str = "24.21.0";

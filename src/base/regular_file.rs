@@ -1,67 +1,67 @@
-//! Reads files that anybody may have put where they are looked for. Whoever opens a pipe
-//! waits for its other end, and some devices never end.
+//! Reads regular files only. Opening a pipe would wait for its other end, and some devices never
+//! end, so files at paths that others choose are checked before they are opened.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Whether what is at `path` can be read without waiting for somebody else.
-pub fn check_regular(path: impl AsRef<Path>) -> io::Result<()> {
+/// Fails unless `path` is a regular file, a folder or `/dev/null`.
+pub fn check(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
-    check(path, &fs::metadata(path)?)
+    check_metadata(path, &fs::metadata(path)?)
 }
 
-/// What is in a file, unless it is a pipe, a socket or a device. `/dev/null` is as good as an
-/// empty file: files are hidden with it.
-pub fn read_regular(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+/// Reads a file. Fails for pipes, sockets and devices. `/dev/null` counts as an empty file,
+/// because users hide files with it.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
-    check(path, &fs::metadata(path)?)?;
+    check(path)?;
     fs::read(path)
 }
 
-/// Reads text that people or their editors write, without a byte order mark.
-pub fn read_regular_text(path: impl AsRef<Path>) -> io::Result<String> {
+/// Reads a UTF-8 text file and removes a byte order mark, as [`read`] does.
+pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     let path = path.as_ref();
-    check(path, &fs::metadata(path)?)?;
-    fs::read_to_string(path).map(without_mark)
+    check(path)?;
+    fs::read_to_string(path).map(strip_mark)
 }
 
-/// [`read_regular_text`] for files that may not be UTF-8: such bytes become U+FFFD.
-pub fn read_regular_lossy(path: impl AsRef<Path>) -> io::Result<String> {
-    read_regular(path).map(|bytes| text_of(&bytes))
+/// Reads a text file that may not be UTF-8: invalid bytes become U+FFFD.
+pub fn read_lossy(path: impl AsRef<Path>) -> io::Result<String> {
+    read(path).map(|bytes| decode_lossy(&bytes))
 }
 
-/// The text of a file that was read already: see [`read_regular_lossy`].
-pub fn text_of(bytes: &[u8]) -> String {
-    without_mark(String::from_utf8_lossy(bytes).into_owned())
+/// Decodes the bytes of a text file as [`read_lossy`] does.
+pub fn decode_lossy(bytes: &[u8]) -> String {
+    strip_mark(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Some editors begin a file with U+FEFF to mark it as UTF-8.
-fn without_mark(mut text: String) -> String {
+/// Removes the byte order mark U+FEFF, with which some editors mark a file as UTF-8.
+fn strip_mark(mut text: String) -> String {
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
     }
     text
 }
 
-/// Nothing of one that is larger than `limit`.
-pub(crate) fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+/// Reads a file of at most `limit` bytes; fails with `FileTooLarge` for a larger one.
+pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let found = fs::metadata(path)?;
-    check(path, &found)?;
+    check_metadata(path, &found)?;
     let mut bytes = Vec::new();
     let mut file = File::open(path)?.take(limit + 1);
     if found.len() <= limit {
         file.read_to_end(&mut bytes)?;
     }
-    // It may have grown, and of some files the system does not know how large they are.
+    // The file may have grown, and the system does not know the length of some files.
     match found.len() > limit || bytes.len() as u64 > limit {
         true => Err(io::ErrorKind::FileTooLarge.into()),
         false => Ok(bytes),
     }
 }
 
-/// Reading a folder fails by itself.
-fn check(path: &Path, found: &Metadata) -> io::Result<()> {
+/// Accepts folders, too: reading one fails with an error of its own.
+fn check_metadata(path: &Path, found: &Metadata) -> io::Result<()> {
     match found.is_file() || found.is_dir() || is_null(path, found) {
         true => Ok(()),
         false => Err(io::Error::new(
@@ -71,7 +71,7 @@ fn check(path: &Path, found: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Also where it is mounted over a file.
+/// Whether the file is `/dev/null`, also where that is mounted over another path.
 #[cfg(unix)]
 fn is_null(_path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -103,17 +103,17 @@ mod tests {
         mkfifo(&pipe, Mode::S_IRWXU).unwrap();
         symlink("/dev/null", &null).unwrap();
         symlink("/dev/zero", &zero).unwrap();
-        assert_eq!(read_regular_text(&file).unwrap(), "text");
-        assert_eq!(read_regular(&null).unwrap(), b"");
+        assert_eq!(read_text(&file).unwrap(), "text");
+        assert_eq!(read(&null).unwrap(), b"");
         for path in [&pipe, &zero] {
-            let error = read_regular(path).unwrap_err();
+            let error = read(path).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert!(read_at_most(path, 1 << 20).is_err());
         }
         fs::write(folder.join("marked"), "\u{feff}text").unwrap();
-        assert_eq!(read_regular_text(folder.join("marked")).unwrap(), "text");
-        assert_eq!(read_regular_lossy(folder.join("marked")).unwrap(), "text");
-        let missing = read_regular(folder.join("gone")).unwrap_err();
+        assert_eq!(read_text(folder.join("marked")).unwrap(), "text");
+        assert_eq!(read_lossy(folder.join("marked")).unwrap(), "text");
+        let missing = read(folder.join("gone")).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert_eq!(read_at_most(&file, 4).unwrap(), b"text");
         let large = read_at_most(&file, 3).unwrap_err();

@@ -1,0 +1,11 @@
+//! The base layer: helpers of the operating system and of text that every other crate may use.
+//! This crate uses no other crate of the workspace.
+
+pub mod active_clock;
+mod nearest;
+pub mod process_tree;
+pub mod regular_file;
+mod version;
+
+pub use nearest::nearest;
+pub use version::{OWN_VERSION, VERSION, compared_version};
