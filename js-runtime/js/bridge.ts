@@ -13,7 +13,7 @@ import {
   login,
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
-import { abandon, currentHandler, hurry, notify, whenSettled } from "ext:js_runtime/bridge/queue.ts";
+import { abandon, currentHandler, abortBatch, notify, whenAbandonedSettled } from "ext:js_runtime/bridge/queue.ts";
 import { becomeNode } from "ext:js_runtime/node/globals.ts";
 import { becomeGuest } from "ext:js_runtime/node/uncaught.ts";
 
@@ -29,12 +29,12 @@ const functions = {
   currentHandler,
   exit,
   forgetStreams,
-  hurry,
+  abortBatch,
   login,
   notify,
   signal,
   streamProvider,
-  whenSettled,
+  whenAbandonedSettled,
 };
 
 Object.defineProperty(globalThis, "__pi", {

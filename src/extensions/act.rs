@@ -63,7 +63,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
         "ctx.model" => to_value(actions.model())?,
         "ctx.isIdle" => json!(actions.is_idle()),
         "ctx.hasPendingMessages" => json!(actions.has_pending_messages()),
-        "run.rest" => {
+        "run.idle" => {
             if let Some(run) = given.run {
                 actions.rest(run);
             }

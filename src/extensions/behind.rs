@@ -132,8 +132,8 @@ impl Generation {
         async move {
             if let Some(runtime) = runtime {
                 let settled = match work {
-                    Work::Queued(handler) => runtime.call("whenSettled", handler.to_string()),
-                    Work::Asked(_, call) => runtime.call("whenAnswered", call.to_string()),
+                    Work::Queued(handler) => runtime.call("whenAbandonedSettled", handler.to_string()),
+                    Work::Asked(_, call) => runtime.call("whenDispatchSettled", call.to_string()),
                 };
                 // Nothing comes of it but that it has come.
                 let _ = settled.await;

@@ -111,8 +111,8 @@ impl Proposals {
             given()
         };
         match method {
-            "boundary.propose" => Some(answer(Self::propose)),
-            "boundary.preview" => Some(answer(|_, proposed, actions| {
+            "turnEnd.propose" => Some(answer(Self::propose)),
+            "turnEnd.preview" => Some(answer(|_, proposed, actions| {
                 let drafts = drafts(proposed.entries, actions).map_err(HostError::new)?;
                 Ok(actions.preview(&drafts))
             })),

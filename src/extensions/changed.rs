@@ -73,7 +73,7 @@ impl Changes {
 
     /// Answers with what is wrong, if the change cannot be used.
     pub(super) fn serve(&self, method: &str, args: &str) -> Option<Answer> {
-        if method != "event.changed" {
+        if method != "event.mutated" {
             return None;
         }
         let told = parse_kept::<Told>(method, args);

@@ -268,7 +268,7 @@ impl Generation {
         if kind.mutable.is_empty() || kind.on_error == OnError::Block {
             return;
         }
-        let changes = tokio::time::timeout(limit, self.call("changesOf", &call)).await;
+        let changes = tokio::time::timeout(limit, self.call("mutationsOf", &call)).await;
         // Whoever is gone, or has no time, has changed nothing that could be known.
         if let Ok(Ok(Some(answer))) = changes.map(|json| json.and_then(|json| parse(kind, json))) {
             self.take(kind, emission, extension, handler, answer).await;

@@ -237,7 +237,7 @@ impl Generation {
 
     /// Where a function is that was registered, as the frame of a stack.
     pub async fn place_of(&self, function: FunctionId) -> Option<String> {
-        let asked = tokio::time::timeout(MOMENT, self.call("placeOf", &function));
+        let asked = tokio::time::timeout(MOMENT, self.call("sourcePositionOf", &function));
         let frame = asked.await.ok()?.ok()??;
         Some(js_runtime::readable_stack(&frame)).filter(|frame| !frame.is_empty())
     }

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
-use arguments::{Ask, Enter, Owner, Replacement, ReportArgs, Token, Update, Visit, ui_method};
+use arguments::{Ask, Enter, Owner, Replacement, ReportArgs, StaleCallArgs, Token, Update, ui_method};
 pub(super) use arguments::{parse, parse_kept, parse_told, to_value};
 
 use super::act::{act, act_async};
@@ -44,7 +44,7 @@ use super::tool_runs::ToolRuns;
 use super::ui::UiBroker;
 use super::unheard::Told;
 use super::user_bash::Outputs;
-use super::visits::Visits;
+use super::stale_calls::StaleCalls;
 use super::yields::Yields;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, WaitOutcome};
 use crate::ai::registry::ModelRegistry;
@@ -68,7 +68,7 @@ pub struct BridgeHost {
     mutations: FileMutations,
     pub(super) sessions: Sessions,
     /// Calls that are let through although this generation is stale.
-    pub visits: Visits,
+    pub stale_calls: StaleCalls,
     pub yields: Yields,
     pub changes: Changes,
     pub proposals: Proposals,
@@ -131,7 +131,7 @@ impl BridgeHost {
             execs: Execs::default(),
             mutations: FileMutations::default(),
             sessions: Sessions::default(),
-            visits: Visits::default(),
+            stale_calls: StaleCalls::default(),
             yields: Yields::default(),
             changes: Changes::default(),
             proposals: Proposals::default(),
@@ -339,7 +339,7 @@ impl BridgeHost {
     /// Whether a call with these arguments may be made: by a generation that was not replaced,
     /// or as a visit.
     fn check_stale(&self, args: &str) -> Result<(), HostError> {
-        if self.stale.load(Ordering::Relaxed) && !self.visits.allow(args) {
+        if self.stale.load(Ordering::Relaxed) && !self.stale_calls.allow(args) {
             return Err(HostError::new(
                 "This extension instance is stale: it was replaced by a reload or a session \
                  switch. Use the `pi` and `ctx` that the new instance gets, or the ctx that \
@@ -385,7 +385,7 @@ impl BridgeHost {
                 }));
                 return Ok(Value::Null);
             }
-            "answer.unheard" => {
+            "result.ignored" => {
                 self.tell_unheard(parse(method, args)?);
                 return Ok(Value::Null);
             }
@@ -393,7 +393,7 @@ impl BridgeHost {
                 debugger::note(args);
                 return Ok(Value::Null);
             }
-            "stale" => return self.check_stale(args).map(|()| Value::Null),
+            "stale.check" => return self.check_stale(args).map(|()| Value::Null),
             "pi.getFlag" => return self.flag(args),
             "pi.execKill" => {
                 self.execs.kill(parse::<Token>(method, args)?.token);
@@ -404,7 +404,7 @@ impl BridgeHost {
                     .cancel(self.ui_token(parse::<Token>(method, args)?.token));
                 return Ok(Value::Null);
             }
-            "tool.begun" => {
+            "tool.started" => {
                 let Token { token } = parse(method, args)?;
                 self.beginnings.lock().remove(&token);
                 return Ok(Value::Null);
@@ -425,8 +425,8 @@ impl BridgeHost {
         if method == "file_mutation.release" {
             return self.mutations.release(method, args);
         }
-        if method == "visit.end" {
-            self.visits.finish(parse::<Visit>(method, args)?.visit);
+        if method == "staleCall.end" {
+            self.stale_calls.finish(parse::<StaleCallArgs>(method, args)?.stale_call);
             return Ok(Value::Null);
         }
         if let Some(answer) = self
@@ -447,7 +447,7 @@ impl BridgeHost {
             return answer;
         }
         let actions = self.actions(args)?;
-        if method == "ui.tell" {
+        if method == "ui.show" {
             let shown = ui_method(args)?;
             if actions.has_ui() && actions.ui_supports(shown.name()) {
                 actions.show(shown);
@@ -463,8 +463,8 @@ impl BridgeHost {
         let given: Option<Replacement> = parse(method, args)?;
         let given = given.unwrap_or_default();
         // Before the session is replaced: what is replaced ends when nobody stays.
-        if let Some(visit) = given.stay {
-            self.visits.begin(visit);
+        if let Some(call) = given.begin_stale_call {
+            self.stale_calls.begin(call);
         }
         let answer = match (method, given.session) {
             ("ctx.prepareSession", _) => {
@@ -484,10 +484,10 @@ impl BridgeHost {
             },
             _ => act_async(actions, method, args).await,
         };
-        if let Some(visit) = given.stay
+        if let Some(call) = given.begin_stale_call
             && !matches!(&answer, Ok(answer) if answer["cancelled"] != true)
         {
-            self.visits.finish(visit);
+            self.stale_calls.finish(call);
         }
         answer
     }
@@ -514,15 +514,15 @@ impl BridgeHost {
                 let id = self.next_token();
                 return self.streams.open(method, args, id);
             }
-            "ai.stream.answer" => return self.streams.answer(method, args),
+            "ai.stream.respond" => return self.streams.answer(method, args),
             "clipboard.copy" => return clipboard::copy(method, args).await,
             "image.type" => return services::image_type(method, args).await,
             "image.resize" => return services::resize_image(method, args).await,
             "image.png" => return services::image_to_png(method, args).await,
             "tools.previewEdit" => return services::preview_edit(method, args).await,
             "ai.stream.next" => return self.streams.next(method, args).await,
-            "second.next" => return self.second_sessions.next(method, args).await,
-            "second.act" => return self.second_sessions.act(method, args).await,
+            "child.nextEvents" => return self.second_sessions.next(method, args).await,
+            "child.awaitAction" => return self.second_sessions.act(method, args).await,
             "tools.next" => return self.tool_runs.next(method, args).await,
             "tools.data" => return self.tool_runs.data(method, args).await,
             "user_bash.data" => return self.outputs.data(method, args).await,
@@ -544,13 +544,13 @@ impl BridgeHost {
         }
         let actions = self.actions(args)?;
         match method {
-            "second.load" => self.second_sessions.load(&*actions, method, args).await,
-            "second.open" => {
+            "child.loadExtensions" => self.second_sessions.load(&*actions, method, args).await,
+            "child.open" => {
                 self.second_sessions
                     .open(&self, &*actions, method, args)
                     .await
             }
-            "ui.ask" => {
+            "ui.request" => {
                 let ask: Ask = parse(method, args)?;
                 let method = ui_method(args)?;
                 let timeout = ask.timeout.and_then(milliseconds);

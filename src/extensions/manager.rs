@@ -328,7 +328,7 @@ impl Extensions {
             let_go.retain(|old| old.strong_count() > 0);
             let_go.push(old.clone());
             tokio::spawn(async move {
-                host.visits.over(limit).await;
+                host.stale_calls.over(limit).await;
                 if let Some(old) = old.upgrade() {
                     for error in old.end(0).await {
                         host.tell(Event::ExtensionError(error));

@@ -47,7 +47,7 @@ pub mod ui;
 mod unheard;
 mod updates;
 mod user_bash;
-mod visits;
+mod stale_calls;
 mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;

@@ -2,11 +2,11 @@
 //! than the handlers waits for room, and for the end of the queue where the event is
 //! one that the agent waits for.
 
-use pi_base::active_clock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use pi_base::active_clock;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -84,7 +84,8 @@ struct Batch {
     events: Vec<Notification>,
     run: Option<u64>,
     /// The user has given up the wait for their handlers before they were called.
-    hurried: bool,
+    #[serde(rename = "isAborted")]
+    aborted: bool,
 }
 
 #[derive(Serialize)]
@@ -273,7 +274,7 @@ async fn deliver(
         number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         events,
         run: origin.run,
-        hurried: origin.is_given_up(&given_up.borrow()),
+        aborted: origin.is_given_up(&given_up.borrow()),
     };
     let given_up = async {
         // It is never closed: the sender is the generation's.
@@ -298,7 +299,7 @@ async fn hand_over(
 ) -> bool {
     let call = generation.call("notify", batch);
     tokio::pin!(call, given_up);
-    let mut hurried = batch.hurried;
+    let mut aborted = batch.aborted;
     let mut shown: Option<Shown<'_>> = None;
     // Half of it, which is when the user is told of the wait. Which event's turn comes
     // while nobody looks is not known: its limit may be the shortest.
@@ -325,13 +326,13 @@ async fn hand_over(
                 }
                 return answer.is_ok();
             }
-            () = &mut given_up, if !hurried => {
-                hurried = true;
+            () = &mut given_up, if !aborted => {
+                aborted = true;
                 // Dropped, the wait was cancelled.
                 shown = None;
                 // An error means that the isolate is gone. A thread that does not answer
                 // is looked after below.
-                let told = generation.call("hurry", &batch.number);
+                let told = generation.call("abortBatch", &batch.number);
                 let _ = active_clock::timeout(generation.limits.handler, told).await;
             }
             late = active_clock::sleep(pause) => {
@@ -348,9 +349,9 @@ async fn hand_over(
 /// What came of a batch.
 #[derive(Deserialize)]
 struct Done {
-    spent: Vec<Spent>,
+    tallies: Vec<Spent>,
     /// Handlers that an abort went past.
-    passed: Vec<Passed>,
+    skipped: Vec<Passed>,
 }
 
 #[derive(Deserialize)]
@@ -365,12 +366,12 @@ fn take(generation: &Generation, done: &str) {
         Ok(done) => done,
         Err(error) => return tracing::error!("what came of events cannot be read: {error}"),
     };
-    charge(generation, done.spent);
+    charge(generation, done.tallies);
     for Passed {
         extension,
         handler,
         event,
-    } in done.passed
+    } in done.skipped
     {
         let limit = generation.limits.of(&event);
         generation.passed(extension, Work::Queued(handler), &event, limit);

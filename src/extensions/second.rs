@@ -123,10 +123,10 @@ pub struct GivenFile {
 /// What happens in one, and what it wants of JavaScript.
 pub enum SecondNews {
     Event(Arc<Event>),
-    Tool {
+    Call {
         call: u64,
         name: String,
-        what: &'static str,
+        task: &'static str,
         args: Value,
     },
     Abort {
@@ -136,7 +136,7 @@ pub enum SecondNews {
     Appended {
         id: String,
     },
-    Complaint {
+    Error {
         problem: String,
     },
     /// Told when all before it was heard, and what was queued thereupon is queued.
@@ -151,10 +151,10 @@ impl Serialize for SecondNews {
             Event {
                 event: &'a Event,
             },
-            Tool {
+            Call {
                 call: u64,
                 name: &'a str,
-                what: &'a str,
+                task: &'a str,
                 args: &'a Value,
             },
             Abort {
@@ -163,26 +163,26 @@ impl Serialize for SecondNews {
             Appended {
                 id: &'a str,
             },
-            Complaint {
+            Error {
                 problem: &'a str,
             },
         }
         match self {
             Self::Event(event) => Shown::Event { event },
-            Self::Tool {
+            Self::Call {
                 call,
                 name,
-                what,
+                task,
                 args,
-            } => Shown::Tool {
+            } => Shown::Call {
                 call: *call,
                 name,
-                what,
+                task,
                 args,
             },
             Self::Abort { call } => Shown::Abort { call: *call },
             Self::Appended { id } => Shown::Appended { id },
-            Self::Complaint { problem } => Shown::Complaint { problem },
+            Self::Error { problem } => Shown::Error { problem },
             Self::Heard(_) => return Err(S::Error::custom("it is not for JavaScript")),
         }
         .serialize(serializer)
@@ -326,11 +326,11 @@ impl SecondSessions {
     pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
         let of = |args| parse::<Of>(method, args);
         Some(match method {
-            "second.since" => of(args).and_then(|of| {
+            "child.entriesSince" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
                 Ok(second.session.since(&of.id, of.since))
             }),
-            "second.context" => of(args).and_then(|of| Ok(self.get(of.token)?.session.context())),
+            "child.context" => of(args).and_then(|of| Ok(self.get(of.token)?.session.context())),
             _ => return None,
         })
     }
@@ -339,33 +339,33 @@ impl SecondSessions {
     pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
         let of = |args| parse::<Of>(method, args);
         Some(match method {
-            "second.ask" => of(args).and_then(|of| {
+            "child.query" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
                 of.check_depth()?;
                 let answer = second.session.ask(&of.action, &of.args);
                 answer.map_err(|error| HostError::new(error.0))
             }),
-            "second.begin" => of(args).and_then(|of| self.begin(of)),
-            "second.answer" => of(args).and_then(|of| {
+            "child.startAction" => of(args).and_then(|of| self.begin(of)),
+            "child.respond" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
                 second.calls.answer(of.call, of.value, of.error);
                 Ok(Value::Null)
             }),
-            "second.begun" => of(args).and_then(|of| {
+            "child.toolStarted" => of(args).and_then(|of| {
                 self.get(of.token)?.calls.begun(of.call);
                 Ok(Value::Null)
             }),
-            "second.update" => of(args).and_then(|of| {
+            "child.toolUpdate" => of(args).and_then(|of| {
                 let second = self.get(of.token)?;
                 second.calls.update(of.call, of.value);
                 Ok(Value::Null)
             }),
-            "second.hooks" => parse::<HooksOf>(method, args).and_then(|of| {
+            "child.setHooks" => parse::<HooksOf>(method, args).and_then(|of| {
                 self.get(of.token)?.hooks.set(&of.set);
                 Ok(Value::Null)
             }),
-            "second.unload" => self.sets.unload(&self.handle, method, args),
-            "second.close" => of(args).map(|of| {
+            "child.unloadExtensions" => self.sets.unload(&self.handle, method, args),
+            "child.close" => of(args).map(|of| {
                 if let Some(second) = self.open.lock().remove(&of.token) {
                     self.end(&second);
                 }

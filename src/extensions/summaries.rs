@@ -127,7 +127,7 @@ impl Summaries {
                 Value::Null
             }),
             "compaction.open" => self.asking.open(method, args),
-            "compaction.answer" => self.asking.answer(method, args),
+            "compaction.respond" => self.asking.answer(method, args),
             _ => return None,
         })
     }

@@ -143,7 +143,7 @@ impl Tool for ExtensionTool {
             "token": token,
             "callId": call.id,
             "params": call.args,
-            "tellsBegun": tells_begun,
+            "reportsStart": tells_begun,
         });
         let event = self.event();
         let what = || format!("The tool \"{}\"", self.spec.name);

@@ -165,7 +165,7 @@ impl ToolRuns {
             "tools.shell" => parse::<OwnShell>(method, args)
                 .and_then(|own| shell(&options().with_shell(own.shell_path))),
             "tools.start" => self.start(method, args, options()),
-            "tools.answer" => parse::<OfRun>(method, args).map(|given| {
+            "tools.respond" => parse::<OfRun>(method, args).map(|given| {
                 if let Some(run) = self.run(given.token) {
                     run.asked.answer(given.id, given.value, given.error);
                 }

@@ -126,7 +126,7 @@ export async function dispatch(json: string): Promise<string | undefined> {
   try {
     result = await (typeof event.signal === "number" ? withLiveMembers(event, callHandler) : callHandler());
   } catch (error) {
-    // Changes from before the failure count; the program fetches them with `changesOf`.
+    // Changes from before the failure count; the program fetches them with `mutationsOf`.
     pending.hasFailed = true;
     if (pending.isAbandoned || !changedSoFar(pending)) pendingCalls.delete(call);
     throw error;
@@ -178,7 +178,7 @@ function changedSoFar(one: PendingCall): Members | undefined {
 }
 
 /** The changes in place of a handler that failed or was abandoned. */
-export function changesOf(json: string): string | undefined {
+export function mutationsOf(json: string): string | undefined {
   const call = JSON.parse(json) as number;
   const one = pendingCalls.get(call);
   if (!one) return undefined;
@@ -189,7 +189,7 @@ export function changesOf(json: string): string | undefined {
 }
 
 /** Resolves when that call of a handler has settled. */
-export async function whenAnswered(json: string): Promise<void> {
+export async function whenDispatchSettled(json: string): Promise<void> {
   try {
     await pendingCalls.get(JSON.parse(json) as number)?.result;
   } catch {
@@ -269,7 +269,7 @@ function withLiveMembers<T>(event: Record<string, unknown>, run: () => Promise<T
 }
 
 /** The source position of a registered function, by its number. */
-export function placeOf(json: string): string {
+export function sourcePositionOf(json: string): string {
   const id = JSON.parse(json) as number;
   return frameOf(
     handlers.get(id) ?? tools.get(id)?.execute ?? commands.get(id)?.handler ?? shortcuts.get(id),
@@ -284,14 +284,14 @@ interface ToolCall {
   callId: string;
   params: unknown;
   /** Whether the program waits for `execute` to have been called. */
-  tellsBegun: boolean;
+  reportsStart: boolean;
   run?: number | null;
 }
 
 const running = new SafeMap<number, AbortController>();
 
 export async function executeTool(json: string): Promise<string> {
-  const { extension, tool, token, callId, params, tellsBegun, run } = JSON.parse(json) as ToolCall;
+  const { extension, tool, token, callId, params, reportsStart, run } = JSON.parse(json) as ToolCall;
   const definition = find(tools, tool, "tool");
   const controller = new AbortController();
   running.set(token, controller);
@@ -308,7 +308,7 @@ export async function executeTool(json: string): Promise<string> {
       // Each call has a signal of its own: a tool may be aborted alone, and while no run is known.
       extend(createContext(extension, run), { signal: controller.signal }),
     );
-    if (tellsBegun) hostSync("tool.begun", { token });
+    if (reportsStart) hostSync("tool.started", { token });
     const result = await executing;
     const problem = resultProblem(definition.name, result);
     if (problem) throw resultError = placedIn(definition.execute, new TypeError(problem));

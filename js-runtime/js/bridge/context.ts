@@ -66,11 +66,11 @@ function hostWithCaller(calls: Calls): typeof host {
     calls.host<T>(method, { ...(args as object), during: runningPurpose(), queued: isQueued() });
 }
 
-/** The calls of a callback that outlives its generation carry the number of its visit. */
-function callsOfVisit(visit: number): Calls {
+/** The calls of a callback that outlives its generation name the stale call they belong to. */
+function callsOfStaleCall(staleCall: number): Calls {
   return {
-    host: (method, args) => host(method, { ...(args as object), visit }),
-    hostSync: (method, args) => hostSync(method, { ...(args as object), visit }),
+    host: (method, args) => host(method, { ...(args as object), staleCall }),
+    hostSync: (method, args) => hostSync(method, { ...(args as object), staleCall }),
   };
 }
 
@@ -178,7 +178,7 @@ interface ForkOptions extends ReplaceOptions {
   position?: string;
 }
 
-let visits = 0;
+let staleCalls = 0;
 
 /** Adds the members that only commands get: they may replace the session. */
 export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
@@ -187,23 +187,23 @@ export function createCommandContext(extension: number, run?: number | null, cal
   async function keepUntilContinued<T>(
     method: string,
     args: object,
-    then?: (done: T, visit: number) => unknown,
+    then?: (done: T, staleCall: number) => unknown,
   ): Promise<T> {
-    const visit = (visits += 1);
+    const staleCall = (staleCalls += 1);
     try {
-      const done = await host<T>(`ctx.${method}`, { extension, ...args, stay: visit });
+      const done = await host<T>(`ctx.${method}`, { extension, ...args, beginStaleCall: staleCall });
       if (!(done as Cancelled | undefined)?.cancelled) markReplaced();
-      await then?.(done, visit);
+      await then?.(done, staleCall);
       return done;
     } finally {
       // The code that awaits this promise runs first.
-      setTimeout(() => hostSync("visit.end", { visit }), 0);
+      setTimeout(() => hostSync("staleCall.end", { staleCall }), 0);
     }
   }
   const replace = (method: string, args: object, withSession?: ReplaceOptions["withSession"]) =>
-    keepUntilContinued<Cancelled>(method, args, async (done, visit) => {
+    keepUntilContinued<Cancelled>(method, args, async (done, staleCall) => {
       if (!withSession || done.cancelled) return;
-      await withSession(createReplacedContext(extension, callsOfVisit(visit)));
+      await withSession(createReplacedContext(extension, callsOfStaleCall(staleCall)));
     });
   const context = createContext(extension, run, calls);
   return extend(context, {

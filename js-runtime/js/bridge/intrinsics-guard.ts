@@ -104,7 +104,7 @@ intrinsic("Object.prototype.around");
 intrinsic("Object.prototype.block");
 intrinsic("Object.prototype.cancelled");
 intrinsic("Object.prototype.change");
-intrinsic("Object.prototype.hurried");
+intrinsic("Object.prototype.isAborted");
 intrinsic("Object.prototype.in_place_only");
 intrinsic("Object.prototype.more");
 intrinsic("Object.prototype.mutable");

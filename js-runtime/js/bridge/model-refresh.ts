@@ -133,7 +133,7 @@ async function refreshOnlineLater(refresher: Refresher, controller: AbortControl
   try {
     await first;
     if (refresher.registry === 0) {
-      const { fetches } = await host<{ fetches: boolean }>("providers.inForce", {});
+      const { fetches } = await host<{ fetches: boolean }>("providers.active", {});
       if (!fetches) return;
     }
     await refreshOnline(refresher, controller);

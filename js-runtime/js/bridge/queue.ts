@@ -39,7 +39,7 @@ interface Batch {
   events: Notification[];
   run?: number | null;
   /** Whether the user has aborted the wait for its handlers. */
-  hurried?: boolean;
+  isAborted?: boolean;
 }
 
 /** The handler that a batch waits for. */
@@ -62,7 +62,7 @@ let current: Current | undefined;
 let calls = 0;
 /** The number of the batch whose handlers are being called. */
 let batch = 0;
-let isHurried = false;
+let isBatchAborted = false;
 /** Handlers of the batch that an abort skipped. */
 let skippedHandlers: Pick<Current, "extension" | "handler" | "event">[] = [];
 
@@ -187,7 +187,7 @@ function takeChange(
     const after = JSON.stringify(value);
     if (after === before) return before;
     const role = member === "message" ? (JSON.parse(before) as { role: string }).role : undefined;
-    const problem = hostSync<string | undefined>("event.changed", { change, member, role, value });
+    const problem = hostSync<string | undefined>("event.mutated", { change, member, role, value });
     if (!problem) return after;
     report(extension, type, new Error(`What the handler left was not taken: ${problem}`));
   } catch (error) {
@@ -199,9 +199,9 @@ function takeChange(
 
 /** Calls the handlers of a batch, in order. */
 export async function notify(json: string): Promise<string> {
-  const { number, events, run, hurried } = JSON.parse(json) as Batch;
+  const { number, events, run, isAborted } = JSON.parse(json) as Batch;
   batch = number;
-  isHurried = hurried === true;
+  isBatchAborted = isAborted === true;
   let begun = now();
   // Indexed, because extensions can patch iterators.
   for (let index = 0; index < events.length; index += 1) {
@@ -254,7 +254,7 @@ export async function notify(json: string): Promise<string> {
     }
   }
   batch = 0;
-  const response = { spent: handlerTimes, passed: skippedHandlers };
+  const response = { tallies: handlerTimes, skipped: skippedHandlers };
   handlerTimes = [];
   skippedHandlers = [];
   return JSON.stringify(response);
@@ -270,14 +270,14 @@ function awaitHandler(
   const skipped = new Promise<void>((resolve) => {
     current = { ...caller, call, result, skip: resolve };
   });
-  if (isHurried) skipSoon();
+  if (isBatchAborted) skipSoon();
   return race(result, skipped);
 }
 
 /** The user no longer waits for handlers of this batch. */
-export function hurry(json: string): void {
+export function abortBatch(json: string): void {
   if (batch !== (JSON.parse(json) as number)) return;
-  isHurried = true;
+  isBatchAborted = true;
   skipSoon();
 }
 
@@ -305,7 +305,7 @@ function markAbandoned(pending: Current): void {
 async function markIdleSoon(run?: number | null): Promise<void> {
   for (let step = 0; step < 5; step += 1) await undefined;
   try {
-    hostSync("run.rest", { run });
+    hostSync("run.idle", { run });
   } catch {
     // The session was replaced by another one.
   }
@@ -335,7 +335,7 @@ function reportIgnoredMembers(extension: number, handler: number, event: { type:
     }
     if (Object.keys(ignored).length === 0) return;
     warnedHandlers.add(handler);
-    hostSync("answer.unheard", { extension, event: event.type, answer: ignored, frame: frameOf(handlers.get(handler)) });
+    hostSync("result.ignored", { extension, event: event.type, answer: ignored, frame: frameOf(handlers.get(handler)) });
   } catch {
     // The value may be anything.
   }
@@ -360,6 +360,6 @@ export function abandon(json: string): string | undefined {
 }
 
 /** Resolves when an abandoned handler has settled. */
-export async function whenSettled(json: string): Promise<void> {
+export async function whenAbandonedSettled(json: string): Promise<void> {
   await abandonedHandlers.get(JSON.parse(json) as number)?.over;
 }

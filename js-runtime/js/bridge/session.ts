@@ -32,7 +32,7 @@ const refusals = Object.fromEntries(
     ]),
 );
 
-/** `call` is that of a visit in a callback that outlives its generation, see context.ts. */
+/** `call` belongs to a stale call in a callback that outlives its generation, see context.ts. */
 export function openSession(call = hostSync) {
   const view = createView(
     (id, since) => call<NewEntries>("session.since", { id, since }),

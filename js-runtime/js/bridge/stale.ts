@@ -11,5 +11,5 @@ export function markReplaced(): void {
 
 /** Throws if the generation was replaced. */
 export function checkStale(): void {
-  if (wasReplaced) hostSync("stale");
+  if (wasReplaced) hostSync("stale.check");
 }

@@ -14,7 +14,7 @@ interface TurnEndEvent {
 }
 
 const contextWith = (entries: unknown[]) =>
-  turnEndContext(() => hostSync<Preview>("boundary.preview", { entries }));
+  turnEndContext(() => hostSync<Preview>("turnEnd.preview", { entries }));
 
 export class TurnEndProposals {
   #event: TurnEndEvent;
@@ -49,7 +49,7 @@ export class TurnEndProposals {
     const goesOn = proposed?.continue === undefined ? this.#continue : Boolean(proposed.continue);
     if (entries !== this.#entries || goesOn !== this.#continue) {
       const problem = isArray(entries)
-        ? hostSync<string | undefined>("boundary.propose", {
+        ? hostSync<string | undefined>("turnEnd.propose", {
             change: this.#change,
             entries,
             continue: goesOn,

@@ -45,7 +45,7 @@ function milliseconds(where: string, value: unknown): number | undefined {
   return Math.min(Math.max(Math.round(timeout), 1), Number.MAX_SAFE_INTEGER);
 }
 
-/** The functions that call the program; those of a visit (see context.ts) carry its number. */
+/** The functions that call the program; those of a stale call (see context.ts) name it. */
 export interface Calls {
   host: typeof host;
   hostSync: typeof hostSync;
@@ -83,7 +83,7 @@ async function openDialog(
   const cancel = () => hostSync("ui.cancel", { token });
   signal?.addEventListener("abort", cancel, { once: true });
   try {
-    return await by.host<DialogResponse>("ui.ask", { extension, token, method, timeout, ...args });
+    return await by.host<DialogResponse>("ui.request", { extension, token, method, timeout, ...args });
   } finally {
     signal?.removeEventListener("abort", cancel);
   }
@@ -104,7 +104,7 @@ export function createUi(extension: number, by: Calls = OWN) {
    */
   const send = (method: string, args: object): void => {
     try {
-      by.hostSync("ui.tell", { extension, method, ...args });
+      by.hostSync("ui.show", { extension, method, ...args });
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
       report(extension, `ctx.ui.${method}`, error);

@@ -12,7 +12,7 @@ use crate::ai::words::words;
 use crate::extensions::misfit::misfit;
 use crate::extensions::registry::{ExtensionId, ToolRegistration};
 use crate::extensions::reports::Culprit;
-use crate::extensions::visits::VisitId;
+use crate::extensions::stale_calls::StaleCallId;
 use crate::tools::tool::ToolOutput;
 
 /// The arguments of `enter`.
@@ -26,8 +26,9 @@ pub(super) struct Enter {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Visit {
-    pub visit: VisitId,
+#[serde(rename_all = "camelCase")]
+pub(super) struct StaleCallArgs {
+    pub stale_call: StaleCallId,
 }
 
 #[derive(Default, Deserialize)]
@@ -37,7 +38,7 @@ pub(super) struct Replacement {
     /// What `ctx.prepareSession` made.
     pub session: Option<u64>,
     /// Whoever asked has something left to do here; JavaScript says when that is done.
-    pub stay: Option<VisitId>,
+    pub begin_stale_call: Option<StaleCallId>,
 }
 
 #[derive(Deserialize)]

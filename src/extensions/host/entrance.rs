@@ -15,7 +15,7 @@ impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
         // The thread is not ours.
         nesting::with_room(|| match method {
-            "second.since" | "second.context" => {
+            "child.entriesSince" | "child.context" => {
                 let text = self.second_sessions.text(method, args);
                 text.unwrap_or_else(|| Ok(String::new()))
             }

@@ -209,7 +209,7 @@ impl Extensions {
             args: words
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
-            one_way: ["enter", "tool.begun"].map(str::to_string).into(),
+            one_way: ["enter", "tool.started"].map(str::to_string).into(),
             cache_dir: self.config.cache_dir.clone(),
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,

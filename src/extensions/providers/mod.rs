@@ -262,7 +262,7 @@ impl BridgeHost {
         if let Some(method) = method.strip_prefix("login.") {
             return Some(self.provisions.dialogs.serve(method, args).await);
         }
-        if method == "providers.inForce" {
+        if method == "providers.active" {
             return Some(Ok(json!({ "fetches": self.until_in_force().await })));
         }
         None

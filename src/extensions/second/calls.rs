@@ -95,16 +95,16 @@ impl Calls {
         &self,
         call: u64,
         name: &str,
-        what: &'static str,
+        task: &'static str,
         args: Value,
     ) -> Result<Value, ToolError> {
         let (sender, answer) = oneshot::channel();
         self.waiting.lock().insert(call, sender);
         let gone = || ToolError::new(format!("The extension that brought {name} is gone"));
-        let news = SecondNews::Tool {
+        let news = SecondNews::Call {
             call,
             name: name.to_string(),
-            what,
+            task,
             args,
         };
         self.news.send(news).await.map_err(|_| gone())?;
@@ -116,11 +116,11 @@ impl Calls {
         &self,
         call: u64,
         name: &str,
-        what: &'static str,
+        task: &'static str,
         args: Value,
         cancel: &CancellationToken,
     ) -> Result<Value, ToolError> {
-        let running = self.put(call, name, what, args);
+        let running = self.put(call, name, task, args);
         tokio::pin!(running);
         // JavaScript has to know of the call before it can end it.
         let answer = tokio::select! {
@@ -205,7 +205,7 @@ impl Tool for JsTool {
         let args = json!({
             "callId": invocation.id,
             "params": invocation.args,
-            "tellsBegun": tells_begun,
+            "reportsStart": tells_begun,
         });
         let answer = calls
             .put_until(call, name, "execute", args, &invocation.cancel)

@@ -135,17 +135,17 @@ impl SecondHooks {
     async fn ask<T: DeserializeOwned>(
         &self,
         hook: &str,
-        what: &'static str,
+        task: &'static str,
         about: Value,
         cancel: &CancellationToken,
     ) -> Result<T, ToolError> {
         let call = self.calls.number();
-        let answer = self.calls.put_until(call, hook, what, about, cancel);
+        let answer = self.calls.put_until(call, hook, task, about, cancel);
         let answer = answer.await?;
         let unusable =
             |why: String| ToolError::new(format!("What {hook} gave cannot be used: {why}"));
         // An event may hand on what the session has.
-        let of = match what {
+        let of = match task {
             "change" => Of::Line,
             _ => Of::Arguments,
         };
@@ -237,7 +237,7 @@ impl SecondHooks {
         let _ = self
             .calls
             .news
-            .send(SecondNews::Complaint { problem })
+            .send(SecondNews::Error { problem })
             .await;
     }
 

@@ -35,7 +35,7 @@ async function answerHook(id: number, request: HookRequest, { model, options }: 
   } catch (thrown) {
     error = thrown instanceof Error ? thrown.message : String(thrown);
   }
-  await host("ai.stream.answer", { id, ask, payload: changed, error });
+  await host("ai.stream.respond", { id, ask, payload: changed, error });
 }
 
 /** Throws for options of an extension that the program cannot use. */

@@ -57,7 +57,7 @@ function finalResults(token: number, query: (name: string) => unknown, view: Vie
   results.set("state", { ...(results.get("state") as State), isStreaming: false, isCompacting: false });
   results.set("context", view.buildSessionContext());
   const [id, since] = [view.getSessionId(), view.getEntries().length];
-  results.set("since", hostSync("second.since", { token, id, since }));
+  results.set("since", hostSync("child.entriesSince", { token, id, since }));
   return results;
 }
 
@@ -142,9 +142,9 @@ export class AgentSession {
     const view: View = createView(
       (id, since) => {
         const last = this.#finalResults.get("since") as NewEntries | undefined;
-        return last ? { ...last, entries: [] } : hostSync<NewEntries>("second.since", { token, id, since });
+        return last ? { ...last, entries: [] } : hostSync<NewEntries>("child.entriesSince", { token, id, since });
       },
-      () => this.#finalResults.get("context") ?? hostSync("second.context", { token }),
+      () => this.#finalResults.get("context") ?? hostSync("child.context", { token }),
     );
     this.#view = view;
     const calls = {
@@ -168,7 +168,7 @@ export class AgentSession {
       ...rest,
       prepares: typeof prepareArguments === "function",
     }));
-    const { token } = await host<{ token: number }>("second.open", {
+    const { token } = await host<{ token: number }>("child.open", {
       session: sessionManager && SessionManager.handOver(sessionManager).token,
       custom_tools: described,
       options,
@@ -192,7 +192,7 @@ export class AgentSession {
   }
 
   #hooks(set: { before?: boolean; after?: boolean; turnEnd?: boolean; changes?: string[] }): void {
-    hostSync("second.hooks", { token: this.#token, ...set });
+    hostSync("child.setHooks", { token: this.#token, ...set });
   }
 
   #appended(id: string): void {
@@ -202,12 +202,12 @@ export class AgentSession {
   /** Delivers events until the session is disposed: the program waits while they are not fetched. */
   async #listen(): Promise<void> {
     for (;;) {
-      const batch = await host<ProgramMessage[]>("second.next", { token: this.#token });
+      const batch = await host<ProgramMessage[]>("child.nextEvents", { token: this.#token });
       if (batch.length === 0) return;
       for (const message of batch) {
         if (message.kind === "event") this.#onEvent(message.event);
         else if (message.kind === "appended") this.#appended(message.id);
-        else if (message.kind === "complaint") uncaught(new Error(message.problem));
+        else if (message.kind === "error") uncaught(new Error(message.problem));
         else if (message.kind === "abort") this.#running.get(message.call)?.abort();
         else void this.#handleCall(message);
       }
@@ -228,29 +228,29 @@ export class AgentSession {
     }
   }
 
-  async #handleCall(message: ProgramMessage & { kind: "tool" }): Promise<void> {
+  async #handleCall(message: ProgramMessage & { kind: "call" }): Promise<void> {
     const { call, name } = message;
     const token = this.#token;
     const controller = new AbortController();
     this.#running.set(call, controller);
     const respond = (response: object) => {
-      if (!this.#disposed) hostSync("second.answer", { token, call, ...response });
+      if (!this.#disposed) hostSync("child.respond", { token, call, ...response });
     };
     try {
-      if (message.what === "bash") return respond({ value: await this.#runCommand(message.args, controller.signal) });
-      if (message.what === "before" || message.what === "after") {
-        return respond({ value: await SessionAgent.callHook(this.#agent, message.what, message.args, controller.signal) });
+      if (message.task === "bash") return respond({ value: await this.#runCommand(message.args, controller.signal) });
+      if (message.task === "before" || message.task === "after") {
+        return respond({ value: await SessionAgent.callHook(this.#agent, message.task, message.args, controller.signal) });
       }
-      if (message.what === "turnEnd") return respond({ value: await this.#guards?.endTurn?.(message.args, controller.signal) });
-      if (message.what === "change") return respond({ value: await this.#guards?.change(message.args, controller.signal) });
+      if (message.task === "turnEnd") return respond({ value: await this.#guards?.endTurn?.(message.args, controller.signal) });
+      if (message.task === "change") return respond({ value: await this.#guards?.change(message.args, controller.signal) });
       const tool = this.#tools.get(name) as CustomTool;
-      if (message.what === "prepare") return respond({ value: await tool.prepareArguments?.(message.args) });
-      const { callId, params, tellsBegun } = message.args;
+      if (message.task === "prepare") return respond({ value: await tool.prepareArguments?.(message.args) });
+      const { callId, params, reportsStart } = message.args;
       const onUpdate = (value: unknown) => {
-        if (!this.#disposed) hostSync("second.update", { token, call, value });
+        if (!this.#disposed) hostSync("child.toolUpdate", { token, call, value });
       };
       const executing = tool.execute(callId, params, controller.signal, onUpdate, contextOf(this, controller.signal));
-      if (tellsBegun && !this.#disposed) hostSync("second.begun", { token, call });
+      if (reportsStart && !this.#disposed) hostSync("child.toolStarted", { token, call });
       respond({ value: await executing });
     } catch (error) {
       respond({ error: textOf(error) });
@@ -267,14 +267,14 @@ export class AgentSession {
 
   #query<T>(action: string, args: object = {}): T {
     if (this.#finalResults.has(action)) return structuredClone(this.#finalResults.get(action)) as T;
-    return hostSync<T>("second.ask", { token: this.#token, action, args });
+    return hostSync<T>("child.query", { token: this.#token, action, args });
   }
 
   /** Starts an action. All of it that needs no waiting is done when this returns. */
   async #execute<T = void>(action: string, args: object = {}): Promise<T> {
     if (!this.#disposed) SessionAgent.sendMessages(this.#agent);
-    const call = hostSync<number>("second.begin", { token: this.#token, action, args });
-    return await host<T>("second.act", { token: this.#token, call });
+    const call = hostSync<number>("child.startAction", { token: this.#token, action, args });
+    return await host<T>("child.awaitAction", { token: this.#token, call });
   }
 
   get #state(): State {
@@ -297,7 +297,7 @@ export class AgentSession {
     try {
       this.#finalResults = finalResults(this.#token, (name) => this.#query(name), this.#view);
     } finally {
-      hostSync("second.close", { token: this.#token });
+      hostSync("child.close", { token: this.#token });
     }
   }
 

@@ -35,16 +35,16 @@ export interface CustomTool {
 
 export type ProgramMessage =
   | { kind: "event"; event: SessionEvent }
-  | { kind: "tool"; call: number; name: string; what: "prepare"; args: unknown }
-  | { kind: "tool"; call: number; name: string; what: "execute"; args: ToolCall }
-  | { kind: "tool"; call: number; name: string; what: "bash"; args: Command }
-  | { kind: "tool"; call: number; name: string; what: "before"; args: ToolHookRequest }
-  | { kind: "tool"; call: number; name: string; what: "after"; args: ToolHookRequest }
-  | { kind: "tool"; call: number; name: string; what: "turnEnd"; args: EndedTurn }
-  | { kind: "tool"; call: number; name: string; what: "change"; args: EndedTurn }
+  | { kind: "call"; call: number; name: string; task: "prepare"; args: unknown }
+  | { kind: "call"; call: number; name: string; task: "execute"; args: ToolCall }
+  | { kind: "call"; call: number; name: string; task: "bash"; args: Command }
+  | { kind: "call"; call: number; name: string; task: "before"; args: ToolHookRequest }
+  | { kind: "call"; call: number; name: string; task: "after"; args: ToolHookRequest }
+  | { kind: "call"; call: number; name: string; task: "turnEnd"; args: EndedTurn }
+  | { kind: "call"; call: number; name: string; task: "change"; args: EndedTurn }
   /** A handler of `turn_end` proposed the entry. */
   | { kind: "appended"; id: string }
-  | { kind: "complaint"; problem: string }
+  | { kind: "error"; problem: string }
   | { kind: "abort"; call: number };
 
 /** `turn_end` as its handlers get it. */
@@ -70,7 +70,7 @@ export interface ToolCall {
   callId: string;
   params: unknown;
   /** Whether the program waits for `execute` to have been called. */
-  tellsBegun: boolean;
+  reportsStart: boolean;
 }
 
 /** A command of `executeBash`, with the number of its operations. */

@@ -69,7 +69,7 @@ async function serve(token: number, streamFn: StreamFn, by: SummaryOptions): Pro
   for (;;) {
     const question = await host<ModelRequest | null>("compaction.next", { token });
     if (!question) return;
-    void respond(question, streamFn, by).then((answer) => hostSync("compaction.answer", answer));
+    void respond(question, streamFn, by).then((answer) => hostSync("compaction.respond", answer));
   }
 }
 

@@ -141,10 +141,10 @@ export const extensionsOf = (given: unknown[]): Extensions => ({
 });
 
 const load = (places: SearchPaths, only?: string[]) =>
-  host<{ set?: number; extensions: Described[]; errors: Extensions["errors"] }>("second.load", { ...places, only });
+  host<{ set?: number; extensions: Described[]; errors: Extensions["errors"] }>("child.loadExtensions", { ...places, only });
 
 /** Unloads sets that no session can take any more because they are unreachable. */
-const unreachable = new FinalizationRegistry((number: number) => hostSync("second.unload", { set: number }));
+const unreachable = new FinalizationRegistry((number: number) => hostSync("child.unloadExtensions", { set: number }));
 
 async function loadSet(places: SearchPaths, only?: string[]): Promise<Pick<Extensions, "extensions" | "errors">> {
   const { set: number, extensions, errors } = await load(places, only);
@@ -158,7 +158,7 @@ function release(set: FileSet): void {
   if (set.taken) return;
   set.taken = true;
   unreachable.unregister(set);
-  hostSync("second.unload", { set: set.number });
+  hostSync("child.unloadExtensions", { set: set.number });
 }
 
 /**

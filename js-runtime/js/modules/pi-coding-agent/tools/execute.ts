@@ -77,7 +77,7 @@ async function runOperation(
   operations: Operations,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const respond = (answer: object) => hostSync("tools.answer", { token, id, ...answer });
+  const respond = (answer: object) => hostSync("tools.respond", { token, id, ...answer });
   try {
     const given = await (operation === "exec"
       ? exec(operations as unknown as BashOperations, args, signal, (data) =>

@@ -11,27 +11,28 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The number that JavaScript gave a visit.
-pub type VisitId = u64;
+pub type StaleCallId = u64;
 
 #[derive(Default)]
-pub struct Visits {
-    open: watch::Sender<HashSet<VisitId>>,
+pub struct StaleCalls {
+    open: watch::Sender<HashSet<StaleCallId>>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Args {
     #[serde(default)]
-    visit: Option<VisitId>,
+    stale_call: Option<StaleCallId>,
 }
 
-impl Visits {
-    pub fn begin(&self, id: VisitId) {
+impl StaleCalls {
+    pub fn begin(&self, id: StaleCallId) {
         self.open.send_modify(|open| {
             open.insert(id);
         });
     }
 
-    pub fn finish(&self, id: VisitId) {
+    pub fn finish(&self, id: StaleCallId) {
         self.open.send_modify(|open| {
             open.remove(&id);
         });
@@ -40,8 +41,8 @@ impl Visits {
     /// Whether a call with these arguments is one of a visit that lasts.
     pub fn allow(&self, args: &str) -> bool {
         let args: Option<Args> = serde_json::from_str(args).unwrap_or_default();
-        let visit = args.unwrap_or_default().visit;
-        visit.is_some_and(|visit| self.open.borrow().contains(&visit))
+        let call = args.unwrap_or_default().stale_call;
+        call.is_some_and(|call| self.open.borrow().contains(&call))
     }
 
     /// Returns when there is none, and none has begun within `limit`: whoever visited
@@ -49,7 +50,7 @@ impl Visits {
     pub async fn over(&self, limit: Duration) {
         let mut open = self.open.subscribe();
         // The sender is ours, so that waiting does not fail.
-        let begun = |open: &HashSet<VisitId>| !open.is_empty();
+        let begun = |open: &HashSet<StaleCallId>| !open.is_empty();
         while timeout(limit, open.wait_for(begun)).await.is_ok() {
             let _ = open.wait_for(HashSet::is_empty).await;
         }
@@ -61,15 +62,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_visit_is_let_through_until_it_ends() {
-        let visits = Visits::default();
-        visits.begin(7);
-        assert!(visits.allow(r#"{"visit":7}"#));
-        for args in [r#"{"visit":8}"#, "{}", "null", "7", ""] {
-            assert!(!visits.allow(args), "{args}");
+    async fn stale_call_is_allowed_until_it_ends() {
+        let calls = StaleCalls::default();
+        calls.begin(7);
+        assert!(calls.allow(r#"{"staleCall":7}"#));
+        for args in [r#"{"staleCall":8}"#, "{}", "null", "7", ""] {
+            assert!(!calls.allow(args), "{args}");
         }
-        visits.finish(7);
-        visits.over(Duration::from_millis(1)).await;
-        assert!(!visits.allow(r#"{"visit":7}"#));
+        calls.finish(7);
+        calls.over(Duration::from_millis(1)).await;
+        assert!(!calls.allow(r#"{"staleCall":7}"#));
     }
 }
