@@ -24,13 +24,13 @@ use crate::ai::message::{ContentBlock, ImageContent, UserContent};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::extensions::Draft;
-use crate::extensions::actions::{
+use crate::extensions::api::session_api::{
     ActionError, ActionResult, Actions, Cancelled, ContextUsage, DeliverAs, NavigateOptions,
     Navigated, SendOptions,
 };
+use crate::extensions::api::session_manager;
+use crate::extensions::child::{SecondBegin, SecondSession, SecondSet, SetBegin};
 use crate::extensions::registry::ExtensionId;
-use crate::extensions::second::{SecondBegin, SecondSession, SecondSet, SetBegin};
-use crate::extensions::sessions;
 use crate::session::message::CustomMessage;
 use crate::session::{Entry, LooseSession, SessionError};
 use crate::tools::ToolOptions;
@@ -330,7 +330,7 @@ impl Actions for AgentSession {
         let path = session.path();
         // One in memory has no folder.
         let dir = path.and_then(|path| path.parent()).unwrap_or(Path::new(""));
-        sessions::since(session, path, dir, id, since)
+        session_manager::since(session, path, dir, id, since)
     }
 
     fn session_context(&self) -> String {

@@ -14,7 +14,7 @@ use crate::agent::event::{Event, WrittenEntry};
 use crate::agent::run::{RunHooks, TurnEnd};
 use crate::ai::message::StopReason;
 use crate::compaction::estimate_context;
-use crate::extensions::second::SecondHooks;
+use crate::extensions::child::SecondHooks;
 use crate::extensions::{Draft, Proposal};
 use crate::session::{Entry, EntryKind, SessionError};
 

@@ -21,7 +21,7 @@ use crate::compaction::{
     Compacted, Preparation, SummaryError, Unprepared, estimate, estimate_context, of_usage,
     outgrows, prepare, summarize,
 };
-use crate::extensions::answers::GivenCompaction;
+use crate::extensions::diagnostics::results::GivenCompaction;
 use crate::resources::settings::CompactionSettings;
 use crate::session::{Entry, EntryKind};
 

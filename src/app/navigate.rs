@@ -15,7 +15,7 @@ use crate::agent::AgentMessage;
 use crate::agent::event::{Event, SummarySource, UiMethod, UiRequest};
 use crate::ai::message::{ContentBlock, UserContent};
 use crate::compaction::{BranchPart, BranchRequest, SummaryError, branch_part, summarize_branch};
-use crate::extensions::actions::{NavigateOptions, Navigated};
+use crate::extensions::api::session_api::{NavigateOptions, Navigated};
 use crate::session::{Entry, SessionError, TreeNode};
 
 /// What `session_before_tree` handlers answer.

@@ -21,7 +21,8 @@ use crate::agent::run::{Asked, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::StreamOptions;
-use crate::extensions::{Changed, Proposal, answers};
+use crate::extensions::diagnostics::results;
+use crate::extensions::{Changed, Proposal};
 use crate::tools::tool::{LAST_WORD, STRUCTURED_CONTENT, Tool};
 
 /// For handlers of `input` that are asked about what other handlers have said.
@@ -258,7 +259,7 @@ impl RunHooks for Hooks<'_> {
     ) -> Vec<Arc<AgentMessage>> {
         let extensions = &self.session.extensions;
         let taken = |changed: Option<&Value>| {
-            let changed = answers::messages(changed?);
+            let changed = results::messages(changed?);
             changed.map(|all| all.into_iter().map(Arc::new).collect())
         };
         let mut messages = messages;
@@ -266,7 +267,7 @@ impl RunHooks for Hooks<'_> {
             let event = object(json!({ "messages": messages }));
             let emission = extensions.emit("context", event, cancel).await;
             let changed = emission.event.get("messages");
-            *self.system.lock() = changed.map(answers::system_messages).unwrap_or_default();
+            *self.system.lock() = changed.map(results::system_messages).unwrap_or_default();
             messages = taken(changed).unwrap_or(messages);
         }
         if let Some(hooks) = &self.session.beside.hooks

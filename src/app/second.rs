@@ -25,13 +25,13 @@ use crate::ai::message::ImageContent;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::ScopedModel;
-use crate::extensions::actions::{
+use crate::extensions::api::session_api::{
     ActionError, ActionResult, Actions, NavigateOptions, SendOptions,
 };
-use crate::extensions::drafts;
-use crate::extensions::second::{
+use crate::extensions::child::{
     GivenTexts, SecondBegin, SecondHooks, SecondNews, SecondSession, SecondSet,
 };
+use crate::extensions::drafts;
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;

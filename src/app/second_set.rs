@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::AgentSession;
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::actions::Actions;
-use crate::extensions::second::{SecondSet, SetBegin};
+use crate::extensions::api::session_api::Actions;
+use crate::extensions::child::{SecondSet, SetBegin};
 use crate::extensions::{Extensions, ExtensionsConfig};
 
 impl AgentSession {

@@ -28,7 +28,7 @@ use crate::agent::retry::RetryPolicy;
 use crate::ai::model::ThinkingLevel;
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
-use crate::extensions::actions::Actions;
+use crate::extensions::api::session_api::Actions;
 use crate::extensions::registry::FlagKind;
 use crate::extensions::{Extensions, ExtensionsConfig, limits_of_nothing};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};

@@ -11,8 +11,8 @@ use crate::agent::queue::QueueMode;
 use crate::ai::message::{Usage, js_number};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::estimate_context;
-use crate::extensions::actions::ContextUsage;
-use pi_base::VERSION;
+use crate::extensions::api::session_api::ContextUsage;
+use crate::version::VERSION;
 
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -14,7 +14,7 @@ use crate::agent::AgentMessage;
 use crate::agent::run::Asked;
 use crate::ai::message::{UserContent, now};
 use crate::ai::stream::ToolSpec;
-use crate::extensions::answers;
+use crate::extensions::diagnostics::results;
 
 const EVENT: &str = "context_with_system";
 
@@ -146,6 +146,6 @@ fn read(messages: &Value) -> Result<(Told, Vec<Arc<AgentMessage>>), String> {
         let message = SystemMessage::deserialize(message);
         told.add(message.map_err(|error| format!("a system message: {error}"))?);
     }
-    let said = answers::messages(messages).unwrap_or_default();
+    let said = results::messages(messages).unwrap_or_default();
     Ok((told, said.into_iter().map(Arc::new).collect()))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Limits;
-use super::host::ConsoleSink;
+use super::bridge::ConsoleSink;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
 use crate::resources::settings::{ExtensionHost, Settings};

@@ -1,64 +1,26 @@
-//! The Rust half of the bridge: what extensions registered, which of them hears
-//! of what, how their answers are merged, and how long they may take. Knows
-//! nothing of V8.
+//! The Rust half of the bridge to extensions: what they registered, the events that are
+//! emitted to them, how results of handlers are merged, and how long handlers may take.
+//! This layer does not depend on V8.
 
-mod absent;
-mod act;
-pub mod actions;
-pub mod answers;
-mod behind;
-mod boundary;
-mod changed;
-mod clipboard;
+pub mod api;
+mod bridge;
+pub mod child;
 mod config;
-mod conflicts;
-mod deadline;
-mod debugger;
-pub mod described;
-mod dispatch;
-pub mod events;
-pub mod exec;
-pub mod explain;
-mod farewell;
-mod generation;
-mod holds;
-mod host;
-mod ledger;
-mod load_failure;
-mod manager;
-mod members;
-mod misfit;
-mod model_streams;
-mod notifications;
-pub mod parameters;
-mod patience;
-mod providers;
+pub mod diagnostics;
+mod events;
+mod lifecycle;
+mod limits;
 pub mod registry;
-mod reports;
-mod resources;
-pub mod second;
-mod services;
-pub mod sessions;
-mod summaries;
-mod summary_questions;
-mod tool;
-mod tool_runs;
-pub mod ui;
-mod unheard;
-mod updates;
-mod user_bash;
-mod stale_calls;
-mod yields;
 
 pub use crate::resources::settings::ExtensionTimeouts as Limits;
-pub use boundary::{Draft, Proposal, drafts};
-pub use changed::Changed;
+pub use api::user_bash::UserBash;
+pub use bridge::ConsoleSink;
 pub use config::{Allowance, ExtensionsConfig};
-pub use conflicts::Shortcuts;
-pub use debugger::waits_for_debugger;
-pub use dispatch::Emission;
-pub use events::{complaint as unknown_event, limits_of_nothing};
-pub use host::ConsoleSink;
-pub use load_failure::LoadFailure;
-pub use manager::{Extensions, LoadReport, Statistics};
-pub use user_bash::UserBash;
+pub use diagnostics::key_conflicts::Shortcuts;
+pub use events::dispatch::Emission;
+pub use events::mutations::Changed;
+pub use events::table::{complaint as unknown_event, limits_of_nothing};
+pub use events::turn_end::{Draft, Proposal, drafts};
+pub use lifecycle::debugger::waits_for_debugger;
+pub use lifecycle::load_error::LoadFailure;
+pub use lifecycle::{Extensions, LoadReport, Statistics};

@@ -11,8 +11,9 @@ use super::{Scratch, framed, print_json, why_not_loaded};
 use crate::cli::args::is_own_option;
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
-use crate::extensions::described::{Described, DescribedTool};
-use crate::extensions::{parameters, unknown_event};
+use crate::extensions::diagnostics::tool_schema;
+use crate::extensions::registry::inventory::{Described, DescribedTool};
+use crate::extensions::unknown_event;
 use crate::modes::line::is_own_command;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
 use crate::resources::paths::ResourceKind;
@@ -287,7 +288,7 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
             "The tool {name} has no description: the model will not know when to use it"
         )));
     }
-    if parameters::misfit(name, &tool.parameters).is_some() {
+    if tool_schema::misfit(name, &tool.parameters).is_some() {
         // It was told when the tool was registered, with the line.
     } else if tool.parameters["type"] != "object" {
         findings.push(error(format!(

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::{Scratch, framed, print_json, why_not_loaded};
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
-use crate::extensions::described::Described;
-use crate::extensions::explain::name_of;
+use crate::extensions::diagnostics::error_context::name_of;
 use crate::extensions::registry::RendererKind;
+use crate::extensions::registry::inventory::Described;
 use crate::resources::extension_paths::{
     ExtensionPath, ExtensionPaths, ResourceSources, find_extensions,
 };

@@ -13,7 +13,7 @@ use super::interruption::{self, Interruption};
 use super::report::{FileReport, Record, Recorded};
 use crate::agent::event::Location;
 use crate::cli::as_node::WHEREABOUTS;
-use crate::extensions::explain::location;
+use crate::extensions::diagnostics::error_context::location;
 
 /// How often is looked whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(25);

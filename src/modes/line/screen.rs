@@ -16,7 +16,7 @@ use crate::agent::event::{
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::stream::AssistantEvent;
 use crate::compaction::Compacted;
-use crate::extensions::explain::code_frame;
+use crate::extensions::diagnostics::error_context::code_frame;
 use crate::tools::tool::ToolOutput;
 
 pub struct Screen {

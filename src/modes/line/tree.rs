@@ -6,7 +6,7 @@ use super::commands::Answer;
 use super::text::one_line;
 use crate::agent::AgentMessage;
 use crate::app::AgentSession;
-use crate::extensions::actions::NavigateOptions;
+use crate::extensions::api::session_api::NavigateOptions;
 use crate::session::{EntryKind, TreeNode};
 
 /// Lines that are shown unless all are wanted.

@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::event::{MessageUpdate, UiRequest};
 use crate::ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
 use crate::ai::stream::Partial;
-use crate::extensions::explain::explain;
+use crate::extensions::diagnostics::error_context::explain;
 use crate::session::message::CustomMessage;
 
 const PLAIN: Style = Style {

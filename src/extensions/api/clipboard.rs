@@ -1,0 +1,100 @@
+//! `copyToClipboard`: through a program of the desktop, or the terminal that pi was
+//! started in.
+
+use std::io::{self, Write};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use crate::extensions::bridge::{Answer, parse};
+
+/// `wl-copy` stays to serve what was copied, in the background.
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize)]
+struct Text {
+    text: String,
+}
+
+/// Programs that may be there, with the variable without which they are of no use.
+const PROGRAMS: [(&str, &[&str], Option<&str>); 6] = [
+    ("pbcopy", &[], None),
+    ("clip.exe", &[], None),
+    ("termux-clipboard-set", &[], Some("TERMUX_VERSION")),
+    ("wl-copy", &[], Some("WAYLAND_DISPLAY")),
+    ("xclip", &["-selection", "clipboard"], Some("DISPLAY")),
+    ("xsel", &["--clipboard", "--input"], Some("DISPLAY")),
+];
+
+pub async fn copy(method: &str, args: &str) -> Answer {
+    let Text { text } = parse(method, args)?;
+    // Works over ssh, too; whether the terminal listens cannot be found out.
+    let told = tell_terminal(&text);
+    let mut failures = Vec::new();
+    for (program, arguments, needs) in PROGRAMS {
+        if needs.is_some_and(|name| std::env::var_os(name).is_none()) {
+            continue;
+        }
+        let fed = tokio::time::timeout(LIMIT, feed(program, arguments, &text)).await;
+        match fed.unwrap_or_else(|_| Err(format!("did not end within {} s", LIMIT.as_secs()))) {
+            Ok(()) => return Ok(Value::Null),
+            // Those that belong to other systems are not missed.
+            Err(why) if needs.is_some() || why != NOT_THERE => {
+                failures.push(format!("{program}: {why}"));
+            }
+            Err(_) => {}
+        }
+    }
+    let Err(why) = told else {
+        return Ok(Value::Null);
+    };
+    if failures.is_empty() {
+        failures.push("no desktop (neither WAYLAND_DISPLAY nor DISPLAY is set)".to_owned());
+    }
+    failures.push(format!("no terminal (/dev/tty: {why})"));
+    Err(HostError::new(format!(
+        "copyToClipboard: nothing took the text: {}",
+        failures.join("; ")
+    )))
+}
+
+const NOT_THERE: &str = "not installed";
+
+/// The error says why the program did not take it.
+async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), String> {
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = child.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NOT_THERE.to_owned(),
+        _ => error.to_string(),
+    })?;
+    let written = match child.stdin.take() {
+        Some(mut stdin) => stdin.write_all(text.as_bytes()).await,
+        None => Ok(()),
+    };
+    let status = child.wait().await.map_err(|error| error.to_string())?;
+    match status.success() {
+        true => written.map_err(|error| error.to_string()),
+        // Says more than that it did not read.
+        false => Err(status.to_string()),
+    }
+}
+
+/// OSC 52. Not through stdout, which belongs to the mode.
+fn tell_terminal(text: &str) -> io::Result<()> {
+    let mut terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty")?;
+    let sequence = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
+    terminal.write_all(sequence.as_bytes())
+}

@@ -1,0 +1,228 @@
+//! The functions of compaction that extensions import from pi's package, for those
+//! that summarise in their own way or with another model.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::compaction_stream::Asking;
+use super::session::level_called;
+use crate::agent::AgentMessage;
+use crate::ai::api::api;
+use crate::ai::model::Model;
+use crate::ai::stream::Api;
+use crate::compaction::{
+    BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest, summarize,
+    summarize_branch,
+};
+use crate::extensions::bridge::{Answer, parse, to_value};
+use crate::session::Entry;
+
+/// Those that are being written.
+pub struct Summaries {
+    /// The program's threads; JavaScript's has other things to do.
+    handle: Handle,
+    running: Mutex<HashMap<u64, CancellationToken>>,
+    asking: Asking,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    token: u64,
+    model: Model,
+    #[serde(default)]
+    api_key: Option<String>,
+    #[serde(default)]
+    headers: Option<IndexMap<String, String>>,
+    #[serde(default)]
+    thinking: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// The extension asks the model itself.
+    #[serde(default)]
+    by_extension: bool,
+}
+
+#[derive(Deserialize)]
+struct Compact {
+    preparation: Preparation,
+    #[serde(default)]
+    focus: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Branch {
+    entries: Vec<Box<RawValue>>,
+    #[serde(default)]
+    instructions: Option<String>,
+    replace: bool,
+    reserve: u64,
+}
+
+#[derive(Deserialize)]
+struct Cut {
+    entries: Vec<Box<RawValue>>,
+    start: usize,
+    keep: u64,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    entries: Vec<Box<RawValue>>,
+    budget: u64,
+}
+
+#[derive(Deserialize)]
+struct Estimate {
+    message: AgentMessage,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: u64,
+}
+
+impl Summaries {
+    pub fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            running: Mutex::default(),
+            asking: Asking::default(),
+        }
+    }
+
+    /// What is there at once; `None` if it is none of ours.
+    pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+        Some(match method {
+            "compaction.estimate" => {
+                parse::<Estimate>(method, args).map(|given| json!(estimate(&given.message)))
+            }
+            "compaction.cut" => parse::<Cut>(method, args).and_then(|given| {
+                let path = entries(&given.entries)?;
+                let start = given.start.min(path.len());
+                let (first_kept, turn_start) = cut_point(&path, start, given.keep);
+                Ok(json!({
+                    "firstKeptEntryIndex": first_kept,
+                    "turnStartIndex": turn_start.map_or(json!(-1), |index| json!(index)),
+                    "isSplitTurn": turn_start.is_some(),
+                }))
+            }),
+            "compaction.branchPart" => parse::<Part>(method, args).and_then(|given| {
+                let (messages, files, tokens) = newest(&entries(&given.entries)?, given.budget);
+                Ok(json!({ "messages": messages, "fileOps": files, "totalTokens": tokens }))
+            }),
+            "compaction.abort" => parse::<Token>(method, args).map(|given| {
+                if let Some(cancel) = self.running.lock().get(&given.token) {
+                    cancel.cancel();
+                }
+                Value::Null
+            }),
+            "compaction.open" => self.asking.open(method, args),
+            "compaction.respond" => self.asking.answer(method, args),
+            _ => return None,
+        })
+    }
+
+    /// What a summary of `by_extension` wants to know; nothing when it is over.
+    pub async fn next(&self, method: &str, args: &str) -> Answer {
+        let Token { token } = parse(method, args)?;
+        Ok(self.asking.next(token).await)
+    }
+
+    fn summarizer(&self, asked: Asked) -> Result<Summarizer, HostError> {
+        let api: Arc<dyn Api> = match asked.by_extension {
+            true => self.asking.api(asked.token)?,
+            false => api(&asked.model.api).ok_or_else(|| {
+                let name = &asked.model.api;
+                HostError::new(format!("No API provider registered for api: {name}"))
+            })?,
+        };
+        let thinking = asked.thinking.as_deref().map(level_called).transpose()?;
+        Ok(Summarizer {
+            api_key: asked.api_key,
+            headers: asked.headers.unwrap_or_default(),
+            model: Arc::new(asked.model),
+            api,
+            max_retry_delay_ms: None,
+            thinking,
+            session_id: asked.session_id,
+        })
+    }
+
+    /// `compaction.compact` and `compaction.branch`.
+    pub async fn write(&self, method: &str, args: &str) -> Answer {
+        let asked: Asked = parse(method, args)?;
+        let running = Running {
+            summaries: self,
+            token: asked.token,
+        };
+        let cancel = CancellationToken::new();
+        self.running.lock().insert(asked.token, cancel.clone());
+        // An extension that is dropped leaves no request behind.
+        let _dropped = cancel.clone().drop_guard();
+        let summarizer = self.summarizer(asked)?;
+        let written = match method {
+            "compaction.compact" => {
+                let given: Compact = parse(method, args)?;
+                self.handle.spawn(async move {
+                    let focus = given.focus.as_deref();
+                    summarize(&given.preparation, focus, &summarizer, &cancel)
+                        .await
+                        .map(|compacted| json!(compacted))
+                })
+            }
+            _ => {
+                let given: Branch = parse(method, args)?;
+                let path = entries(&given.entries)?;
+                let request = BranchRequest {
+                    instructions: given.instructions,
+                    replace_instructions: given.replace,
+                    reserve_tokens: given.reserve,
+                };
+                self.handle.spawn(async move {
+                    let (summary, files) =
+                        summarize_branch(&path, &request, &summarizer, &cancel).await?;
+                    Ok(json!({
+                        "summary": summary,
+                        "readFiles": files.read_files,
+                        "modifiedFiles": files.modified_files,
+                    }))
+                })
+            }
+        };
+        let written = written
+            .await
+            .unwrap_or_else(|error| Err(SummaryError::Failed(error.to_string())));
+        drop(running);
+        to_value(written.map_err(|error| HostError::new(error.to_string()))?)
+    }
+}
+
+struct Running<'a> {
+    summaries: &'a Summaries,
+    token: u64,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.summaries.running.lock().remove(&self.token);
+        self.summaries.asking.end(self.token);
+    }
+}
+
+fn entries(lines: &[Box<RawValue>]) -> Result<Vec<Arc<Entry>>, HostError> {
+    let entries: Result<_, _> = lines
+        .iter()
+        .map(|line| Entry::parse(line.get()).map(Arc::new))
+        .collect();
+    entries.map_err(|error| HostError::new(format!("this is no entry of a session: {error}")))
+}

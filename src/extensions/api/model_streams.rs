@@ -1,0 +1,415 @@
+//! `stream` and `complete` of pi-ai: an extension asks a model itself, through the
+//! program's wire APIs and with the key it gives, or the environment's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::services::env_api_key;
+use super::session::level_called;
+use crate::agent::event::MessageUpdate;
+use crate::ai::api::api;
+use crate::ai::api_options::{ApiOptions, Retention};
+use crate::ai::demo;
+use crate::ai::lenient::{headers, number, or_default};
+use crate::ai::mend::mend;
+use crate::ai::message::{AssistantMessage, Message, StopReason};
+use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
+use crate::ai::provided::GivenModel;
+use crate::ai::secret_value::Env;
+use crate::ai::stream::{
+    AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
+};
+use crate::extensions::bridge::{Answer, parse};
+
+/// Events that cross at once.
+const BATCH: usize = 64;
+
+pub struct ModelStreams {
+    /// The program's threads: connections outlive the isolate that asked for them.
+    handle: Handle,
+    open: Mutex<HashMap<u64, Arc<Open>>>,
+}
+
+/// What became of a question.
+type Reply = Result<Option<Value>, String>;
+
+struct Open {
+    stream: tokio::sync::Mutex<AssistantStream>,
+    questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
+    /// Questions that were passed on, and are not answered yet.
+    asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
+    cancel: CancellationToken,
+}
+
+/// An extension that is dropped leaves no request behind.
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    /// pi-ai's `streamSimple`, which chooses what the options do not say.
+    simple: bool,
+    model: GivenModel,
+    /// Instead of the one that the model names.
+    #[serde(default)]
+    api: Option<String>,
+    context: Context,
+    /// [`Options`], and [`ApiOptions`].
+    #[serde(default, deserialize_with = "or_default")]
+    options: Map<String, Value>,
+    /// Which of the functions among the options there are.
+    #[serde(default)]
+    hooks: Hooks,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+struct Hooks {
+    #[serde(default)]
+    payload: bool,
+    #[serde(default)]
+    response: bool,
+}
+
+/// What an extension's `onPayload` or `onResponse` is to be asked.
+struct Question {
+    told: Value,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// The functions among the options, seen from the program.
+struct Asking {
+    hooks: Hooks,
+    questions: mpsc::Sender<Question>,
+}
+
+impl Asking {
+    /// An error is what the extension has thrown: nothing may go on without it.
+    async fn ask(&self, told: Value) -> Reply {
+        let (reply, replied) = oneshot::channel();
+        let question = Question { told, reply };
+        let gone = || "The extension does not answer any more".to_owned();
+        self.questions.send(question).await.map_err(|_| gone())?;
+        replied.await.map_err(|_| gone())?
+    }
+}
+
+#[async_trait]
+impl StreamHooks for Asking {
+    async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
+        if !self.hooks.payload {
+            return Ok(payload);
+        }
+        let changed = self.ask(json!({ "payload": payload })).await?;
+        Ok(changed.unwrap_or(payload))
+    }
+
+    async fn response(
+        &self,
+        _model: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String> {
+        if self.hooks.response {
+            let response = json!({ "status": status, "headers": headers });
+            self.ask(json!({ "response": response })).await?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    #[serde(default)]
+    system_prompt: Option<String>,
+    /// Of a session, or written by hand.
+    messages: Vec<Value>,
+    #[serde(default)]
+    tools: Option<Vec<Tool>>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    #[serde(default)]
+    parameters: Option<Value>,
+}
+
+/// What every API is told in the same words.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Options {
+    api_key: Option<String>,
+    #[serde(deserialize_with = "headers")]
+    headers: Option<IndexMap<String, String>>,
+    /// Of the functions that are `Simple`, and of Bedrock's.
+    reasoning: Option<String>,
+    /// Of OpenAI's, where they are not.
+    reasoning_effort: Option<String>,
+    tool_choice: Option<Value>,
+    #[serde(deserialize_with = "or_default")]
+    thinking_budgets: ThinkingBudgets,
+    #[serde(deserialize_with = "number")]
+    max_tokens: Option<f64>,
+    temperature: Option<f64>,
+    session_id: Option<String>,
+    cache_retention: Option<Retention>,
+    #[serde(deserialize_with = "or_default")]
+    metadata: Map<String, Value>,
+    #[serde(deserialize_with = "or_default")]
+    sampling_params: Map<String, Value>,
+    /// Variables that come before those of the environment.
+    #[serde(deserialize_with = "headers")]
+    env: Option<IndexMap<String, String>>,
+    max_retry_delay_ms: Option<u64>,
+    max_retries: Option<u32>,
+    timeout_ms: Option<u64>,
+}
+
+impl Options {
+    /// How much is to be thought. Only the `Simple` functions have one option for all APIs;
+    /// the others have each its own, and do not look at those of the rest.
+    fn level(&self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
+        let name = match api {
+            _ if simple => self.reasoning.as_deref(),
+            "bedrock-converse-stream" => self.reasoning.as_deref(),
+            api if api.starts_with("openai-") || api.starts_with("azure-") => {
+                self.reasoning_effort.as_deref()
+            }
+            // Their words are in [`ApiOptions`].
+            _ => None,
+        };
+        name.map(level_called).transpose()
+    }
+}
+
+/// They look for credentials themselves, where there is no key.
+const WITHOUT_KEY: [&str; 2] = ["bedrock-converse-stream", "google-vertex"];
+
+fn options(given: &Value) -> Result<Options, HostError> {
+    serde_path_to_error::deserialize(given).map_err(|error| {
+        let (name, reason) = (error.path(), error.inner());
+        HostError::new(format!("The option \"{name}\": {reason}"))
+    })
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    id: u64,
+    ask: u64,
+    #[serde(default)]
+    payload: Option<Value>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Id {
+    id: u64,
+}
+
+impl ModelStreams {
+    pub fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            open: Mutex::default(),
+        }
+    }
+
+    pub fn open(&self, method: &str, args: &str, id: u64) -> Answer {
+        let asked: Asked = parse(method, args)?;
+        let Asked {
+            model,
+            api: name,
+            context,
+            options: given,
+            hooks,
+            simple,
+        } = asked;
+        let model = model.whole();
+        let name = name.as_ref().unwrap_or(&model.api);
+        let api = api(name)
+            .ok_or_else(|| HostError::new(format!("No API provider registered for api: {name}")))?;
+        let (questions, waiting) = mpsc::channel(1);
+        let hooked = hooks.payload || hooks.response;
+        let asking = hooked.then(|| Arc::new(Asking { hooks, questions }) as _);
+        let given = Value::Object(given);
+        let options = options(&given)?;
+        let of_api = match simple {
+            true => ApiOptions::default(),
+            false => ApiOptions::read(name, &given).map_err(HostError::new)?,
+        };
+        let reasoning = options.level(name, simple)?;
+        let api_key = options.api_key.or_else(|| env_api_key(&model.provider));
+        let does_without = WITHOUT_KEY.contains(&name.as_str()) || demo::is_demo(&model);
+        if api_key.is_none() && !does_without {
+            let error = format!("No API key for provider: {}", model.provider);
+            return Err(HostError::new(error));
+        }
+        let cancel = CancellationToken::new();
+        let spec = |tool: Tool| ToolSpec {
+            name: tool.name,
+            description: tool.description,
+            parameters: (tool.parameters)
+                .unwrap_or_else(|| json!({ "type": "object", "properties": {} })),
+        };
+        let request = Request {
+            model: Arc::new(model),
+            system_prompt: context.system_prompt,
+            messages: messages(context.messages)?,
+            tools: context
+                .tools
+                .map(|tools| tools.into_iter().map(spec).collect()),
+            options: StreamOptions {
+                api_key,
+                headers: options.headers.unwrap_or_default(),
+                reasoning,
+                thinking_budgets: options.thinking_budgets,
+                // A float becomes the nearest integer that fits.
+                max_tokens: options.max_tokens.map(|tokens| tokens as u64),
+                as_told: !simple,
+                temperature: options.temperature,
+                tool_choice: options.tool_choice,
+                session_id: options.session_id,
+                cache_retention: options.cache_retention,
+                metadata: options.metadata,
+                sampling_params: options.sampling_params,
+                of_api,
+                env: (options.env).map(|first| Env::process().over(first.into_iter().collect())),
+                max_retry_delay_ms: options.max_retry_delay_ms,
+                max_retries: options.max_retries,
+                timeout_ms: options.timeout_ms,
+                transport: None,
+                hooks: asking,
+            },
+            cancel: cancel.clone(),
+        };
+        let stream = {
+            let _here = self.handle.enter();
+            api.stream(request)
+        };
+        let open = Open {
+            stream: tokio::sync::Mutex::new(stream),
+            questions: tokio::sync::Mutex::new(waiting),
+            asked: Mutex::default(),
+            cancel,
+        };
+        self.open.lock().insert(id, Arc::new(open));
+        Ok(json!({ "id": id }))
+    }
+
+    /// The events that are there, at least one; none when the stream is over.
+    pub async fn next(&self, method: &str, args: &str) -> Answer {
+        let Id { id } = parse(method, args)?;
+        let open = self.open.lock().get(&id).cloned();
+        let Some(open) = open else {
+            return Ok(json!([]));
+        };
+        let mut stream = open.stream.lock().await;
+        let mut questions = open.questions.lock().await;
+        let items = tokio::select! {
+            biased;
+            Some(question) = questions.recv() => return Ok(json!([open.pass_on(question)])),
+            items = stream.next_many(BATCH) => items,
+        };
+        let over = items
+            .last()
+            .is_none_or(|item| matches!(item, StreamItem::Done(_)));
+        if over {
+            self.open.lock().remove(&id);
+        }
+        items.iter().map(event).collect()
+    }
+
+    /// What `onPayload` or `onResponse` said.
+    pub fn answer(&self, method: &str, args: &str) -> Answer {
+        let given: Answered = parse(method, args)?;
+        let open = self.open.lock().get(&given.id).cloned();
+        let reply = open.and_then(|open| open.asked.lock().remove(&given.ask));
+        if let Some(reply) = reply {
+            let said = match given.error {
+                Some(error) => Err(error),
+                None => Ok(given.payload),
+            };
+            // The request may have been given up meanwhile.
+            let _ = reply.send(said);
+        }
+        Ok(Value::Null)
+    }
+
+    /// The stream ends with an `error` event.
+    pub fn abort(&self, method: &str, args: &str) -> Answer {
+        let Id { id } = parse(method, args)?;
+        if let Some(open) = self.open.lock().get(&id) {
+            open.cancel.cancel();
+        }
+        Ok(Value::Null)
+    }
+}
+
+impl Open {
+    /// The question as the extension hears it.
+    fn pass_on(&self, question: Question) -> Value {
+        let mut asked = self.asked.lock();
+        let number = asked.keys().max().map_or(0, |last| last + 1);
+        asked.insert(number, question.reply);
+        let mut told = question.told;
+        told["ask"] = json!(number);
+        json!({ "type": "question", "question": told })
+    }
+}
+
+/// Those that a model can be told; extensions pass on what a session has.
+fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
+    let is_told = |message: &Value| {
+        let role = message["role"].as_str().unwrap_or_default();
+        matches!(role, "user" | "assistant" | "toolResult")
+    };
+    let told = given.into_iter().enumerate();
+    let told = told.filter(|(_, message)| is_told(message));
+    let read = told.map(|(index, mut message)| {
+        mend(&mut message);
+        serde_json::from_value(message)
+            .map_err(|error| HostError::new(format!("context.messages[{index}]: {error}")))
+    });
+    read.collect()
+}
+
+/// As pi-ai has it.
+fn event(item: &StreamItem) -> Answer {
+    let value = match item {
+        StreamItem::Event { event, partial } => {
+            let update = MessageUpdate {
+                message: partial.clone(),
+                event: event.clone(),
+            };
+            serde_json::to_value(update).map(|mut update| update["assistantMessageEvent"].take())
+        }
+        StreamItem::Done(message) => whole(message).map(|whole| match message.stop_reason {
+            reason @ (StopReason::Error | StopReason::Aborted) => {
+                json!({ "type": "error", "reason": reason, "error": whole })
+            }
+            reason => json!({ "type": "done", "reason": reason, "message": whole }),
+        }),
+    };
+    value.map_err(|error| HostError::new(error.to_string()))
+}
+
+fn whole(message: &AssistantMessage) -> serde_json::Result<Value> {
+    serde_json::to_value(Message::Assistant(message.clone()))
+}

@@ -1,0 +1,244 @@
+//! Skills, context files and prompts for extensions that begin a session with others
+//! of them (`loadSkills`, `DefaultResourceLoader`): found as for the program itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::extensions::bridge::{Answer, parse};
+use crate::resources::context_files::load_context_files;
+use crate::resources::diagnostic::Diagnostic;
+use crate::resources::packages::Packages;
+use crate::resources::packages::places::Places;
+use crate::resources::packages::run::Output;
+use crate::resources::packages::source::PackageSource;
+use crate::resources::paths::{Paths, ResourceKind};
+use crate::resources::prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
+use crate::resources::prompt_templates::load_prompt_templates;
+use crate::resources::resource_paths::{NamedPath, ResourceSources};
+use crate::resources::settings::Settings;
+use crate::resources::skills::{Skill, load_skills, skills_block};
+use crate::resources::source_info::SourceScope;
+use crate::resources::themes::{Theme, load_themes};
+use crate::resources::trust::{has_something_to_trust, recorded};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::extensions) struct Place {
+    cwd: PathBuf,
+    agent_dir: PathBuf,
+    #[serde(default, alias = "skillPaths")]
+    pub(in crate::extensions) paths: Vec<String>,
+    #[serde(default = "yes")]
+    pub(in crate::extensions) include_defaults: bool,
+    /// Whether what the project brings counts, if the user has not said otherwise.
+    #[serde(default = "yes")]
+    project_trusted: bool,
+    /// In the place of the user's and the project's.
+    settings: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct Project {
+    cwd: PathBuf,
+}
+
+/// One that the settings name, or might.
+#[derive(Deserialize)]
+struct Package {
+    #[serde(flatten)]
+    place: Place,
+    source: String,
+    scope: SourceScope,
+}
+
+/// What was said of a project.
+#[derive(Deserialize)]
+struct Asked {
+    file: PathBuf,
+    cwd: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Skills {
+    skills: Vec<Skill>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Place {
+    pub(in crate::extensions) fn paths(&self) -> Paths {
+        let paths = Paths::from_env(&self.cwd);
+        paths.of_extension(self.agent_dir.clone(), self.project_trusted)
+    }
+
+    pub(in crate::extensions) fn settings(&self, paths: &Paths) -> Arc<Settings> {
+        match &self.settings {
+            Some(settings) => Settings::in_memory(settings.clone()),
+            None => Settings::load(paths),
+        }
+    }
+
+    fn named(&self) -> Vec<NamedPath> {
+        let paths = self.paths.iter();
+        paths.map(|path| NamedPath::by_user(path)).collect()
+    }
+}
+
+/// `None` if it is none of ours.
+pub fn serve(method: &str, args: &str) -> Option<Answer> {
+    Some(match method {
+        "resources.isProjectTrusted" => {
+            parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project()))
+        }
+        "resources.hasSomethingToTrust" => parse::<Project>(method, args).map(|Project { cwd }| {
+            let home = Paths::from_env(&cwd).home;
+            json!(has_something_to_trust(&home, &cwd))
+        }),
+        "resources.trust" => parse::<Asked>(method, args).and_then(|Asked { file, cwd }| {
+            let said = recorded(&file, &cwd).map_err(|why| {
+                let file = file.display();
+                HostError::new(format!(
+                    "{file} cannot be read: {why}. Correct or remove it"
+                ))
+            })?;
+            let entry = |(folder, decision): (PathBuf, bool)| {
+                json!({ "path": folder.to_string_lossy(), "decision": decision })
+            };
+            Ok(said.map_or(Value::Null, entry))
+        }),
+        "resources.skills" => parse::<Place>(method, args).and_then(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let sources = sources(&paths, &settings, place.include_defaults);
+            let (skills, problems) = load_skills(&sources, &place.named());
+            Ok(json!({ "skills": shown(skills)?, "diagnostics": told(&problems) }))
+        }),
+        "resources.skillsBlock" => {
+            parse::<Skills>(method, args).map(|given| json!(skills_block(&given.skills)))
+        }
+        "resources.prompts" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let sources = sources(&paths, &settings, place.include_defaults);
+            let (templates, problems) = load_prompt_templates(&sources, &place.named());
+            json!({ "prompts": templates, "diagnostics": told(&problems) })
+        }),
+        "resources.themes" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let sources = sources(&paths, &settings, place.include_defaults);
+            let (themes, problems) = load_themes(&sources, &place.named());
+            let themes: Vec<Value> = themes.iter().map(Theme::describe).collect();
+            json!({ "themes": themes, "diagnostics": told(&problems) })
+        }),
+        "resources.packages" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let configured = packages(&paths, &settings).configured();
+            let shown = configured.into_iter().map(|one| {
+                let mut shown = json!({
+                    "source": one.source, "scope": one.scope, "filtered": one.filtered,
+                });
+                if let Some(folder) = one.folder {
+                    shown["installedPath"] = folder.to_string_lossy().into();
+                }
+                shown
+            });
+            shown.collect()
+        }),
+        "resources.packagePath" => parse::<Package>(method, args).map(|asked| {
+            let paths = asked.place.paths();
+            let settings = asked.place.settings(&paths);
+            let source = PackageSource::parse(&asked.source).ok();
+            let place = |source| Places::new(&paths, &settings).of(&source, asked.scope).ok();
+            let folder = source.and_then(place).filter(|folder| folder.exists());
+            json!(folder.map(|folder| folder.to_string_lossy().into_owned()))
+        }),
+        "resources.found" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let settings = place.settings(&paths);
+            let sources = ResourceSources {
+                cli_extensions: &place.paths,
+                ..sources(&paths, &settings, place.include_defaults)
+            };
+            let mut found = json!({ "installFailures": [] });
+            for (name, kind) in [
+                ("extensions", ResourceKind::Extensions),
+                ("skills", ResourceKind::Skills),
+                ("prompts", ResourceKind::Prompts),
+                ("themes", ResourceKind::Themes),
+            ] {
+                let resources = sources.find(kind).paths.into_iter().map(|one| {
+                    let path = one.path.to_string_lossy();
+                    json!({ "path": path, "enabled": true, "metadata": one.source_info })
+                });
+                found[name] = resources.collect();
+            }
+            found
+        }),
+        "resources.contextFiles" => parse::<Place>(method, args).map(|place| {
+            let (files, _) = load_context_files(&place.paths());
+            let file = |path: PathBuf, content: String| {
+                json!({ "path": path.to_string_lossy(), "content": content })
+            };
+            let files = files.into_iter().map(|one| file(one.path, one.content));
+            files.collect()
+        }),
+        "resources.promptTexts" => parse::<Place>(method, args).map(|place| {
+            let paths = place.paths();
+            let (texts, _) = load_prompt_texts(&paths, &PromptFlags::default());
+            let mut shown = json!({});
+            for (name, text) in [("system", texts.custom), ("append", texts.append)] {
+                if let Some(text) = text {
+                    shown[name] = text.into();
+                }
+            }
+            for (name, file) in [
+                ("systemFile", "SYSTEM.md"),
+                ("appendFile", "APPEND_SYSTEM.md"),
+            ] {
+                if let Some(path) = prompt_file(&paths, file) {
+                    shown[name] = path.to_string_lossy().into();
+                }
+            }
+            shown
+        }),
+        _ => return None,
+    })
+}
+
+/// To be looked at: nobody is told of anything.
+fn packages<'a>(paths: &'a Paths, settings: &'a Settings) -> Packages<'a> {
+    Packages::new(paths, settings, Output::Silent(Duration::ZERO), &|_| {})
+}
+
+fn sources<'a>(paths: &'a Paths, settings: &'a Settings, discover: bool) -> ResourceSources<'a> {
+    ResourceSources {
+        paths,
+        settings,
+        cli_extensions: &[],
+        discover,
+    }
+}
+
+fn shown(skills: Vec<Skill>) -> Answer {
+    serde_json::to_value(skills).map_err(|error| HostError::new(error.to_string()))
+}
+
+fn told(problems: &[Diagnostic]) -> Value {
+    let problems = problems.iter().map(|problem| {
+        json!({
+            "type": "warning",
+            "message": problem.message,
+            "path": problem.path.to_string_lossy(),
+        })
+    });
+    problems.collect()
+}

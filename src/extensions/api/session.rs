@@ -1,0 +1,234 @@
+//! What extensions ask of the session by name, put to its [`Actions`].
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::session_api::{ActionError, Actions, NavigateOptions, SendOptions};
+use crate::ai::message::{UserContent, present};
+use crate::ai::model::ThinkingLevel;
+use crate::extensions::bridge::{Answer, parse_told, to_value};
+use crate::extensions::diagnostics::type_errors::misspelt;
+use crate::extensions::registry::ExtensionId;
+use crate::session::message::CustomMessage;
+
+/// The arguments of every other method; each reads what it needs.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Args {
+    extension: Option<ExtensionId>,
+    message: Option<CustomMessage>,
+    content: Option<UserContent>,
+    options: Option<SendOptions>,
+    custom_type: Option<String>,
+    /// `null` is data, too.
+    #[serde(deserialize_with = "present")]
+    data: Option<Value>,
+    name: Option<String>,
+    names: Option<Vec<String>>,
+    entry_id: Option<String>,
+    label: Option<String>,
+    level: Option<String>,
+    method: Option<String>,
+    provider: Option<String>,
+    id: Option<String>,
+    model: Option<Value>,
+    path: Option<String>,
+    position: Option<String>,
+    parent_session: Option<String>,
+    custom_instructions: Option<String>,
+    target_id: Option<String>,
+    navigation: Option<NavigateOptions>,
+    run: Option<u64>,
+    queued: bool,
+}
+
+/// What is there at once.
+pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
+    let given: Option<Args> = parse_told(method, args)?;
+    let given = given.unwrap_or_default();
+    let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
+    let refused = |error: ActionError| HostError::new(error.0);
+    let done = |result: Result<(), ActionError>| result.map(|()| Value::Null).map_err(refused);
+    let send_options = SendOptions {
+        from: given.extension,
+        ..given.options.unwrap_or_default()
+    };
+    let answer = match method {
+        "ctx.hasUI" => json!(actions.has_ui()),
+        "ui.supports" => json!(actions.ui_supports(&need(given.method, "method")?)),
+        "ctx.mode" => json!(actions.mode()),
+        "ctx.isProjectTrusted" => json!(actions.is_project_trusted()),
+        "ctx.cwd" => json!(actions.cwd()),
+        "ctx.model" => to_value(actions.model())?,
+        "ctx.isIdle" => json!(actions.is_idle()),
+        "ctx.hasPendingMessages" => json!(actions.has_pending_messages()),
+        "run.idle" => {
+            if let Some(run) = given.run {
+                actions.rest(run);
+            }
+            Value::Null
+        }
+        "ctx.abort" => {
+            actions.abort();
+            Value::Null
+        }
+        "ctx.shutdown" => {
+            actions.shutdown();
+            Value::Null
+        }
+        "ctx.getContextUsage" => to_value(actions.context_usage())?,
+        "ctx.getSystemPrompt" => json!(actions.system_prompt()),
+        "pi.sendMessage" => {
+            let message = given.message.ok_or_else(|| missing(method, "message"))?;
+            well_spelt(method, &message.content)?;
+            return done(actions.send_message(message, send_options));
+        }
+        "pi.sendUserMessage" => {
+            let content = given.content.ok_or_else(|| missing(method, "content"))?;
+            well_spelt(method, &content)?;
+            return done(actions.send_user_message(content, send_options));
+        }
+        "pi.appendEntry" => {
+            let custom_type = need(given.custom_type, "customType")?;
+            json!(
+                actions
+                    .append_entry(&custom_type, given.data)
+                    .map_err(refused)?
+            )
+        }
+        "session.appendMessage" => {
+            let message = given.message.ok_or_else(|| missing(method, "message"))?;
+            json!(actions.append_message(message).map_err(refused)?)
+        }
+        "pi.setSessionName" => {
+            json!(
+                actions
+                    .set_session_name(&need(given.name, "name")?)
+                    .map_err(refused)?
+            )
+        }
+        "pi.getSessionName" => json!(actions.session_name()),
+        "pi.setLabel" => {
+            let entry = need(given.entry_id, "entryId")?;
+            json!(
+                actions
+                    .set_label(&entry, given.label.as_deref())
+                    .map_err(refused)?
+            )
+        }
+        "pi.getActiveTools" => json!(actions.active_tools()),
+        "pi.setActiveTools" => {
+            actions.set_active_tools(given.names.ok_or_else(|| missing(method, "names"))?);
+            Value::Null
+        }
+        "pi.getAllTools" => actions.all_tools(),
+        "pi.getCommands" => actions.commands(),
+        "pi.getSettings" => actions.settings(),
+        "ctx.scopedModels" => actions.scoped_models(),
+        "ctx.getSystemPromptOptions" => actions.system_prompt_options(),
+        "pi.getThinkingLevel" => json!(actions.thinking_level()),
+        "pi.setThinkingLevel" => {
+            let level = need(given.level, "level")?;
+            let level = level_called(&level).map_err(|error| HostError {
+                class: "TypeError",
+                message: format!("{method}: level: {}", error.message),
+            })?;
+            actions.set_thinking_level(level);
+            Value::Null
+        }
+        "themes.list" => actions.themes(),
+        "themes.set" => return done(actions.set_theme(&need(given.name, "name")?)),
+        _ => return Err(unsupported(method)),
+    };
+    Ok(answer)
+}
+
+/// What takes time.
+pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answer {
+    let given: Option<Args> = parse_told(method, args)?;
+    let given = given.unwrap_or_default();
+    let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
+    let answer = match method {
+        "ctx.waitForIdle" => {
+            actions.wait_for_idle().await;
+            Ok(Value::Null)
+        }
+        "ctx.newSession" => match actions.new_session(given.parent_session).await {
+            Ok(cancelled) => return to_value(cancelled),
+            Err(error) => Err(error),
+        },
+        "ctx.switchSession" => match actions.switch_session(need(given.path, "path")?).await {
+            Ok(cancelled) => return to_value(cancelled),
+            Err(error) => Err(error),
+        },
+        "ctx.fork" => {
+            let entry = need(given.entry_id, "entryId")?;
+            match actions.fork(entry, given.position).await {
+                Ok(cancelled) => return to_value(cancelled),
+                Err(error) => Err(error),
+            }
+        }
+        "ctx.compact" => match actions.compact(given.custom_instructions).await {
+            Ok(compacted) => return to_value(compacted),
+            Err(error) => Err(error),
+        },
+        "ctx.navigateTree" => {
+            let target = need(given.target_id, "targetId")?;
+            let options = given.navigation.unwrap_or_default();
+            match actions.navigate_tree(target, options).await {
+                Ok(navigated) => return to_value(navigated),
+                Err(error) => Err(error),
+            }
+        }
+        "ctx.reload" => actions.reload().await.map(|()| Value::Null),
+        "pi.setModel" => {
+            let (provider, id) = (need(given.provider, "provider")?, need(given.id, "id")?);
+            actions
+                .set_model(&provider, &id, given.model, given.queued)
+                .await
+                .map(|set| json!(set))
+        }
+        _ => return Err(unsupported(method)),
+    };
+    answer.map_err(|error| HostError::new(error.0))
+}
+
+fn well_spelt(method: &str, content: &UserContent) -> Result<(), HostError> {
+    let problem = match content {
+        UserContent::Blocks(blocks) => misspelt(blocks),
+        UserContent::Text(_) => None,
+    };
+    let told = |problem| HostError {
+        class: "TypeError",
+        message: format!("{method}: {problem}"),
+    };
+    problem.map(told).map_or(Ok(()), Err)
+}
+
+fn unsupported(method: &str) -> HostError {
+    HostError::new(format!(
+        "{method}() is not supported by this version of pi yet"
+    ))
+}
+
+fn missing(method: &str, member: &str) -> HostError {
+    HostError {
+        class: "TypeError",
+        message: format!("{method}: {member} is missing"),
+    }
+}
+
+/// A thinking level by the name that extensions give it.
+pub(in crate::extensions) fn level_called(name: &str) -> Result<ThinkingLevel, HostError> {
+    match name {
+        // What only some APIs know, and says the same.
+        "none" => Ok(ThinkingLevel::Off),
+        name => ThinkingLevel::parse(name).ok_or_else(|| {
+            let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");
+            HostError::new(format!(
+                "There is no thinking level \"{name}\". The levels are: {known}"
+            ))
+        }),
+    }
+}

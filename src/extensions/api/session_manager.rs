@@ -1,0 +1,373 @@
+//! `SessionManager`: the sessions that extensions open themselves, beside the one
+//! that is open. They are ours in every way (one store, one format), only held
+//! loosely.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::extensions::bridge::{Answer, parse};
+use crate::session::{
+    LooseSession, NewSession, Session, SessionError, SessionInfo, context_json_of,
+    default_session_dir, list, list_all, migrate_lines, most_recent,
+};
+
+#[derive(Default)]
+pub struct Sessions {
+    held: Mutex<HashMap<u64, LooseSession>>,
+    tokens: AtomicU64,
+}
+
+/// Which session, and where new ones go.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Make {
+    #[serde(default)]
+    path: PathBuf,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    dir: Option<PathBuf>,
+    #[serde(default)]
+    agent_dir: PathBuf,
+    /// Of a new one.
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    parent_session: Option<PathBuf>,
+    /// Where extensions run.
+    #[serde(default = "here")]
+    here: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Of {
+    token: u64,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    since: usize,
+    #[serde(default)]
+    entry: Option<Box<RawValue>>,
+    #[serde(default)]
+    parent_session: Option<PathBuf>,
+    #[serde(default)]
+    path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entries {
+    lines: Vec<Box<RawValue>>,
+    /// `null` is the place before the first entry.
+    #[serde(default)]
+    leaf_id: Option<String>,
+    #[serde(default)]
+    at_end: bool,
+}
+
+/// Of the process: it goes where the session goes. A folder that is gone is none.
+fn here() -> PathBuf {
+    std::env::current_dir().unwrap_or_default()
+}
+
+impl Make {
+    /// JavaScript leaves out what it does not have.
+    fn complete(self, method: &str) -> Result<Self, HostError> {
+        let is_empty = |path: &Path| path.as_os_str().is_empty();
+        let missing = match method {
+            "sessions.open" | "sessions.fork" if is_empty(&self.path) => "path",
+            "sessions.create" | "sessions.recent" | "sessions.fork" | "sessions.list"
+                if self.cwd.as_deref().is_none_or(is_empty) =>
+            {
+                "cwd"
+            }
+            _ => return Ok(self),
+        };
+        Err(HostError {
+            class: "TypeError",
+            message: format!("SessionManager ({method}): the {missing} is missing"),
+        })
+    }
+
+    fn cwd(&self) -> &Path {
+        self.cwd.as_deref().unwrap_or(&self.here)
+    }
+
+    fn new_session(&self) -> NewSession {
+        NewSession {
+            id: self.id.clone(),
+            parent_session: self.parent_session.clone(),
+        }
+    }
+
+    /// The folder that is meant: the default one of the working directory, if none
+    /// is named.
+    fn dir(&self) -> PathBuf {
+        let usual = || default_session_dir(&self.agent_dir, self.cwd());
+        self.dir.clone().unwrap_or_else(usual)
+    }
+}
+
+impl Sessions {
+    pub fn hold(&self, session: LooseSession) -> u64 {
+        let token = self.tokens.fetch_add(1, Ordering::Relaxed) + 1;
+        self.held.lock().insert(token, session);
+        token
+    }
+
+    pub fn take(&self, token: u64) -> Result<LooseSession, HostError> {
+        self.held.lock().remove(&token).ok_or_else(lost)
+    }
+
+    /// What may be long, as JSON that is passed on as it is; `None` if it is
+    /// something else.
+    pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
+        Some(match method {
+            "sessions.since" => self.of(method, args, |session, of| {
+                let path = session.path().map(Path::to_owned);
+                let dir = session.dir().map(Path::to_owned).unwrap_or_default();
+                let id = of.id.unwrap_or_default();
+                let session = session.session();
+                Ok(since(session, path.as_deref(), &dir, &id, of.since))
+            }),
+            "sessions.context" => self.of(method, args, |session, _| {
+                Ok(session.session().context_json())
+            }),
+            "sessions.contextOf" => parse::<Entries>(method, args).and_then(|given| {
+                let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
+                let leaf = (!given.at_end).then_some(given.leaf_id.as_deref());
+                context_json_of(&lines, leaf).map_err(failed)
+            }),
+            "sessions.migrate" => parse::<Entries>(method, args).map(|given| {
+                let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
+                match migrate_lines(&lines) {
+                    Some(migrated) => format!("[{}]", migrated.join(",")),
+                    None => String::new(),
+                }
+            }),
+            _ => return None,
+        })
+    }
+
+    /// `None` if it is none of ours.
+    pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+        let made = |made: Result<LooseSession, SessionError>| {
+            let session = made.map_err(failed)?;
+            Ok(json!({ "token": self.hold(session) }))
+        };
+        let make = || parse::<Make>(method, args).and_then(|given| given.complete(method));
+        let nothing = |result: Result<(), SessionError>| result.map(|()| Value::Null);
+        Some(match method {
+            "sessions.create" => make().and_then(|given| {
+                made(LooseSession::create(
+                    &given.dir(),
+                    given.cwd(),
+                    given.new_session(),
+                ))
+            }),
+            "sessions.memory" => make()
+                .and_then(|given| made(LooseSession::in_memory(given.cwd(), given.new_session()))),
+            "sessions.open" => make().and_then(|given| made(given.open(&given.path))),
+            "sessions.recent" => make().and_then(|given| made(given.recent())),
+            "sessions.fork" => make().and_then(|given| {
+                made(LooseSession::fork_file(
+                    &given.path,
+                    &given.dir(),
+                    given.cwd(),
+                    given.id.clone(),
+                ))
+            }),
+            "sessions.append" => self.of(method, args, |session, of| {
+                let entry = given_entry(&of)?;
+                let stored = session.write(|session| session.append_given(entry.get()))?;
+                Ok(json!(stored.id))
+            }),
+            "sessions.leaf" => self.of(method, args, |session, of| {
+                nothing(session.session().set_leaf(of.id.as_deref()))
+            }),
+            "sessions.summarize" => self.of(method, args, |session, of| {
+                let entry = given_entry(&of)?;
+                let stored = session.write(|session| {
+                    let before = session.leaf_id().map(str::to_owned);
+                    session.set_leaf(of.id.as_deref())?;
+                    let stored = session.append_given(entry.get());
+                    if stored.is_err() {
+                        session.set_leaf(before.as_deref())?;
+                    }
+                    stored
+                })?;
+                Ok(json!(stored.id))
+            }),
+            "sessions.branchOff" => self.of(method, args, |session, of| {
+                nothing(session.branch_off(&of.id.unwrap_or_default()))
+            }),
+            "sessions.begin" => self.of(method, args, |session, of| {
+                nothing(session.begin(NewSession {
+                    id: of.id,
+                    parent_session: of.parent_session,
+                }))
+            }),
+            "sessions.reopen" => self.of(method, args, |session, of| {
+                let path = of.path.unwrap_or_default();
+                let dir = session.dir().map(Path::to_owned);
+                let cwd = session.session().cwd().to_owned();
+                let (other, _) = LooseSession::open(&path, dir.as_deref(), Some(&cwd), &cwd)?;
+                *session = other;
+                Ok(Value::Null)
+            }),
+            "sessions.close" => parse::<Of>(method, args).map(|of| {
+                self.held.lock().remove(&of.token);
+                Value::Null
+            }),
+            _ => return None,
+        })
+    }
+
+    fn of<T>(
+        &self,
+        method: &str,
+        args: &str,
+        work: impl FnOnce(&mut LooseSession, Of) -> Result<T, SessionError>,
+    ) -> Result<T, HostError> {
+        let of: Of = parse(method, args)?;
+        let mut held = self.held.lock();
+        let session = held.get_mut(&of.token).ok_or_else(lost)?;
+        work(session, of).map_err(failed)
+    }
+}
+
+impl Make {
+    fn open(&self, path: &Path) -> Result<LooseSession, SessionError> {
+        let opened = LooseSession::open(path, self.dir.as_deref(), self.cwd.as_deref(), &self.here);
+        let (session, warnings) = opened?;
+        for warning in warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(session)
+    }
+
+    fn recent(&self) -> Result<LooseSession, SessionError> {
+        match most_recent(&self.dir())? {
+            Some(path) => self.open(&path),
+            None => LooseSession::create(&self.dir(), self.cwd(), NewSession::default()),
+        }
+    }
+}
+
+/// `SessionManager.list` and `listAll`.
+pub async fn listed(method: &str, args: &str) -> Answer {
+    let given = parse::<Make>(method, args)?.complete(method)?;
+    let all = method == "sessions.listAll";
+    let found = tokio::task::spawn_blocking(move || match all {
+        true => list_all(&given.agent_dir.join("sessions")),
+        false => list(&given.dir()),
+    });
+    let found = found
+        .await
+        .map_err(|error| HostError::new(error.to_string()))?;
+    let found = found.map_err(failed)?;
+    Ok(found.into_iter().map(describe).collect())
+}
+
+/// Its members stand in the order of the original's.
+fn describe(info: SessionInfo) -> Value {
+    let parent = info.parent_session.as_ref();
+    let mut value = json!({
+        "path": info.path.to_string_lossy(),
+        "id": info.id,
+        "cwd": info.cwd.to_string_lossy(),
+        "name": info.name,
+        "parentSessionPath": parent.map(|parent| parent.to_string_lossy()),
+        "created": info.created,
+        "modified": info.modified,
+        "messageCount": info.message_count,
+        "firstMessage": info.first_message,
+        "allMessagesText": info.all_messages_text,
+    });
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    value
+}
+
+/// JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
+pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since: usize) -> String {
+    let entries = session.entries();
+    let since = match session.id() == id {
+        true => since.min(entries.len()),
+        false => 0,
+    };
+    // The entries are JSON already.
+    let lines: Vec<_> = entries[since..]
+        .iter()
+        .map(|entry| entry.wire_json())
+        .collect();
+    let text = |path: &Path| json!(path.to_string_lossy()).to_string();
+    format!(
+        "{{\"id\":{},\"cwd\":{},\"dir\":{},\"file\":{},\"header\":{},\"leafId\":{},\
+         \"entries\":[{}]}}",
+        json!(session.id()),
+        text(session.cwd()),
+        text(dir),
+        path.map_or_else(|| "null".to_string(), text),
+        session.header().raw,
+        json!(session.leaf_id()),
+        lines.join(",")
+    )
+}
+
+fn given_entry(of: &Of) -> Result<&RawValue, SessionError> {
+    of.entry.as_deref().ok_or_else(|| SessionError::BadEntry {
+        what: "the entry".into(),
+        reason: "it is missing".into(),
+    })
+}
+
+fn failed(error: SessionError) -> HostError {
+    let text = error.to_string();
+    HostError::new(match error {
+        SessionError::Locked { .. } => format!(
+            "{text}. If it is the session of this pi: pi.sendMessage(), pi.appendEntry(), \
+             pi.setLabel() and pi.setSessionName() write to it"
+        ),
+        _ => text,
+    })
+}
+
+fn lost() -> HostError {
+    HostError::new("This SessionManager is not usable any more: its session was entered")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let sessions = Sessions::default();
+        for (method, args, missing) in [
+            ("sessions.open", json!({}), "path"),
+            ("sessions.open", json!({ "path": "" }), "path"),
+            ("sessions.create", json!({}), "cwd"),
+            ("sessions.fork", json!({ "path": "/x" }), "cwd"),
+        ] {
+            let error = sessions
+                .serve(method, &args.to_string())
+                .unwrap()
+                .unwrap_err();
+            assert_eq!(error.class, "TypeError");
+            assert!(error.message.contains(missing), "{error}");
+        }
+        let lost = sessions.serve("sessions.leaf", r#"{"token":7}"#).unwrap();
+        assert!(lost.unwrap_err().message.contains("not usable any more"));
+        assert!(sessions.serve("other", "{}").is_none());
+    }
+}

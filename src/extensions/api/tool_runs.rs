@@ -1,0 +1,484 @@
+//! The built-in tools, run for an extension (`createReadTool` and its like), and
+//! the shell (`createLocalBashOperations`). JavaScript starts a run and fetches its
+//! news; the tool's operations, if the extension brings them, are among the news,
+//! and JavaScript answers them. So nothing here calls into JavaScript.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::extensions::bridge::{Answer, parse, to_value};
+use crate::tools::operations::{CommandElsewhere, Commands, Operations};
+use crate::tools::shell_command::{CommandEnd, run_command};
+use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
+use crate::tools::{self, ToolOptions};
+
+/// News that may wait to be fetched, and how many cross at once.
+const NEWS: usize = 64;
+
+pub struct ToolRuns {
+    handle: Handle,
+    open: Mutex<HashMap<u64, Arc<Run>>>,
+}
+
+struct Run {
+    news: tokio::sync::Mutex<mpsc::Receiver<News>>,
+    asked: Arc<Asked>,
+    cancel: CancellationToken,
+}
+
+/// An extension that is dropped leaves no command behind.
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+enum News {
+    Update {
+        output: ToolOutput,
+    },
+    /// Output of the shell, base64.
+    Data {
+        data: String,
+    },
+    Ask {
+        id: u64,
+        operation: &'static str,
+        args: Value,
+    },
+    Done {
+        output: Value,
+    },
+    Failed {
+        error: String,
+    },
+}
+
+impl News {
+    fn is_last(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Failed { .. })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Start {
+    token: u64,
+    name: String,
+    #[serde(default)]
+    call_id: String,
+    cwd: PathBuf,
+    args: Value,
+    /// The operations that the extension brings; `None` if it brings none.
+    #[serde(default)]
+    offers: Option<Vec<String>>,
+    #[serde(default)]
+    auto_resize_images: Option<bool>,
+    #[serde(default)]
+    env: Option<HashMap<String, String>>,
+    /// Instead of that of the settings.
+    #[serde(default)]
+    shell_path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OwnShell {
+    /// As in [`Start`].
+    #[serde(default)]
+    shell_path: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct OfRun {
+    token: u64,
+    #[serde(default)]
+    id: u64,
+    #[serde(default)]
+    value: Option<Value>,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    data: String,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Prepare {
+    name: String,
+    args: Value,
+}
+
+/// The arguments of the shell alone.
+#[derive(Deserialize)]
+struct Exec {
+    command: String,
+    timeout: Option<f64>,
+}
+
+impl ToolRuns {
+    pub fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            open: Mutex::default(),
+        }
+    }
+
+    /// `None` if it is none of ours. `options` are those of the session.
+    pub fn serve(
+        &self,
+        method: &str,
+        args: &str,
+        options: impl FnOnce() -> ToolOptions,
+    ) -> Option<Answer> {
+        Some(match method {
+            "tools.describe" => {
+                parse::<Named>(method, args).and_then(|given| describe(&given.name))
+            }
+            "tools.prepare" => parse::<Prepare>(method, args).and_then(|given| {
+                let tool = builtin(&given.name, PathBuf::new(), ToolOptions::default())?;
+                // Built-in tools only look at the arguments.
+                let prepared = futures::executor::block_on(tool.prepare_arguments(given.args));
+                prepared.map_err(|error| HostError::new(error.0))
+            }),
+            "tools.shell" => parse::<OwnShell>(method, args)
+                .and_then(|own| shell(&options().with_shell(own.shell_path))),
+            "tools.start" => self.start(method, args, options()),
+            "tools.respond" => parse::<OfRun>(method, args).map(|given| {
+                if let Some(run) = self.run(given.token) {
+                    run.asked.answer(given.id, given.value, given.error);
+                }
+                Value::Null
+            }),
+            "tools.abort" => parse::<OfRun>(method, args).map(|given| {
+                if let Some(run) = self.run(given.token) {
+                    run.cancel.cancel();
+                }
+                Value::Null
+            }),
+            "tools.close" => parse::<OfRun>(method, args).map(|given| {
+                self.open.lock().remove(&given.token);
+                Value::Null
+            }),
+            _ => return None,
+        })
+    }
+
+    fn run(&self, token: u64) -> Option<Arc<Run>> {
+        self.open.lock().get(&token).cloned()
+    }
+
+    fn start(&self, method: &str, args: &str, options: ToolOptions) -> Answer {
+        let start: Start = parse(method, args)?;
+        let mut options = options.with_shell(start.shell_path);
+        let (sender, news) = mpsc::channel(NEWS);
+        let cancel = CancellationToken::new();
+        let asked = Arc::new(Asked {
+            offers: start.offers.clone().unwrap_or_default(),
+            news: sender.clone(),
+            last: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            outputs: Mutex::default(),
+        });
+        // What the user set for pi's own tool is not meant for this one.
+        options.command_prefix = None;
+        options.auto_resize_images = start.auto_resize_images.unwrap_or(true);
+        let run = Run {
+            news: tokio::sync::Mutex::new(news),
+            asked: asked.clone(),
+            cancel: cancel.clone(),
+        };
+        if start.name == "exec" {
+            let exec: Exec = parse_value(start.args)?;
+            let mut shell = options.shell();
+            shell.env = start.env;
+            self.handle.spawn(async move {
+                let news = execute(exec, start.cwd, shell, &sender, cancel).await;
+                // Nobody may be left who fetches it.
+                let _ = sender.send(news).await;
+            });
+        } else {
+            let elsewhere = start.offers.is_some().then_some(asked);
+            let tool = tool(&start.name, start.cwd, options, start.env, elsewhere)?;
+            let latest = sender.clone();
+            let call = ToolInvocation {
+                id: start.call_id,
+                args: start.args,
+                cancel,
+                updates: Arc::new(move |output| {
+                    // Each replaces the one before: when nobody fetches them they are
+                    // left out.
+                    let _ = latest.try_send(News::Update { output });
+                }),
+                begun: None,
+            };
+            let queueing = tool.queueing();
+            let mut work = Box::pin(async move {
+                let news = match tool.execute(call).await {
+                    Ok(output) => News::Done {
+                        output: json!(output),
+                    },
+                    Err(error) => News::Failed { error: error.0 },
+                };
+                let _ = sender.send(news).await;
+            });
+            // In the queue of its file before whoever starts it goes on.
+            let _entered = self.handle.enter();
+            let early = match queueing {
+                Queueing::AtOnce => (&mut work).now_or_never(),
+                Queueing::Never | Queueing::Elsewhere { .. } => None,
+            };
+            if early.is_none() {
+                self.handle.spawn(work);
+            }
+        }
+        self.open.lock().insert(start.token, Arc::new(run));
+        Ok(Value::Null)
+    }
+
+    /// What there is, at least one; nothing when the run is over.
+    pub async fn next(&self, method: &str, args: &str) -> Answer {
+        let OfRun { token, .. } = parse(method, args)?;
+        let Some(run) = self.run(token) else {
+            return Ok(json!([]));
+        };
+        let mut batch = Vec::new();
+        run.news.lock().await.recv_many(&mut batch, NEWS).await;
+        if batch.last().is_none_or(News::is_last) {
+            self.open.lock().remove(&token);
+        }
+        to_value(batch)
+    }
+
+    /// Output of a command that the extension runs; waits when the tool is slow.
+    pub async fn data(&self, method: &str, args: &str) -> Answer {
+        let given: OfRun = parse(method, args)?;
+        let bytes = decode(&given.data)?;
+        let output = self.run(given.token);
+        let output = output.and_then(|run| run.asked.outputs.lock().get(&given.id).cloned());
+        if let Some(output) = output {
+            // The tool may have ended.
+            let _ = output.send(bytes).await;
+        }
+        Ok(Value::Null)
+    }
+}
+
+pub(in crate::extensions) fn decode(data: &str) -> Result<Vec<u8>, HostError> {
+    let decoded = STANDARD.decode(data);
+    decoded.map_err(|error| HostError::new(error.to_string()))
+}
+
+/// What the extension was asked and has not answered.
+struct Asked {
+    offers: Vec<String>,
+    news: mpsc::Sender<News>,
+    last: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
+    outputs: Mutex<HashMap<u64, mpsc::Sender<Vec<u8>>>>,
+}
+
+impl Asked {
+    fn answer(&self, id: u64, value: Option<Value>, error: Option<String>) {
+        if let Some(waiting) = self.waiting.lock().remove(&id) {
+            let answer = match error {
+                Some(error) => Err(ToolError(error)),
+                None => Ok(value.unwrap_or_default()),
+            };
+            // Whoever asked may have been aborted.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    async fn put(&self, id: u64, operation: &'static str, args: Value) -> Result<Value, ToolError> {
+        let (sender, answer) = oneshot::channel();
+        self.waiting.lock().insert(id, sender);
+        let ask = News::Ask {
+            id,
+            operation,
+            args,
+        };
+        let gone = || ToolError::new(format!("The extension that offers {operation} is gone"));
+        self.news.send(ask).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    fn id(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Operations for Asked {
+    fn offers(&self, name: &str) -> bool {
+        self.offers.iter().any(|offer| offer == name)
+    }
+
+    async fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
+        self.put(self.id(), name, args).await
+    }
+}
+
+#[async_trait]
+impl Commands for Asked {
+    async fn exec(
+        &self,
+        command: CommandElsewhere,
+        output: mpsc::Sender<Vec<u8>>,
+        _cancel: CancellationToken,
+    ) -> Result<Option<i32>, ToolError> {
+        let id = self.id();
+        self.outputs.lock().insert(id, output);
+        let CommandElsewhere {
+            command,
+            cwd,
+            timeout,
+            env,
+        } = command;
+        let args = json!([command, cwd, { "timeout": timeout, "env": env }]);
+        let ended = self.put(id, "exec", args).await;
+        self.outputs.lock().remove(&id);
+        Ok(exit_code(&ended?))
+    }
+}
+
+/// Of what `exec` of an extension resolved to.
+pub(in crate::extensions) fn exit_code(ended: &Value) -> Option<i32> {
+    let code = ended.get("exitCode")?.as_i64()?;
+    Some(i32::try_from(code).unwrap_or(1))
+}
+
+fn builtin(name: &str, cwd: PathBuf, options: ToolOptions) -> Result<Arc<dyn Tool>, HostError> {
+    tools::builtin(cwd, options)
+        .into_iter()
+        .find(|tool| tool.spec().name == name)
+        .ok_or_else(|| HostError::new(format!("There is no built-in tool \"{name}\"")))
+}
+
+fn tool(
+    name: &str,
+    cwd: PathBuf,
+    options: ToolOptions,
+    env: Option<HashMap<String, String>>,
+    elsewhere: Option<Arc<Asked>>,
+) -> Result<Arc<dyn Tool>, HostError> {
+    if name == "bash" {
+        let mut shell = options.shell_of_model();
+        shell.env = env;
+        let tool = tools::bash::BashTool::new(cwd, shell);
+        return Ok(match elsewhere {
+            Some(elsewhere) => Arc::new(tool.with_commands(elsewhere)),
+            None => Arc::new(tool),
+        });
+    }
+    let Some(elsewhere) = elsewhere else {
+        return builtin(name, cwd, options);
+    };
+    Ok(match name {
+        "read" => {
+            let tool = tools::read::ReadTool::new(cwd, options.auto_resize_images);
+            Arc::new(tool.with_operations(elsewhere))
+        }
+        "edit" => Arc::new(tools::edit::EditTool::new(cwd).with_operations(elsewhere)),
+        "write" => Arc::new(tools::write::WriteTool::new(cwd).with_operations(elsewhere)),
+        "grep" => Arc::new(tools::grep::GrepTool::new(cwd).with_operations(elsewhere)),
+        "find" => Arc::new(tools::find::FindTool::new(cwd).with_operations(elsewhere)),
+        "ls" => Arc::new(tools::ls::LsTool::new(cwd).with_operations(elsewhere)),
+        _ => return builtin(name, cwd, options),
+    })
+}
+
+fn describe(name: &str) -> Answer {
+    let tool = builtin(name, PathBuf::new(), ToolOptions::default())?;
+    let spec = tool.spec();
+    let sequential = tool.execution_mode() == ExecutionMode::Sequential;
+    let mut described = json!({
+        "name": spec.name,
+        "label": tool.label(),
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "promptGuidelines": tool.prompt_guidelines(),
+    });
+    if let Some(snippet) = tool.prompt_snippet() {
+        described["promptSnippet"] = json!(snippet);
+    }
+    if sequential {
+        described["executionMode"] = json!("sequential");
+    }
+    Ok(described)
+}
+
+fn shell(options: &ToolOptions) -> Answer {
+    let shell = options.shell();
+    let program = shell.program().map_err(|error| HostError::new(error.0))?;
+    let path = shell.search_path().or_else(|| std::env::var_os("PATH"));
+    Ok(json!({
+        "shell": program.to_string_lossy(),
+        "args": ["-c"],
+        "path": path.unwrap_or_default().to_string_lossy(),
+        "session": options.session_variables.iter().cloned().collect::<HashMap<_, _>>(),
+        "unattended": shell.variables.into_iter().collect::<HashMap<_, _>>(),
+    }))
+}
+
+fn parse_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, HostError> {
+    serde_json::from_value(value).map_err(|error| HostError {
+        class: "TypeError",
+        message: format!("exec: {error}"),
+    })
+}
+
+async fn execute(
+    exec: Exec,
+    cwd: PathBuf,
+    shell: tools::shell::ShellOptions,
+    news: &mpsc::Sender<News>,
+    cancel: CancellationToken,
+) -> News {
+    let seconds = exec.timeout.filter(|seconds| *seconds > 0.0);
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let (sender, mut output) = mpsc::channel::<Vec<u8>>(NEWS);
+    let running = run_command(&exec.command, &cwd, &shell, limit, sender, cancel);
+    let forward = async {
+        while let Some(bytes) = output.recv().await {
+            let data = STANDARD.encode(bytes);
+            if news.send(News::Data { data }).await.is_err() {
+                return;
+            }
+        }
+    };
+    let (ended, ()) = tokio::join!(running, forward);
+    match ended {
+        Ok(CommandEnd::Exited(code)) => News::Done {
+            output: json!({ "exitCode": code }),
+        },
+        Ok(CommandEnd::Aborted) => News::Failed {
+            error: "aborted".into(),
+        },
+        Ok(CommandEnd::TimedOut) => News::Failed {
+            error: format!("timeout:{}", seconds.unwrap_or_default()),
+        },
+        Err(error) => News::Failed { error: error.0 },
+    }
+}

@@ -1,0 +1,105 @@
+//! What extensions register: handlers, tools, commands, flags, shortcuts, renderers.
+
+use serde_json::Value;
+
+use super::envelope::{Name, On, check_tool, parse, parse_told};
+use crate::extensions::bridge::{Answer, BridgeHost};
+use crate::extensions::diagnostics::tool_schema;
+use crate::extensions::registry::{
+    CommandRegistration, FlagRegistration, RendererRegistration, ShortcutRegistration,
+    ToolRegistration,
+};
+use crate::resources::keybindings;
+
+/// An error names whoever came too late, or listens to nothing.
+type Registered = Result<(), String>;
+
+/// Of a shortcut that nobody can type.
+fn no_key(key: &str) -> Option<String> {
+    keybindings::normal(key).is_none().then(|| {
+        format!(
+            "pi.registerShortcut: there is no key \"{key}\". Write \"ctrl+x\", \"alt+enter\", \
+             \"shift+f5\": ctrl, shift, alt or super, and a character or the name of a key"
+        )
+    })
+}
+
+impl BridgeHost {
+    pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
+        // Nobody looks at it any more. What ends a subscription has nothing to do, and is content.
+        let changes = ["pi.on", "pi.unregisterProvider"];
+        let is_change = method.starts_with("pi.register") || changes.contains(&method);
+        if is_change && let Err(error) = self.check_stale(args) {
+            return Some(Err(error));
+        }
+        let mut registry = self.registry.lock();
+        // What is taken all the same.
+        let mut remark = None;
+        let registered: Result<Registered, _> = match method {
+            "pi.on" => parse(method, args)
+                .map(|on: On| registry.add_handler(on.extension, &on.event, on.id)),
+            "pi.off" => parse(method, args).map(|on: On| {
+                registry.remove_handler(on.id);
+                Ok(())
+            }),
+            "pi.registerTool" => parse_told(method, args).and_then(|tool: ToolRegistration| {
+                check_tool(&tool)?;
+                tracing::debug!(tool.name, "a tool is registered");
+                remark = tool_schema::misfit(&tool.name, &tool.parameters);
+                Ok(registry.add_tool(tool))
+            }),
+            "pi.registerCommand" => parse(method, args).map(|command: CommandRegistration| {
+                registry.add_command(command);
+                Ok(())
+            }),
+            "pi.registerFlag" => {
+                parse(method, args).map(|flag: FlagRegistration| registry.add_flag(flag))
+            }
+            "pi.registerShortcut" => parse(method, args).map(|shortcut: ShortcutRegistration| {
+                remark = no_key(&shortcut.key);
+                registry.add_shortcut(shortcut);
+                Ok(())
+            }),
+            "pi.registerRenderer" => parse(method, args)
+                .map(|renderer: RendererRegistration| registry.add_renderer(renderer)),
+            _ => return None,
+        };
+        drop(registry);
+        let answer = registered.map(|added| {
+            match added {
+                // Reported from there, where it is known which line it is.
+                Err(problem) => return Value::String(problem),
+                // Before the session is bound it asks for the tools itself.
+                Ok(()) if method == "pi.registerTool" => {
+                    if let Ok(actions) = self.actions(args) {
+                        actions.tools_changed();
+                    }
+                }
+                Ok(()) => {}
+            }
+            remark.map_or(Value::Null, Value::String)
+        });
+        Some(answer)
+    }
+
+    pub(super) fn flag(&self, args: &str) -> Answer {
+        self.check_stale(args)?;
+        let flag: Name = parse("pi.getFlag", args)?;
+        let registry = self.registry.lock();
+        let own = registry
+            .flags()
+            .iter()
+            .find(|known| known.extension == flag.extension && known.name == flag.name);
+        let Some(own) = own else {
+            return Ok(Value::Null);
+        };
+        let given = self.flags.lock().get(&flag.name).cloned();
+        // The first that has one sets the default of all.
+        let defaults = registry
+            .flags()
+            .iter()
+            .filter(|known| known.name == own.name);
+        let default = || defaults.filter_map(|known| known.default.clone()).next();
+        Ok(given.or_else(default).unwrap_or(Value::Null))
+    }
+}

@@ -1,0 +1,260 @@
+//! What JavaScript does for a session beside another: runs the tools that it brought, and
+//! commands by operations of its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::SecondNews;
+use crate::ai::nesting::{self, Of};
+use crate::ai::stream::ToolSpec;
+use crate::extensions::api::tool_runs::exit_code;
+use crate::extensions::api::user_bash::Outputs;
+use crate::tools::operations::{CommandElsewhere, Commands};
+use crate::tools::tool::{
+    ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CustomTool {
+    name: String,
+    #[serde(default)]
+    label: Option<String>,
+    #[serde(default)]
+    description: String,
+    parameters: Value,
+    #[serde(default)]
+    prompt_snippet: Option<String>,
+    #[serde(default)]
+    prompt_guidelines: Vec<String>,
+    #[serde(default)]
+    execution_mode: ExecutionMode,
+    #[serde(default)]
+    prepares: bool,
+}
+
+/// Calls of tools that JavaScript runs.
+pub(super) struct Calls {
+    pub news: mpsc::Sender<SecondNews>,
+    last: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
+    updates: Mutex<HashMap<u64, UpdateSink>>,
+    /// Of calls that JavaScript has yet to begin, if somebody waits for that.
+    beginnings: Mutex<HashMap<u64, DropGuard>>,
+}
+
+impl Calls {
+    pub fn new(news: mpsc::Sender<SecondNews>) -> Self {
+        Self {
+            news,
+            last: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            updates: Mutex::default(),
+            beginnings: Mutex::default(),
+        }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.last.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What a tool says while it runs.
+    pub fn update(&self, call: u64, value: Option<Value>) {
+        let output = value.map(serde_json::from_value::<ToolOutput>);
+        let sink = self.updates.lock().get(&call).cloned();
+        if let (Some(Ok(output)), Some(sink)) = (output, sink) {
+            sink(output);
+        }
+    }
+
+    pub fn begun(&self, call: u64) {
+        self.beginnings.lock().remove(&call);
+    }
+
+    pub fn answer(&self, call: u64, value: Option<Value>, error: Option<String>) {
+        if let Some(waiting) = self.waiting.lock().remove(&call) {
+            let answer = match error {
+                Some(error) => Err(ToolError(error)),
+                None => Ok(value.unwrap_or_default()),
+            };
+            // The call may have been given up.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    async fn put(
+        &self,
+        call: u64,
+        name: &str,
+        task: &'static str,
+        args: Value,
+    ) -> Result<Value, ToolError> {
+        let (sender, answer) = oneshot::channel();
+        self.waiting.lock().insert(call, sender);
+        let gone = || ToolError::new(format!("The extension that brought {name} is gone"));
+        let news = SecondNews::Call {
+            call,
+            name: name.to_string(),
+            task,
+            args,
+        };
+        self.news.send(news).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// [`Self::put`], for what is told when it is to end.
+    pub async fn put_until(
+        &self,
+        call: u64,
+        name: &str,
+        task: &'static str,
+        args: Value,
+        cancel: &CancellationToken,
+    ) -> Result<Value, ToolError> {
+        let running = self.put(call, name, task, args);
+        tokio::pin!(running);
+        // JavaScript has to know of the call before it can end it.
+        let answer = tokio::select! {
+            biased;
+            answer = &mut running => answer,
+            () = cancel.cancelled() => {
+                // Nobody may be left who hears it.
+                let _ = self.news.send(SecondNews::Abort { call }).await;
+                tokio::time::timeout(LAST_WORD, running)
+                    .await
+                    .unwrap_or_else(|_| Err(ToolError::aborted()))
+            }
+        };
+        self.waiting.lock().remove(&call);
+        answer
+    }
+}
+
+/// A tool of `customTools`.
+pub(super) struct JsTool {
+    tool: CustomTool,
+    spec: ToolSpec,
+    calls: Arc<Calls>,
+}
+
+impl JsTool {
+    pub fn new(tool: CustomTool, calls: Arc<Calls>) -> Self {
+        let spec = ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        Self { tool, spec, calls }
+    }
+}
+
+/// In which JavaScript has to have called a tool that others wait for.
+const BEGINNING: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Tool for JsTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn label(&self) -> &str {
+        self.tool.label.as_deref().unwrap_or(&self.spec.name)
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        self.tool.prompt_snippet.as_deref()
+    }
+
+    fn prompt_guidelines(&self) -> &[String] {
+        &self.tool.prompt_guidelines
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.tool.execution_mode
+    }
+
+    fn queueing(&self) -> Queueing {
+        Queueing::Elsewhere { within: BEGINNING }
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        if !self.tool.prepares {
+            return Ok(args);
+        }
+        let call = self.calls.number();
+        self.calls.put(call, &self.spec.name, "prepare", args).await
+    }
+
+    async fn execute(&self, invocation: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let call = self.calls.number();
+        let (calls, name) = (&self.calls, &self.spec.name);
+        calls.updates.lock().insert(call, invocation.updates);
+        let tells_begun = invocation.begun.is_some();
+        if let Some(begun) = invocation.begun {
+            calls.beginnings.lock().insert(call, begun);
+        }
+        let args = json!({
+            "callId": invocation.id,
+            "params": invocation.args,
+            "reportsStart": tells_begun,
+        });
+        let answer = calls
+            .put_until(call, name, "execute", args, &invocation.cancel)
+            .await;
+        calls.updates.lock().remove(&call);
+        // It may have ended before it was called.
+        calls.begun(call);
+        let answer = answer?;
+        let no_result = |why: String| {
+            ToolError::new(format!(
+                "The tool \"{name}\" returned no tool result ({why})"
+            ))
+        };
+        match nesting::value_too_deep(&answer, Of::ToolOutput) {
+            Some(problem) => Err(no_result(problem)),
+            None => serde_json::from_value(answer).map_err(|error| no_result(error.to_string())),
+        }
+    }
+}
+
+/// `operations` of `executeBash`.
+pub(super) struct JsCommands {
+    pub calls: Arc<Calls>,
+    pub outputs: Arc<Outputs>,
+    /// The number under which JavaScript keeps them.
+    pub operations: u64,
+}
+
+#[async_trait]
+impl Commands for JsCommands {
+    async fn exec(
+        &self,
+        command: CommandElsewhere,
+        output: mpsc::Sender<Vec<u8>>,
+        cancel: CancellationToken,
+    ) -> Result<Option<i32>, ToolError> {
+        let call = self.calls.number();
+        let open = self.outputs.open(output);
+        let args = json!({
+            "operations": self.operations,
+            "token": open.token,
+            "command": command.command,
+            "cwd": command.cwd,
+        });
+        let ended = self
+            .calls
+            .put_until(call, "executeBash", "bash", args, &cancel)
+            .await;
+        drop(open);
+        Ok(exit_code(&ended?))
+    }
+}

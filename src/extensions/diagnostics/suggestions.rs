@@ -1,0 +1,262 @@
+//! What may be meant by a member of `pi` or `ctx` that is not there. Packages look for
+//! members before they call them, so nothing can be there instead; V8 says of a call only
+//! that it is no function.
+use pi_base::nearest;
+
+/// Of two names, from which on one may be meant for the other.
+const LIKENESS: f32 = 0.7;
+
+struct Group {
+    /// As documents call it.
+    name: &'static str,
+    members: &'static [&'static str],
+}
+
+const PI: Group = Group {
+    name: "pi",
+    members: &[
+        "appendEntry",
+        "events",
+        "exec",
+        "getActiveTools",
+        "getAllTools",
+        "getCommands",
+        "getFlag",
+        "getSessionName",
+        "getSettings",
+        "getThinkingLevel",
+        "on",
+        "registerCommand",
+        "registerEntryRenderer",
+        "registerFlag",
+        "registerMarkdownTransformer",
+        "registerMessageRenderer",
+        "registerProvider",
+        "registerShortcut",
+        "registerTool",
+        "registerToolRenderer",
+        "sendMessage",
+        "sendUserMessage",
+        "setActiveTools",
+        "setLabel",
+        "setModel",
+        "setSessionName",
+        "setThinkingLevel",
+        "unregisterProvider",
+    ],
+};
+const CTX: Group = Group {
+    name: "ctx",
+    members: &[
+        "abort",
+        "compact",
+        "cwd",
+        "getContextUsage",
+        "getSystemPrompt",
+        "hasPendingMessages",
+        "hasUI",
+        "isIdle",
+        "isProjectTrusted",
+        "mode",
+        "model",
+        "modelRegistry",
+        "scopedModels",
+        "sessionManager",
+        "shutdown",
+        "signal",
+        "thinkingLevel",
+        "ui",
+    ],
+};
+const COMMAND: Group = Group {
+    name: "ctx of commands",
+    members: &[
+        "fork",
+        "getSystemPromptOptions",
+        "navigateTree",
+        "newSession",
+        "reload",
+        "switchSession",
+        "waitForIdle",
+    ],
+};
+const UI: Group = Group {
+    name: "ctx.ui",
+    members: &[
+        "addAutocompleteProvider",
+        "confirm",
+        "custom",
+        "editor",
+        "getAllThemes",
+        "getEditorComponent",
+        "getEditorText",
+        "getTheme",
+        "getToolsExpanded",
+        "input",
+        "notify",
+        "onTerminalInput",
+        "pasteToEditor",
+        "select",
+        "setEditorComponent",
+        "setEditorText",
+        "setFooter",
+        "setHeader",
+        "setHiddenThinkingLabel",
+        "setStatus",
+        "setTheme",
+        "setTitle",
+        "setToolsExpanded",
+        "setWidget",
+        "setWorkingIndicator",
+        "setWorkingMessage",
+        "setWorkingVisible",
+        "theme",
+    ],
+};
+const SESSION: Group = Group {
+    name: "ctx.sessionManager",
+    members: &[
+        "buildContextEntries",
+        "buildSessionContext",
+        "getBranch",
+        "getChildren",
+        "getCwd",
+        "getEntries",
+        "getEntry",
+        "getHeader",
+        "getLabel",
+        "getLeafEntry",
+        "getLeafId",
+        "getSessionDir",
+        "getSessionFile",
+        "getSessionId",
+        "getSessionName",
+        "getTree",
+        "isPersisted",
+    ],
+};
+
+const GROUPS: [&Group; 5] = [&PI, &CTX, &COMMAND, &UI, &SESSION];
+
+/// What to add to what V8 says of a call, and where in the text that ends. No regular
+/// expression: to compile one takes longer than all else that is done for an error.
+pub(in crate::extensions) fn meant(text: &str) -> Option<(usize, String)> {
+    let absent = sentences(text, " is not defined").find_map(|(named, end)| {
+        let meant = match named {
+            "pi" => "the exported function is given it: `export default (pi) => { … }`",
+            "ctx" => {
+                "handlers are given it after the event, commands and tools as the last argument"
+            }
+            _ => return None,
+        };
+        Some((end, meant.to_owned()))
+    });
+    absent.or_else(|| {
+        sentences(text, " is not a function").find_map(|(named, end)| {
+            let (path, name) = named.rsplit_once('.')?;
+            let receiver = path.rsplit('.').next().unwrap_or(path);
+            Some((end, instead(receiver, name)?))
+        })
+    })
+}
+
+/// What V8 says such a thing of, and where that is said to its end.
+fn sentences<'a>(text: &'a str, verb: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
+    let is_named = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+    text.match_indices(verb).map(move |(at, _)| {
+        let named = text[..at].rsplit(|c| !is_named(c)).next();
+        (named.unwrap_or_default(), at + verb.len())
+    })
+}
+
+/// Of a member that `receiver` does not have.
+fn instead(receiver: &str, name: &str) -> Option<String> {
+    let own = match receiver {
+        "pi" | "api" => &PI,
+        "ui" => &UI,
+        "sessionManager" => &SESSION,
+        "ctx" | "context" => &CTX,
+        _ => return None,
+    };
+    let has = |group: &&&Group| group.members.contains(&name);
+    if let Some(group) = GROUPS.iter().find(has) {
+        return Some(match group.name == COMMAND.name {
+            true => format!("only the `ctx` of commands has {name}"),
+            false => format!("`{}.{name}` is meant", group.name),
+        });
+    }
+    let nearest = nearest(name, own.members, LIKENESS)?;
+    Some(format!("is `{}.{nearest}` meant?", own.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_meant_is_said() {
+        for (text, said) in [
+            (
+                "TypeError: pi.registerComand is not a function",
+                "is `pi.registerCommand` meant?",
+            ),
+            (
+                "ctx.ui.notfy is not a function",
+                "is `ctx.ui.notify` meant?",
+            ),
+            ("ctx.notify is not a function", "`ctx.ui.notify` is meant"),
+            ("pi.notify is not a function", "`ctx.ui.notify` is meant"),
+            (
+                "(intermediate value).ui.notfy is not a function",
+                "is `ctx.ui.notify` meant?",
+            ),
+            (
+                "ctx.sendMessage is not a function",
+                "`pi.sendMessage` is meant",
+            ),
+            (
+                "ctx.newSession is not a function",
+                "only the `ctx` of commands has newSession",
+            ),
+            (
+                "ReferenceError: pi is not defined",
+                "the exported function is given it: `export default (pi) => { … }`",
+            ),
+        ] {
+            let meant = meant(text).map(|(_, meant)| meant);
+            assert_eq!(meant.as_deref(), Some(said), "{text}");
+        }
+        for text in [
+            "text.notfy is not a function",
+            "pi.xyz is not a function",
+            "myapi.registerComand is not a function",
+            "api is not defined",
+        ] {
+            assert_eq!(meant(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_documented_may_be_meant() {
+        let page = include_str!("../../../docs/extensions/api.md");
+        let word = Regex::new(r"`(\w+)").unwrap();
+        for group in GROUPS {
+            let title = match group.name == COMMAND.name {
+                true => "\n## `ctx` of commands\n".to_owned(),
+                false => format!("\n## `{}`\n", group.name),
+            };
+            let (_, section) = page.split_once(&title).expect("a section");
+            let section = section.split("\n## ").next().unwrap();
+            let rows = section.lines().filter(|line| line.starts_with("| `"));
+            let cells = rows.filter_map(|row| row.split(" | ").next());
+            let mut documented: Vec<&str> = cells
+                .flat_map(|cell| word.captures_iter(cell))
+                .map(|name| name.get(1).unwrap().as_str())
+                .collect();
+            documented.sort_unstable();
+            assert_eq!(documented, group.members, "{}", group.name);
+        }
+    }
+}

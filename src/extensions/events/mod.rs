@@ -1,0 +1,9 @@
+//! Delivery of events to handlers: the table of all events, the dispatch of those whose
+//! results count, and the queue of the others.
+
+pub mod dispatch;
+pub mod message_delta;
+pub mod mutations;
+pub mod queue;
+pub mod table;
+pub mod turn_end;

@@ -1,0 +1,238 @@
+//! Making a new set of extensions: an isolate, and what is loaded into it, one after
+//! the other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
+
+use super::generation::Generation;
+use super::load_error::LoadFailure;
+use super::quarantine::MadeOf;
+use super::reports::Ending;
+use crate::extensions::bridge::BridgeHost;
+use crate::extensions::diagnostics::error_context::location;
+use crate::extensions::lifecycle::{Extensions, LoadReport};
+use crate::extensions::limits::slow_notice::Outcome;
+use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
+use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::settings::ExtensionHost;
+
+/// Most loads take milliseconds: an abort that comes sooner is perhaps meant for something
+/// else, and gives up what takes longer than [`LONG`].
+const USUAL: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(5);
+
+/// The isolate did not survive the load of this extension.
+struct Fatal {
+    index: usize,
+    why: String,
+}
+
+impl Extensions {
+    pub(super) async fn build(&self, paths: &[ExtensionPath]) -> (Arc<Generation>, LoadReport) {
+        let mut report = LoadReport::default();
+        // An extension that brings the isolate down while it loads is left out of
+        // the next attempt.
+        loop {
+            let infos = paths.iter().map(|path| ExtensionInfo {
+                path: path.path.to_string_lossy().into_owned(),
+                source: path.source_info.clone(),
+                error: None,
+            });
+            let number = self.generations.fetch_add(1, Ordering::Relaxed);
+            let host = BridgeHost::new(
+                number,
+                Registry::new(infos.collect()),
+                self.ui.clone(),
+                self.flags.clone(),
+                self.config.models.clone(),
+                self.reports.clone(),
+                self.config.console.clone(),
+            );
+            let runtime = match self.load_into(&host, paths).await {
+                Ok(runtime) => runtime,
+                Err(Fatal { index, why }) => {
+                    let made_of = MadeOf::of(&host, index as ExtensionId);
+                    self.quarantine.add(&paths[index].path, made_of, why);
+                    let info = &host.registry.lock().extensions[index];
+                    let reason = info.error.clone().unwrap_or_default();
+                    report.failed.push((info.path.clone(), reason));
+                    continue;
+                }
+            };
+            for info in &mut host.registry.lock().extensions {
+                let Some(error) = &mut info.error else {
+                    report.loaded.push(info.path.clone());
+                    continue;
+                };
+                // What it did just now says more than that it was set aside for it.
+                match report.failed.iter().find(|(path, _)| *path == info.path) {
+                    Some((_, first)) => error.clone_from(first),
+                    None => report.failed.push((info.path.clone(), error.clone())),
+                }
+            }
+            host.tell_unknown_apis();
+            let limits = self.allowance.lock().limits.clone();
+            return (
+                Generation::new(host, limits, runtime, self.farewells.clone()),
+                report,
+            );
+        }
+    }
+
+    async fn load_into(
+        &self,
+        host: &Arc<BridgeHost>,
+        paths: &[ExtensionPath],
+    ) -> Result<Option<Arc<Runtime>>, Fatal> {
+        let fail = |index: usize, error: LoadFailure| {
+            host.registry.lock().extensions[index].error = Some(error);
+        };
+        let mut runtime = None;
+        for (index, path) in paths.iter().enumerate() {
+            if let Some(reason) = self.quarantine.reason(&path.path) {
+                fail(index, reason.into());
+                continue;
+            }
+            if runtime.is_none() {
+                // Its process may have been killed while it started, for reasons that are
+                // nobody's here.
+                let started = self.start_isolate(host, paths);
+                match started.or_else(|_| self.start_isolate(host, paths)) {
+                    Ok(started) => runtime = Some(started),
+                    Err(error) => {
+                        fail(index, error.into());
+                        continue;
+                    }
+                }
+            }
+            let Some(runtime) = &runtime else { continue };
+            let id = index as ExtensionId;
+            host.enter(id, "load");
+            match self.load_one(host, runtime, id, &path.path).await {
+                Ok(()) => {}
+                Err(error @ LoadError::Stopped(stop)) => {
+                    // It may have been a timer of one that was loaded before.
+                    let culprit = host.current().extension as usize;
+                    let index = match stop {
+                        Stop::Asked => index,
+                        _ => culprit.min(index),
+                    };
+                    let ending = host.ending().unwrap_or(Ending {
+                        reason: stop,
+                        stack: String::new(),
+                    });
+                    let place = location(&ending.stack);
+                    let place = place.map(|place| format!(" ({place})"));
+                    let text = format!("{error}{}", place.unwrap_or_default());
+                    fail(index, text.into());
+                    let why = ending.to_string();
+                    return Err(Fatal { index, why });
+                }
+                Err(error) => {
+                    fail(index, error.into());
+                    let streams = host.discard(id);
+                    if !streams.is_empty() {
+                        let streams = serde_json::json!(streams).to_string();
+                        // An error means that the isolate is gone, and they with it.
+                        let _ = runtime.call("forgetStreams", streams).await;
+                    }
+                }
+            }
+        }
+        Ok(runtime)
+    }
+
+    async fn load_one(
+        &self,
+        host: &BridgeHost,
+        runtime: &Runtime,
+        id: ExtensionId,
+        path: &Path,
+    ) -> Result<(), LoadError> {
+        let limit = self.allowance.lock().limits.load;
+        let mut patient = true;
+        let given_up = async {
+            let early = self.patience.lock().clone();
+            tokio::time::sleep(USUAL).await;
+            let patience = self.patience.lock().clone();
+            tokio::select! {
+                () = patience.cancelled() => {}
+                () = async {
+                    early.cancelled().await;
+                    tokio::time::sleep(LONG - USUAL).await;
+                } => {}
+            }
+            patient = false;
+        };
+        let mut wait = host.patience(id, "load", limit);
+        let _called = host.holds.call(id);
+        let begun = Instant::now();
+        let loaded = tokio::select! {
+            biased;
+            loaded = wait.during(runtime.load(id, path, limit)) => loaded,
+            () = given_up => Err(abandon(runtime).await),
+        };
+        host.charge_load(id, begun.elapsed());
+        wait.over(match &loaded {
+            Err(_) if !patient => Outcome::Cancelled,
+            Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
+            Err(LoadError::TimedOut(_)) => Outcome::Abandoned,
+            Err(LoadError::Stopped(_) | LoadError::Gone) => Outcome::Stopped,
+        });
+        loaded
+    }
+
+    fn start_isolate(
+        &self,
+        host: &Arc<BridgeHost>,
+        paths: &[ExtensionPath],
+    ) -> Result<Arc<Runtime>, String> {
+        let wanted = (0..).zip(paths);
+        let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
+        let allowance = self.allowance.lock().clone();
+        let process = match allowance.place {
+            ExtensionHost::Thread => None,
+            ExtensionHost::Process => {
+                let program = HostProcess::this_program();
+                let program = program.map_err(|error| format!("cannot find pi itself: {error}"));
+                Some(program?)
+            }
+        };
+        let words = js_runtime::arguments();
+        let options = RuntimeOptions {
+            process,
+            // Extensions look there for what they are run with.
+            args: words
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect(),
+            one_way: ["enter", "tool.started"].map(str::to_string).into(),
+            cache_dir: self.config.cache_dir.clone(),
+            max_heap: allowance.max_heap,
+            spin_limit: allowance.limits.spin,
+            label: self.label.lock().clone(),
+            kept: self.kept.clone(),
+            entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
+            ..RuntimeOptions::default()
+        };
+        let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;
+        host.know_imports(runtime.imports().clone());
+        Ok(Arc::new(runtime))
+    }
+}
+
+/// The user waits no longer for a load. If it merely awaits something, the others can be
+/// loaded beside it.
+async fn abandon(runtime: &Runtime) -> LoadError {
+    if runtime.busy_for().await.is_some() {
+        runtime.stop(Stop::Asked);
+        return LoadError::Stopped(Stop::Asked);
+    }
+    LoadError::Failed {
+        message: "it was still loading when the user had waited long enough".into(),
+        stack: String::new(),
+    }
+}

@@ -1,0 +1,70 @@
+//! Why an extension did not load: a sentence for the user, and the stack of what was
+//! thrown, as that of what handlers throw.
+
+use std::fmt;
+
+use js_runtime::LoadError;
+use serde::{Serialize, Serializer};
+
+use crate::agent::event::{ExtensionError, Location};
+use crate::extensions::diagnostics::error_context::location;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadFailure {
+    /// With the place, where one is known.
+    text: String,
+    /// The frames alone; empty if nothing was thrown.
+    frames: String,
+}
+
+impl LoadFailure {
+    /// As who listens is told of it.
+    pub fn tell_of(&self, path: impl Into<String>) -> ExtensionError {
+        let Self { text, frames } = self;
+        let place = location(frames);
+        let shown =
+            |Location { file, line, column }: &Location| format!(" ({file}:{line}:{column})");
+        let message = place
+            .as_ref()
+            .and_then(|place| text.strip_suffix(&shown(place)));
+        let stack = format!("{}\n{frames}", message.unwrap_or(text));
+        let stack = Some(stack).filter(|_| !frames.is_empty());
+        let mut error = ExtensionError::thrown(path, "load", text.clone(), stack);
+        // A module that does not compile is where the text says, not where it was asked for.
+        error.details.location = match message {
+            Some(_) => place,
+            None => location(text).or(place),
+        };
+        error
+    }
+}
+
+impl From<String> for LoadFailure {
+    fn from(text: String) -> Self {
+        let frames = String::new();
+        Self { text, frames }
+    }
+}
+
+impl From<LoadError> for LoadFailure {
+    fn from(error: LoadError) -> Self {
+        let text = error.to_string();
+        let frames = match error {
+            LoadError::Failed { stack, .. } => stack,
+            LoadError::TimedOut(_) | LoadError::Stopped(_) | LoadError::Gone => String::new(),
+        };
+        Self { text, frames }
+    }
+}
+
+impl fmt::Display for LoadFailure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
+impl Serialize for LoadFailure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}

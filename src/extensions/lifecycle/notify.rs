@@ -1,0 +1,139 @@
+//! Events whose answers do not count, on their way into the queue.
+
+use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::sync::CancellationToken;
+
+use super::Extensions;
+use super::generation::Generation;
+use crate::agent::event::MessageUpdate;
+use crate::extensions::events::mutations::{Change, Changed};
+use crate::extensions::events::queue::News;
+use crate::extensions::events::table::{self, Merge};
+use crate::extensions::events::turn_end::Proposal;
+
+impl Extensions {
+    /// Queues an event whose answers do not count, and waits for its handlers if it is
+    /// one of [`Merge::Settle`]; `event` is made only if somebody listens, and has its
+    /// `type`. Whoever waits for room in the queue waits no more when `cancel` fires,
+    /// and the event is not told.
+    pub async fn notify<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) {
+        self.tell_handlers(&self.current(), name, event, None, cancel)
+            .await;
+    }
+
+    /// [`Self::notify`] of an answer that has grown.
+    pub async fn notify_of_update(&self, update: &MessageUpdate, cancel: &CancellationToken) {
+        let generation = self.current();
+        let targets = generation.host.registry.lock().handlers("message_update");
+        if !targets.is_empty() {
+            let run = self.actions().and_then(|actions| actions.run());
+            let told = News::Update(Box::new(update.clone()));
+            let queue = &generation.notifications;
+            queue.push(told, targets, None, run, cancel).await;
+        }
+    }
+
+    /// [`Self::notify`] of an event of which handlers may change a member: gives what they
+    /// made of it, if that is something else.
+    pub async fn notify_of_change<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) -> Option<Changed> {
+        let generation = self.current();
+        let number = generation.host.next_token();
+        let member = table::find(name).and_then(|(_, kind)| kind.mutable.first().copied());
+        let change = Some(Change { number, member });
+        self.tell_handlers(&generation, name, event, change, cancel)
+            .await;
+        generation.host.changes.take(number)
+    }
+
+    /// [`Self::notify`] of an event at which the agent may be given more to do: gives what
+    /// the handlers want, if they want anything.
+    pub async fn notify_of_boundary<T: serde::Serialize>(
+        &self,
+        name: &str,
+        event: impl FnOnce() -> T,
+        cancel: &CancellationToken,
+    ) -> Option<Proposal> {
+        let generation = self.current();
+        let number = generation.host.next_token();
+        let member = None;
+        let change = Some(Change { number, member });
+        self.tell_handlers(&generation, name, event, change, cancel)
+            .await;
+        generation.host.proposals.take(number)
+    }
+
+    async fn tell_handlers<T: serde::Serialize>(
+        &self,
+        generation: &Generation,
+        name: &str,
+        event: impl FnOnce() -> T,
+        change: Option<Change>,
+        cancel: &CancellationToken,
+    ) {
+        let is_heard = generation.has_handlers(name);
+        if !is_heard && generation.notifications.is_empty() {
+            return;
+        }
+        let run = self.actions().and_then(|actions| actions.run());
+        if is_heard {
+            let Some(event) = made(name, &event()) else {
+                return;
+            };
+            let targets = generation.host.registry.lock().handlers(name);
+            let queue = &generation.notifications;
+            let told = News::Event(event);
+            queue.push(told, targets, change, run, cancel).await;
+        }
+        if table::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
+            generation.settle(run, cancel).await;
+            generation.host.wait_shown().await;
+        }
+    }
+
+    /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
+    /// event is told later, out of order.
+    pub fn notify_soon<T: serde::Serialize>(&self, name: &str, event: impl FnOnce() -> T) {
+        let generation = self.current();
+        if !generation.has_handlers(name) {
+            return;
+        }
+        let Some(event) = made(name, &event()) else {
+            return;
+        };
+        let targets = generation.host.registry.lock().handlers(name);
+        let run = self.actions().and_then(|actions| actions.run());
+        let pushed = generation
+            .notifications
+            .try_push(event, targets.clone(), run);
+        if let Err(event) = pushed {
+            self.handle.spawn(async move {
+                let never = CancellationToken::new();
+                generation
+                    .notifications
+                    .push(News::Event(event), targets, None, run, &never)
+                    .await;
+            });
+        }
+    }
+
+    /// Returns when handlers have heard of all that they were told so far.
+    pub async fn wait_heard(&self) {
+        self.current().notifications.drain().await;
+    }
+}
+
+fn made(name: &str, event: &impl serde::Serialize) -> Option<Box<RawValue>> {
+    let made = to_raw_value(event);
+    made.inspect_err(|error| tracing::error!("{name} cannot be told to extensions: {error}"))
+        .ok()
+}

@@ -1,0 +1,225 @@
+//! Extensions that brought an isolate down. They stay out until one of their files, or of
+//! the packages that they load, changes, or the user asks for them by name.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use parking_lot::Mutex;
+
+use crate::extensions::bridge::BridgeHost;
+use crate::extensions::diagnostics::error_context::name_of;
+use crate::extensions::registry::ExtensionId;
+
+/// By the path under which the extension is loaded.
+#[derive(Default)]
+pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
+
+struct Offender {
+    /// How it brought the isolate down.
+    why: String,
+    files: Hashed,
+    packaged: Hashed,
+}
+
+/// A hash of each file, `None` for one that was not there.
+type Hashed = Vec<(PathBuf, Option<u64>)>;
+
+impl Offender {
+    fn has_changed(&self) -> bool {
+        let mut files = self.files.iter().chain(&self.packaged);
+        files.any(|(file, hash)| hash_of(file) != *hash)
+    }
+}
+
+/// The files that an extension was loaded from.
+#[derive(Clone, Default)]
+pub struct MadeOf {
+    own: Vec<PathBuf>,
+    /// Those of packages, perhaps with some that others load.
+    packaged: Vec<PathBuf>,
+}
+
+impl MadeOf {
+    pub fn of(host: &BridgeHost, extension: ExtensionId) -> Self {
+        let packaged = host.imports().map(|all| all.packaged_of(extension));
+        Self {
+            own: host.files_of(extension),
+            packaged: packaged.unwrap_or_default(),
+        }
+    }
+}
+
+impl Quarantine {
+    /// `why` says that it was stopped, and how.
+    pub fn add(&self, path: &Path, made_of: MadeOf, why: String) {
+        let mut files = hashed(made_of.own);
+        files.extend(hashed(vec![path.to_path_buf()]));
+        let packaged = hashed(made_of.packaged);
+        let offender = Offender {
+            why,
+            files,
+            packaged,
+        };
+        self.0.lock().insert(path.to_path_buf(), offender);
+    }
+
+    pub fn remove(&self, path: &Path) {
+        self.0.lock().remove(path);
+    }
+
+    /// Those of all that are in it, without packages.
+    pub fn files(&self) -> BTreeSet<PathBuf> {
+        let offenders = self.0.lock();
+        let files = offenders.values().flat_map(|offender| &offender.files);
+        files.map(|(file, _)| file.clone()).collect()
+    }
+
+    /// Lets those go whose files are not what they were.
+    pub fn release_changed(&self) {
+        self.0.lock().retain(|_, offender| !offender.has_changed());
+    }
+
+    /// Lets one go because the user says so: by its path, its file or its folder, or all of a
+    /// package by its name.
+    pub fn release(&self, name: &str) -> Result<(), String> {
+        let mut offenders = self.0.lock();
+        let before = offenders.len();
+        offenders.retain(|path, _| !is_called(path, name));
+        if offenders.len() < before {
+            return Ok(());
+        }
+        let mut names: Vec<String> = offenders.keys().map(|path| short_name(path)).collect();
+        names.sort_unstable();
+        Err(match names.is_empty() {
+            true => format!("\"{name}\" is not set aside: no extension is"),
+            false => format!(
+                "\"{name}\" is not set aside; these are: {}",
+                names.join(", ")
+            ),
+        })
+    }
+
+    /// What to tell of an extension that is left out.
+    pub fn reason(&self, path: &Path) -> Option<String> {
+        let offenders = self.0.lock();
+        let offender = offenders.get(path)?;
+        Some(format!(
+            "set aside, because it was {} and has not changed since; {}",
+            offender.why,
+            way_back(path)
+        ))
+    }
+}
+
+/// How an extension that is set aside comes back.
+pub fn way_back(path: &Path) -> String {
+    format!(
+        "it comes back when its code or that of its packages has changed and pi reloads, or with \
+         /reload {}",
+        short_name(path)
+    )
+}
+
+/// As people call it.
+fn short_name(path: &Path) -> String {
+    let named = match path.file_stem().and_then(|stem| stem.to_str()) {
+        Some("index") => path.parent().unwrap_or(path),
+        _ => path,
+    };
+    let name = named.file_name().unwrap_or(named.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn is_called(path: &Path, name: &str) -> bool {
+    let short = short_name(path);
+    let stem = Path::new(&short).file_stem();
+    let is_here = path == Path::new(name) || short == name || stem.is_some_and(|stem| stem == name);
+    is_here || name_of(path).name == name
+}
+
+fn hashed(files: Vec<PathBuf>) -> Hashed {
+    let hashed = files.into_iter().map(|file| {
+        let hash = hash_of(&file);
+        (file, hash)
+    });
+    hashed.collect()
+}
+
+fn hash_of(file: &Path) -> Option<u64> {
+    // A folder is loaded by the file in it, which is among the files.
+    let bytes = pi_base::regular_file::read(file).ok()?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::extensions::lifecycle::*;
+
+    #[test]
+    fn a_change_of_any_file_lets_it_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let (entry, helper) = (file("a.ts", "1"), file("helper.ts", "1"));
+        let packaged = vec![file("packaged.js", "1")];
+        let made_of = MadeOf {
+            own: vec![helper.clone()],
+            packaged,
+        };
+        let quarantine = Quarantine::default();
+        let add = || quarantine.add(&entry, made_of.clone(), "why".into());
+        let is_in = || quarantine.reason(&entry).is_some();
+        add();
+        quarantine.release_changed();
+        assert!(is_in());
+        file("helper.ts", "2");
+        quarantine.release_changed();
+        assert!(!is_in());
+        add();
+        std::fs::remove_file(&helper).unwrap();
+        quarantine.release_changed();
+        assert!(!is_in());
+        add();
+        assert!(
+            !quarantine
+                .files()
+                .contains(&folder.path().join("packaged.js"))
+        );
+        file("packaged.js", "2");
+        quarantine.release_changed();
+        assert!(!is_in());
+    }
+
+    #[test]
+    fn it_is_called_by_path_file_or_folder() {
+        let quarantine = Quarantine::default();
+        let paths = ["/e/a.ts", "/e/todo/index.ts"];
+        for (name, path) in [
+            ("a", paths[0]),
+            ("a.ts", paths[0]),
+            ("/e/a.ts", paths[0]),
+            ("todo", paths[1]),
+            ("/e/todo/index.ts", paths[1]),
+        ] {
+            for path in paths {
+                quarantine.add(Path::new(path), MadeOf::default(), "why".into());
+            }
+            quarantine.release(name).unwrap();
+            for other in paths {
+                let is_in = quarantine.reason(Path::new(other)).is_some();
+                assert_eq!(is_in, other != path, "{name}");
+            }
+        }
+        let error = quarantine.release("index").unwrap_err();
+        assert_eq!(error, "\"index\" is not set aside; these are: a.ts");
+        quarantine.release("a").unwrap();
+        let error = quarantine.release("a").unwrap_err();
+        assert_eq!(error, "\"a\" is not set aside: no extension is");
+    }
+}

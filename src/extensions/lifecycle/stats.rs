@@ -1,0 +1,90 @@
+//! What the extensions of a session cost, for clients.
+
+use js_runtime::{HeapOwners, Memory};
+use serde::Serialize;
+
+use super::Extensions;
+use crate::extensions::limits::counters::ExtensionStats;
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Statistics {
+    pub extensions: Vec<ExtensionStats>,
+    /// What all of them have together. Absent without an isolate, and while it does not
+    /// give its thread back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap: Option<HeapStats>,
+}
+
+/// Bytes.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct HeapStats {
+    pub used: usize,
+    pub total: usize,
+    pub limit: usize,
+    /// Outside the heap: array buffers above all.
+    pub external: usize,
+    /// What several extensions keep alive together. Absent unless it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<usize>,
+    /// Why it is not known what of it is whose, though that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmeasured: Option<String>,
+}
+
+impl Extensions {
+    /// What the extension at `path` took to load the last time, in milliseconds.
+    pub(in crate::extensions) fn load_ms(&self, path: &str) -> f64 {
+        self.reports.ledger.load_ms(path)
+    }
+
+    pub async fn statistics(&self, measure_heap: bool) -> Statistics {
+        let current = self.current();
+        let infos = current.host.registry.lock().extensions.clone();
+        let extensions = infos
+            .into_iter()
+            .map(|info| (info.path, info.error.map(|error| error.to_string())))
+            .map(|(path, error)| self.reports.ledger.stats(&path, error));
+        let extensions = extensions.collect();
+        let heap = current.memory().await.map(HeapStats::from);
+        let mut statistics = Statistics { extensions, heap };
+        if measure_heap && statistics.heap.is_some() {
+            statistics.take_apart(current.heap_owners().await);
+        }
+        statistics
+    }
+}
+
+impl Statistics {
+    fn take_apart(&mut self, owners: Option<Result<HeapOwners, String>>) {
+        let Some(heap) = &mut self.heap else { return };
+        let owners = owners.unwrap_or_else(|| Err("JavaScript runs and does not end".into()));
+        match owners {
+            Ok(owners) => {
+                heap.shared = Some(owners.shared);
+                for (id, extension) in (0..).zip(&mut self.extensions) {
+                    let is_there = extension.loaded || owners.of.contains_key(&id);
+                    let bytes = owners.of.get(&id).copied().unwrap_or_default();
+                    extension.heap_bytes = is_there.then_some(bytes);
+                }
+            }
+            Err(reason) => heap.unmeasured = Some(reason),
+        }
+    }
+}
+
+impl From<Memory> for HeapStats {
+    fn from(memory: Memory) -> Self {
+        Self {
+            used: memory.used,
+            total: memory.total,
+            limit: memory.limit,
+            external: memory.external,
+            shared: None,
+            unmeasured: None,
+        }
+    }
+}

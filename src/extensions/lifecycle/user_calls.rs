@@ -1,0 +1,73 @@
+//! What extensions have to say to the user's own commands and keys.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::Extensions;
+use crate::extensions::api::user_bash::{self, UserBash};
+use crate::extensions::diagnostics::key_conflicts::{self, Shortcuts};
+use crate::extensions::registry::ShortcutRegistration;
+use crate::resources::keybindings::Keybindings;
+
+impl Extensions {
+    /// Asks what is to become of a command that the user typed with `!`.
+    pub async fn user_bash(
+        &self,
+        command: &str,
+        exclude_from_context: bool,
+        cwd: &str,
+        cancel: &CancellationToken,
+    ) -> UserBash {
+        let generation = self.current();
+        if !generation.has_handlers("user_bash") {
+            return UserBash::Here;
+        }
+        let event = [
+            ("command".to_string(), json!(command)),
+            (
+                "excludeFromContext".to_string(),
+                json!(exclude_from_context),
+            ),
+            ("cwd".to_string(), json!(cwd)),
+        ];
+        let event = event.into_iter().collect();
+        let emission = self.emit("user_bash", event, cancel).await;
+        if let Some(problem) = emission.blocked {
+            return UserBash::Refused(problem);
+        }
+        let answer = emission.answer.unwrap_or_default();
+        match user_bash::chosen(&generation, &answer) {
+            Ok(chosen) => chosen,
+            Err(error) => UserBash::Refused(error.message),
+        }
+    }
+
+    pub fn has_shortcuts(&self) -> bool {
+        self.with_registry(|registry| !registry.shortcuts().is_empty())
+    }
+
+    /// The keys that extensions have, and who came too late.
+    pub fn shortcuts(&self, keybindings: &Keybindings) -> Shortcuts {
+        let generation = self.current();
+        let registry = generation.host.registry.lock();
+        key_conflicts::settle(registry.shortcuts(), keybindings, |id| registry.path(id))
+    }
+
+    /// Calls what an extension registered for a key, to its end. An exception becomes
+    /// an `extension_error`.
+    pub async fn run_shortcut(&self, shortcut: &ShortcutRegistration) {
+        let generation = self.current();
+        let run = self.actions().and_then(|actions| actions.run());
+        let call = json!({
+            "extension": shortcut.extension,
+            "shortcut": shortcut.id,
+            "key": shortcut.key,
+            "run": run,
+        });
+        if let Err(failure) = generation.call("runShortcut", &call).await {
+            let extension_path = generation.host.registry.lock().path(shortcut.extension);
+            let event = format!("shortcut:{}", shortcut.key);
+            self.show(failure.tell_of(extension_path, event)).await;
+        }
+    }
+}

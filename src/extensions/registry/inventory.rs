@@ -1,0 +1,147 @@
+//! What each extension of a set is and registered, for people and programs that
+//! ask from outside (`pi ext`).
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::agent::event::ExtensionName;
+use crate::extensions::diagnostics::error_context::name_of;
+use crate::extensions::lifecycle::Extensions;
+use crate::extensions::lifecycle::load_error::LoadFailure;
+use crate::extensions::registry::{FlagKind, Registry, RendererKind};
+use crate::resources::source_info::SourceInfo;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Described {
+    #[serde(flatten)]
+    pub name: ExtensionName,
+    pub path: String,
+    pub source: SourceInfo,
+    /// Why it did not load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<LoadFailure>,
+    /// Milliseconds; 0 of one whose code was not run.
+    pub load_ms: f64,
+    pub tools: Vec<DescribedTool>,
+    pub commands: Vec<DescribedCommand>,
+    pub flags: Vec<DescribedFlag>,
+    pub shortcuts: Vec<DescribedShortcut>,
+    pub renderers: Vec<DescribedRenderer>,
+    /// Names of providers of models.
+    pub providers: Vec<String>,
+    /// Names of events that it has handlers for.
+    pub events: Vec<&'static str>,
+    /// Names of events of other versions, which do not happen here, that it has
+    /// handlers for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unheard_events: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedTool {
+    pub name: String,
+    pub description: String,
+    pub parameters: Value,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedCommand {
+    /// Without the slash; `name:2` where several extensions use the name.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedFlag {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: FlagKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedShortcut {
+    pub key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedRenderer {
+    /// What it draws: messages, entries, or the rows of tools.
+    pub kind: RendererKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_type: Option<String>,
+}
+
+impl Extensions {
+    /// In load order.
+    pub fn described(&self) -> Vec<Described> {
+        let mut described = self.with_registry(describe);
+        for one in &mut described {
+            one.load_ms = self.load_ms(&one.path);
+        }
+        described
+    }
+}
+
+fn describe(registry: &Registry) -> Vec<Described> {
+    let commands = registry.commands();
+    let extensions = (0..).zip(&registry.extensions);
+    let described = extensions.map(|(id, info)| Described {
+        name: name_of(info.path.as_ref()),
+        path: info.path.clone(),
+        source: info.source.clone(),
+        error: info.error.clone(),
+        load_ms: 0.0,
+        tools: (registry.tools().iter())
+            .filter(|tool| tool.extension == id)
+            .map(|tool| DescribedTool {
+                name: tool.name.clone(),
+                description: tool.description.clone(),
+                parameters: tool.parameters.clone(),
+            })
+            .collect(),
+        commands: (commands.iter())
+            .filter(|command| command.command.extension == id)
+            .map(|command| DescribedCommand {
+                name: command.name.clone(),
+                description: command.command.description.clone(),
+            })
+            .collect(),
+        flags: (registry.flags().iter())
+            .filter(|flag| flag.extension == id)
+            .map(|flag| DescribedFlag {
+                name: flag.name.clone(),
+                kind: flag.kind,
+                description: flag.description.clone(),
+            })
+            .collect(),
+        shortcuts: (registry.shortcuts().iter())
+            .filter(|shortcut| shortcut.extension == id)
+            .map(|shortcut| DescribedShortcut {
+                key: shortcut.key.clone(),
+                description: shortcut.description.clone(),
+            })
+            .collect(),
+        renderers: (registry.renderers().iter())
+            .filter(|renderer| renderer.extension == id)
+            .map(|renderer| DescribedRenderer {
+                kind: renderer.kind,
+                custom_type: renderer.custom_type.clone(),
+            })
+            .collect(),
+        providers: registry.providers_of(id),
+        events: registry.events_of(id),
+        unheard_events: registry.unheard_of(id),
+    });
+    described.collect()
+}

@@ -1,0 +1,391 @@
+//! What extensions register with the room of models: providers, wire APIs that they
+//! implement, ways to sign in. The functions stay in JavaScript; here are their
+//! numbers, and who calls them.
+
+mod model_registries;
+mod sign_in;
+mod streams;
+mod unresolved_apis;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::ai::model::Model;
+use crate::ai::oauth::SignIn;
+use crate::ai::provided::{ProvidedApi, ProviderConfig, Providers, api_source};
+use crate::ai::registry::ModelRegistry;
+use crate::extensions::bridge::{Answer, BridgeHost, parse, parse_told, to_value};
+use crate::extensions::lifecycle::generation::Generation;
+use crate::extensions::registry::{ExtensionId, FunctionId};
+use registries::Registries;
+use sign_in::{Dialogs, ExtensionSignIn};
+use streams::{ExtensionApi, Feeds};
+use unknown::Unknown;
+
+/// In the place of an extension's number: the one whose code runs.
+const RUNNING: ExtensionId = ExtensionId::MAX;
+
+/// The room of models as one generation of extensions sees it.
+pub struct Provisions {
+    pub registered: Arc<Providers>,
+    pub models: Arc<ModelRegistry>,
+    /// Whose functions are called.
+    generation: OnceLock<Weak<Generation>>,
+    feeds: Feeds,
+    dialogs: Dialogs,
+    registries: Registries,
+    /// What was wrong with registrations while the extensions loaded.
+    refused: Mutex<Vec<(ExtensionId, String)>>,
+    unknown: Mutex<Unknown>,
+    pub(in crate::extensions) installed: Notify,
+}
+
+#[derive(Deserialize)]
+struct Registration {
+    extension: ExtensionId,
+    name: String,
+    /// Another than the session's.
+    #[serde(default)]
+    registry: u64,
+    #[serde(default)]
+    config: ProviderConfig,
+    /// `streamSimple`.
+    #[serde(default)]
+    streams: Option<FunctionId>,
+    #[serde(default)]
+    oauth: Option<SignInRegistration>,
+    /// Its functions say what requests carry: an empty key says that they have nothing to say.
+    #[serde(default)]
+    own_auth: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignInRegistration {
+    id: FunctionId,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    uses_callback_server: bool,
+    #[serde(default)]
+    modifies: bool,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    #[serde(default)]
+    registry: u64,
+}
+
+#[derive(Deserialize)]
+struct Modified {
+    name: String,
+    #[serde(default)]
+    registry: u64,
+    /// `None`: nobody is signed in.
+    #[serde(default)]
+    models: Option<Vec<Model>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ApiRegistration {
+    api: String,
+    id: FunctionId,
+    #[serde(default)]
+    source_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Source {
+    #[serde(default)]
+    source_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Reference {
+    provider: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct OneApi {
+    api: String,
+}
+
+#[derive(Deserialize)]
+struct SignInAlone {
+    id: String,
+    functions: SignInRegistration,
+}
+
+impl Provisions {
+    pub fn new(models: Arc<ModelRegistry>) -> Self {
+        Self {
+            registered: Arc::default(),
+            models,
+            generation: OnceLock::new(),
+            feeds: Feeds::default(),
+            dialogs: Dialogs::default(),
+            registries: Registries::default(),
+            refused: Mutex::default(),
+            unknown: Mutex::default(),
+            installed: Notify::default(),
+        }
+    }
+
+    /// The functions can be called from now on.
+    pub fn attach(&self, generation: Weak<Generation>) {
+        // A host has one generation, which says so when it is made.
+        let _ = self.generation.set(generation);
+    }
+
+    fn generation(&self) -> Option<Arc<Generation>> {
+        self.generation.get().and_then(Weak::upgrade)
+    }
+
+    pub fn refused(&self) -> Vec<(ExtensionId, String)> {
+        self.refused.lock().clone()
+    }
+
+    /// Whether anything of this generation is what the session goes by.
+    pub fn in_force(&self) -> bool {
+        Arc::ptr_eq(&self.models.provided(), &self.registered)
+    }
+}
+
+impl BridgeHost {
+    /// What an extension has registered that did not load. Gives the numbers of the
+    /// functions that stream: the bridge has them still.
+    pub fn discard(&self, extension: ExtensionId) -> Vec<FunctionId> {
+        self.registry.lock().forget(extension);
+        self.provisions.registered.discard(extension)
+    }
+
+    /// What is there at once; `None` if the method is another room's.
+    pub(in crate::extensions) fn serve_providers(
+        &self,
+        method: &str,
+        args: &str,
+    ) -> Option<Answer> {
+        if let Some(method) = method.strip_prefix("registry.") {
+            return Some(self.serve_registry(method, args));
+        }
+        let provisions = &self.provisions;
+        let registered = &provisions.registered;
+        Some(match method {
+            "pi.registerProvider" => self.register_provider(method, args),
+            "providers.unknownApi" => self.unknown_api(args),
+            "pi.unregisterProvider" => parse::<Named>(method, args).and_then(|given| {
+                if self
+                    .registered_with(given.registry)?
+                    .unregister(&given.name)
+                {
+                    if given.registry == 0 {
+                        self.registry.lock().remove_provider(&given.name);
+                    }
+                    self.models_changed();
+                }
+                Ok(Value::Null)
+            }),
+            // What `modifyModels` is called with; nothing if nobody has signed in.
+            "providers.signedIn" => parse::<Named>(method, args).and_then(|given| {
+                let models = self.registry_of(given.registry)?;
+                let registered = self.registered_with(given.registry)?;
+                let credentials = models.auth().oauth(&given.name);
+                let Some((credentials, added)) = credentials.zip(registered.get(&given.name))
+                else {
+                    return Ok(Value::Null);
+                };
+                let models = models.models_with(&given.name, &added.config);
+                to_value(json!({ "credentials": credentials, "models": models }))
+            }),
+            "providers.modified" => parse::<Modified>(method, args).and_then(|given| {
+                let registered = self.registered_with(given.registry)?;
+                match given.models {
+                    Some(mut models) => {
+                        models.retain(|model| model.provider == given.name);
+                        registered.set_modified(&given.name, models);
+                    }
+                    None => registered.unmodify(&given.name),
+                }
+                self.models_changed();
+                Ok(Value::Null)
+            }),
+            "ai.find" => parse::<Reference>(method, args)
+                .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
+            "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|given| {
+                let owner = self.current().extension;
+                let api = ExtensionApi::new(self.this.clone(), owner, given.id);
+                registered.register_api(ProvidedApi {
+                    name: given.api,
+                    source: given.source_id,
+                    owner,
+                    id: given.id,
+                    api: Arc::new(api),
+                });
+                Value::Null
+            }),
+            "ai.unregisterApis" => parse::<Source>(method, args).map(|given| {
+                registered.unregister_apis(given.source_id.as_deref());
+                Value::Null
+            }),
+            "ai.unregisterApi" => parse::<OneApi>(method, args).map(|given| {
+                registered.unregister_api(&given.api);
+                Value::Null
+            }),
+            "oauth.register" => parse::<SignInAlone>(method, args).map(|given| {
+                let extension = self.current().extension;
+                let sign_in = self.sign_in(extension, &given.id, given.functions);
+                registered.register_sign_in(extension, &given.id, sign_in);
+                Value::Null
+            }),
+            "oauth.unregister" => parse::<Named>(method, args).map(|given| {
+                registered.unregister_sign_in(&given.name);
+                Value::Null
+            }),
+            _ => return None,
+        })
+    }
+
+    /// What takes time; `None` if the method is another room's.
+    pub(in crate::extensions) async fn wait_for_providers(
+        &self,
+        method: &str,
+        args: &str,
+    ) -> Option<Answer> {
+        if let Some(method) = method.strip_prefix("provider.") {
+            return Some(self.provisions.feeds.serve(method, args).await);
+        }
+        if let Some(method) = method.strip_prefix("registry.") {
+            return Some(self.wait_for_registry(method, args).await);
+        }
+        if let Some(method) = method.strip_prefix("login.") {
+            return Some(self.provisions.dialogs.serve(method, args).await);
+        }
+        if method == "providers.active" {
+            return Some(Ok(json!({ "fetches": self.until_in_force().await })));
+        }
+        None
+    }
+
+    /// Gives whether lists of models may then be fetched.
+    async fn until_in_force(&self) -> bool {
+        loop {
+            let installed = self.provisions.installed.notified();
+            tokio::pin!(installed);
+            installed.as_mut().enable();
+            match self.bound_actions() {
+                Some(actions) if self.provisions.in_force() => return actions.fetches_models(),
+                _ => installed.await,
+            }
+        }
+    }
+
+    /// While the extensions load a mistake costs nothing but the provider.
+    fn register_provider(&self, method: &str, args: &str) -> Answer {
+        let given: Registration = match parse_told(method, args) {
+            Ok(given) => given,
+            Err(error) => return self.refuse(self.current().extension, error.message),
+        };
+        let Registration {
+            extension,
+            name,
+            registry,
+            mut config,
+            streams,
+            oauth,
+            own_auth,
+        } = given;
+        let extension = match extension {
+            RUNNING => self.current().extension,
+            known => known,
+        };
+        let problem = config.without_nameless(&name);
+        let checked = match name.as_str() {
+            "" => Err("pi.registerProvider: the provider has no name".to_owned()),
+            name => config.check(name, streams.is_some(), oauth.is_some() || own_auth),
+        };
+        if let Err(problem) = checked {
+            return self.refuse(extension, problem);
+        }
+        let registered = self.registered_with(registry)?;
+        if let (Some(id), Some(api)) = (streams, &config.api) {
+            let streams = ExtensionApi::new(self.this.clone(), extension, id);
+            registered.register_api(ProvidedApi {
+                name: api.clone(),
+                source: Some(api_source(&name)),
+                owner: extension,
+                id,
+                api: Arc::new(streams),
+            });
+        }
+        let unknown = match registry {
+            0 => self.unknown_apis(&name, &config),
+            _ => Vec::new(),
+        };
+        let sign_in = oauth.map(|oauth| self.sign_in(extension, &name, oauth));
+        registered.register(extension, &name, config, sign_in);
+        if registry == 0 {
+            self.registry.lock().add_provider(extension, &name);
+        }
+        tracing::debug!(name, "provider registered");
+        self.models_changed();
+        Ok(json!({
+            "taken": true,
+            "extension": extension,
+            "problem": problem,
+            "unknown": unknown,
+        }))
+    }
+
+    /// Of this generation, or of a registry that an extension has made.
+    fn registered_with(&self, registry: u64) -> Result<Arc<Providers>, HostError> {
+        match registry {
+            0 => Ok(Arc::clone(&self.provisions.registered)),
+            other => Ok(self.registry_of(other)?.provided()),
+        }
+    }
+
+    fn refuse(&self, extension: ExtensionId, problem: String) -> Answer {
+        if self.is_bound() {
+            return Err(HostError::new(problem));
+        }
+        let refused = &self.provisions.refused;
+        refused.lock().push((extension, problem.clone()));
+        // Reported from there, where it is known which line it is.
+        Ok(json!({ "taken": false, "extension": extension, "problem": problem }))
+    }
+
+    fn sign_in(
+        &self,
+        extension: ExtensionId,
+        id: &str,
+        given: SignInRegistration,
+    ) -> Arc<dyn SignIn> {
+        Arc::new(ExtensionSignIn {
+            host: self.this.clone(),
+            extension,
+            id: given.id,
+            name: given.name.unwrap_or_else(|| id.to_owned()),
+            uses_callback_server: given.uses_callback_server,
+            modifies: given.modifies,
+        })
+    }
+
+    /// The session looks its model up again.
+    fn models_changed(&self) {
+        if self.provisions.in_force()
+            && let Some(actions) = self.bound_actions()
+        {
+            actions.models_changed();
+        }
+    }
+}

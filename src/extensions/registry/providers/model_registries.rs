@@ -1,0 +1,358 @@
+//! `ModelRegistry` and `AuthStorage` as extensions have them: the session's own, and
+//! others that they open on files or in memory.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::Provisions;
+use crate::ai::auth::{AuthFileError, has_expired};
+use crate::ai::model::Model;
+use crate::ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
+use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
+use crate::ai::select::{self, CliModel, ScopedModel};
+use crate::extensions::bridge::{Answer, BridgeHost, parse, to_value};
+
+/// Those that extensions have opened; the session's own is number 0.
+#[derive(Default)]
+pub(super) struct Registries {
+    open: Mutex<HashMap<u64, Arc<ModelRegistry>>>,
+    last: AtomicU64,
+}
+
+/// The arguments of all questions; each reads what it needs.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Question {
+    registry: u64,
+    provider: String,
+    id: String,
+    model: Option<Value>,
+    key: String,
+    credential: Option<Value>,
+    credentials: OAuthCredentials,
+    /// Files; memory where there are none.
+    models: Option<PathBuf>,
+    auth: Option<PathBuf>,
+    data: Option<Map<String, Value>>,
+    patterns: Vec<String>,
+    /// Of a JavaScript that answers questions of a login.
+    token: u64,
+}
+
+fn failed(error: &impl ToString) -> HostError {
+    HostError::new(error.to_string())
+}
+
+/// As the command line takes `--provider` and `--model`.
+fn cli_model(registry: &ModelRegistry, asked: &Question) -> Value {
+    let provider = Some(asked.provider.as_str()).filter(|provider| !provider.is_empty());
+    let pattern = asked.model.as_ref().and_then(Value::as_str);
+    match select::cli_model(registry, provider, pattern.unwrap_or_default()) {
+        Ok(CliModel {
+            model,
+            thinking,
+            warning,
+        }) => json!({ "model": model, "thinkingLevel": thinking, "warning": warning }),
+        Err(error) => json!({ "error": error.to_string() }),
+    }
+}
+
+/// One after the other: what is wrong is told of each.
+fn scope_of(registry: &ModelRegistry, patterns: &[String]) -> Value {
+    let (mut models, mut diagnostics) = (Vec::<ScopedModel>::new(), Vec::new());
+    for pattern in patterns {
+        let scope = select::scope(registry, std::slice::from_ref(pattern));
+        let is_none = scope.models.is_empty();
+        for found in scope.models {
+            if !models.iter().any(|known| known.model == found.model) {
+                models.push(found);
+            }
+        }
+        let last = scope.warnings.len().saturating_sub(1);
+        for (index, message) in scope.warnings.into_iter().enumerate() {
+            let code = match is_none && index == last {
+                true => "no-match",
+                false => "invalid-thinking-level",
+            };
+            diagnostics.push(json!({
+                "type": "warning", "code": code, "message": message, "pattern": pattern,
+            }));
+        }
+    }
+    let models = models.iter().map(|found| match found.thinking {
+        Some(level) => json!({ "model": found.model, "thinkingLevel": level }),
+        None => json!({ "model": found.model }),
+    });
+    json!({ "scopedModels": models.collect::<Vec<_>>(), "diagnostics": diagnostics })
+}
+
+impl Registries {
+    fn get(&self, provisions: &Provisions, number: u64) -> Result<Arc<ModelRegistry>, HostError> {
+        if number == 0 {
+            return Ok(Arc::clone(&provisions.models));
+        }
+        let found = self.open.lock().get(&number).cloned();
+        found.ok_or_else(|| {
+            HostError::new("This registry belongs to an extension host that is gone")
+        })
+    }
+}
+
+impl BridgeHost {
+    /// The registry that a registration is for, or that a session beside this one is to use.
+    pub(in crate::extensions) fn registry_of(
+        &self,
+        number: u64,
+    ) -> Result<Arc<ModelRegistry>, HostError> {
+        let provisions = &self.provisions;
+        provisions.registries.get(provisions, number)
+    }
+
+    /// The session's own is not for those who have been replaced.
+    fn check_fresh(&self, asked: &Question, args: &str) -> Result<(), HostError> {
+        match asked.registry == 0 && self.is_bound() {
+            true => self.actions(args).map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// What is there at once.
+    pub(super) fn serve_registry(&self, method: &str, args: &str) -> Answer {
+        let asked: Question = parse(&format!("registry.{method}"), args)?;
+        let registries = &self.provisions.registries;
+        if method == "open" {
+            let registry = ModelRegistry::open(asked.models, asked.auth, asked.data);
+            let registry = registry.opened_by(Arc::clone(&self.provisions.registered));
+            let number = registries.last.fetch_add(1, Ordering::Relaxed) + 1;
+            registries.open.lock().insert(number, Arc::new(registry));
+            return Ok(json!(number));
+        }
+        self.check_fresh(&asked, args)?;
+        let registry = self.registry_of(asked.registry)?;
+        let (auth, provider) = (registry.auth(), asked.provider.as_str());
+        let stored = |result: Result<(), AuthFileError>| {
+            registry.forget_models();
+            result.map(|()| Value::Null).map_err(|error| {
+                // Hardly any extension asks `drainErrors`.
+                let text = format!(
+                    "{error}. The change holds for now, and is stored with the next one that can be"
+                );
+                self.report(self.current().extension, "authStorage", text);
+                failed(&error)
+            })
+        };
+        Ok(match method {
+            "find" => to_value(registry.find(provider, &asked.id))?,
+            "all" if provider.is_empty() => to_value(registry.listed())?,
+            "all" => to_value(registry.models_of(provider).to_vec())?,
+            "available" => to_value(registry.available())?,
+            "scope" => scope_of(&registry, &asked.patterns),
+            "cli" => cli_model(&registry, &asked),
+            "error" => json!(registry.error()),
+            "refresh" => {
+                registry.reload();
+                Value::Null
+            }
+            "models" => {
+                registry.read_models_of(asked.models);
+                Value::Null
+            }
+            "registered" => json!(registry.provided().names()),
+            "name" => json!(registry.display_name(provider)),
+            "authSource" => json!(registry.auth_source(provider)),
+            "hasAuth" => json!(registry.has_auth(provider)),
+            "usesOAuth" => json!(registry.uses_oauth(provider)),
+            "auth.all" => Value::Object(auth.entries()),
+            "auth.error" => json!(auth.error()),
+            "auth.has" => json!(registry.has_own_auth(provider)),
+            "auth.set" => {
+                let Some(credential) = asked.credential else {
+                    return Err(HostError::new("authStorage.set: the credential is missing"));
+                };
+                return stored(auth.put(provider, credential));
+            }
+            "auth.remove" => return stored(registry.log_out(provider)),
+            "auth.reload" => {
+                auth.reload();
+                registry.forget_models();
+                Value::Null
+            }
+            "auth.runtime" => {
+                auth.set_runtime_key(provider, &asked.key);
+                Value::Null
+            }
+            "signIns" => registry
+                .sign_ins()
+                .into_iter()
+                .map(|(id, sign_in)| describe(&id, &*sign_in))
+                .collect(),
+            "copilot.url" => json!(copilot::base_url(&asked.credentials)),
+            "copilot.domain" => json!(copilot::normalize_domain(&asked.key)),
+            other => return Err(HostError::new(format!("There is no registry.{other}"))),
+        })
+    }
+
+    /// What takes time.
+    pub(super) async fn wait_for_registry(&self, method: &str, args: &str) -> Answer {
+        let asked: Question = parse(&format!("registry.{method}"), args)?;
+        self.check_fresh(&asked, args)?;
+        let registry = self.registry_of(asked.registry)?;
+        let provider = asked.provider.as_str();
+        match method {
+            "credentials" => {
+                let model = asked.model.unwrap_or_default();
+                let known = match serde_json::from_value::<Model>(model.clone()) {
+                    Ok(model) => Some(Arc::new(model)),
+                    // A model that somebody put together; what counts is its name.
+                    Err(_) => registry.find(
+                        model["provider"].as_str().unwrap_or_default(),
+                        model["id"].as_str().unwrap_or_default(),
+                    ),
+                };
+                let Some(model) = known else {
+                    let name = |member: &str| model[member].as_str().unwrap_or("?").to_owned();
+                    let name = format!("{}/{}", name("provider"), name("id"));
+                    return Ok(json!({ "ok": false, "error": format!("Model not found: {name}") }));
+                };
+                Ok(told(registry.credentials_or_none(&model).await))
+            }
+            // As the original answers: nothing where there is nothing.
+            "apiKey" => Ok(json!(registry.api_key(provider).await.ok())),
+            "auth.key" => Ok(json!(registry.own_api_key(provider).await.ok())),
+            "login" => {
+                let generation = self.provisions.generation();
+                let generation = generation.ok_or_else(|| HostError::new("Login cancelled"))?;
+                let dialog = Arc::new(Callbacks {
+                    generation: Arc::downgrade(&generation),
+                    token: asked.token,
+                });
+                let sign_in = registry.sign_in(provider);
+                let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
+                let cancel = CancellationToken::new();
+                // Dropped with the isolate, and the request with it.
+                let _guard = cancel.clone().drop_guard();
+                let found = sign_in.login(dialog, cancel).await;
+                to_value(found.map_err(|error| failed(&error))?)
+            }
+            "oauth.refresh" => {
+                let sign_in = registry.sign_in(provider);
+                let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
+                let found = sign_in.refresh(asked.credentials).await;
+                to_value(found.map_err(|error| failed(&error))?)
+            }
+            "oauth.key" => {
+                let sign_in = registry.sign_in(provider);
+                let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
+                let mut credentials = asked.credentials;
+                if has_expired(&credentials) {
+                    let renewed = sign_in.refresh(credentials).await;
+                    credentials = renewed.map_err(|_| {
+                        let text = format!("Failed to refresh OAuth token for {provider}");
+                        HostError::new(text)
+                    })?;
+                }
+                let key = sign_in.api_key(&credentials).await;
+                let key = key.map_err(|error| failed(&error))?;
+                Ok(json!({ "newCredentials": credentials, "apiKey": key }))
+            }
+            other => Err(HostError::new(format!("There is no registry.{other}"))),
+        }
+    }
+}
+
+fn unknown(provider: &str) -> HostError {
+    HostError::new(format!("Unknown OAuth provider: {provider}"))
+}
+
+fn describe(id: &str, sign_in: &dyn SignIn) -> Value {
+    json!({
+        "id": id,
+        "name": sign_in.name(),
+        "usesCallbackServer": sign_in.uses_callback_server(),
+        "modifies": sign_in.modifies_models(),
+    })
+}
+
+/// As `getApiKeyAndHeaders` answers.
+fn told(found: Result<Credentials, AuthError>) -> Value {
+    match found {
+        Ok(found) => {
+            let mut told = json!({ "ok": true });
+            if let Some(key) = found.api_key {
+                told["apiKey"] = json!(key);
+            }
+            if !found.headers.is_empty() {
+                told["headers"] = json!(found.headers);
+            }
+            told
+        }
+        Err(error) => json!({ "ok": false, "error": error.to_string() }),
+    }
+}
+
+/// A dialog that is an object of an extension, with the callbacks of the original.
+struct Callbacks {
+    generation: std::sync::Weak<super::Generation>,
+    token: u64,
+}
+
+impl Callbacks {
+    async fn ask(&self, what: &str, told: Value) -> Option<String> {
+        let generation = self.generation.upgrade()?;
+        let call = json!({ "token": self.token, "what": what, "told": told });
+        let answer = generation.call("answerLogin", &call).await.ok()??;
+        serde_json::from_str(&answer).ok()
+    }
+}
+
+#[async_trait]
+impl LoginDialog for Callbacks {
+    async fn open(&self, url: &str, instructions: Option<&str>) {
+        let told = json!({ "url": url, "instructions": instructions });
+        self.ask("onAuth", told).await;
+    }
+
+    async fn prompt(
+        &self,
+        message: &str,
+        placeholder: Option<&str>,
+        allow_empty: bool,
+    ) -> Option<String> {
+        let told = json!({
+            "message": message,
+            "placeholder": placeholder,
+            "allowEmpty": allow_empty,
+        });
+        self.ask("onPrompt", told).await
+    }
+
+    async fn progress(&self, message: &str) {
+        self.ask("onProgress", json!(message)).await;
+    }
+
+    async fn device(&self, code: &DeviceCode) {
+        self.ask("onDeviceCode", json!(code)).await;
+    }
+
+    async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String> {
+        let told = json!({ "message": message, "options": options });
+        self.ask("onSelect", told).await
+    }
+
+    async fn paste(&self) -> Option<String> {
+        match self.ask("onManualCodeInput", Value::Null).await {
+            Some(text) => Some(text),
+            // Nobody pastes: the browser has to come.
+            None => std::future::pending().await,
+        }
+    }
+}

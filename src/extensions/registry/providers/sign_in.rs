@@ -1,0 +1,206 @@
+//! Signing in by functions of an extension: `oauth` of `pi.registerProvider`.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::ai::model::Model;
+use crate::ai::oauth::{
+    DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError,
+};
+use crate::extensions::bridge::{Answer, BridgeHost, parse};
+use crate::extensions::registry::{ExtensionId, FunctionId};
+
+/// Those who are signing in.
+#[derive(Default)]
+pub(super) struct Dialogs {
+    open: Mutex<HashMap<u64, Arc<dyn LoginDialog>>>,
+    tokens: AtomicU64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Question {
+    token: u64,
+    #[serde(default)]
+    url: Option<String>,
+    #[serde(default)]
+    instructions: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+    #[serde(default)]
+    placeholder: Option<String>,
+    #[serde(default)]
+    allow_empty: bool,
+    #[serde(default)]
+    options: Vec<LoginOption>,
+}
+
+impl Dialogs {
+    pub(super) async fn serve(&self, method: &str, args: &str) -> Answer {
+        let asked: Question = parse(method, args)?;
+        let dialog = self.open.lock().get(&asked.token).cloned();
+        let dialog = dialog.ok_or_else(|| HostError::new("Login cancelled"))?;
+        let message = asked.message.as_deref().unwrap_or_default();
+        let said = match method {
+            "open" => {
+                let url = asked.url.as_deref().unwrap_or_default();
+                dialog.open(url, asked.instructions.as_deref()).await;
+                return Ok(Value::Null);
+            }
+            "progress" => {
+                dialog.progress(message).await;
+                return Ok(Value::Null);
+            }
+            "prompt" => {
+                let placeholder = asked.placeholder.as_deref();
+                dialog.prompt(message, placeholder, asked.allow_empty).await
+            }
+            "device" => {
+                dialog.device(&parse::<DeviceCode>(method, args)?).await;
+                return Ok(Value::Null);
+            }
+            // That nothing was chosen is an answer, too.
+            "select" => return Ok(json!(dialog.select(message, &asked.options).await)),
+            "paste" => dialog.paste().await,
+            other => return Err(HostError::new(format!("There is no login.{other}"))),
+        };
+        said.map(Value::String)
+            .ok_or_else(|| HostError::new("Login cancelled"))
+    }
+}
+
+pub(super) struct ExtensionSignIn {
+    pub host: Weak<BridgeHost>,
+    pub extension: ExtensionId,
+    pub id: FunctionId,
+    pub name: String,
+    pub uses_callback_server: bool,
+    pub modifies: bool,
+}
+
+impl ExtensionSignIn {
+    fn host(&self) -> Result<Arc<BridgeHost>, SignInError> {
+        let gone = || {
+            SignInError::new(format!(
+                "The extension that signs in to {} is not loaded any more",
+                self.name
+            ))
+        };
+        self.host.upgrade().ok_or_else(gone)
+    }
+
+    /// Calls one of the functions, which has the time that handlers have.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        function: &str,
+        more: Value,
+    ) -> Result<T, SignInError> {
+        let host = self.host()?;
+        let Some(generation) = host.provisions.generation() else {
+            return Err(SignInError::new("The extension is not loaded any more"));
+        };
+        let call = json!({
+            "extension": self.extension,
+            "id": self.id,
+            "function": function,
+            "args": more,
+        });
+        let limit = generation.limits.handler;
+        let what = || format!("oauth.{function} of {}", self.name);
+        let answer = generation
+            .call_within(self.extension, "oauth", limit, what, "callSignIn", &call)
+            .await
+            .map_err(|failure| SignInError::new(failure.plain()))?;
+        self.read(function, answer)
+    }
+
+    fn read<T: DeserializeOwned>(
+        &self,
+        function: &str,
+        answer: Option<String>,
+    ) -> Result<T, SignInError> {
+        // Not what was in it: it is full of keys.
+        serde_json::from_str(&answer.unwrap_or_default()).map_err(|_| {
+            SignInError::new(format!(
+                "oauth.{function} of {} gave something that cannot be used",
+                self.name
+            ))
+        })
+    }
+}
+
+#[async_trait]
+impl SignIn for ExtensionSignIn {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn uses_callback_server(&self) -> bool {
+        self.uses_callback_server
+    }
+
+    /// Without a deadline: the user is there, and can stop it.
+    async fn login(
+        &self,
+        dialog: Arc<dyn LoginDialog>,
+        cancel: CancellationToken,
+    ) -> Result<OAuthCredentials, SignInError> {
+        let host = self.host()?;
+        let Some(generation) = host.provisions.generation() else {
+            return Err(SignInError::new("The extension is not loaded any more"));
+        };
+        let dialogs = &host.provisions.dialogs;
+        let token = dialogs.tokens.fetch_add(1, Ordering::Relaxed);
+        dialogs.open.lock().insert(token, dialog);
+        let call = json!({
+            "extension": self.extension,
+            "id": self.id,
+            "token": token,
+            "pastes": self.uses_callback_server,
+        });
+        let answer = tokio::select! {
+            answer = generation.call("login", &call) => {
+                answer.map_err(|failure| SignInError::new(failure.plain()))
+            }
+            () = cancel.cancelled() => {
+                // It fails only if the extension is gone.
+                let _ = generation.call("abortLogin", &token).await;
+                Err(SignInError::new("Login cancelled"))
+            }
+        };
+        dialogs.open.lock().remove(&token);
+        self.read("login", answer?)
+    }
+
+    async fn refresh(
+        &self,
+        credentials: OAuthCredentials,
+    ) -> Result<OAuthCredentials, SignInError> {
+        self.ask("refreshToken", json!([credentials])).await
+    }
+
+    async fn api_key(&self, credentials: &OAuthCredentials) -> Result<String, SignInError> {
+        self.ask("getApiKey", json!([credentials])).await
+    }
+
+    fn modifies_models(&self) -> bool {
+        self.modifies
+    }
+
+    async fn modify_models(
+        &self,
+        models: Vec<Model>,
+        credentials: &OAuthCredentials,
+    ) -> Result<Vec<Model>, SignInError> {
+        self.ask("modifyModels", json!([models, credentials])).await
+    }
+}

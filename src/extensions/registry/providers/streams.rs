@@ -1,0 +1,307 @@
+//! Answers that an extension streams: the program asks its function, and is told
+//! event by event what comes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use indexmap::IndexMap;
+use js_runtime::HostError;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::ai::message::Message;
+use crate::ai::model::{Model, ThinkingLevel};
+use crate::ai::retold::{Retelling, Told};
+use crate::ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
+use crate::extensions::bridge::{Answer, BridgeHost, parse, parse_kept};
+use crate::extensions::lifecycle::generation::Generation;
+use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::tools::tool::LAST_WORD;
+
+/// Batches of events that may wait for the reader.
+const BATCHES: usize = 4;
+/// As long as a silent connection is waited for.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// The streams that are open.
+#[derive(Default)]
+pub(super) struct Feeds {
+    open: Mutex<HashMap<u64, Arc<Feed>>>,
+    tokens: AtomicU64,
+}
+
+struct Feed {
+    events: mpsc::Sender<Vec<Told>>,
+    model: Arc<Model>,
+    hooks: Option<Arc<dyn StreamHooks>>,
+}
+
+#[derive(Deserialize)]
+struct Events {
+    token: u64,
+    events: Vec<Told>,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    token: u64,
+    #[serde(default)]
+    payload: Value,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    token: u64,
+    status: u16,
+    #[serde(default)]
+    headers: IndexMap<String, String>,
+}
+
+impl Feeds {
+    fn get(&self, token: u64) -> Result<Arc<Feed>, HostError> {
+        let feed = self.open.lock().get(&token).cloned();
+        feed.ok_or_else(|| HostError::new("Nobody listens to this stream any more"))
+    }
+
+    /// What JavaScript has to say of a stream.
+    pub(super) async fn serve(&self, method: &str, args: &str) -> Answer {
+        match method {
+            "events" => {
+                let given: Events = parse_kept(method, args)?;
+                let sent = self.get(given.token)?.events.send(given.events).await;
+                sent.map_err(|_| HostError::new("Nobody listens to this stream any more"))?;
+                Ok(Value::Null)
+            }
+            "payload" => {
+                let given: Payload = parse(method, args)?;
+                let feed = self.get(given.token)?;
+                let Some(hooks) = &feed.hooks else {
+                    return Ok(Value::Null);
+                };
+                let asked = hooks.payload(&feed.model, given.payload.clone()).await;
+                let payload = asked.map_err(HostError::new)?;
+                // JSON loses what the provider had; what nobody changed it keeps.
+                Ok(match payload == given.payload {
+                    true => Value::Null,
+                    false => json!({ "payload": payload }),
+                })
+            }
+            "response" => {
+                let given: Response = parse(method, args)?;
+                let feed = self.get(given.token)?;
+                if let Some(hooks) = &feed.hooks {
+                    hooks
+                        .response(&feed.model, given.status, &given.headers)
+                        .await
+                        .map_err(HostError::new)?;
+                }
+                Ok(Value::Null)
+            }
+            other => Err(HostError::new(format!("There is no provider.{other}"))),
+        }
+    }
+}
+
+/// A wire API that is a function of an extension.
+#[derive(Clone)]
+pub(super) struct ExtensionApi {
+    host: Weak<BridgeHost>,
+    extension: ExtensionId,
+    function: FunctionId,
+}
+
+impl ExtensionApi {
+    pub(super) fn new(
+        host: Weak<BridgeHost>,
+        extension: ExtensionId,
+        function: FunctionId,
+    ) -> Self {
+        Self {
+            host,
+            extension,
+            function,
+        }
+    }
+
+    async fn run(self, request: Request, items: mpsc::Sender<StreamItem>) {
+        let mut retelling = Retelling::new(&request.model, items.clone(), request.cancel.clone());
+        let there = self.host.upgrade();
+        let there = there.and_then(|host| Some((host.provisions.generation()?, host)));
+        let Some((generation, host)) = there else {
+            let gone = format!(
+                "The extension that provides \"{}\" is not loaded any more",
+                request.model.provider
+            );
+            retelling.finish(Some(gone)).await;
+            return;
+        };
+        let problem = self
+            .follow(&generation, &host, &request, &items, &mut retelling)
+            .await;
+        retelling.finish(problem).await;
+    }
+
+    /// `None` if the answer has ended, or nobody wants it any more.
+    async fn follow(
+        &self,
+        generation: &Arc<Generation>,
+        host: &BridgeHost,
+        request: &Request,
+        items: &mpsc::Sender<StreamItem>,
+        retelling: &mut Retelling,
+    ) -> Option<String> {
+        let feeds = &host.provisions.feeds;
+        let token = feeds.tokens.fetch_add(1, Ordering::Relaxed);
+        let (events, mut told) = mpsc::channel(BATCHES);
+        let feed = Feed {
+            events,
+            model: Arc::clone(&request.model),
+            hooks: request.options.hooks.clone(),
+        };
+        feeds.open.lock().insert(token, Arc::new(feed));
+        let mut closing = Closing {
+            feeds,
+            generation,
+            token,
+            over: false,
+        };
+        let asked = asked(self.extension, self.function, token, request);
+        let call = generation.call("streamProvider", &asked);
+        tokio::pin!(call);
+        let mut unwanted = false;
+        let mut limit = Instant::now() + SILENCE;
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = told.recv() => {
+                    if !unwanted {
+                        limit = Instant::now() + SILENCE;
+                    }
+                    if !tell(retelling, batch).await {
+                        return None;
+                    }
+                }
+                result = &mut call => {
+                    while let Ok(batch) = told.try_recv() {
+                        tell(retelling, batch).await;
+                    }
+                    closing.over = true;
+                    return result.err().map(|failure| failure.plain());
+                }
+                () = unwanted_now(request, items), if !unwanted => {
+                    unwanted = true;
+                    limit = Instant::now() + LAST_WORD;
+                    abort(generation, token);
+                }
+                () = tokio::time::sleep_until(limit) => {
+                    return Some(format!(
+                        "{}: no event for {} s",
+                        host.registry.lock().path(self.extension),
+                        SILENCE.as_secs()
+                    ));
+                }
+            }
+        }
+    }
+}
+
+impl Api for ExtensionApi {
+    fn stream(&self, request: Request) -> AssistantStream {
+        let (items, stream) = AssistantStream::channel();
+        tokio::spawn(self.clone().run(request, items));
+        stream
+    }
+}
+
+/// `false` when there is nothing more to tell.
+async fn tell(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
+    for told in batch {
+        if !retelling.tell(told).await || retelling.has_ended() {
+            return false;
+        }
+    }
+    true
+}
+
+async fn unwanted_now(request: &Request, items: &mpsc::Sender<StreamItem>) {
+    tokio::select! {
+        () = request.cancel.cancelled() => {}
+        () = items.closed() => {}
+    }
+}
+
+/// What the function is called with, functions and signals apart.
+fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Request) -> Value {
+    let options = &request.options;
+    let level = options.reasoning.unwrap_or(ThinkingLevel::Off);
+    let mut told = json!({});
+    let mut set = |name: &str, value: Value| {
+        if !value.is_null() {
+            told[name] = value;
+        }
+    };
+    set("apiKey", json!(options.api_key));
+    if !options.headers.is_empty() {
+        set("headers", json!(options.headers));
+    }
+    match request.model.clamp_thinking(level) {
+        ThinkingLevel::Off => {}
+        level => set("reasoning", json!(level)),
+    }
+    if !options.thinking_budgets.is_empty() {
+        set("thinkingBudgets", json!(options.thinking_budgets));
+    }
+    set("maxTokens", json!(options.max_tokens));
+    set("temperature", json!(options.temperature));
+    set("sessionId", json!(options.session_id));
+    set("maxRetryDelayMs", json!(options.max_retry_delay_ms));
+    set("transport", json!(options.transport));
+    let messages: &[Message] = &request.messages;
+    let mut context = json!({ "messages": messages, "tools": request.tool_specs() });
+    if let Some(prompt) = &request.system_prompt {
+        context["systemPrompt"] = json!(prompt);
+    }
+    json!({
+        "extension": extension,
+        "function": function,
+        "token": token,
+        "model": request.model,
+        "context": context,
+        "options": told,
+        "hooked": options.hooks.is_some(),
+    })
+}
+
+/// Nobody listens any more: what the extension still sends is refused, and it is told.
+struct Closing<'a> {
+    feeds: &'a Feeds,
+    generation: &'a Arc<Generation>,
+    token: u64,
+    over: bool,
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.feeds.open.lock().remove(&self.token);
+        if self.over {
+            return;
+        }
+        abort(self.generation, self.token);
+    }
+}
+
+/// Tells the extension, whose thread may be busy.
+fn abort(generation: &Arc<Generation>, token: u64) {
+    let generation = Arc::downgrade(generation);
+    tokio::spawn(async move {
+        if let Some(generation) = generation.upgrade() {
+            // It fails only if the extension is gone.
+            let _ = generation.call("abortStream", &token).await;
+        }
+    });
+}

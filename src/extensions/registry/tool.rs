@@ -1,0 +1,185 @@
+//! A tool that an extension registered, as the agent sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::ToolRegistration;
+use crate::ai::nesting::{self, Of};
+use crate::ai::stream::ToolSpec;
+use crate::ai::words::words;
+use crate::extensions::diagnostics::type_errors::{misfit, misspelt};
+use crate::extensions::lifecycle::generation::{CallFailure, Generation};
+use crate::tools::tool::{
+    ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
+};
+
+pub struct ExtensionTool {
+    generation: Arc<Generation>,
+    registration: ToolRegistration,
+    spec: ToolSpec,
+}
+
+impl ExtensionTool {
+    pub fn new(generation: Arc<Generation>, registration: ToolRegistration) -> Self {
+        let spec = ToolSpec {
+            name: registration.name.clone(),
+            description: registration.description.clone(),
+            parameters: registration.parameters.clone(),
+        };
+        Self {
+            generation,
+            registration,
+            spec,
+        }
+    }
+
+    /// What it is called for.
+    fn event(&self) -> String {
+        format!("tool:{}", self.spec.name)
+    }
+
+    fn error(&self, failure: &CallFailure) -> ToolError {
+        if let CallFailure::Thrown { stack, .. } = failure {
+            tracing::debug!(tool = self.spec.name, "{stack}");
+        }
+        ToolError::new(failure.plain())
+    }
+
+    async fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
+        let json = json.as_deref().unwrap_or("null");
+        let why = match nesting::from_str::<ToolOutput>(json, Of::ToolOutput) {
+            Ok(output) => match misspelt(&output.content) {
+                None => return Ok(output),
+                Some(why) => why,
+            },
+            Err(error) => {
+                misfit::<ToolOutput>(json, Of::ToolOutput).unwrap_or_else(|| words(error))
+            }
+        };
+        let text = format!(
+            "The tool \"{}\" returned something that is no tool result: {why}",
+            self.spec.name
+        );
+        // The model is told; so is whoever can do something about it.
+        let frame = self.generation.place_of(self.registration.id).await;
+        let (extension, host) = (self.registration.extension, &self.generation.host);
+        let frame = frame.unwrap_or_default();
+        host.tell_slip(extension, &self.event(), text.clone(), &frame);
+        Err(ToolError::new(text))
+    }
+}
+
+#[async_trait]
+impl Tool for ExtensionTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn label(&self) -> &str {
+        self.registration
+            .label
+            .as_deref()
+            .unwrap_or(&self.spec.name)
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        self.registration.prompt_snippet.as_deref()
+    }
+
+    fn prompt_guidelines(&self) -> &[String] {
+        &self.registration.prompt_guidelines
+    }
+
+    fn execution_mode(&self) -> ExecutionMode {
+        self.registration.execution_mode.unwrap_or_default()
+    }
+
+    /// It may call `withFileMutationQueue`, or a built-in tool.
+    fn queueing(&self) -> Queueing {
+        Queueing::Elsewhere {
+            within: self.generation.limits.handler,
+        }
+    }
+
+    fn is_active_by_default(&self) -> bool {
+        !self.registration.inactive
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        if !self.registration.prepares {
+            return Ok(args);
+        }
+        let extension = self.registration.extension;
+        let answer = self
+            .generation
+            .call_within(
+                extension,
+                &self.event(),
+                self.generation.limits.handler,
+                || format!("prepareArguments of {}", self.spec.name),
+                "prepareArguments",
+                &json!({ "extension": extension, "tool": self.registration.id, "args": args }),
+            )
+            .await
+            .map_err(|failure| self.error(&failure))?;
+        nesting::from_str(answer.as_deref().unwrap_or("null"), Of::ToolOutput)
+            .map_err(|error| ToolError::new(error.to_string()))
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let token = self.generation.token();
+        let updates = &self.generation.host.updates;
+        updates.lock().insert(token, call.updates);
+        let beginnings = &self.generation.host.beginnings;
+        let tells_begun = call.begun.is_some();
+        if let Some(begun) = call.begun {
+            beginnings.lock().insert(token, begun);
+        }
+        let args = json!({
+            "extension": self.registration.extension,
+            "tool": self.registration.id,
+            "token": token,
+            "callId": call.id,
+            "params": call.args,
+            "reportsStart": tells_begun,
+        });
+        let event = self.event();
+        let what = || format!("The tool \"{}\"", self.spec.name);
+        let limit = self.generation.limits.tool;
+        let running = self.generation.call_within_some(
+            self.registration.extension,
+            &event,
+            limit,
+            what,
+            "executeTool",
+            &args,
+        );
+        tokio::pin!(running);
+        let answer = tokio::select! {
+            answer = &mut running => answer,
+            () = call.cancel.cancelled() => {
+                let abort = async {
+                    // An error means that the tool is gone already.
+                    let _ = self.generation.call("abortTool", &token).await;
+                    running.await
+                };
+                tokio::time::timeout(LAST_WORD, abort)
+                    .await
+                    .unwrap_or(Err(CallFailure::Cancelled))
+            }
+        };
+        if let Err(CallFailure::Deadline { .. }) = answer {
+            // An error means that the tool is gone already.
+            let _ = self.generation.call("abortTool", &token).await;
+        }
+        updates.lock().remove(&token);
+        // It may have ended before it was called.
+        beginnings.lock().remove(&token);
+        match answer {
+            Ok(json) => self.output(json).await,
+            Err(failure) => Err(self.error(&failure)),
+        }
+    }
+}
