@@ -1,4 +1,4 @@
-//! What extensions may use: time, memory, and where their output goes.
+//! Time, memory and isolation of extensions, and where their output goes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,21 +10,22 @@ use crate::ai::registry::ModelRegistry;
 use crate::resources::paths::Paths;
 use crate::resources::settings::{ExtensionHost, Settings};
 
-/// What the settings give each set of extensions.
+/// Limits from the settings for one generation.
 #[derive(Clone, Debug)]
 pub struct Allowance {
     pub limits: Limits,
-    /// Bytes.
+    /// Maximum size of the heap in bytes.
     pub max_heap: usize,
     pub place: ExtensionHost,
 }
 
 #[derive(Clone)]
 pub struct ExtensionsConfig {
-    /// Of the first set; see [`super::Extensions::allow`].
+    /// Limits of the first generation; [`super::Extensions::set_allowance`] changes later
+    /// ones.
     pub allowance: Allowance,
     pub cache_dir: Option<PathBuf>,
-    /// Where providers are registered.
+    /// The registry that providers are registered in.
     pub models: Arc<ModelRegistry>,
     pub console: ConsoleSink,
 }
@@ -33,7 +34,7 @@ impl Allowance {
     pub fn new(settings: &Settings) -> Self {
         let values = settings.values();
         let timeouts = &values.extension_timeouts;
-        // Whoever looks at a breakpoint takes longer than any handler.
+        // A user at a breakpoint takes longer than any handler.
         let limit = |limit| match js_runtime::is_inspected() {
             true => Duration::MAX,
             false => limit,

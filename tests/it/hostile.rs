@@ -318,7 +318,7 @@ async fn a_queued_handler_that_was_left_behind_is_called_again_when_it_has_settl
     };"#;
     let (server, _home, mut rpc) = attacked_within(json!({"handler": 200}), source).await;
     answers_the_next_prompt(&server, &mut rpc).await;
-    blamed(&mut rpc, &["was left behind"]).await;
+    blamed(&mut rpc, &["pi continues without it"]).await;
     answers_the_next_prompt(&server, &mut rpc).await;
     assert!(
         !rpc.lines()
@@ -346,7 +346,7 @@ async fn time_waited_before_does_not_lengthen_a_deadline() {
     rpc.ok(prompt("/ask")).await;
     rpc.notified("asked").await;
     answers_the_next_prompt(&server, &mut rpc).await;
-    blamed(&mut rpc, &["was left behind"]).await;
+    blamed(&mut rpc, &["pi continues without it"]).await;
 }
 
 #[tokio::test]

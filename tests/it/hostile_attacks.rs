@@ -225,7 +225,7 @@ async fn never_settles() {
     }
     assert!(start["elapsedMs"].as_u64() >= Some(1000), "{start}");
     assert!(end["elapsedMs"].as_u64() >= Some(2000), "{end}");
-    attack.is_named("did not answer within 2 s").await;
+    attack.is_named("timed out after 2 s").await;
     attack.survived_by_all().await;
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 
 /// `wl-copy` stays to serve what was copied, in the background.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ const PROGRAMS: [(&str, &[&str], Option<&str>); 6] = [
     ("xsel", &["--clipboard", "--input"], Some("DISPLAY")),
 ];
 
-pub async fn copy(method: &str, args: &str) -> Answer {
+pub async fn copy(method: &str, args: &str) -> BridgeResult {
     let Text { text } = parse(method, args)?;
     // Works over ssh, too; whether the terminal listens cannot be found out.
     let told = tell_terminal(&text);

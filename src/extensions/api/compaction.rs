@@ -23,7 +23,7 @@ use crate::compaction::{
     BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest, summarize,
     summarize_branch,
 };
-use crate::extensions::bridge::{Answer, parse, to_value};
+use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::session::Entry;
 
 /// Those that are being written.
@@ -101,7 +101,7 @@ impl Summaries {
     }
 
     /// What is there at once; `None` if it is none of ours.
-    pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+    pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         Some(match method {
             "compaction.estimate" => {
                 parse::<Estimate>(method, args).map(|given| json!(estimate(&given.message)))
@@ -133,7 +133,7 @@ impl Summaries {
     }
 
     /// What a summary of `by_extension` wants to know; nothing when it is over.
-    pub async fn next(&self, method: &str, args: &str) -> Answer {
+    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let Token { token } = parse(method, args)?;
         Ok(self.asking.next(token).await)
     }
@@ -159,7 +159,7 @@ impl Summaries {
     }
 
     /// `compaction.compact` and `compaction.branch`.
-    pub async fn write(&self, method: &str, args: &str) -> Answer {
+    pub async fn write(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Asked = parse(method, args)?;
         let running = Running {
             summaries: self,

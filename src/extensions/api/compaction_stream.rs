@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::ai::message::{AssistantBlock, AssistantMessage, StopReason, TextContent, Usage, now};
 use crate::ai::model::Model;
 use crate::ai::stream::{Api, AssistantStream, Request, StreamItem};
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 
 /// No summary makes more requests at a time.
 const REQUESTS: usize = 2;
@@ -89,7 +89,7 @@ struct ByExtension(mpsc::Sender<Question>);
 
 impl Asking {
     /// Before anybody asks: [`Self::next`] may come before the summary is begun.
-    pub fn open(&self, method: &str, args: &str) -> Answer {
+    pub fn open(&self, method: &str, args: &str) -> BridgeResult {
         let Opened { token } = parse(method, args)?;
         let (questions, received) = mpsc::channel(REQUESTS);
         let open = Open {
@@ -128,7 +128,7 @@ impl Asking {
         json!({ "ask": ask, "request": request })
     }
 
-    pub fn answer(&self, method: &str, args: &str) -> Answer {
+    pub fn answer(&self, method: &str, args: &str) -> BridgeResult {
         let answered: Answered = parse(method, args)?;
         // The summary may have been given up.
         if let Some(waiting) = self.waiting.lock().remove(&answered.ask) {

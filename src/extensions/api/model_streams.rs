@@ -29,7 +29,7 @@ use crate::ai::secret_value::Env;
 use crate::ai::stream::{
     AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
 };
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 
 /// Events that cross at once.
 const BATCH: usize = 64;
@@ -231,7 +231,7 @@ impl ModelStreams {
         }
     }
 
-    pub fn open(&self, method: &str, args: &str, id: u64) -> Answer {
+    pub fn open(&self, method: &str, args: &str, id: u64) -> BridgeResult {
         let asked: Asked = parse(method, args)?;
         let Asked {
             model,
@@ -314,7 +314,7 @@ impl ModelStreams {
     }
 
     /// The events that are there, at least one; none when the stream is over.
-    pub async fn next(&self, method: &str, args: &str) -> Answer {
+    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let Id { id } = parse(method, args)?;
         let open = self.open.lock().get(&id).cloned();
         let Some(open) = open else {
@@ -337,7 +337,7 @@ impl ModelStreams {
     }
 
     /// What `onPayload` or `onResponse` said.
-    pub fn answer(&self, method: &str, args: &str) -> Answer {
+    pub fn answer(&self, method: &str, args: &str) -> BridgeResult {
         let given: Answered = parse(method, args)?;
         let open = self.open.lock().get(&given.id).cloned();
         let reply = open.and_then(|open| open.asked.lock().remove(&given.ask));
@@ -353,7 +353,7 @@ impl ModelStreams {
     }
 
     /// The stream ends with an `error` event.
-    pub fn abort(&self, method: &str, args: &str) -> Answer {
+    pub fn abort(&self, method: &str, args: &str) -> BridgeResult {
         let Id { id } = parse(method, args)?;
         if let Some(open) = self.open.lock().get(&id) {
             open.cancel.cancel();
@@ -391,7 +391,7 @@ fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
 }
 
 /// As pi-ai has it.
-fn event(item: &StreamItem) -> Answer {
+fn event(item: &StreamItem) -> BridgeResult {
     let value = match item {
         StreamItem::Event { event, partial } => {
             let update = MessageUpdate {

@@ -9,7 +9,7 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 use crate::resources::context_files::load_context_files;
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::packages::Packages;
@@ -92,7 +92,7 @@ impl Place {
 }
 
 /// `None` if it is none of ours.
-pub fn serve(method: &str, args: &str) -> Option<Answer> {
+pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "resources.isProjectTrusted" => {
             parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project()))
@@ -228,7 +228,7 @@ fn sources<'a>(paths: &'a Paths, settings: &'a Settings, discover: bool) -> Reso
     }
 }
 
-fn shown(skills: Vec<Skill>) -> Answer {
+fn shown(skills: Vec<Skill>) -> BridgeResult {
     serde_json::to_value(skills).map_err(|error| HostError::new(error.to_string()))
 }
 

@@ -17,7 +17,7 @@ use crate::agent::AgentMessage;
 use crate::ai::message::{StopReason, ToolCall};
 use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
-use crate::extensions::bridge::{Answer, parse, to_value};
+use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::resources::settings::{self, Change, SettingsError};
 use crate::tools::diff::Changes;
 use crate::tools::edit;
@@ -43,14 +43,14 @@ struct Release {
 }
 
 impl FileMutations {
-    pub async fn acquire(&self, method: &str, args: &str, token: u64) -> Answer {
+    pub async fn acquire(&self, method: &str, args: &str, token: u64) -> BridgeResult {
         let file: FilePath = parse(method, args)?;
         let guard = lock_file(Path::new(&file.path)).await;
         self.held.lock().insert(token, guard);
         Ok(json!({ "token": token }))
     }
 
-    pub fn release(&self, method: &str, args: &str) -> Answer {
+    pub fn release(&self, method: &str, args: &str) -> BridgeResult {
         let release: Release = parse(method, args)?;
         self.held.lock().remove(&release.token);
         Ok(Value::Null)
@@ -146,7 +146,7 @@ fn loaded(found: Result<Map<String, Value>, SettingsError>) -> Value {
     }
 }
 
-fn change_settings(given: &SettingsChange) -> Answer {
+fn change_settings(given: &SettingsChange) -> BridgeResult {
     let changes: Vec<Change<'_>> = given
         .changes
         .iter()
@@ -173,7 +173,7 @@ pub fn env_api_key(provider: &str) -> Option<String> {
 }
 
 /// `None` if there is no such service.
-pub fn serve(method: &str, args: &str) -> Option<Answer> {
+pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "tools.validate" => parse::<Validation>(method, args).and_then(|given| {
             let spec = ToolSpec {
@@ -279,7 +279,7 @@ struct File {
 }
 
 /// As the read tool finds it out.
-pub async fn image_type(method: &str, args: &str) -> Answer {
+pub async fn image_type(method: &str, args: &str) -> BridgeResult {
     let File { path } = parse(method, args)?;
     let read = {
         let path = path.clone();
@@ -299,7 +299,7 @@ pub async fn image_type(method: &str, args: &str) -> Answer {
     Ok(json!(image::detect(&start).map(ImageType::mime)))
 }
 
-pub async fn resize_image(method: &str, args: &str) -> Answer {
+pub async fn resize_image(method: &str, args: &str) -> BridgeResult {
     let given: Picture = parse(method, args)?;
     let usual = Limits::default();
     let limits = Limits {
@@ -329,7 +329,7 @@ pub async fn resize_image(method: &str, args: &str) -> Answer {
     }))
 }
 
-pub async fn image_to_png(method: &str, args: &str) -> Answer {
+pub async fn image_to_png(method: &str, args: &str) -> BridgeResult {
     let given: Picture = parse(method, args)?;
     let made = tokio::task::spawn_blocking(move || {
         let bytes = STANDARD.decode(&given.data).ok()?;
@@ -349,7 +349,7 @@ struct EditPreview {
 }
 
 /// What a call of the edit tool would change.
-pub async fn preview_edit(method: &str, args: &str) -> Answer {
+pub async fn preview_edit(method: &str, args: &str) -> BridgeResult {
     let EditPreview { path, edits, cwd } = parse(method, args)?;
     let preview = edit::preview(path, edits, cwd).await;
     Ok(match preview {

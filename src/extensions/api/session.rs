@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::session_api::{ActionError, Actions, NavigateOptions, SendOptions};
 use crate::ai::message::{UserContent, present};
 use crate::ai::model::ThinkingLevel;
-use crate::extensions::bridge::{Answer, parse_told, to_value};
+use crate::extensions::bridge::{BridgeResult, parse_explained, to_value};
 use crate::extensions::diagnostics::type_errors::misspelt;
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
@@ -44,8 +44,8 @@ struct Args {
 }
 
 /// What is there at once.
-pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
-    let given: Option<Args> = parse_told(method, args)?;
+pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
+    let given: Option<Args> = parse_explained(method, args)?;
     let given = given.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let refused = |error: ActionError| HostError::new(error.0);
@@ -145,8 +145,8 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> Answer {
 }
 
 /// What takes time.
-pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Answer {
-    let given: Option<Args> = parse_told(method, args)?;
+pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
+    let given: Option<Args> = parse_explained(method, args)?;
     let given = given.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let answer = match method {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 use crate::session::{
     LooseSession, NewSession, Session, SessionError, SessionInfo, context_json_of,
     default_session_dir, list, list_all, migrate_lines, most_recent,
@@ -158,7 +158,7 @@ impl Sessions {
     }
 
     /// `None` if it is none of ours.
-    pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+    pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         let made = |made: Result<LooseSession, SessionError>| {
             let session = made.map_err(failed)?;
             Ok(json!({ "token": self.hold(session) }))
@@ -263,7 +263,7 @@ impl Make {
 }
 
 /// `SessionManager.list` and `listAll`.
-pub async fn listed(method: &str, args: &str) -> Answer {
+pub async fn listed(method: &str, args: &str) -> BridgeResult {
     let given = parse::<Make>(method, args)?.complete(method)?;
     let all = method == "sessions.listAll";
     let found = tokio::task::spawn_blocking(move || match all {

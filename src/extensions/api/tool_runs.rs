@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::extensions::bridge::{Answer, parse, to_value};
+use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::tools::operations::{CommandElsewhere, Commands, Operations};
 use crate::tools::shell_command::{CommandEnd, run_command};
 use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
@@ -151,7 +151,7 @@ impl ToolRuns {
         method: &str,
         args: &str,
         options: impl FnOnce() -> ToolOptions,
-    ) -> Option<Answer> {
+    ) -> Option<BridgeResult> {
         Some(match method {
             "tools.describe" => {
                 parse::<Named>(method, args).and_then(|given| describe(&given.name))
@@ -189,7 +189,7 @@ impl ToolRuns {
         self.open.lock().get(&token).cloned()
     }
 
-    fn start(&self, method: &str, args: &str, options: ToolOptions) -> Answer {
+    fn start(&self, method: &str, args: &str, options: ToolOptions) -> BridgeResult {
         let start: Start = parse(method, args)?;
         let mut options = options.with_shell(start.shell_path);
         let (sender, news) = mpsc::channel(NEWS);
@@ -258,7 +258,7 @@ impl ToolRuns {
     }
 
     /// What there is, at least one; nothing when the run is over.
-    pub async fn next(&self, method: &str, args: &str) -> Answer {
+    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let OfRun { token, .. } = parse(method, args)?;
         let Some(run) = self.run(token) else {
             return Ok(json!([]));
@@ -272,7 +272,7 @@ impl ToolRuns {
     }
 
     /// Output of a command that the extension runs; waits when the tool is slow.
-    pub async fn data(&self, method: &str, args: &str) -> Answer {
+    pub async fn data(&self, method: &str, args: &str) -> BridgeResult {
         let given: OfRun = parse(method, args)?;
         let bytes = decode(&given.data)?;
         let output = self.run(given.token);
@@ -409,7 +409,7 @@ fn tool(
     })
 }
 
-fn describe(name: &str) -> Answer {
+fn describe(name: &str) -> BridgeResult {
     let tool = builtin(name, PathBuf::new(), ToolOptions::default())?;
     let spec = tool.spec();
     let sequential = tool.execution_mode() == ExecutionMode::Sequential;
@@ -429,7 +429,7 @@ fn describe(name: &str) -> Answer {
     Ok(described)
 }
 
-fn shell(options: &ToolOptions) -> Answer {
+fn shell(options: &ToolOptions) -> BridgeResult {
     let shell = options.shell();
     let program = shell.program().map_err(|error| HostError::new(error.0))?;
     let path = shell.search_path().or_else(|| std::env::var_os("PATH"));

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::tool_runs::{decode, exit_code};
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 use crate::extensions::lifecycle::generation::Generation;
 use crate::tools::operations::{CommandElsewhere, Commands};
 use crate::tools::shell_command::UserCommandResult;
@@ -56,7 +56,7 @@ impl Outputs {
     }
 
     /// Waits when whoever reads it is slow.
-    pub async fn data(&self, method: &str, args: &str) -> Answer {
+    pub async fn data(&self, method: &str, args: &str) -> BridgeResult {
         let piece: Piece = parse(method, args)?;
         let bytes = decode(&piece.data)?;
         let output = self.open.lock().get(&piece.token).cloned();

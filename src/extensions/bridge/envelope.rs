@@ -1,26 +1,26 @@
-//! What comes with the calls of JavaScript, and how answers go back.
+//! Arguments of bridge calls, how they are parsed, and how results are serialized.
 
 use js_runtime::HostError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Answer;
+use super::BridgeResult;
 use crate::agent::event::UiMethod;
 use crate::ai::nesting::{self, Of};
 use crate::ai::words::words;
 use crate::extensions::diagnostics::type_errors::misfit;
-use crate::extensions::lifecycle::reports::Culprit;
+use crate::extensions::lifecycle::reports::Attribution;
 use crate::extensions::lifecycle::stale_calls::StaleCallId;
 use crate::extensions::registry::{ExtensionId, ToolRegistration};
 use crate::tools::tool::ToolOutput;
 
-/// The arguments of `enter`.
+/// Arguments of `enter`.
 #[derive(Deserialize)]
-pub(super) struct Enter {
+pub(super) struct EnterArgs {
     #[serde(flatten)]
-    pub culprit: Culprit,
-    /// Of an event that waits in the queue.
+    pub attribution: Attribution,
+    /// Whether the event comes from the queue.
     #[serde(default)]
     pub queued: bool,
 }
@@ -33,84 +33,85 @@ pub(super) struct StaleCallArgs {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Replacement {
+pub(super) struct ReplacementArgs {
     pub parent_session: Option<String>,
-    /// What `ctx.prepareSession` made.
+    /// Token of a session made by `ctx.prepareSession`.
     pub session: Option<u64>,
-    /// Whoever asked has something left to do here; JavaScript says when that is done.
+    /// Number of a stale call that starts with this replacement; `staleCall.end` ends it.
     pub begin_stale_call: Option<StaleCallId>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct On {
+pub(super) struct HandlerArgs {
     pub extension: ExtensionId,
     pub event: String,
     pub id: u64,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Owner {
+pub(super) struct CallerArgs {
     pub extension: ExtensionId,
-    /// Asked by the handler that the queue stands still for.
+    /// Whether the caller is the handler that blocks the event queue.
     #[serde(default)]
     pub queued: bool,
-    /// What its code was called for.
+    /// The event, tool or command that the calling code runs for.
     #[serde(default)]
     pub during: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Name {
+pub(super) struct FlagArgs {
     pub extension: ExtensionId,
     pub name: String,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Token {
+pub(super) struct TokenArgs {
     pub token: u64,
 }
 
 #[derive(Deserialize)]
 pub(super) struct ReportArgs {
-    /// Without it the one whose code runs.
+    /// Defaults to the extension whose code runs.
     pub extension: Option<ExtensionId>,
     pub event: String,
-    /// With the stack.
+    /// The thrown value, with its stack.
     pub error: String,
     pub plain: String,
-    /// Everything works all the same.
+    /// Whether the extension still works.
     #[serde(default)]
     pub warning: bool,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Update {
+pub(super) struct ToolUpdateArgs {
     pub token: u64,
     pub output: ToolOutput,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Since {
+pub(super) struct SinceArgs {
     pub id: String,
     pub since: usize,
 }
 
 #[derive(Deserialize)]
-pub(super) struct UiName {
+pub(super) struct UiMethodName {
     pub method: String,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Ask {
+pub(super) struct UiRequestArgs {
     pub extension: ExtensionId,
     pub token: u64,
     #[serde(default)]
     pub timeout: Option<f64>,
 }
 
-/// The arguments of `ui.ask` and `ui.tell` are the members of the request.
+/// Parses the arguments of `ui.request` and `ui.show`, which are the members of the
+/// request.
 pub(super) fn ui_method(args: &str) -> Result<UiMethod, HostError> {
-    let named: UiName = parse("ctx.ui", args)?;
+    let named: UiMethodName = parse("ctx.ui", args)?;
     parse(&format!("ctx.ui.{}", named.method), args)
 }
 
@@ -135,17 +136,18 @@ pub(in crate::extensions) fn parse<T: DeserializeOwned>(
     nesting::from_str(args, Of::HandedOn).map_err(|error| type_error(method, &words(error)))
 }
 
-/// [`parse`] for what is kept.
-pub(in crate::extensions) fn parse_kept<T: DeserializeOwned>(
+/// Like [`parse`], for data that is stored: its nesting limit is stricter.
+pub(in crate::extensions) fn parse_stored<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
     nesting::from_str(args, Of::Arguments).map_err(|error| type_error(method, &words(error)))
 }
 
-/// [`parse_kept`] for what authors write by hand: the error says where. (It is not for all,
-/// because it doubles what is compiled for a type: a megabyte.)
-pub(in crate::extensions) fn parse_told<T: DeserializeOwned>(
+/// Like [`parse_stored`], for data that authors write by hand: the error names the member.
+/// Other calls do not use it because it doubles the code compiled for a type (about 1 MB in
+/// total).
+pub(in crate::extensions) fn parse_explained<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
@@ -162,12 +164,12 @@ fn type_error(method: &str, why: &str) -> HostError {
     }
 }
 
-pub(in crate::extensions) fn to_value(value: impl serde::Serialize) -> Answer {
+pub(in crate::extensions) fn to_value(value: impl serde::Serialize) -> BridgeResult {
     serde_json::to_value(value).map_err(|error| HostError::new(error.to_string()))
 }
 
-/// `undefined` is an empty text.
-pub(super) fn text(value: &Value) -> String {
+/// Serializes a result; `undefined` becomes an empty string.
+pub(super) fn json_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         value => value.to_string(),

@@ -1,4 +1,4 @@
-//! Where JavaScript comes in: what it asks, prints and breaks.
+//! Implements [`Host`]: entry points for calls, console output and faults of JavaScript.
 
 use std::sync::Arc;
 
@@ -6,30 +6,34 @@ use futures::future::BoxFuture;
 use js_runtime::{Console, Fault, Held, Host, HostError, Stop};
 
 use super::BridgeHost;
-use super::envelope::{Since, parse, text};
+use super::envelope::{SinceArgs, json_text, parse};
 use crate::agent::event::WaitOutcome;
 use crate::ai::nesting;
-use crate::extensions::lifecycle::reports::Ending;
+use crate::extensions::lifecycle::reports::IsolateEnd;
 
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
-        // The thread is not ours.
+        // The JavaScript thread's stack may be small.
         nesting::with_room(|| match method {
             "child.entriesSince" | "child.context" => {
                 let text = self.second_sessions.text(method, args);
                 text.unwrap_or_else(|| Ok(String::new()))
             }
-            // Already JSON, and possibly long.
+            // These results are JSON text already, and may be long.
             _ if method.starts_with("sessions.") => match self.sessions.text(method, args) {
                 Some(answer) => answer,
-                None => self.answer(method, args).map(|value| text(&value)),
+                None => self
+                    .handle_sync(method, args)
+                    .map(|value| json_text(&value)),
             },
             "session.since" => {
-                let since: Since = parse(method, args)?;
+                let since: SinceArgs = parse(method, args)?;
                 Ok(self.actions(args)?.session_since(&since.id, since.since))
             }
             "session.context" => Ok(self.actions(args)?.session_context()),
-            _ => self.answer(method, args).map(|value| text(&value)),
+            _ => self
+                .handle_sync(method, args)
+                .map(|value| json_text(&value)),
         })
     }
 
@@ -38,7 +42,11 @@ impl Host for BridgeHost {
         method: String,
         args: String,
     ) -> BoxFuture<'static, Result<String, HostError>> {
-        Box::pin(async move { self.wait(&method, &args).await.map(|value| text(&value)) })
+        Box::pin(async move {
+            self.handle_async(&method, &args)
+                .await
+                .map(|value| json_text(&value))
+        })
     }
 
     fn console(&self, console: Console, line: &str) {
@@ -46,7 +54,7 @@ impl Host for BridgeHost {
     }
 
     fn held(&self, held: Held) {
-        self.take_held(held);
+        self.handle_thread_event(held);
     }
 
     fn fault(&self, fault: Fault) {
@@ -56,7 +64,7 @@ impl Host for BridgeHost {
                 report,
                 author,
             } => {
-                let extension = self.culprit(author).extension;
+                let extension = self.attribute(author).extension;
                 self.report_thrown(extension, "uncaught", plain, Some(report));
             }
             Fault::Slip {
@@ -64,24 +72,24 @@ impl Host for BridgeHost {
                 stack,
                 author,
             } => {
-                let extension = self.culprit(author).extension;
+                let extension = self.attribute(author).extension;
                 self.warn(extension, "load", message, &stack);
             }
             Fault::Exit { code, author } => self.report(
-                self.culprit(author).extension,
+                self.attribute(author).extension,
                 "process.exit",
                 format!(
                     "called process.exit({code}): extensions cannot end pi; use ctx.shutdown()"
                 ),
             ),
             Fault::Refused { what, author } => {
-                let culprit = self.culprit(author);
-                self.report(culprit.extension, &culprit.what, what);
+                let attribution = self.attribute(author);
+                self.report(attribution.extension, &attribution.what, what);
             }
             Fault::Stopped {
                 stop: Stop::Asked, ..
             } => {
-                self.end_stretch(WaitOutcome::Cancelled);
+                self.end_time_slice(WaitOutcome::Cancelled);
             }
             Fault::Stopped {
                 stop,
@@ -89,7 +97,7 @@ impl Host for BridgeHost {
                 stack,
             } => {
                 let reason = stop;
-                self.stopped(Ending { reason, stack }, author);
+                self.record_stop(IsolateEnd { reason, stack }, author);
             }
         }
     }

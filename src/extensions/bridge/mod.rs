@@ -1,5 +1,5 @@
-//! What JavaScript asks of the program, by name: registrations are kept here,
-//! everything else goes to the session's [`Actions`].
+//! State of the bridge for one generation: what extensions registered, their open calls and
+//! attribution. The router dispatches calls of JavaScript by method name.
 
 mod envelope;
 mod host_impl;
@@ -16,10 +16,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
 
-use arguments::{
-    Ask, Enter, Owner, Replacement, ReportArgs, StaleCallArgs, Token, Update, ui_method,
+use envelope::{
+    CallerArgs, EnterArgs, ReplacementArgs, ReportArgs, StaleCallArgs, TokenArgs, ToolUpdateArgs,
+    UiRequestArgs, ui_method,
 };
-pub(super) use arguments::{parse, parse_kept, parse_told, to_value};
+pub(super) use envelope::{parse, parse_explained, parse_stored, to_value};
 
 use super::api::clipboard;
 use super::api::compaction::Summaries;
@@ -34,17 +35,17 @@ use super::api::tool_runs::ToolRuns;
 use super::api::ui::UiBroker;
 use super::api::user_bash::Outputs;
 use super::child::SecondSessions;
-use super::diagnostics::ignored_results::Told;
+use super::diagnostics::ignored_results::ReportedWarnings;
 use super::events::mutations::Changes;
 use super::events::table;
 use super::events::turn_end::Proposals;
 use super::lifecycle::debugger;
-use super::lifecycle::reports::{Culprit, Ending, Reports, Stopped};
+use super::lifecycle::reports::{Attribution, IsolateEnd, Reports, Stopped};
 use super::lifecycle::stale_calls::StaleCalls;
 use super::limits::counters::Tally;
-use super::limits::deadline::Waits;
-use super::limits::reentrancy::Yields;
-use super::limits::thread_usage::Holds;
+use super::limits::deadline::HandlerClock;
+use super::limits::reentrancy::AgentWaits;
+use super::limits::thread_usage::ThreadUsage;
 use super::registry::providers::Provisions;
 use super::registry::{ExtensionId, Registry};
 use crate::agent::event::{Event, ExtensionError, UiAnswer, WaitOutcome};
@@ -52,62 +53,63 @@ use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
 use crate::tools::tool::UpdateSink;
 
-/// One per generation of extensions.
+/// Shared state of one generation of extensions.
 pub struct BridgeHost {
-    /// For those who call back later.
-    pub this: Weak<BridgeHost>,
+    /// Handle for callbacks that run later.
+    pub weak_self: Weak<BridgeHost>,
     pub registry: Mutex<Registry>,
-    pub waits: Waits,
-    pub holds: Holds,
-    /// Where partial results of running tools go.
+    pub clock: HandlerClock,
+    pub thread_usage: ThreadUsage,
+    /// Sinks for partial results of running tools, by token.
     pub updates: Mutex<HashMap<u64, UpdateSink>>,
-    /// Of calls of tools that JavaScript has yet to begin, if somebody waits for that.
-    pub beginnings: Mutex<HashMap<u64, DropGuard>>,
+    /// Guards of tool calls that JavaScript has not started yet, if a caller waits for the
+    /// start.
+    pub start_guards: Mutex<HashMap<u64, DropGuard>>,
     pub flags: Arc<Mutex<HashMap<String, Value>>>,
     ui: Arc<UiBroker>,
     execs: Execs,
     mutations: FileMutations,
     pub(super) sessions: Sessions,
-    /// Calls that are let through although this generation is stale.
+    /// Calls that are allowed although this generation is stale.
     pub stale_calls: StaleCalls,
-    pub yields: Yields,
+    pub agent_waits: AgentWaits,
     pub changes: Changes,
     pub proposals: Proposals,
-    /// Of answers that mean nothing.
-    told: Mutex<Told>,
+    /// Warnings that were reported already.
+    reported_warnings: Mutex<ReportedWarnings>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
     second_sessions: SecondSessions,
-    /// Of commands that extensions run for the user.
+    /// Output of commands that extensions run for the user.
     pub outputs: Arc<Outputs>,
     tokens: AtomicU64,
-    /// Providers and the like.
+    /// Providers, sign-ins and wire APIs that extensions registered.
     pub provisions: Provisions,
     actions: OnceLock<Weak<dyn Actions>>,
-    /// A newer generation took over.
+    /// Set when a newer generation took over.
     stale: AtomicBool,
-    /// It has been told to end; when it does, nothing is to be mended.
-    leaving: AtomicBool,
-    /// What `process.exit()` was called with when a signal had come.
+    /// Set when this generation is shutting down; an isolate that stops from then on is not
+    /// reloaded.
+    shutting_down: AtomicBool,
+    /// The argument of `process.exit()` after a signal.
     exit_code: OnceLock<u8>,
-    /// Whose code ran last, and what for.
-    current: Mutex<Culprit>,
-    /// How the isolate ended, if it was stopped.
-    ending: Mutex<Option<Ending>>,
-    /// How long the extension of the queued handler that runs had waited for the
-    /// user when it began.
-    waited_before: Mutex<Duration>,
+    /// The extension whose code ran last, and the event it ran for.
+    current: Mutex<Attribution>,
+    /// Why the isolate stopped, if it did.
+    isolate_end: Mutex<Option<IsolateEnd>>,
+    /// Total wait of the queued handler's extension at the time when that handler started.
+    queued_wait_at_start: Mutex<Duration>,
     reports: Reports,
     console: ConsoleSink,
     generation: u32,
     imports: OnceLock<Imports>,
 }
 
-/// Where extensions' console output goes; the mode decides.
+/// Receives console output of extensions; the mode decides where it goes.
 pub type ConsoleSink = Arc<dyn Fn(Console, &str) + Send + Sync>;
 
-pub(super) type Answer = Result<Value, HostError>;
+pub(super) type BridgeResult = Result<Value, HostError>;
 
 impl BridgeHost {
     pub fn new(
@@ -120,23 +122,23 @@ impl BridgeHost {
         console: ConsoleSink,
     ) -> Arc<Self> {
         let outputs = Arc::<Outputs>::default();
-        Arc::new_cyclic(|this| Self {
-            this: this.clone(),
+        Arc::new_cyclic(|weak_self| Self {
+            weak_self: weak_self.clone(),
             registry: Mutex::new(registry),
-            waits: Waits::default(),
-            holds: Holds::default(),
+            clock: HandlerClock::default(),
+            thread_usage: ThreadUsage::default(),
             updates: Mutex::default(),
-            beginnings: Mutex::default(),
+            start_guards: Mutex::default(),
             flags,
             ui,
             execs: Execs::default(),
             mutations: FileMutations::default(),
             sessions: Sessions::default(),
             stale_calls: StaleCalls::default(),
-            yields: Yields::default(),
+            agent_waits: AgentWaits::default(),
             changes: Changes::default(),
             proposals: Proposals::default(),
-            told: Mutex::default(),
+            reported_warnings: Mutex::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
@@ -149,11 +151,11 @@ impl BridgeHost {
             provisions: Provisions::new(models),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
+            shutting_down: AtomicBool::new(false),
             exit_code: OnceLock::new(),
             current: Mutex::default(),
-            ending: Mutex::default(),
-            waited_before: Mutex::default(),
+            isolate_end: Mutex::default(),
+            queued_wait_at_start: Mutex::default(),
             reports,
             console,
             generation,
@@ -161,35 +163,35 @@ impl BridgeHost {
         })
     }
 
-    /// From here on action methods work.
+    /// Connects the session; action methods work from here on.
     pub fn bind(&self, actions: Weak<dyn Actions>) {
-        // A generation is bound once, by whoever installs it.
+        // A generation is bound once, when it is installed.
         let _ = self.actions.set(actions);
         self.provisions.installed.notify_waiters();
     }
 
-    /// Whether action methods work.
+    /// Returns whether action methods work.
     pub fn is_bound(&self) -> bool {
         self.actions.get().is_some()
     }
 
-    /// The session, if there is one already.
+    /// Returns the session, if there is one already.
     pub fn bound_actions(&self) -> Option<Arc<dyn Actions>> {
         self.actions.get().and_then(Weak::upgrade)
     }
 
     pub fn retire(&self) {
         self.stale.store(true, Ordering::Relaxed);
-        self.end_stretch(WaitOutcome::Cancelled);
+        self.end_time_slice(WaitOutcome::Cancelled);
     }
 
-    /// Before `session_shutdown`.
-    pub fn leave(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
+    /// Marks the start of the shutdown. Called before `session_shutdown`.
+    pub fn begin_shutdown(&self) {
+        self.shutting_down.store(true, Ordering::Relaxed);
     }
 
-    /// The first counts.
-    pub fn exits(&self, code: u8) {
+    /// Sets the exit code of pi. The first call counts.
+    pub fn set_exit_code(&self, code: u8) {
         self.exit_code.get_or_init(|| code);
     }
 
@@ -197,24 +199,24 @@ impl BridgeHost {
         self.exit_code.get().copied()
     }
 
-    /// How long `extension` has waited for the user since the queued handler that
-    /// runs now began.
-    pub fn waited_in_queued(&self, extension: ExtensionId) -> Duration {
-        let before = *self.waited_before.lock();
-        self.waits.total(extension).saturating_sub(before)
+    /// Returns how long `extension` has waited for the user since the queued handler that
+    /// runs now started.
+    pub fn queued_handler_wait(&self, extension: ExtensionId) -> Duration {
+        let before = *self.queued_wait_at_start.lock();
+        self.clock.total_wait(extension).saturating_sub(before)
     }
 
-    /// From now on it is the code of this extension that runs.
+    /// Attributes the code that runs from now on to `extension`.
     pub fn enter(&self, extension: ExtensionId, what: &str) {
-        *self.current.lock() = Culprit {
+        *self.current.lock() = Attribution {
             extension,
             what: what.to_string(),
         };
     }
 
-    /// Which files the extensions have come from so far.
-    pub fn know_imports(&self, imports: Imports) {
-        // There is one isolate for each generation.
+    /// Stores the record of files that extensions were loaded from.
+    pub fn set_imports(&self, imports: Imports) {
+        // Each generation has one isolate, so this is set once.
         let _ = self.imports.set(imports);
     }
 
@@ -222,7 +224,7 @@ impl BridgeHost {
         self.imports.get().cloned()
     }
 
-    /// The files of an extension.
+    /// Returns the files that an extension was loaded from.
     pub fn files_of(&self, extension: ExtensionId) -> Vec<PathBuf> {
         let imports = self.imports.get();
         imports
@@ -230,7 +232,7 @@ impl BridgeHost {
             .unwrap_or_default()
     }
 
-    pub fn current(&self) -> Culprit {
+    pub fn current(&self) -> Attribution {
         self.current.lock().clone()
     }
 
@@ -240,10 +242,10 @@ impl BridgeHost {
 
     pub fn report(&self, extension: ExtensionId, event: &str, error: impl Into<String>) {
         let error = ExtensionError::new(self.registry.lock().path(extension), event, error);
-        self.tell(Event::ExtensionError(error));
+        self.emit(Event::ExtensionError(error));
     }
 
-    /// [`Self::report`] for what its code has thrown.
+    /// Like [`Self::report`], for a value that the extension's code threw.
     pub fn report_thrown(
         &self,
         extension: ExtensionId,
@@ -253,41 +255,43 @@ impl BridgeHost {
     ) {
         let path = self.registry.lock().path(extension);
         let error = ExtensionError::thrown(path, event, plain, stack);
-        self.tell(Event::ExtensionError(error));
+        self.emit(Event::ExtensionError(error));
     }
 
-    /// What a call of the extension cost.
-    pub fn charge(&self, extension: ExtensionId, event: &str, tally: Tally) {
+    /// Adds a finished call to the extension's counters.
+    pub fn add_calls(&self, extension: ExtensionId, event: &str, tally: Tally) {
         let path = self.registry.lock().path(extension);
-        self.reports.ledger.called(path, event, tally);
+        self.reports.counters.add_calls(path, event, tally);
     }
 
-    /// Its code has had the thread.
-    pub(super) fn charge_busy(&self, extension: ExtensionId, time: Duration) {
+    /// Adds time on the JavaScript thread to the extension's counters.
+    pub(super) fn add_busy(&self, extension: ExtensionId, time: Duration) {
         let path = self.registry.lock().path(extension);
-        self.reports.ledger.held(&path, time);
+        self.reports.counters.add_busy(&path, time);
     }
 
-    pub fn charge_load(&self, extension: ExtensionId, took: Duration) {
+    pub fn add_load(&self, extension: ExtensionId, took: Duration) {
         let path = self.registry.lock().path(extension);
-        self.reports.ledger.loaded(&path, took);
+        self.reports.counters.add_load(&path, took);
     }
 
-    /// Returns when the user has been shown what was reported by now.
+    /// Returns when all events emitted so far are shown to the user.
     pub async fn wait_shown(&self) {
         self.reports.delivery.wait_shown().await;
     }
 
-    /// Never waits: JavaScript may be standing still meanwhile.
-    pub fn tell(&self, news: Event) {
-        match self.reports.news.try_send(news) {
+    /// Sends an event to the user. Never waits, because JavaScript may be blocked
+    /// meanwhile; without room in the channel the event is dropped and logged.
+    pub fn emit(&self, event: Event) {
+        match self.reports.events.try_send(event) {
             Ok(()) => self.reports.delivery.mark_sent(),
             Err(error) => tracing::warn!("an extension's report was dropped: {error}"),
         }
     }
 
-    /// Whose code it was. Code that carries no mark is that of whoever ran last.
-    pub(super) fn culprit(&self, author: Option<Author>) -> Culprit {
+    /// Returns the extension whose code it was. Code without a mark belongs to the
+    /// extension that ran last.
+    pub(super) fn attribute(&self, author: Option<Author>) -> Attribution {
         let current = self.current();
         let Some(Author { id, what }) = author else {
             return current;
@@ -297,39 +301,39 @@ impl BridgeHost {
             true => "uncaught".to_string(),
             false => what,
         };
-        Culprit {
+        Attribution {
             extension: id,
             what,
         }
     }
 
-    fn stopped(&self, ending: Ending, author: Option<Author>) {
-        self.end_stretch(WaitOutcome::Stopped);
-        let culprit = self.culprit(author);
-        *self.current.lock() = culprit.clone();
-        *self.ending.lock() = Some(ending.clone());
-        let path = self.registry.lock().path(culprit.extension);
-        if self.leaving.load(Ordering::Relaxed) {
+    fn record_stop(&self, ending: IsolateEnd, author: Option<Author>) {
+        self.end_time_slice(WaitOutcome::Stopped);
+        let attribution = self.attribute(author);
+        *self.current.lock() = attribution.clone();
+        *self.isolate_end.lock() = Some(ending.clone());
+        let path = self.registry.lock().path(attribution.extension);
+        if self.shutting_down.load(Ordering::Relaxed) {
             let sentence = format!("The extension was {ending}");
-            let error = ending.tell_of(path, culprit.what, sentence);
-            self.tell(Event::ExtensionError(error));
+            let error = ending.to_error(path, attribution.what, sentence);
+            self.emit(Event::ExtensionError(error));
             return;
         }
         self.reports.stops.push(Stopped {
             generation: self.generation,
             was_installed: self.is_bound(),
             path,
-            culprit,
+            attribution,
             ending,
         });
     }
 
-    /// How its isolate ended, if it has.
-    pub fn ending(&self) -> Option<Ending> {
-        self.ending.lock().clone()
+    /// Returns why the isolate stopped, if it did.
+    pub fn isolate_end(&self) -> Option<IsolateEnd> {
+        self.isolate_end.lock().clone()
     }
 
-    /// Those of the session; while extensions load there is none.
+    /// Returns the tool options of the session, or defaults while extensions load.
     fn tool_options(&self) -> ToolOptions {
         match self.actions.get().and_then(Weak::upgrade) {
             Some(actions) => actions.tool_options(),
@@ -337,8 +341,7 @@ impl BridgeHost {
         }
     }
 
-    /// Whether a call with these arguments may be made: by a generation that was not replaced,
-    /// or as a visit.
+    /// Fails if this generation was replaced, unless the arguments name an open stale call.
     fn check_stale(&self, args: &str) -> Result<(), HostError> {
         if self.stale.load(Ordering::Relaxed) && !self.stale_calls.allow(args) {
             return Err(HostError::new(
@@ -350,7 +353,8 @@ impl BridgeHost {
         Ok(())
     }
 
-    /// For a call with these arguments.
+    /// Returns the session for a call with these arguments. Fails if the generation is
+    /// stale or not bound yet.
     pub(super) fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
         self.check_stale(args)?;
         self.actions.get().and_then(Weak::upgrade).ok_or_else(|| {
@@ -361,16 +365,16 @@ impl BridgeHost {
         })
     }
 
-    fn answer(&self, method: &str, args: &str) -> Answer {
+    fn handle_sync(&self, method: &str, args: &str) -> BridgeResult {
         match method {
             "enter" => {
-                let enter: Enter = parse(method, args)?;
+                let enter: EnterArgs = parse(method, args)?;
                 if enter.queued {
-                    let extension = enter.culprit.extension;
-                    *self.waited_before.lock() = self.waits.total(extension);
-                    self.holds.queue(Some(extension));
+                    let extension = enter.attribution.extension;
+                    *self.queued_wait_at_start.lock() = self.clock.total_wait(extension);
+                    self.thread_usage.set_queued(Some(extension));
                 }
-                *self.current.lock() = enter.culprit;
+                *self.current.lock() = enter.attribution;
                 return Ok(Value::Null);
             }
             "report" => {
@@ -380,14 +384,14 @@ impl BridgeHost {
                 let extension = extension.unwrap_or_else(|| self.current().extension);
                 let path = self.registry.lock().path(extension);
                 let error = ExtensionError::thrown(path, report.event, report.plain, Some(stack));
-                self.tell(Event::ExtensionError(match report.warning {
+                self.emit(Event::ExtensionError(match report.warning {
                     true => error.as_warning(),
                     false => error,
                 }));
                 return Ok(Value::Null);
             }
             "result.ignored" => {
-                self.tell_unheard(parse(method, args)?);
+                self.warn_of_ignored_result(parse(method, args)?);
                 return Ok(Value::Null);
             }
             "debugger.waits" => {
@@ -397,21 +401,21 @@ impl BridgeHost {
             "stale.check" => return self.check_stale(args).map(|()| Value::Null),
             "pi.getFlag" => return self.flag(args),
             "pi.execKill" => {
-                self.execs.kill(parse::<Token>(method, args)?.token);
+                self.execs.kill(parse::<TokenArgs>(method, args)?.token);
                 return Ok(Value::Null);
             }
             "ui.cancel" => {
                 self.ui
-                    .cancel(self.ui_token(parse::<Token>(method, args)?.token));
+                    .cancel(self.ui_token(parse::<TokenArgs>(method, args)?.token));
                 return Ok(Value::Null);
             }
             "tool.started" => {
-                let Token { token } = parse(method, args)?;
-                self.beginnings.lock().remove(&token);
+                let TokenArgs { token } = parse(method, args)?;
+                self.start_guards.lock().remove(&token);
                 return Ok(Value::Null);
             }
             "tool.update" => {
-                let update: Update = parse_kept(method, args)?;
+                let update: ToolUpdateArgs = parse_stored(method, args)?;
                 let sink = self.updates.lock().get(&update.token).cloned();
                 if let Some(sink) = sink {
                     sink(update.output);
@@ -459,12 +463,18 @@ impl BridgeHost {
         act(&*actions, method, args)
     }
 
-    /// What replaces the session concerns this generation, too: it may hold the
-    /// session that takes the place, and stay to see it.
-    async fn replace_or(&self, actions: &dyn Actions, method: &str, args: &str) -> Answer {
-        let given: Option<Replacement> = parse(method, args)?;
+    /// Handles calls that may replace the session. The replaced generation may hold the
+    /// prepared session, and a stale call keeps it alive until the command has finished.
+    async fn handle_replacement(
+        &self,
+        actions: &dyn Actions,
+        method: &str,
+        args: &str,
+    ) -> BridgeResult {
+        let given: Option<ReplacementArgs> = parse(method, args)?;
         let given = given.unwrap_or_default();
-        // Before the session is replaced: what is replaced ends when nobody stays.
+        // The stale call starts before the replacement, because a replaced generation
+        // without open stale calls ends.
         if let Some(call) = given.begin_stale_call {
             self.stale_calls.begin(call);
         }
@@ -498,12 +508,12 @@ impl BridgeHost {
         self.tokens.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Unique among generations.
+    /// Returns a token that is unique among generations.
     fn ui_token(&self, token: u64) -> u64 {
         u64::from(self.generation) << 32 | token
     }
 
-    async fn wait(self: Arc<Self>, method: &str, args: &str) -> Answer {
+    async fn handle_async(self: Arc<Self>, method: &str, args: &str) -> BridgeResult {
         if method == "pi.exec" {
             let cwd = match self.actions.get().and_then(Weak::upgrade) {
                 Some(actions) => actions.cwd(),
@@ -553,10 +563,10 @@ impl BridgeHost {
                     .await
             }
             "ui.request" => {
-                let ask: Ask = parse(method, args)?;
+                let ask: UiRequestArgs = parse(method, args)?;
                 let method = ui_method(args)?;
                 let timeout = ask.timeout.and_then(milliseconds);
-                let _waiting = self.waits.begin(ask.extension);
+                let _waiting = self.clock.pause(ask.extension);
                 let _prompt = actions.ui_prompt(&method);
                 let token = Some(self.ui_token(ask.token));
                 Ok(match self.ui.ask(&*actions, method, token, timeout).await {
@@ -566,11 +576,11 @@ impl BridgeHost {
                 })
             }
             _ => {
-                let owner = parse::<Owner>(method, args).ok();
-                // Waiting for the agent or the user is not the extension's time.
-                // For a compaction nobody waits; its handlers have their own time.
+                let owner = parse::<CallerArgs>(method, args).ok();
+                // Time spent waiting for the agent or the user is not the extension's.
+                // Nothing waits for a compaction; its handlers have their own limits.
                 let waits = owner.as_ref().filter(|_| method != "ctx.compact");
-                let _waiting = waits.map(|owner| self.waits.begin(owner.extension));
+                let _waiting = waits.map(|owner| self.clock.pause(owner.extension));
                 let during = owner.as_ref().and_then(|owner| owner.during.as_deref());
                 if let Some(event) = during.filter(|name| table::holds_session(name)) {
                     // The session waits for this handler.
@@ -579,7 +589,7 @@ impl BridgeHost {
                         return Ok(Value::Null);
                     }
                     if actions.is_held(method == "ctx.navigateTree") {
-                        return Err(in_the_midst(method, event));
+                        return Err(session_waits_error(method, event));
                     }
                 }
                 if method == "ctx.waitForIdle"
@@ -592,14 +602,14 @@ impl BridgeHost {
                     )));
                 }
                 let yields = owner.is_some_and(|owner| owner.queued && method != "pi.setModel");
-                let _yielding = yields.then(|| self.yields.begin());
-                self.replace_or(&*actions, method, args).await
+                let _yielding = yields.then(|| self.agent_waits.begin());
+                self.handle_replacement(&*actions, method, args).await
             }
         }
     }
 }
 
-fn in_the_midst(method: &str, event: &str) -> HostError {
+fn session_waits_error(method: &str, event: &str) -> HostError {
     HostError::new(format!(
         "{method}() cannot be waited for in a handler of {event}: the session waits for the handler. \
          Call it when that is over, after session_start, session_compact or session_tree"

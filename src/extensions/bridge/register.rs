@@ -1,9 +1,9 @@
-//! What extensions register: handlers, tools, commands, flags, shortcuts, renderers.
+//! Registers handlers, tools, commands, flags, shortcuts and renderers of extensions.
 
 use serde_json::Value;
 
-use super::envelope::{Name, On, check_tool, parse, parse_told};
-use crate::extensions::bridge::{Answer, BridgeHost};
+use super::envelope::{FlagArgs, HandlerArgs, check_tool, parse, parse_explained};
+use crate::extensions::bridge::{BridgeHost, BridgeResult};
 use crate::extensions::diagnostics::tool_schema;
 use crate::extensions::registry::{
     CommandRegistration, FlagRegistration, RendererRegistration, ShortcutRegistration,
@@ -11,11 +11,11 @@ use crate::extensions::registry::{
 };
 use crate::resources::keybindings;
 
-/// An error names whoever came too late, or listens to nothing.
+/// The error says why nothing was registered: the name is taken, or no such event exists.
 type Registered = Result<(), String>;
 
-/// Of a shortcut that nobody can type.
-fn no_key(key: &str) -> Option<String> {
+/// Returns a warning if the shortcut's key cannot be typed.
+fn untypable_key(key: &str) -> Option<String> {
     keybindings::normal(key).is_none().then(|| {
         format!(
             "pi.registerShortcut: there is no key \"{key}\". Write \"ctrl+x\", \"alt+enter\", \
@@ -25,29 +25,32 @@ fn no_key(key: &str) -> Option<String> {
 }
 
 impl BridgeHost {
-    pub(super) fn register(&self, method: &str, args: &str) -> Option<Answer> {
-        // Nobody looks at it any more. What ends a subscription has nothing to do, and is content.
+    pub(super) fn register(&self, method: &str, args: &str) -> Option<BridgeResult> {
+        // A stale generation must not register anything. Ending a subscription has no
+        // effect then, and is allowed.
         let changes = ["pi.on", "pi.unregisterProvider"];
         let is_change = method.starts_with("pi.register") || changes.contains(&method);
         if is_change && let Err(error) = self.check_stale(args) {
             return Some(Err(error));
         }
         let mut registry = self.registry.lock();
-        // What is taken all the same.
+        // A warning about a registration that is accepted.
         let mut remark = None;
         let registered: Result<Registered, _> = match method {
             "pi.on" => parse(method, args)
-                .map(|on: On| registry.add_handler(on.extension, &on.event, on.id)),
-            "pi.off" => parse(method, args).map(|on: On| {
+                .map(|on: HandlerArgs| registry.add_handler(on.extension, &on.event, on.id)),
+            "pi.off" => parse(method, args).map(|on: HandlerArgs| {
                 registry.remove_handler(on.id);
                 Ok(())
             }),
-            "pi.registerTool" => parse_told(method, args).and_then(|tool: ToolRegistration| {
-                check_tool(&tool)?;
-                tracing::debug!(tool.name, "a tool is registered");
-                remark = tool_schema::misfit(&tool.name, &tool.parameters);
-                Ok(registry.add_tool(tool))
-            }),
+            "pi.registerTool" => {
+                parse_explained(method, args).and_then(|tool: ToolRegistration| {
+                    check_tool(&tool)?;
+                    tracing::debug!(tool.name, "a tool is registered");
+                    remark = tool_schema::misfit(&tool.name, &tool.parameters);
+                    Ok(registry.add_tool(tool))
+                })
+            }
             "pi.registerCommand" => parse(method, args).map(|command: CommandRegistration| {
                 registry.add_command(command);
                 Ok(())
@@ -56,7 +59,7 @@ impl BridgeHost {
                 parse(method, args).map(|flag: FlagRegistration| registry.add_flag(flag))
             }
             "pi.registerShortcut" => parse(method, args).map(|shortcut: ShortcutRegistration| {
-                remark = no_key(&shortcut.key);
+                remark = untypable_key(&shortcut.key);
                 registry.add_shortcut(shortcut);
                 Ok(())
             }),
@@ -67,7 +70,7 @@ impl BridgeHost {
         drop(registry);
         let answer = registered.map(|added| {
             match added {
-                // Reported from there, where it is known which line it is.
+                // JavaScript reports the problem, because it knows the source position.
                 Err(problem) => return Value::String(problem),
                 // Before the session is bound it asks for the tools itself.
                 Ok(()) if method == "pi.registerTool" => {
@@ -82,9 +85,9 @@ impl BridgeHost {
         Some(answer)
     }
 
-    pub(super) fn flag(&self, args: &str) -> Answer {
+    pub(super) fn flag(&self, args: &str) -> BridgeResult {
         self.check_stale(args)?;
-        let flag: Name = parse("pi.getFlag", args)?;
+        let flag: FlagArgs = parse("pi.getFlag", args)?;
         let registry = self.registry.lock();
         let own = registry
             .flags()
@@ -94,7 +97,7 @@ impl BridgeHost {
             return Ok(Value::Null);
         };
         let given = self.flags.lock().get(&flag.name).cloned();
-        // The first that has one sets the default of all.
+        // The first extension with a default sets the default for all.
         let defaults = registry
             .flags()
             .iter()

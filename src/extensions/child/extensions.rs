@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::api::resources::Place;
 use crate::extensions::api::session_api::Actions;
-use crate::extensions::bridge::{Answer, parse, to_value};
+use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::extensions::lifecycle::{Extensions, LoadReport};
 use crate::extensions::registry::inventory::Described;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
@@ -70,7 +70,7 @@ impl SecondSets {
         number: u64,
         method: &str,
         args: &str,
-    ) -> Answer {
+    ) -> BridgeResult {
         let Load { place, only } = parse(method, args)?;
         let paths = place.paths();
         let settings = place.settings(&paths);
@@ -114,7 +114,7 @@ impl SecondSets {
     }
 
     /// Nobody is going to begin a session with it.
-    pub fn unload(&self, handle: &Handle, method: &str, args: &str) -> Answer {
+    pub fn unload(&self, handle: &Handle, method: &str, args: &str) -> BridgeResult {
         let Number { set } = parse(method, args)?;
         if let Some(set) = self.take(set) {
             handle.spawn(async move { set.extensions.stop(0).await });

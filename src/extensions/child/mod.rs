@@ -30,7 +30,7 @@ use self::hooks::SetHooks;
 use self::tools::{Calls, CustomTool, JsCommands, JsTool};
 use super::api::session_api::{ActionResult, Actions};
 use super::api::user_bash::Outputs;
-use super::bridge::{Answer, BridgeHost, parse, to_value};
+use super::bridge::{BridgeHost, BridgeResult, parse, to_value};
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::nesting;
@@ -336,7 +336,7 @@ impl SecondSessions {
     }
 
     /// `None` if it is none of ours.
-    pub fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+    pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         let of = |args| parse::<Of>(method, args);
         Some(match method {
             "child.query" => of(args).and_then(|of| {
@@ -376,7 +376,7 @@ impl SecondSessions {
     }
 
     /// Extensions for a session that is going to begin.
-    pub async fn load(&self, actions: &dyn Actions, method: &str, args: &str) -> Answer {
+    pub async fn load(&self, actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         self.sets.load(actions, number, method, args).await
     }
@@ -387,7 +387,7 @@ impl SecondSessions {
         actions: &dyn Actions,
         method: &str,
         args: &str,
-    ) -> Answer {
+    ) -> BridgeResult {
         let open: Open = parse(method, args)?;
         let models = open.options.registry.map(|number| host.registry_of(number));
         let models = models.transpose()?;
@@ -431,7 +431,7 @@ impl SecondSessions {
 
     /// The first step is taken at once: what JavaScript asks for in a row happens in a
     /// row, and shows in what it asks next. Returns a number for [`Self::act`].
-    fn begin(&self, of: Of) -> Answer {
+    fn begin(&self, of: Of) -> BridgeResult {
         let second = self.get(of.token)?;
         of.check_depth()?;
         let session = second.session.clone();
@@ -466,7 +466,7 @@ impl SecondSessions {
         Ok(json!(call))
     }
 
-    pub async fn act(&self, method: &str, args: &str) -> Answer {
+    pub async fn act(&self, method: &str, args: &str) -> BridgeResult {
         let of: Of = parse(method, args)?;
         let second = self.get(of.token)?;
         let begun = second.begun.lock().remove(&of.call);
@@ -483,7 +483,7 @@ impl SecondSessions {
     }
 
     /// At least one, until it is closed; then none.
-    pub async fn next(&self, method: &str, args: &str) -> Answer {
+    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let of: Of = parse(method, args)?;
         let Ok(second) = self.get(of.token) else {
             return Ok(json!([]));

@@ -77,7 +77,7 @@ impl Calls {
     }
 
     pub fn begun(&self, call: u64) {
-        self.beginnings.lock().remove(&call);
+        self.start_guards.lock().remove(&call);
     }
 
     pub fn answer(&self, call: u64, value: Option<Value>, error: Option<String>) {
@@ -200,7 +200,7 @@ impl Tool for JsTool {
         calls.updates.lock().insert(call, invocation.updates);
         let tells_begun = invocation.begun.is_some();
         if let Some(begun) = invocation.begun {
-            calls.beginnings.lock().insert(call, begun);
+            calls.start_guards.lock().insert(call, begun);
         }
         let args = json!({
             "callId": invocation.id,

@@ -1,5 +1,5 @@
-//! What extensions do that their authors cannot mean, and that goes on all the same: they
-//! are told of it, with the line.
+//! Warnings to authors about likely mistakes that do not stop the extension. Each is
+//! reported once, with its source position.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,29 +10,29 @@ use crate::extensions::bridge::BridgeHost;
 use crate::extensions::events::table;
 use crate::extensions::registry::ExtensionId;
 
-/// Of a queued handler: the members of its answer that the event has not.
+/// Members of a queued handler's result that the event does not have.
 #[derive(Deserialize)]
-pub(in crate::extensions::bridge) struct Answered {
+pub(in crate::extensions::bridge) struct QueuedResult {
     extension: ExtensionId,
     event: String,
     answer: Value,
-    /// Where the handler is.
+    /// Stack frame of the handler.
     frame: String,
 }
 
 impl BridgeHost {
-    pub(in crate::extensions::bridge) fn tell_unheard(&self, answered: Answered) {
+    pub(in crate::extensions::bridge) fn warn_of_ignored_result(&self, answered: QueuedResult) {
         let Some((_, kind)) = table::find(&answered.event) else {
             return;
         };
         let unheard = unheard(kind, &Map::new(), &answered.answer);
-        for slip in self.news_of(answered.extension, kind.name, unheard) {
+        for slip in self.unreported(answered.extension, kind.name, unheard) {
             self.warn(answered.extension, kind.name, slip, &answered.frame);
         }
     }
 
-    /// Of what means nothing in an answer: what was not told before.
-    pub fn news_of(
+    /// Returns the messages of those ignored members that were not reported before.
+    pub fn unreported(
         &self,
         extension: ExtensionId,
         event: &str,
@@ -40,11 +40,14 @@ impl BridgeHost {
     ) -> Vec<String> {
         match unheard.is_empty() {
             true => Vec::new(),
-            false => self.told.lock().news(extension, event, unheard),
+            false => self
+                .reported_warnings
+                .lock()
+                .news(extension, event, unheard),
         }
     }
 
-    /// [`Self::tell_slip`] of what does no harm.
+    /// Like [`Self::report_at`], for a mistake after which the extension still works.
     pub(in crate::extensions) fn warn(
         &self,
         extension: ExtensionId,
@@ -55,11 +58,11 @@ impl BridgeHost {
         let path = self.registry.lock().path(extension);
         let stack = stack_of(&message, frame);
         let warning = ExtensionError::thrown(path, event, message, stack).as_warning();
-        self.tell(Event::ExtensionError(warning));
+        self.emit(Event::ExtensionError(warning));
     }
 
-    /// `frame` is empty if it is not known where it is.
-    pub(in crate::extensions) fn tell_slip(
+    /// Reports an error at a stack frame. `frame` is empty if the position is unknown.
+    pub(in crate::extensions) fn report_at(
         &self,
         extension: ExtensionId,
         event: &str,

@@ -14,7 +14,7 @@ use crate::ai::nesting::{self, Of};
 use crate::extensions::diagnostics::ignored_results::{self, unheard};
 use crate::extensions::diagnostics::results::Fit;
 use crate::extensions::lifecycle::generation::{CallFailure, Generation};
-use crate::extensions::limits::abandoned::Work;
+use crate::extensions::limits::abandoned::PendingCall;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
 /// What each handler of [`Merge::Ignore`] is given that is called after the wait
@@ -68,7 +68,7 @@ struct Dispatch<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct HandlerResult {
     #[serde(default)]
     result: Value,
     #[serde(default)]
@@ -131,7 +131,7 @@ impl Generation {
                 in_place_only: kind.in_place_only,
                 run,
             };
-            let limit = self.behind.limit(handler, self.limit(kind));
+            let limit = self.abandoned.limit_for(handler, self.limit(kind));
             let asked = self.call_within(
                 extension,
                 name,
@@ -156,14 +156,14 @@ impl Generation {
                 () = given_up => Err(CallFailure::Cancelled),
             };
             match &answer {
-                Ok(_) => self.behind.settled(handler),
+                Ok(_) => self.abandoned.mark_settled(handler),
                 Err(CallFailure::Thrown { .. }) => {
-                    self.behind.settled(handler);
+                    self.abandoned.mark_settled(handler);
                     self.keep_changes(kind, &mut emission, (extension, handler), call, limit)
                         .await;
                 }
                 Err(CallFailure::Deadline { .. }) => {
-                    self.leave_behind(handler, call);
+                    self.abandon(handler, call);
                     self.keep_changes(kind, &mut emission, (extension, handler), call, MOMENT)
                         .await;
                 }
@@ -171,7 +171,12 @@ impl Generation {
                     self.cut_short(kind, &mut emission);
                     // After a shutdown there is nobody left to tell of.
                     if kind.limit != Limit::Shutdown {
-                        self.passed(extension, Work::Asked(handler, call), name, limit);
+                        self.watch_skipped(
+                            extension,
+                            PendingCall::Dispatched(handler, call),
+                            name,
+                            limit,
+                        );
                     }
                     self.keep_changes(kind, &mut emission, (extension, handler), call, MOMENT)
                         .await;
@@ -235,7 +240,7 @@ impl Generation {
         emission: &mut Emission,
         extension: ExtensionId,
         handler: FunctionId,
-        answer: Answer,
+        result: HandlerResult,
     ) -> bool {
         let mut refused = Vec::new();
         let mut unheard = unheard(kind, &emission.event, &answer.result);
@@ -250,7 +255,7 @@ impl Generation {
             .collect();
         let errors = self.slips(extension, handler, kind.name, slips).await;
         emission.errors.extend(errors);
-        let unheard = self.host.news_of(extension, kind.name, unheard);
+        let unheard = self.host.unreported(extension, kind.name, unheard);
         let warnings = self.slips(extension, handler, kind.name, unheard).await;
         let warnings = warnings.into_iter().map(ExtensionError::as_warning);
         emission.errors.extend(warnings);
@@ -282,7 +287,7 @@ impl Generation {
     pub async fn heard(&self) {
         tokio::select! {
             () = self.notifications.drain() => {}
-            () = self.host.yields.any() => {}
+            () = self.host.agent_waits.wait_any() => {}
         }
     }
 
@@ -339,7 +344,7 @@ impl Generation {
 /// Events that tell what the session keeps, and not of something that it is to keep.
 const TELL_WHAT_IS_KEPT: [&str; 3] = ["context", "context_with_system", "before_provider_request"];
 
-fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<Answer>, CallFailure> {
+fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<HandlerResult>, CallFailure> {
     let of = match TELL_WHAT_IS_KEPT.contains(&kind.name) {
         true => Of::HandedOn,
         false => Of::Answer,
@@ -356,7 +361,7 @@ fn merge(
     kind: &EventKind,
     emission: &mut Emission,
     extension: ExtensionId,
-    answer: Answer,
+    result: HandlerResult,
     refused: &mut Vec<String>,
 ) -> bool {
     let mut fitting = |member: &str, value: Value| match (kind.fits)(member, value) {
@@ -460,7 +465,7 @@ mod tests {
             ..Emission::default()
         };
         for (index, result) in results.iter().enumerate() {
-            let answer = Answer {
+            let result = HandlerResult {
                 result: result.clone(),
                 mutated: Map::new(),
                 assigned: Vec::new(),

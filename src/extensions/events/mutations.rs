@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
-use crate::extensions::bridge::{Answer, parse_kept};
+use crate::extensions::bridge::{BridgeResult, parse_stored};
 use crate::extensions::diagnostics::results::{self, Fit};
 use crate::tools::tool::ToolOutput;
 
@@ -72,11 +72,11 @@ impl Changes {
     }
 
     /// Answers with what is wrong, if the change cannot be used.
-    pub(in crate::extensions) fn serve(&self, method: &str, args: &str) -> Option<Answer> {
+    pub(in crate::extensions) fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         if method != "event.mutated" {
             return None;
         }
-        let told = parse_kept::<Told>(method, args);
+        let told = parse_stored::<Told>(method, args);
         Some(told.map(|told| {
             let number = told.change;
             match read(told) {

@@ -16,9 +16,9 @@ use super::message_delta::Told;
 use super::mutations::Change;
 use crate::agent::event::MessageUpdate;
 use crate::extensions::lifecycle::generation::{CallFailure, Generation, outcome};
-use crate::extensions::limits::abandoned::{self, Work};
+use crate::extensions::limits::abandoned::{self, PendingCall};
 use crate::extensions::limits::counters::Tally;
-use crate::extensions::limits::slow_notice::{Outcome, Patience};
+use crate::extensions::limits::slow_notice::{Outcome, SlowNotice};
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
 /// Events that wait. A stream that runs ahead of its handlers by more than this
@@ -280,14 +280,14 @@ async fn deliver(
         // It is never closed: the sender is the generation's.
         let _ = given_up.wait_for(|now| origin.is_given_up(now)).await;
     };
-    let holds = &generation.host.holds;
+    let thread_usage = &generation.host.thread_usage;
     // Until the bridge says whose turn it is.
     let first = batch.events.iter().flat_map(|event| &event.targets).next();
-    holds.queue(first.map(|(extension, _)| *extension));
+    thread_usage.set_queued(first.map(|(extension, _)| *extension));
     if !hand_over(generation, &batch, given_up).await {
         updates.forget();
     }
-    holds.queue(None);
+    thread_usage.set_queued(None);
     open.fetch_sub(batch.events.len(), Ordering::AcqRel);
 }
 
@@ -374,7 +374,7 @@ fn take(generation: &Generation, done: &str) {
     } in done.skipped
     {
         let limit = generation.limits.of(&event);
-        generation.passed(extension, Work::Queued(handler), &event, limit);
+        generation.watch_skipped(extension, PendingCall::Queued(handler), &event, limit);
     }
 }
 
@@ -399,7 +399,7 @@ fn charge(generation: &Generation, spent: Vec<Spent>) {
             time: duration(sum.total),
             slowest: duration(sum.slowest),
         };
-        generation.host.charge(sum.extension, &sum.event, tally);
+        generation.host.add_calls(sum.extension, &sum.event, tally);
     }
 }
 
@@ -409,7 +409,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(10);
 /// A wait that the user was told of.
 struct Shown<'a> {
     call: u64,
-    wait: Patience<'a>,
+    wait: SlowNotice<'a>,
 }
 
 /// Tells the user of the current handler if it has had half of its time, and leaves it
@@ -438,7 +438,7 @@ async fn overdue<'a>(
     };
     let limit = generation.limits.of(&current.event);
     let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
-    let waited = generation.host.waited_in_queued(current.extension);
+    let waited = generation.host.queued_handler_wait(current.extension);
     let used = elapsed.saturating_sub(waited + lost);
     if shown
         .as_ref()
@@ -447,7 +447,7 @@ async fn overdue<'a>(
         settled(shown);
         if used >= limit / 2 {
             let host = &generation.host;
-            let mut wait = host.patience(current.extension, current.event.clone(), limit);
+            let mut wait = host.slow_notice(current.extension, current.event.clone(), limit);
             wait.show(used);
             let call = current.call;
             *shown = Some(Shown { call, wait });
@@ -466,8 +466,8 @@ async fn overdue<'a>(
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
     if let Ok(Some(frame)) = left {
-        let sentence = abandoned::sentence(limit);
-        (generation.host).tell_slip(current.extension, &current.event, sentence, &frame);
+        let sentence = abandoned::timeout_message(limit);
+        (generation.host).report_at(current.extension, &current.event, sentence, &frame);
     }
     Some(limit / 2)
 }

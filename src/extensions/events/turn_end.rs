@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::extensions::api::session_api::Actions;
-use crate::extensions::bridge::{Answer, parse};
+use crate::extensions::bridge::{BridgeResult, parse};
 use crate::session::message::CustomMessage;
 
 /// An entry that is to be appended.
@@ -105,8 +105,8 @@ impl Proposals {
         method: &str,
         args: &str,
         actions: impl FnOnce() -> Result<Arc<dyn Actions>, HostError>,
-    ) -> Option<Answer> {
-        let answer = |given: fn(&Self, Proposed, &dyn Actions) -> Answer| {
+    ) -> Option<BridgeResult> {
+        let answer = |given: fn(&Self, Proposed, &dyn Actions) -> BridgeResult| {
             let given = || given(self, parse(method, args)?, &*actions()?);
             given()
         };
@@ -120,7 +120,7 @@ impl Proposals {
         }
     }
 
-    fn propose(&self, proposed: Proposed, actions: &dyn Actions) -> Answer {
+    fn propose(&self, proposed: Proposed, actions: &dyn Actions) -> BridgeResult {
         let (change, go_on) = (proposed.change, proposed.go_on);
         Ok(match drafts(proposed.entries, actions) {
             Ok(drafts) => {

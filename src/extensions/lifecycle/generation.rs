@@ -16,10 +16,10 @@ use crate::agent::event::ExtensionError;
 use crate::extensions::Limits;
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::events::queue::Notifications;
-use crate::extensions::limits::abandoned::Behind;
+use crate::extensions::limits::abandoned::AbandonedHandlers;
 use crate::extensions::limits::counters::Tally;
 use crate::extensions::limits::slow_notice::Outcome;
-use crate::extensions::limits::thread_usage::Counted;
+use crate::extensions::limits::thread_usage::CountGuard;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
 /// The most bytes of JSON that a handler may answer with.
@@ -39,7 +39,7 @@ pub struct Generation {
     pub host: Arc<BridgeHost>,
     pub limits: Limits,
     pub notifications: Notifications,
-    pub behind: Arc<Behind>,
+    pub abandoned: Arc<AbandonedHandlers>,
     pub(in crate::extensions) runtime: Option<Arc<Runtime>>,
     /// It has been told, or is being told, that it ends.
     dismissed: AtomicBool,
@@ -65,7 +65,7 @@ pub enum CallFailure {
         plain: String,
         stack: String,
     },
-    #[error("{what} did not answer within {} s (settings: extensionTimeouts) and was left behind", limit.as_secs_f64())]
+    #[error("{what} timed out after {} s (setting `extensionTimeouts`); pi continues without it", limit.as_secs_f64())]
     Deadline { what: String, limit: Duration },
     #[error("Operation aborted")]
     Cancelled,
@@ -130,7 +130,7 @@ impl Generation {
             host.provisions.attach(this.clone());
             Self {
                 notifications: Notifications::start(this.clone()),
-                behind: Arc::default(),
+                abandoned: Arc::default(),
                 host,
                 limits,
                 runtime,
@@ -205,12 +205,12 @@ impl Generation {
         function: &str,
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
-        let mut wait = self.host.patience(extension, event, limit);
+        let mut wait = self.host.slow_notice(extension, event, limit);
         let answered = async {
             tokio::select! {
                 biased;
                 answer = self.call(function, args) => answer,
-                () = self.host.waits.expire(extension, limit) => {
+                () = self.host.clock.expire(extension, limit) => {
                     self.stop_if_stuck(Some(extension), limit).await;
                     Err(CallFailure::Deadline { what: what(), limit })
                 }
@@ -281,7 +281,7 @@ impl Generation {
     /// else holds the thread has a limit of their own.
     pub async fn stop_if_stuck(&self, extension: Option<ExtensionId>, limit: Duration) {
         if let Some(runtime) = &self.runtime
-            && !self.host.holds.is_anothers(extension)
+            && !self.host.thread_usage.is_other_running(extension)
         {
             runtime.stop_if_busy((limit / 2).max(STUCK)).await;
         }
@@ -298,7 +298,7 @@ impl Generation {
     pub async fn signalled(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {
             Some(runtime) => {
-                shutdown::say_signal(runtime, &self.host, self.limits.shutdown, code).await
+                shutdown::emit_signal(runtime, &self.host, self.limits.shutdown, code).await
             }
             None => Vec::new(),
         }
@@ -310,7 +310,7 @@ impl Generation {
         let mut thrown = Vec::new();
         if let Some(runtime) = &self.runtime {
             if !self.dismissed.swap(true, Ordering::Relaxed) {
-                thrown = shutdown::say(runtime, &self.host, self.limits.shutdown, code).await;
+                thrown = shutdown::emit_exit(runtime, &self.host, self.limits.shutdown, code).await;
             }
             runtime.stop(Stop::Asked);
         }
@@ -330,7 +330,8 @@ impl Drop for Generation {
         if let Some(runtime) = self.runtime.take()
             && !self.dismissed.load(Ordering::Relaxed)
         {
-            let farewell = shutdown::say_and_end(runtime, self.host.clone(), self.limits.shutdown);
+            let farewell =
+                shutdown::emit_exit_and_stop(runtime, self.host.clone(), self.limits.shutdown);
             self.farewells.spawn_on(farewell, &self.handle);
         }
     }
@@ -345,7 +346,7 @@ struct Meter<'a> {
     /// For the user and the thread, before.
     waited: Duration,
     failed: bool,
-    _called: Counted<'a>,
+    _called: CountGuard<'a>,
 }
 
 impl<'a> Meter<'a> {
@@ -355,9 +356,9 @@ impl<'a> Meter<'a> {
             extension,
             event,
             begun: Instant::now(),
-            waited: host.waits.total(extension),
+            waited: host.clock.total_wait(extension),
             failed: true,
-            _called: host.holds.call(extension),
+            _called: host.thread_usage.count_call(extension),
         }
     }
 
@@ -368,7 +369,7 @@ impl<'a> Meter<'a> {
 
 impl Drop for Meter<'_> {
     fn drop(&mut self) {
-        let waited = self.host.waits.total(self.extension);
+        let waited = self.host.clock.total_wait(self.extension);
         let waited = waited.saturating_sub(self.waited);
         let took = self.begun.elapsed().saturating_sub(waited);
         let tally = Tally {
@@ -377,7 +378,7 @@ impl Drop for Meter<'_> {
             time: took,
             slowest: took,
         };
-        self.host.charge(self.extension, self.event, tally);
+        self.host.add_calls(self.extension, self.event, tally);
     }
 }
 

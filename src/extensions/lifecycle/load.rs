@@ -11,7 +11,7 @@ use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 use super::generation::Generation;
 use super::load_error::LoadFailure;
 use super::quarantine::MadeOf;
-use super::reports::Ending;
+use super::reports::IsolateEnd;
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::diagnostics::error_context::location;
 use crate::extensions::lifecycle::{Extensions, LoadReport};
@@ -116,12 +116,12 @@ impl Extensions {
                 Ok(()) => {}
                 Err(error @ LoadError::Stopped(stop)) => {
                     // It may have been a timer of one that was loaded before.
-                    let culprit = host.current().extension as usize;
+                    let attribution = host.current().extension as usize;
                     let index = match stop {
                         Stop::Asked => index,
-                        _ => culprit.min(index),
+                        _ => attribution.min(index),
                     };
-                    let ending = host.ending().unwrap_or(Ending {
+                    let ending = host.isolate_end().unwrap_or(IsolateEnd {
                         reason: stop,
                         stack: String::new(),
                     });
@@ -168,15 +168,15 @@ impl Extensions {
             }
             patient = false;
         };
-        let mut wait = host.patience(id, "load", limit);
-        let _called = host.holds.call(id);
+        let mut wait = host.slow_notice(id, "load", limit);
+        let _called = host.thread_usage.count_call(id);
         let begun = Instant::now();
         let loaded = tokio::select! {
             biased;
             loaded = wait.during(runtime.load(id, path, limit)) => loaded,
             () = given_up => Err(abandon(runtime).await),
         };
-        host.charge_load(id, begun.elapsed());
+        host.add_load(id, begun.elapsed());
         wait.over(match &loaded {
             Err(_) if !patient => Outcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
@@ -219,7 +219,7 @@ impl Extensions {
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;
-        host.know_imports(runtime.imports().clone());
+        host.set_imports(runtime.imports().clone());
         Ok(Arc::new(runtime))
     }
 }

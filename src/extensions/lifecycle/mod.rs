@@ -37,7 +37,7 @@ use super::diagnostics::error_context::explain;
 use super::events::dispatch::Emission;
 use super::lifecycle::generation::Generation;
 use super::lifecycle::load_error::LoadFailure;
-use super::lifecycle::reports::{Bursts, Reports, Stops};
+use super::lifecycle::reports::{RateLimiter, Reports, Stops};
 use super::registry::tool::ExtensionTool;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
@@ -111,7 +111,7 @@ impl Extensions {
             news,
             delivery: Arc::default(),
             stops: stops.clone(),
-            ledger: Arc::default(),
+            counters: Arc::default(),
         };
         let ui = Arc::<UiBroker>::default();
         let flags = Arc::<Mutex<HashMap<String, Value>>>::default();
@@ -310,7 +310,7 @@ impl Extensions {
     /// (a command that asked for the reload, say).
     fn replace(&self, generation: Arc<Generation>) {
         let old = self.install(generation);
-        old.host.leave();
+        old.host.begin_shutdown();
         old.host.retire();
         self.clear_shown();
         self.replaced.lock().push(old);
@@ -337,7 +337,7 @@ impl Extensions {
                 host.stale_calls.over(limit).await;
                 if let Some(old) = old.upgrade() {
                     for error in old.end(0).await {
-                        host.tell(Event::ExtensionError(error));
+                        host.emit(Event::ExtensionError(error));
                     }
                 }
             });
@@ -547,7 +547,7 @@ impl Extensions {
 }
 
 async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, stops: Arc<Stops>) {
-    let mut bursts = Bursts::default();
+    let mut bursts = RateLimiter::default();
     loop {
         tokio::select! {
             biased;

@@ -41,21 +41,21 @@ impl Extensions {
         let old = self.current();
         // Whoever loads it tells of it.
         if old.host.generation() < stopped.generation {
-            return self.reports.stops.told();
+            return self.reports.stops.mark_reported();
         }
         // It was replaced meanwhile, perhaps by what loads the same.
         if old.host.generation() != stopped.generation {
             if stopped.was_installed {
                 let ending = stopped.ending;
                 let sentence = format!("The extension was {ending} while it was replaced");
-                let error = ending.tell_of(stopped.path, stopped.culprit.what, sentence);
+                let error = ending.to_error(stopped.path, stopped.attribution.what, sentence);
                 self.show(error).await;
             }
-            return self.reports.stops.told();
+            return self.reports.stops.mark_reported();
         }
         let paths = self.paths.lock().clone();
-        let culprit = self.set_aside(&old, &paths, stopped).await;
-        self.reports.stops.told();
+        let attribution = self.set_aside(&old, &paths, stopped).await;
+        self.reports.stops.mark_reported();
         if self.is_closing() {
             return;
         }
@@ -69,7 +69,7 @@ impl Extensions {
         self.clear_shown();
         for (path, error) in report.failed {
             // Of those that were not there before, the user knows.
-            if path != culprit && !old.host.registry.lock().has_failed(&path) {
+            if path != attribution && !old.host.registry.lock().has_failed(&path) {
                 self.show(error.tell_of(path)).await;
             }
         }
@@ -110,9 +110,9 @@ impl Extensions {
         paths: &[ExtensionPath],
         stopped: Stopped,
     ) -> String {
-        let (culprit, ending, path) = (stopped.culprit, stopped.ending, stopped.path);
-        if let Some(found) = paths.get(culprit.extension as usize) {
-            let made_of = MadeOf::of(&old.host, culprit.extension);
+        let (attribution, ending, path) = (stopped.attribution, stopped.ending, stopped.path);
+        if let Some(found) = paths.get(attribution.extension as usize) {
+            let made_of = MadeOf::of(&old.host, attribution.extension);
             self.quarantine
                 .add(&found.path, made_of, ending.to_string());
         }
@@ -124,7 +124,7 @@ impl Extensions {
             "The extension was {ending} and set aside: {}{rest}",
             way_back(Path::new(&path))
         );
-        let error = ending.tell_of(path.clone(), culprit.what, sentence);
+        let error = ending.to_error(path.clone(), attribution.what, sentence);
         self.show(error).await;
         path
     }

@@ -1,5 +1,5 @@
-//! What a generation of extensions tells its manager: news for the user, that its
-//! isolate was stopped, and what its extensions cost.
+//! Channel from a generation to [`super::Extensions`]: events for the user, the stop of its
+//! isolate, and its counters.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,17 +16,17 @@ use tokio::time::timeout;
 use super::generation::stop_text;
 use crate::agent::event::{Event, ExtensionError};
 use crate::extensions::diagnostics::error_context::location;
-use crate::extensions::limits::counters::Ledger;
+use crate::extensions::limits::counters::ExtensionCounters;
 use crate::extensions::registry::ExtensionId;
 
-/// What generations tell their manager.
+/// The channels from generations to [`super::Extensions`].
 #[derive(Clone)]
 pub struct Reports {
-    /// For the user. Those for which there is no room are dropped.
-    pub news: mpsc::Sender<Event>,
+    /// Events for the user. When the channel is full they are dropped.
+    pub events: mpsc::Sender<Event>,
     pub delivery: Arc<Delivery>,
     pub stops: Arc<Stops>,
-    pub ledger: Arc<Ledger>,
+    pub counters: Arc<ExtensionCounters>,
 }
 
 /// How long an event waits for the reports of its handlers to be shown.
@@ -63,72 +63,72 @@ impl Delivery {
     }
 }
 
-/// None is ever dropped: there is at most one of each generation.
+/// Stops of isolates. None is dropped: there is at most one per generation.
 #[derive(Default)]
 pub struct Stops {
     waiting: Mutex<Vec<Stopped>>,
-    news: Notify,
-    /// Of how many the user does not know yet.
-    untold: watch::Sender<usize>,
+    added: Notify,
+    /// Number of stops that the user has not been told of.
+    unreported: watch::Sender<usize>,
 }
 
 impl Stops {
     pub fn push(&self, stopped: Stopped) {
-        self.untold.send_modify(|untold| *untold += 1);
+        self.unreported.send_modify(|unreported| *unreported += 1);
         self.waiting.lock().push(stopped);
-        self.news.notify_one();
+        self.added.notify_one();
     }
 
-    /// The user was told of one, or needs not be.
-    pub fn told(&self) {
-        self.untold.send_modify(|untold| *untold -= 1);
+    /// Marks a stop as reported.
+    pub fn mark_reported(&self) {
+        self.unreported.send_modify(|unreported| *unreported -= 1);
     }
 
-    /// Until the user was told of all.
-    pub async fn all_told(&self) {
-        // It is never closed: the sender is here.
+    /// Returns when all stops are reported.
+    pub async fn wait_reported(&self) {
+        // The sender is owned by `self`, so it is never closed.
         let _ = self
-            .untold
+            .unreported
             .subscribe()
-            .wait_for(|untold| *untold == 0)
+            .wait_for(|unreported| *unreported == 0)
             .await;
     }
 
-    /// Waits until there are some.
+    /// Waits for stops and returns them.
     pub async fn take(&self) -> Vec<Stopped> {
-        self.news.notified().await;
+        self.added.notified().await;
         std::mem::take(&mut self.waiting.lock())
     }
 }
 
-/// The isolate is gone; `culprit` ran last in it.
+/// A stopped isolate; `attribution` ran last in it.
 pub struct Stopped {
     pub generation: u32,
-    /// Otherwise whoever loads it tells of it.
+    /// If not, the code that loads it reports the failure.
     pub was_installed: bool,
-    /// The file of the culprit.
+    /// File of the extension that ran last.
     pub path: String,
-    pub culprit: Culprit,
-    pub ending: Ending,
+    pub attribution: Attribution,
+    pub ending: IsolateEnd,
 }
 
-/// How an isolate ended. In a sentence: "stopped at /a.ts:3:5 (it used up its memory)".
+/// Why an isolate stopped. Displayed as "stopped at /a.ts:3:5 (it used up its memory)".
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct IsolateEnd {
     pub reason: Stop,
-    /// The frames of what ran; empty if nothing did, or if it is not known.
+    /// Stack frames of the code that ran; empty if none ran or it is unknown.
     pub stack: String,
 }
 
-impl Ending {
-    /// What is said of it, with where it was.
-    pub fn tell_of(&self, path: String, event: String, sentence: String) -> ExtensionError {
+impl IsolateEnd {
+    /// Returns the error to report, with the stack.
+    pub fn to_error(&self, path: String, event: String, sentence: String) -> ExtensionError {
         let stack = (!self.stack.is_empty()).then(|| format!("{sentence}\n{}", self.stack));
         ExtensionError::thrown(path, event, sentence, stack)
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for IsolateEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("stopped ")?;
         if let Some(place) = location(&self.stack) {
@@ -138,33 +138,33 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Whose code it was.
+/// The extension whose code ran.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Culprit {
+pub struct Attribution {
     pub extension: ExtensionId,
-    /// The event, tool or command that it was called for.
+    /// The event, tool or command that the code was called for.
     pub what: String,
 }
 
-/// So many reports of one extension about one thing are shown in [`WINDOW`].
-const BURST: u32 = 10;
-const WINDOW: Duration = Duration::from_secs(10);
+/// Reports about one event of one extension that are shown in [`RATE_WINDOW`].
+const MAX_PER_WINDOW: u32 = 10;
+const RATE_WINDOW: Duration = Duration::from_secs(10);
 
-/// Keeps an extension that fails a thousand times in a second from burying everything
-/// else that the user is told.
+/// Limits repeated reports, so that an extension that fails a thousand times a second does
+/// not hide everything else.
 #[derive(Default)]
-pub struct Bursts(HashMap<(String, String), Burst>);
+pub struct RateLimiter(HashMap<(String, String), Burst>);
 
 struct Burst {
     since: Instant,
     reports: u32,
 }
 
-impl Bursts {
-    /// What is to be shown of it, if anything.
+impl RateLimiter {
+    /// Returns the report if it is to be shown.
     pub fn pass(&mut self, mut error: ExtensionError) -> Option<ExtensionError> {
         let now = Instant::now();
-        let is_over = |burst: &Burst| now.duration_since(burst.since) >= WINDOW;
+        let is_over = |burst: &Burst| now.duration_since(burst.since) >= RATE_WINDOW;
         self.0.retain(|_, burst| !is_over(burst));
         let about = (error.extension_path.clone(), error.event.clone());
         let burst = self.0.entry(about).or_insert(Burst {
@@ -172,12 +172,12 @@ impl Bursts {
             reports: 0,
         });
         burst.reports = burst.reports.saturating_add(1);
-        if burst.reports == BURST {
+        if burst.reports == MAX_PER_WINDOW {
             error
                 .error
                 .push_str("\n(More reports like this are not shown for 10 s)");
         }
-        (burst.reports <= BURST).then_some(error)
+        (burst.reports <= MAX_PER_WINDOW).then_some(error)
     }
 }
 
@@ -186,9 +186,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_cut_short_and_others_are_heard() {
-        let mut bursts = Bursts::default();
-        let mut pass = |path: &str| bursts.pass(ExtensionError::new(path, "uncaught", "no"));
+    fn burst_is_cut_short_and_others_are_shown() {
+        let mut limiter = RateLimiter::default();
+        let mut pass = |path: &str| limiter.pass(ExtensionError::new(path, "uncaught", "no"));
         let shown: Vec<String> = (0..100)
             .filter_map(|_| pass("/a.ts"))
             .map(|error| error.error)

@@ -1,5 +1,5 @@
-//! The last that a set of extensions hears: on `process` the signal that ends pi, and `exit`,
-//! where packages kill their children and remove their lock files.
+//! Emits the last events of a generation: the signal that ends pi, and `exit`, where
+//! packages kill their child processes and remove their lock files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,33 +12,33 @@ use crate::agent::event::{Event, ExtensionError};
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::registry::ExtensionId;
 
-const EVENT: &str = "exit";
+const EXIT_EVENT: &str = "exit";
 
-/// How long listeners of the signal may take before the session is told of its end.
-const SIGNAL: Duration = Duration::from_millis(500);
+/// How long listeners of the signal may take before `session_shutdown` is emitted.
+const SIGNAL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long it may take to find out whose listener hangs.
-const BLAME: Duration = Duration::from_secs(1);
+/// How long finding the extension of a hanging listener may take.
+const ATTRIBUTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a listener threw.
+/// A value that a listener threw.
 #[derive(Deserialize)]
-struct Thrown {
+struct ThrownError {
     #[serde(default)]
     extension: Option<ExtensionId>,
     error: String,
     plain: String,
 }
 
-/// What came of the listeners.
+/// Results of the listeners.
 #[derive(Default, Deserialize)]
-struct Told {
-    thrown: Vec<Thrown>,
-    /// Of `process.exit(code)`, after a signal.
+struct ListenerResults {
+    thrown: Vec<ThrownError>,
+    /// The argument of `process.exit(code)`, after a signal.
     code: Option<i32>,
 }
 
-/// By the exit code of the program.
-fn signal_of(code: u8) -> Option<(&'static str, u8)> {
+/// Returns the signal's name and number for an exit code of pi.
+fn signal_for_exit_code(code: u8) -> Option<(&'static str, u8)> {
     match code {
         129 => Some(("SIGHUP", 1)),
         130 => Some(("SIGINT", 2)),
@@ -47,28 +47,28 @@ fn signal_of(code: u8) -> Option<(&'static str, u8)> {
     }
 }
 
-/// Lets those who listen to the signal run, if `code` is of one. Whoever hangs is dealt with
-/// later, when the end is told.
-pub async fn say_signal(
+/// Emits the signal that `code` stands for, if it stands for one. A listener that hangs is
+/// stopped later, by [`emit_exit`].
+pub async fn emit_signal(
     runtime: &Runtime,
     host: &BridgeHost,
     limit: Duration,
     code: u8,
 ) -> Vec<ExtensionError> {
-    let Some(signal) = signal_of(code).filter(|_| runtime.stopped().is_none()) else {
+    let Some(signal) = signal_for_exit_code(code).filter(|_| runtime.stopped().is_none()) else {
         return Vec::new();
     };
     let args = serde_json::json!(signal).to_string();
-    let told = runtime.call("signal", args);
-    match tokio::time::timeout(limit.min(SIGNAL), told).await {
-        Ok(Ok(answer)) => hear(host, signal.0, answer),
+    let emitted = runtime.call("signal", args);
+    match tokio::time::timeout(limit.min(SIGNAL_TIMEOUT), emitted).await {
+        Ok(Ok(answer)) => read_errors(host, signal.0, answer),
         _ => Vec::new(),
     }
 }
 
-/// Lets the listeners run, `limit` at most; `code` is what they are told. An isolate that
-/// was stopped, or is stuck, is left alone. Gives what they threw.
-pub async fn say(
+/// Emits `exit` with `code` and waits at most `limit` for the listeners. Skips an isolate
+/// that is stopped or stuck. Returns what listeners threw.
+pub async fn emit_exit(
     runtime: &Runtime,
     host: &BridgeHost,
     limit: Duration,
@@ -77,49 +77,49 @@ pub async fn say(
     if runtime.stopped().is_some() {
         return Vec::new();
     }
-    // Nothing of it is to be mended.
-    host.leave();
-    let told = async {
+    // An isolate that stops now is not reloaded.
+    host.begin_shutdown();
+    let emitted = async {
         // A process may not even answer that.
         let busy = runtime.busy_for().await;
         match busy.is_some_and(|busy| busy >= STUCK) {
             true => Ok(None),
-            false => runtime.call(EVENT, code.to_string()).await,
+            false => runtime.call(EXIT_EVENT, code.to_string()).await,
         }
     };
-    let answer = match tokio::time::timeout(limit, told).await {
+    let answer = match tokio::time::timeout(limit, emitted).await {
         Ok(Ok(answer)) => answer,
-        // Whoever stopped it tells of that.
+        // The code that stopped it reports that.
         Ok(Err(CallError::Stopped(_) | CallError::Gone)) => None,
         Ok(Err(CallError::Thrown { message, .. })) => {
             tracing::warn!("exit: {message}");
             None
         }
         Err(_) => {
-            let blame = async {
+            let attribution = async {
                 if runtime.stop_if_busy(limit / 2).await {
                     runtime.wait_until_told().await;
                 }
             };
-            let _ = tokio::time::timeout(BLAME, blame).await;
+            let _ = tokio::time::timeout(ATTRIBUTION_TIMEOUT, attribution).await;
             None
         }
     };
-    hear(host, EVENT, answer)
+    read_errors(host, EXIT_EVENT, answer)
 }
 
-fn hear(host: &BridgeHost, event: &str, answer: Option<String>) -> Vec<ExtensionError> {
-    let told = answer.and_then(|json| serde_json::from_str::<Told>(&json).ok());
-    let Told { thrown, code } = told.unwrap_or_default();
+fn read_errors(host: &BridgeHost, event: &str, answer: Option<String>) -> Vec<ExtensionError> {
+    let results = answer.and_then(|json| serde_json::from_str::<ListenerResults>(&json).ok());
+    let ListenerResults { thrown, code } = results.unwrap_or_default();
     if let Some(code) = code {
-        // As the system has it: the lowest byte.
-        host.exits(code.to_le_bytes()[0]);
+        // As the operating system does: the lowest byte.
+        host.set_exit_code(code.to_le_bytes()[0]);
     }
     let thrown = thrown.into_iter();
-    thrown.map(|thrown| tell_of(host, event, thrown)).collect()
+    thrown.map(|thrown| to_error(host, event, thrown)).collect()
 }
 
-fn tell_of(host: &BridgeHost, event: &str, thrown: Thrown) -> ExtensionError {
+fn to_error(host: &BridgeHost, event: &str, thrown: ThrownError) -> ExtensionError {
     let stack = readable_stack(&thrown.error);
     let author = || host.imports().and_then(|imports| imports.author_of(&stack));
     let extension = thrown.extension.or_else(author);
@@ -128,10 +128,10 @@ fn tell_of(host: &BridgeHost, event: &str, thrown: Thrown) -> ExtensionError {
     ExtensionError::thrown(path, event, thrown.plain, Some(stack))
 }
 
-/// The same, while nobody waits for it; then the isolate ends.
-pub async fn say_and_end(runtime: Arc<Runtime>, host: Arc<BridgeHost>, limit: Duration) {
-    for error in say(&runtime, &host, limit, 0).await {
-        host.tell(Event::ExtensionError(error));
+/// Emits `exit` without a caller that waits, then stops the isolate.
+pub async fn emit_exit_and_stop(runtime: Arc<Runtime>, host: Arc<BridgeHost>, limit: Duration) {
+    for error in emit_exit(&runtime, &host, limit, 0).await {
+        host.emit(Event::ExtensionError(error));
     }
     runtime.stop(Stop::Asked);
 }

@@ -38,7 +38,7 @@ pub struct HeapStats {
 impl Extensions {
     /// What the extension at `path` took to load the last time, in milliseconds.
     pub(in crate::extensions) fn load_ms(&self, path: &str) -> f64 {
-        self.reports.ledger.load_ms(path)
+        self.reports.counters.load_ms(path)
     }
 
     pub async fn statistics(&self, measure_heap: bool) -> Statistics {
@@ -47,7 +47,7 @@ impl Extensions {
         let extensions = infos
             .into_iter()
             .map(|info| (info.path, info.error.map(|error| error.to_string())))
-            .map(|(path, error)| self.reports.ledger.stats(&path, error));
+            .map(|(path, error)| self.reports.counters.stats(&path, error));
         let extensions = extensions.collect();
         let heap = current.memory().await.map(HeapStats::from);
         let mut statistics = Statistics { extensions, heap };

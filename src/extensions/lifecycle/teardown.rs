@@ -55,7 +55,7 @@ impl Extensions {
         target: Option<String>,
     ) {
         let cancel = self.patience.lock().child_token();
-        generation.host.leave();
+        generation.host.begin_shutdown();
         // Nor does it hear of the end twice.
         if !generation.greeted.swap(false, Ordering::Relaxed) {
             return;
@@ -91,7 +91,7 @@ impl Extensions {
     /// have the time of a shutdown. `code` is the program's; gives the one that it is to have.
     pub async fn stop(&self, code: u8) -> u8 {
         self.close_dialogs();
-        let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.all_told()).await;
+        let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.wait_reported()).await;
         let mut all = std::mem::take(&mut *self.replaced.lock());
         let let_go = std::mem::take(&mut *self.let_go.lock());
         all.extend(let_go.iter().filter_map(Weak::upgrade));

@@ -1,7 +1,6 @@
-//! Handlers that the agent went on without, because their time was up or the user did not
-//! want to wait. One whose answer counts is called again all the same: it may be a gate, or
-//! take out what must not be said. But as long as it has not settled it is waited for less
-//! and less.
+//! Handlers that timed out or were aborted and still run. A handler whose result counts is
+//! called again all the same, because it may block tools or remove secrets. Its limit
+//! shrinks with each timeout until it has settled.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,23 +11,23 @@ use tokio::task::AbortHandle;
 use crate::extensions::lifecycle::generation::Generation;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
-/// By this its time is divided each time, so many times at most: of 30 seconds half a
-/// second is left.
-const FRACTION: u32 = 4;
-const LEAST: u32 = 3;
+/// After each timeout the handler's limit is divided by [`LIMIT_DIVISOR`], at most
+/// [`MAX_DIVISIONS`] times: 30 s become about 0.5 s.
+const LIMIT_DIVISOR: u32 = 4;
+const MAX_DIVISIONS: u32 = 3;
 
-/// The handlers that were left behind when their time was up, and have not settled.
+/// Handlers that timed out and have not settled.
 #[derive(Default)]
-pub struct Behind(Mutex<HashMap<FunctionId, Late>>);
+pub struct AbandonedHandlers(Mutex<HashMap<FunctionId, TimeoutRecord>>);
 
 #[derive(Default)]
-struct Late {
-    times: u32,
-    /// Waits until the last call has settled.
+struct TimeoutRecord {
+    timeouts: u32,
+    /// Task that waits until the last call has settled.
     watch: Option<AbortHandle>,
 }
 
-impl Drop for Late {
+impl Drop for TimeoutRecord {
     fn drop(&mut self) {
         if let Some(watch) = &self.watch {
             watch.abort();
@@ -36,108 +35,116 @@ impl Drop for Late {
     }
 }
 
-impl Behind {
-    /// How long the handler may take that otherwise might take `usual`.
-    pub fn limit(&self, handler: FunctionId, usual: Duration) -> Duration {
-        let late = self.0.lock();
-        let times = late.get(&handler).map_or(0, |late| late.times);
-        usual / FRACTION.pow(times.min(LEAST))
+impl AbandonedHandlers {
+    /// Returns the limit of `handler`, whose normal limit is `usual`.
+    pub fn limit_for(&self, handler: FunctionId, usual: Duration) -> Duration {
+        let records = self.0.lock();
+        let timeouts = records.get(&handler).map_or(0, |record| record.timeouts);
+        usual / LIMIT_DIVISOR.pow(timeouts.min(MAX_DIVISIONS))
     }
 
-    /// It has settled.
-    pub fn settled(&self, handler: FunctionId) {
+    /// Removes a handler that has settled.
+    pub fn mark_settled(&self, handler: FunctionId) {
         self.0.lock().remove(&handler);
     }
 
-    fn missed(&self, handler: FunctionId) {
-        self.0.lock().entry(handler).or_default().times += 1;
+    fn record_timeout(&self, handler: FunctionId) {
+        self.0.lock().entry(handler).or_default().timeouts += 1;
     }
 
-    fn watched(&self, handler: FunctionId, watch: AbortHandle) {
+    fn set_watch(&self, handler: FunctionId, watch: AbortHandle) {
         match self.0.lock().get_mut(&handler) {
-            Some(late) => {
-                if let Some(before) = late.watch.replace(watch) {
+            Some(record) => {
+                if let Some(before) = record.watch.replace(watch) {
                     before.abort();
                 }
             }
-            // It has settled already.
+            // The handler has settled already.
             None => watch.abort(),
         }
     }
 }
 
-/// Of which it is asked when it has settled.
+/// A call whose handler was abandoned.
 #[derive(Clone, Copy)]
-pub enum Work {
-    /// A handler in the queue.
+pub enum PendingCall {
+    /// A handler of a queued event.
     Queued(FunctionId),
-    /// A call of a handler whose answer counts.
-    Asked(FunctionId, u64),
+    /// A call of a handler whose result counts, with the number of the call.
+    Dispatched(FunctionId, u64),
 }
 
-/// What the user is told of it.
-pub fn sentence(limit: Duration) -> String {
+/// Returns the error message for a queued handler that timed out.
+pub fn timeout_message(limit: Duration) -> String {
     format!(
-        "The handler did not settle within {} s (settings: extensionTimeouts) and was left \
-         behind; it is not called again before it has settled",
+        "The handler did not settle within {} s (setting `extensionTimeouts`); pi continues \
+         without it, and does not call it again before it has settled",
         limit.as_secs_f64()
     )
 }
 
 impl Generation {
-    /// A handler whose answer counts has used up its time, which the user is told of.
-    pub fn leave_behind(&self, handler: FunctionId, call: u64) {
-        self.behind.missed(handler);
-        let settled = self.when_settled(Work::Asked(handler, call));
-        let behind = self.behind.clone();
+    /// Records that a handler whose result counts has timed out.
+    pub fn abandon(&self, handler: FunctionId, call: u64) {
+        self.abandoned.record_timeout(handler);
+        let settled = self.when_settled(PendingCall::Dispatched(handler, call));
+        let abandoned = self.abandoned.clone();
         let watch = tokio::spawn(async move {
             settled.await;
-            behind.settled(handler);
+            abandoned.mark_settled(handler);
         });
-        self.behind.watched(handler, watch.abort_handle());
+        self.abandoned.set_watch(handler, watch.abort_handle());
     }
 
-    /// An abort went past a handler. If it does not settle within its time from now on, the
-    /// user is told.
-    pub fn passed(&self, extension: ExtensionId, work: Work, event: &str, limit: Duration) {
-        let settled = self.when_settled(work);
-        let (host, behind) = (self.host.clone(), self.behind.clone());
+    /// Watches a handler that an abort skipped. Reports it if it does not settle within
+    /// `limit`.
+    pub fn watch_skipped(
+        &self,
+        extension: ExtensionId,
+        call: PendingCall,
+        event: &str,
+        limit: Duration,
+    ) {
+        let settled = self.when_settled(call);
+        let (host, abandoned) = (self.host.clone(), self.abandoned.clone());
         let event = event.to_owned();
         tokio::spawn(async move {
             tokio::pin!(settled);
             tokio::select! {
                 biased;
                 () = &mut settled => return,
-                () = host.waits.expire(extension, limit) => {}
+                () = host.clock.expire(extension, limit) => {}
             }
-            let Work::Asked(handler, _) = work else {
-                return host.report(extension, &event, sentence(limit));
+            let PendingCall::Dispatched(handler, _) = call else {
+                return host.report(extension, &event, timeout_message(limit));
             };
             let error = format!(
-                "The handler did not settle within {} s (settings: extensionTimeouts) after the \
+                "The handler did not settle within {} s (setting `extensionTimeouts`) after the \
                  wait for it was aborted",
                 limit.as_secs_f64()
             );
             host.report(extension, &event, error);
-            behind.missed(handler);
+            abandoned.record_timeout(handler);
             settled.await;
-            behind.settled(handler);
+            abandoned.mark_settled(handler);
         });
     }
 
-    /// When it is at work no more, or nobody is there who could say. Does not keep the
-    /// isolate.
-    fn when_settled(&self, work: Work) -> impl Future<Output = ()> + Send + use<> {
+    /// Returns when the call has settled or the isolate is gone. Does not keep the isolate
+    /// alive.
+    fn when_settled(&self, call: PendingCall) -> impl Future<Output = ()> + Send + use<> {
         let runtime = self.runtime.clone();
         async move {
             if let Some(runtime) = runtime {
-                let settled = match work {
-                    Work::Queued(handler) => {
+                let settled = match call {
+                    PendingCall::Queued(handler) => {
                         runtime.call("whenAbandonedSettled", handler.to_string())
                     }
-                    Work::Asked(_, call) => runtime.call("whenDispatchSettled", call.to_string()),
+                    PendingCall::Dispatched(_, call) => {
+                        runtime.call("whenDispatchSettled", call.to_string())
+                    }
                 };
-                // Nothing comes of it but that it has come.
+                // Only the settling matters, not the result.
                 let _ = settled.await;
             }
         }
@@ -149,18 +156,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_not_settled_is_waited_for_less_and_less() {
-        let behind = Behind::default();
+    fn limit_shrinks_until_handler_settles() {
+        let abandoned = AbandonedHandlers::default();
         let usual = Duration::from_secs(64);
-        let seconds = || behind.limit(7, usual).as_secs();
+        let seconds = || abandoned.limit_for(7, usual).as_secs();
         let mut all = vec![seconds()];
         for _ in 0..5 {
-            behind.missed(7);
+            abandoned.record_timeout(7);
             all.push(seconds());
         }
         assert_eq!(all, [64, 16, 4, 1, 1, 1]);
-        assert_eq!(behind.limit(8, usual), usual);
-        behind.settled(7);
+        assert_eq!(abandoned.limit_for(8, usual), usual);
+        abandoned.mark_settled(7);
         assert_eq!(seconds(), 64);
     }
 }

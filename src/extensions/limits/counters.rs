@@ -1,5 +1,5 @@
-//! What each extension costs: how often it was called for what, how long that took,
-//! and how often it failed. Kept by path, so that it outlives reloads and stops.
+//! Counters per extension: calls, failures and durations by event. The key is the path, so
+//! that counters outlive reloads and stops.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::agent::event::ExtensionName;
 use crate::extensions::diagnostics::error_context::name_of;
 
 #[derive(Default)]
-pub struct Ledger(Mutex<BTreeMap<String, Account>>);
+pub struct ExtensionCounters(Mutex<BTreeMap<String, Counters>>);
 
 #[derive(Clone, Debug, Default)]
-struct Account {
+struct Counters {
     loads: u64,
     load: Duration,
     busy: Duration,
@@ -25,13 +25,13 @@ struct Account {
 pub struct Tally {
     pub calls: u64,
     pub failures: u64,
-    /// From the call to the answer, without what the user took to answer questions, and
-    /// without the time in which another extension held the thread.
+    /// From the call to the result, without the time in which the extension waited for the
+    /// user or for the thread.
     pub time: Duration,
     pub slowest: Duration,
 }
 
-/// As a client gets it; times are milliseconds.
+/// Statistics as a client gets them; times are milliseconds.
 #[derive(Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -40,21 +40,21 @@ pub struct ExtensionStats {
     pub name: ExtensionName,
     pub path: String,
     pub loaded: bool,
-    /// Why it is not there.
+    /// Why the extension is not loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How often it was loaded, and how long that took the last time.
+    /// Number of loads.
     pub loads: u64,
     pub load_ms: f64,
     pub calls: u64,
     pub failures: u64,
     pub total_ms: f64,
-    /// How long its code has held the thread that all extensions share, wherever it ran, as
-    /// far as looking twenty times a second tells.
+    /// Time on the JavaScript thread that all extensions share, sampled twenty times a
+    /// second.
     pub busy_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Slowest>,
-    /// What of V8's heap would go with it, in bytes. Absent unless it was asked for.
+    /// Bytes of V8's heap that only this extension keeps alive. Absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_bytes: Option<usize>,
     /// By event, `command` or `tool:<name>`.
@@ -78,16 +78,16 @@ pub struct EventStats {
     pub slowest_ms: f64,
 }
 
-impl Ledger {
-    pub fn loaded(&self, path: &str, took: Duration) {
+impl ExtensionCounters {
+    pub fn add_load(&self, path: &str, took: Duration) {
         let mut accounts = self.0.lock();
         let account = accounts.entry(path.to_string()).or_default();
         account.loads += 1;
         account.load = took;
     }
 
-    /// Its code has had the thread.
-    pub fn held(&self, path: &str, time: Duration) {
+    /// Adds time on the JavaScript thread.
+    pub fn add_busy(&self, path: &str, time: Duration) {
         let mut accounts = self.0.lock();
         match accounts.get_mut(path) {
             Some(account) => account.busy += time,
@@ -95,7 +95,7 @@ impl Ledger {
         }
     }
 
-    pub fn called(&self, path: String, event: &str, tally: Tally) {
+    pub fn add_calls(&self, path: String, event: &str, tally: Tally) {
         let mut accounts = self.0.lock();
         let events = &mut accounts.entry(path).or_default().events;
         if !events.contains_key(event) {
@@ -109,13 +109,14 @@ impl Ledger {
         }
     }
 
-    /// What the extension at `path` took to load the last time, in milliseconds.
+    /// Returns how long the last load of the extension at `path` took, in milliseconds.
     pub fn load_ms(&self, path: &str) -> f64 {
         let accounts = self.0.lock();
         accounts.get(path).map_or(0.0, |it| milliseconds(it.load))
     }
 
-    /// Of the extension at `path`, which is there if there is no error.
+    /// Returns the statistics of the extension at `path`, which is loaded if `error` is
+    /// `None`.
     pub fn stats(&self, path: &str, error: Option<String>) -> ExtensionStats {
         let account = self.0.lock().get(path).cloned().unwrap_or_default();
         let tallies = account.events.values();
@@ -153,7 +154,7 @@ impl Ledger {
     }
 }
 
-/// With three digits behind the point.
+/// Converts to milliseconds with three decimals.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
@@ -163,21 +164,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_add_up_and_the_slowest_is_named() {
-        let ledger = Ledger::default();
+    fn calls_add_up_and_slowest_is_named() {
+        let counters = ExtensionCounters::default();
         let tally = |milliseconds, failures| Tally {
             calls: 1,
             failures,
             time: Duration::from_millis(milliseconds),
             slowest: Duration::from_millis(milliseconds),
         };
-        ledger.loaded("/a.ts", Duration::from_micros(1500));
-        ledger.called("/a.ts".into(), "input", tally(2, 0));
-        ledger.called("/a.ts".into(), "input", tally(6, 1));
-        ledger.called("/a.ts".into(), "tool:x", tally(7, 0));
-        ledger.held("/a.ts", Duration::from_millis(3));
-        ledger.held("/a.ts", Duration::from_millis(4));
-        let stats = ledger.stats("/a.ts", None);
+        counters.add_load("/a.ts", Duration::from_micros(1500));
+        counters.add_calls("/a.ts".into(), "input", tally(2, 0));
+        counters.add_calls("/a.ts".into(), "input", tally(6, 1));
+        counters.add_calls("/a.ts".into(), "tool:x", tally(7, 0));
+        counters.add_busy("/a.ts", Duration::from_millis(3));
+        counters.add_busy("/a.ts", Duration::from_millis(4));
+        let stats = counters.stats("/a.ts", None);
         assert_eq!(stats.busy_ms, 7.0);
         assert_eq!((stats.calls, stats.failures, stats.total_ms), (3, 1, 15.0));
         assert_eq!((stats.loads, stats.load_ms), (1, 1.5));
@@ -190,6 +191,6 @@ mod tests {
             slowest_ms: 6.0,
         };
         assert_eq!(stats.events["input"], input);
-        assert_eq!(ledger.stats("/b.ts", None).calls, 0);
+        assert_eq!(counters.stats("/b.ts", None).calls, 0);
     }
 }

@@ -1,30 +1,30 @@
-//! A queued handler that waits for the agent: while it does, nobody waits for it.
-//! Otherwise the two would wait for each other.
+//! Queued handlers that wait for the agent. While one does, the agent does not wait for the
+//! queue, because the two would wait for each other.
 
 use tokio::sync::watch;
 
-/// How many calls of the queued handler that runs wait for the agent.
+/// Number of calls of the current queued handler that wait for the agent.
 #[derive(Default)]
-pub struct Yields(watch::Sender<usize>);
+pub struct AgentWaits(watch::Sender<usize>);
 
-impl Yields {
-    /// One waits until the guard is dropped.
-    pub fn begin(&self) -> Yielding<'_> {
+impl AgentWaits {
+    /// Counts a call until the guard is dropped.
+    pub fn begin(&self) -> AgentWaitGuard<'_> {
         self.0.send_modify(|calls| *calls += 1);
-        Yielding(self)
+        AgentWaitGuard(self)
     }
 
-    /// Returns when there is one.
-    pub async fn any(&self) {
+    /// Returns when a call waits for the agent.
+    pub async fn wait_any(&self) {
         let mut calls = self.0.subscribe();
-        // The sender is ours, so that waiting does not fail.
+        // The sender is owned by `self`, so waiting does not fail.
         let _ = calls.wait_for(|calls| *calls > 0).await;
     }
 }
 
-pub struct Yielding<'a>(&'a Yields);
+pub struct AgentWaitGuard<'a>(&'a AgentWaits);
 
-impl Drop for Yielding<'_> {
+impl Drop for AgentWaitGuard<'_> {
     fn drop(&mut self) {
         self.0.0.send_modify(|calls| *calls -= 1);
     }
@@ -39,11 +39,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lasts_as_long_as_the_call() {
-        let yields = Yields::default();
-        let call = yields.begin();
-        yields.any().await;
+    async fn counts_until_guard_is_dropped() {
+        let waits = AgentWaits::default();
+        let call = waits.begin();
+        waits.wait_any().await;
         drop(call);
-        assert!(timeout(Duration::ZERO, yields.any()).await.is_err());
+        assert!(timeout(Duration::ZERO, waits.wait_any()).await.is_err());
     }
 }

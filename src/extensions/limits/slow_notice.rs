@@ -1,93 +1,94 @@
-//! Naming whom the agent waits for: when a handler has used up half of its time, the
-//! user is told, and told again when the wait is over.
+//! Emits a notice when a handler has used half of its limit, and another when the wait is
+//! over.
 
 use std::time::{Duration, Instant};
 
-use super::thread_usage::Counted;
+use super::thread_usage::CountGuard;
 use crate::agent::event::{Event, ExtensionWait, WaitEnd};
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::registry::ExtensionId;
 
 pub use crate::agent::event::WaitOutcome as Outcome;
 
-/// One wait. Dropped before it is over, it was cancelled.
-pub struct Patience<'a> {
+/// One wait for an extension. Dropping it before [`Self::finish`] means that the wait was
+/// cancelled.
+pub struct SlowNotice<'a> {
     host: &'a BridgeHost,
     extension: ExtensionId,
     event: String,
     limit: Duration,
-    begun: Instant,
-    shown: Option<Counted<'a>>,
+    started: Instant,
+    shown: Option<CountGuard<'a>>,
     outcome: Outcome,
 }
 
 impl BridgeHost {
-    /// Waits for `extension`, which was called for `event` and may take `limit`.
-    pub fn patience(
+    /// Starts a wait for `extension`, which was called for `event` and may take `limit`.
+    pub fn slow_notice(
         &self,
         extension: ExtensionId,
         event: impl Into<String>,
         limit: Duration,
-    ) -> Patience<'_> {
-        Patience {
+    ) -> SlowNotice<'_> {
+        SlowNotice {
             host: self,
             extension,
             event: event.into(),
             limit,
-            begun: Instant::now(),
+            started: Instant::now(),
             shown: None,
             outcome: Outcome::Cancelled,
         }
     }
 }
 
-impl Patience<'_> {
-    /// The answer of `work`. Time in which the extension waits for the user, or for the
-    /// thread, does not count.
+impl SlowNotice<'_> {
+    /// Returns the result of `work` and shows the notice when half of the limit is used.
+    /// Time in which the extension waits for the user or the thread does not count.
     pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         tokio::select! {
             biased;
             answer = &mut work => return answer,
-            () = self.host.waits.expire(self.extension, self.limit / 2) => {}
+            () = self.host.clock.expire(self.extension, self.limit / 2) => {}
         }
-        // Its code may be shown already, for holding the thread.
+        // The user may see already that its code holds the thread.
         tokio::select! {
             biased;
             answer = &mut work => return answer,
-            () = self.host.holds.unseen(self.extension) => {}
+            () = self.host.thread_usage.wait_unseen(self.extension) => {}
         }
-        self.show(Duration::ZERO);
+        self.emit_start(Duration::ZERO);
         work.await
     }
 
-    /// Tells the user. `before` is how long it had been going on already.
-    pub fn show(&mut self, before: Duration) {
-        self.begun = self.begun.checked_sub(before).unwrap_or(self.begun);
-        self.shown = Some(self.host.holds.show(self.extension));
-        self.host.tell(Event::ExtensionWaitStart(self.wait()));
+    /// Shows the notice. `before` is how long the call has run already.
+    pub fn emit_start(&mut self, before: Duration) {
+        self.started = self.started.checked_sub(before).unwrap_or(self.started);
+        self.shown = Some(self.host.thread_usage.count_notice(self.extension));
+        self.host.emit(Event::ExtensionWaitStart(self.wait_event()));
     }
 
-    pub fn over(mut self, outcome: Outcome) {
+    pub fn finish(mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 
-    fn wait(&self) -> ExtensionWait {
+    fn wait_event(&self) -> ExtensionWait {
         ExtensionWait {
             extension_path: self.host.registry.lock().path(self.extension),
             event: self.event.clone(),
-            elapsed_ms: milliseconds(self.begun.elapsed()),
+            elapsed_ms: milliseconds(self.started.elapsed()),
             limit_ms: milliseconds(self.limit),
         }
     }
 }
 
-impl Drop for Patience<'_> {
+impl Drop for SlowNotice<'_> {
     fn drop(&mut self) {
         if self.shown.is_some() {
-            let (wait, outcome) = (self.wait(), self.outcome);
+            let (wait, outcome) = (self.wait_event(), self.outcome);
             self.host
-                .tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
+                .emit(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Who holds the thread that all extensions share. It is not the time of those who wait for
-//! it; whoever keeps it to itself is named, and shown while the agent waits.
+//! Tracks which extension uses the JavaScript thread that all extensions share. Time on the
+//! thread is not counted against extensions that wait for it. An extension that uses too
+//! much is reported, and shown to the user while the agent waits.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -11,60 +12,60 @@ use tokio::sync::Notify;
 use super::slow_notice::milliseconds;
 use crate::agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};
 use crate::extensions::bridge::BridgeHost;
-use crate::extensions::lifecycle::reports::Culprit;
+use crate::extensions::lifecycle::reports::Attribution;
 use crate::extensions::registry::ExtensionId;
 
-/// The user is told of an extension that has, of so much time, ...
-const WINDOW: Duration = Duration::from_secs(10);
-/// ... so much for itself.
-const SHARE: Duration = Duration::from_secs(5);
+/// Length of the window in which time on the thread is summed up.
+const SHARE_WINDOW: Duration = Duration::from_secs(10);
+/// An extension is reported when it uses more than this in one [`SHARE_WINDOW`].
+const SHARE_LIMIT: Duration = Duration::from_secs(5);
 
-/// What was told of who holds the thread is true for so long. It comes every 50 ms.
-const FRESH: Duration = Duration::from_millis(300);
+/// How long a sample counts as current. Samples come every 50 ms.
+const SAMPLE_LIFETIME: Duration = Duration::from_millis(300);
 
 #[derive(Default)]
-pub struct Holds {
+pub struct ThreadUsage {
     inner: Mutex<Inner>,
-    /// What was long is over.
+    /// Notified when a long time slice is over.
     over: Notify,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// How many calls of it are waited for.
+    /// Number of open calls per extension.
     called: HashMap<ExtensionId, u32>,
-    /// How many waits for it the user sees.
+    /// Number of slow notices that are shown per extension.
     shown: HashMap<ExtensionId, u32>,
-    /// The queue stands still for its handler.
+    /// The extension whose handler blocks the event queue.
     queued: Option<ExtensionId>,
-    /// Whose code ran last, as far as is known.
-    latest: Option<(ExtensionId, Instant)>,
-    /// The one that is long.
-    stretch: Option<Stretch>,
+    /// The extension of the latest sample, and its time.
+    latest_sample: Option<(ExtensionId, Instant)>,
+    /// The time slice that runs too long, if there is one.
+    slice: Option<TimeSlice>,
     windows: HashMap<ExtensionId, (Instant, Duration)>,
-    named: HashSet<ExtensionId>,
+    reported: HashSet<ExtensionId>,
 }
 
 #[derive(Clone)]
-struct Stretch {
-    culprit: Culprit,
-    begun: Instant,
+struct TimeSlice {
+    attribution: Attribution,
+    started: Instant,
     limit: Duration,
-    /// By the user.
-    is_seen: bool,
+    /// Whether the user sees a notice about it.
+    is_shown: bool,
 }
 
-/// One of [`Holds`] counts until this is dropped.
-pub struct Counted<'a> {
-    holds: &'a Holds,
+/// Keeps one count of [`ThreadUsage`] until it is dropped.
+pub struct CountGuard<'a> {
+    usage: &'a ThreadUsage,
     extension: ExtensionId,
-    of: fn(&mut Inner) -> &mut HashMap<ExtensionId, u32>,
+    counts_of: fn(&mut Inner) -> &mut HashMap<ExtensionId, u32>,
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
-        let mut inner = self.holds.inner.lock();
-        let counts = (self.of)(&mut inner);
+        let mut inner = self.usage.inner.lock();
+        let counts = (self.counts_of)(&mut inner);
         if let Some(count) = counts.get_mut(&self.extension) {
             *count -= 1;
             if *count == 0 {
@@ -74,113 +75,120 @@ impl Drop for Counted<'_> {
     }
 }
 
-impl Holds {
-    /// A call of it is waited for.
-    pub fn call(&self, extension: ExtensionId) -> Counted<'_> {
+impl ThreadUsage {
+    /// Counts an open call of the extension.
+    pub fn count_call(&self, extension: ExtensionId) -> CountGuard<'_> {
         self.count(extension, |inner| &mut inner.called)
     }
 
-    /// The user sees that the agent waits for it.
-    pub fn show(&self, extension: ExtensionId) -> Counted<'_> {
+    /// Counts a slow notice of the extension that the user sees.
+    pub fn count_notice(&self, extension: ExtensionId) -> CountGuard<'_> {
         self.count(extension, |inner| &mut inner.shown)
     }
 
     fn count(
         &self,
         extension: ExtensionId,
-        of: fn(&mut Inner) -> &mut HashMap<ExtensionId, u32>,
-    ) -> Counted<'_> {
-        *of(&mut self.inner.lock()).entry(extension).or_default() += 1;
-        Counted {
-            holds: self,
+        counts_of: fn(&mut Inner) -> &mut HashMap<ExtensionId, u32>,
+    ) -> CountGuard<'_> {
+        *counts_of(&mut self.inner.lock())
+            .entry(extension)
+            .or_default() += 1;
+        CountGuard {
+            usage: self,
             extension,
-            of,
+            counts_of,
         }
     }
 
-    /// The queue stands still for a handler of that extension; for none any more.
-    pub fn queue(&self, extension: Option<ExtensionId>) {
+    /// Sets the extension whose handler blocks the event queue.
+    pub fn set_queued(&self, extension: Option<ExtensionId>) {
         self.inner.lock().queued = extension;
     }
 
-    /// Whether it is the code of another extension that runs now.
-    pub fn is_anothers(&self, extension: Option<ExtensionId>) -> bool {
+    /// Returns whether another extension's code runs now. `None` stands for the extension
+    /// whose handler blocks the event queue.
+    pub fn is_other_running(&self, extension: Option<ExtensionId>) -> bool {
         let inner = self.inner.lock();
-        let of = extension.or(inner.queued);
-        (inner.latest).is_some_and(|(id, at)| Some(id) != of && at.elapsed() < FRESH)
+        let own = extension.or(inner.queued);
+        (inner.latest_sample)
+            .is_some_and(|(id, at)| Some(id) != own && at.elapsed() < SAMPLE_LIFETIME)
     }
 
     fn is_called(&self, extension: ExtensionId) -> bool {
         self.inner.lock().called.contains_key(&extension)
     }
 
-    /// Its code has run for so long; tells whether that makes it too much, for the first time.
-    /// As long as the user sees it run there is nothing to add.
-    fn is_too_much(&self, extension: ExtensionId, time: Duration) -> bool {
+    /// Adds time on the thread. Returns whether the extension now exceeds its share for the
+    /// first time. An extension that the user sees already is not reported.
+    fn exceeds_share(&self, extension: ExtensionId, time: Duration) -> bool {
         let mut inner = self.inner.lock();
-        let is_seen = inner.shown.contains_key(&extension) || inner.sees(extension);
+        let is_shown = inner.shown.contains_key(&extension) || inner.shows(extension);
         let window = inner.windows.entry(extension);
         let window = window.or_insert((Instant::now(), Duration::ZERO));
-        if window.0.elapsed() > WINDOW {
+        if window.0.elapsed() > SHARE_WINDOW {
             *window = (Instant::now(), Duration::ZERO);
         }
         window.1 += time;
-        !is_seen && window.1 > SHARE && inner.named.insert(extension)
+        !is_shown && window.1 > SHARE_LIMIT && inner.reported.insert(extension)
     }
 
-    /// Returns when the user sees no stretch of its code.
-    pub async fn unseen(&self, extension: ExtensionId) {
+    /// Returns when the user sees no time slice of the extension.
+    pub async fn wait_unseen(&self, extension: ExtensionId) {
         loop {
             let over = self.over.notified();
-            if !self.inner.lock().sees(extension) {
+            if !self.inner.lock().shows(extension) {
                 return;
             }
             over.await;
         }
     }
 
-    /// The stretch that the user is to be told of from now on.
-    fn news(&self) -> Option<Stretch> {
+    /// Returns the time slice if a notice about it is due, and marks it as shown.
+    fn take_due_notice(&self) -> Option<TimeSlice> {
         let mut inner = self.inner.lock();
-        let stretch = inner.stretch.as_ref()?;
-        let is_news = !stretch.is_seen && inner.is_news(stretch);
-        let stretch = inner.stretch.as_mut().filter(|_| is_news)?;
-        stretch.is_seen = true;
-        Some(stretch.clone())
+        let slice = inner.slice.as_ref()?;
+        let is_notice_due = !slice.is_shown && inner.is_notice_due(slice);
+        let slice = inner.slice.as_mut().filter(|_| is_notice_due)?;
+        slice.is_shown = true;
+        Some(slice.clone())
     }
 }
 
 impl Inner {
-    /// Whether the user sees that it is its code that runs.
-    fn sees(&self, extension: ExtensionId) -> bool {
-        let seen = self.stretch.as_ref().filter(|stretch| stretch.is_seen);
-        seen.is_some_and(|stretch| stretch.culprit.extension == extension)
+    /// Returns whether the user sees a time slice of the extension.
+    fn shows(&self, extension: ExtensionId) -> bool {
+        let seen = self.slice.as_ref().filter(|slice| slice.is_shown);
+        seen.is_some_and(|slice| slice.attribution.extension == extension)
     }
 
-    /// It has had half of its time, or others are waited for that cannot run.
-    fn is_news(&self, stretch: &Stretch) -> bool {
-        let Stretch { culprit, limit, .. } = stretch;
-        let extension = culprit.extension;
+    /// Returns whether to show the extension: once it has used half of its limit, or as
+    /// soon as another handler is blocked behind it.
+    fn is_notice_due(&self, slice: &TimeSlice) -> bool {
+        let TimeSlice {
+            attribution, limit, ..
+        } = slice;
+        let extension = attribution.extension;
         let is_called = self.called.contains_key(&extension);
-        // A load has the same limit, and is shown when half of it is over.
-        if self.shown.contains_key(&extension) || (is_called && culprit.what == "load") {
+        // A load has the same limit, and has its own notice.
+        if self.shown.contains_key(&extension) || (is_called && attribution.what == "load") {
             return false;
         }
         let others_wait = self.called.keys().any(|id| *id != extension)
             || self.queued.is_some_and(|id| id != extension);
         let is_waited_for = is_called || self.queued == Some(extension);
-        stretch.begun.elapsed() >= *limit / 2 || (others_wait && !is_waited_for)
+        slice.started.elapsed() >= *limit / 2 || (others_wait && !is_waited_for)
     }
 }
 
 impl BridgeHost {
-    pub(in crate::extensions) fn take_held(&self, held: Held) {
+    pub(in crate::extensions) fn handle_thread_event(&self, held: Held) {
         match held {
             Held::Time(shares) => {
-                // Who is shown is not named as well.
-                self.show_stretch();
+                // First the notice: an extension that is shown is not reported as well.
+                self.show_time_slice();
                 for Share { author, time } in shares {
-                    self.charge_held(author, time);
+                    self.add_sample(author, time);
                 }
             }
             Held::Long {
@@ -189,37 +197,39 @@ impl BridgeHost {
                 limit,
             } => {
                 let now = Instant::now();
-                self.holds.inner.lock().stretch = Some(Stretch {
-                    culprit: self.culprit(author),
-                    begun: now.checked_sub(busy).unwrap_or(now),
+                self.thread_usage.inner.lock().slice = Some(TimeSlice {
+                    attribution: self.attribute(author),
+                    started: now.checked_sub(busy).unwrap_or(now),
                     limit,
-                    is_seen: false,
+                    is_shown: false,
                 });
-                self.show_stretch();
+                self.show_time_slice();
             }
             Held::Over => {
-                if let Some(Culprit { extension, what }) = self.end_stretch(WaitOutcome::Settled) {
-                    self.name_if_busy(extension, &what, Duration::ZERO);
+                if let Some(Attribution { extension, what }) =
+                    self.end_time_slice(WaitOutcome::Settled)
+                {
+                    self.report_if_busy(extension, &what, Duration::ZERO);
                 }
             }
         }
     }
 
-    fn charge_held(&self, Author { id, what }: Author, time: Duration) {
-        self.waits.hold(id, time);
-        self.holds.inner.lock().latest = Some((id, Instant::now()));
-        self.charge_busy(id, time);
-        self.name_if_busy(id, &what, time);
+    fn add_sample(&self, Author { id, what }: Author, time: Duration) {
+        self.clock.add_thread_wait(id, time);
+        self.thread_usage.inner.lock().latest_sample = Some((id, Instant::now()));
+        self.add_busy(id, time);
+        self.report_if_busy(id, &what, time);
     }
 
-    /// After its code has run for so long.
-    fn name_if_busy(&self, extension: ExtensionId, what: &str, time: Duration) {
-        // The user has begun these, and sees them.
-        let begun = ["tool:", "shortcut:"];
-        let is_expected = begun.iter().any(|begun| what.starts_with(begun))
+    /// Reports the extension if it exceeds its share after running for `time`.
+    fn report_if_busy(&self, extension: ExtensionId, what: &str, time: Duration) {
+        // The user started these and sees them.
+        let visible = ["tool:", "shortcut:"];
+        let is_expected = visible.iter().any(|prefix| what.starts_with(prefix))
             || ["load", "command"].contains(&what);
-        if (is_expected && self.holds.is_called(extension))
-            || !self.holds.is_too_much(extension, time)
+        if (is_expected && self.thread_usage.is_called(extension))
+            || !self.thread_usage.exceeds_share(extension, time)
         {
             return;
         }
@@ -227,7 +237,7 @@ impl BridgeHost {
             "" => String::new(),
             what => format!(", in what was begun in {what}"),
         };
-        let (share, window) = (SHARE.as_secs(), WINDOW.as_secs());
+        let (share, window) = (SHARE_LIMIT.as_secs(), SHARE_WINDOW.as_secs());
         let text = format!(
             "It has held the thread that all extensions share for more than {share} of {window} \
              s{since}. Meanwhile the others cannot run, and the agent waits for those that it \
@@ -237,29 +247,32 @@ impl BridgeHost {
         self.report(extension, "busy", text);
     }
 
-    fn show_stretch(&self) {
-        if let Some(stretch) = self.holds.news() {
-            self.tell(Event::ExtensionWaitStart(self.wait_of(&stretch)));
+    fn show_time_slice(&self) {
+        if let Some(slice) = self.thread_usage.take_due_notice() {
+            self.emit(Event::ExtensionWaitStart(self.wait_event(&slice)));
         }
     }
 
-    /// Gives whose it was, if there is one.
-    pub(in crate::extensions) fn end_stretch(&self, outcome: WaitOutcome) -> Option<Culprit> {
-        let stretch = self.holds.inner.lock().stretch.take()?;
-        if stretch.is_seen {
-            let wait = self.wait_of(&stretch);
-            self.tell(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
+    /// Ends the current time slice and returns its attribution.
+    pub(in crate::extensions) fn end_time_slice(
+        &self,
+        outcome: WaitOutcome,
+    ) -> Option<Attribution> {
+        let slice = self.thread_usage.inner.lock().slice.take()?;
+        if slice.is_shown {
+            let wait = self.wait_event(&slice);
+            self.emit(Event::ExtensionWaitEnd(WaitEnd { wait, outcome }));
         }
-        self.holds.over.notify_waiters();
-        Some(stretch.culprit)
+        self.thread_usage.over.notify_waiters();
+        Some(slice.attribution)
     }
 
-    fn wait_of(&self, stretch: &Stretch) -> ExtensionWait {
+    fn wait_event(&self, slice: &TimeSlice) -> ExtensionWait {
         ExtensionWait {
-            extension_path: self.registry.lock().path(stretch.culprit.extension),
-            event: stretch.culprit.what.clone(),
-            elapsed_ms: milliseconds(stretch.begun.elapsed()),
-            limit_ms: milliseconds(stretch.limit),
+            extension_path: self.registry.lock().path(slice.attribution.extension),
+            event: slice.attribution.what.clone(),
+            elapsed_ms: milliseconds(slice.started.elapsed()),
+            limit_ms: milliseconds(slice.limit),
         }
     }
 }
@@ -269,45 +282,49 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_time_is_too_much_and_is_told_once() {
-        let holds = Holds::default();
-        assert!(!holds.is_too_much(1, SHARE));
-        assert!(!holds.is_too_much(2, SHARE / 2));
-        assert!(holds.is_too_much(1, Duration::from_millis(20)));
-        assert!(!holds.is_too_much(1, Duration::from_millis(20)));
+    fn excess_share_is_reported_once() {
+        let usage = ThreadUsage::default();
+        assert!(!usage.exceeds_share(1, SHARE_LIMIT));
+        assert!(!usage.exceeds_share(2, SHARE_LIMIT / 2));
+        assert!(usage.exceeds_share(1, Duration::from_millis(20)));
+        assert!(!usage.exceeds_share(1, Duration::from_millis(20)));
     }
 
+    /// A notice is due when half of the limit is used, or another handler is blocked.
     #[test]
-    fn a_stretch_is_news_when_others_wait_or_half_of_its_time_is_over() {
-        let (holds, limit) = (Holds::default(), Duration::from_secs(10));
-        let is_news = |part| {
+    fn notice_is_due_when_others_wait_or_at_half_limit() {
+        let (usage, limit) = (ThreadUsage::default(), Duration::from_secs(10));
+        let is_notice_due = |part| {
             let (extension, what) = (1, "turn_end".to_owned());
-            let stretch = Stretch {
-                culprit: Culprit { extension, what },
-                begun: Instant::now().checked_sub(limit / part).unwrap(),
+            let slice = TimeSlice {
+                attribution: Attribution { extension, what },
+                started: Instant::now().checked_sub(limit / part).unwrap(),
                 limit,
-                is_seen: false,
+                is_shown: false,
             };
-            holds.inner.lock().stretch = Some(stretch);
-            holds.news().is_some()
+            usage.inner.lock().slice = Some(slice);
+            usage.take_due_notice().is_some()
         };
-        assert!(is_news(2) && !is_news(3));
-        let own = holds.call(1);
-        assert!(!is_news(3));
-        let other = holds.call(2);
-        assert!(!is_news(3), "it is waited for itself");
+        assert!(is_notice_due(2) && !is_notice_due(3));
+        let own = usage.count_call(1);
+        assert!(!is_notice_due(3));
+        let other = usage.count_call(2);
+        assert!(!is_notice_due(3), "others wait for it too");
         drop(own);
-        assert!(is_news(3) && holds.news().is_none(), "it is seen already");
+        assert!(
+            is_notice_due(3) && usage.take_due_notice().is_none(),
+            "already shown"
+        );
         drop(other);
-        assert!(!is_news(3));
-        let later = holds.call(2);
-        assert!(holds.news().is_some(), "it had begun before");
+        assert!(!is_notice_due(3));
+        let later = usage.count_call(2);
+        assert!(usage.take_due_notice().is_some(), "the slice started before");
         drop(later);
-        holds.queue(Some(2));
-        assert!(is_news(3));
-        holds.queue(Some(1));
-        assert!(!is_news(3) && is_news(2));
-        let _shown = holds.show(1);
-        assert!(!is_news(2));
+        usage.set_queued(Some(2));
+        assert!(is_notice_due(3));
+        usage.set_queued(Some(1));
+        assert!(!is_notice_due(3) && is_notice_due(2));
+        let _shown = usage.count_notice(1);
+        assert!(!is_notice_due(2));
     }
 }

@@ -66,7 +66,7 @@ impl ExtensionTool {
         let frame = self.generation.place_of(self.registration.id).await;
         let (extension, host) = (self.registration.extension, &self.generation.host);
         let frame = frame.unwrap_or_default();
-        host.tell_slip(extension, &self.event(), text.clone(), &frame);
+        host.report_at(extension, &self.event(), text.clone(), &frame);
         Err(ToolError::new(text))
     }
 }
@@ -132,7 +132,7 @@ impl Tool for ExtensionTool {
         let token = self.generation.token();
         let updates = &self.generation.host.updates;
         updates.lock().insert(token, call.updates);
-        let beginnings = &self.generation.host.beginnings;
+        let beginnings = &self.generation.host.start_guards;
         let tells_begun = call.begun.is_some();
         if let Some(begun) = call.begun {
             beginnings.lock().insert(token, begun);

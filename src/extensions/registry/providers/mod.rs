@@ -19,7 +19,7 @@ use crate::ai::model::Model;
 use crate::ai::oauth::SignIn;
 use crate::ai::provided::{ProvidedApi, ProviderConfig, Providers, api_source};
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::bridge::{Answer, BridgeHost, parse, parse_told, to_value};
+use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, parse_explained, to_value};
 use crate::extensions::lifecycle::generation::Generation;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 use registries::Registries;
@@ -174,7 +174,7 @@ impl BridgeHost {
         &self,
         method: &str,
         args: &str,
-    ) -> Option<Answer> {
+    ) -> Option<BridgeResult> {
         if let Some(method) = method.strip_prefix("registry.") {
             return Some(self.serve_registry(method, args));
         }
@@ -223,7 +223,7 @@ impl BridgeHost {
                 .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
             "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|given| {
                 let owner = self.current().extension;
-                let api = ExtensionApi::new(self.this.clone(), owner, given.id);
+                let api = ExtensionApi::new(self.weak_self.clone(), owner, given.id);
                 registered.register_api(ProvidedApi {
                     name: given.api,
                     source: given.source_id,
@@ -260,7 +260,7 @@ impl BridgeHost {
         &self,
         method: &str,
         args: &str,
-    ) -> Option<Answer> {
+    ) -> Option<BridgeResult> {
         if let Some(method) = method.strip_prefix("provider.") {
             return Some(self.provisions.feeds.serve(method, args).await);
         }
@@ -290,8 +290,8 @@ impl BridgeHost {
     }
 
     /// While the extensions load a mistake costs nothing but the provider.
-    fn register_provider(&self, method: &str, args: &str) -> Answer {
-        let given: Registration = match parse_told(method, args) {
+    fn register_provider(&self, method: &str, args: &str) -> BridgeResult {
+        let given: Registration = match parse_explained(method, args) {
             Ok(given) => given,
             Err(error) => return self.refuse(self.current().extension, error.message),
         };
@@ -318,7 +318,7 @@ impl BridgeHost {
         }
         let registered = self.registered_with(registry)?;
         if let (Some(id), Some(api)) = (streams, &config.api) {
-            let streams = ExtensionApi::new(self.this.clone(), extension, id);
+            let streams = ExtensionApi::new(self.weak_self.clone(), extension, id);
             registered.register_api(ProvidedApi {
                 name: api.clone(),
                 source: Some(api_source(&name)),
@@ -354,7 +354,7 @@ impl BridgeHost {
         }
     }
 
-    fn refuse(&self, extension: ExtensionId, problem: String) -> Answer {
+    fn refuse(&self, extension: ExtensionId, problem: String) -> BridgeResult {
         if self.is_bound() {
             return Err(HostError::new(problem));
         }
@@ -371,7 +371,7 @@ impl BridgeHost {
         given: SignInRegistration,
     ) -> Arc<dyn SignIn> {
         Arc::new(ExtensionSignIn {
-            host: self.this.clone(),
+            host: self.weak_self.clone(),
             extension,
             id: given.id,
             name: given.name.unwrap_or_else(|| id.to_owned()),

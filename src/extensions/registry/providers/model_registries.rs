@@ -19,7 +19,7 @@ use crate::ai::model::Model;
 use crate::ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
 use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
 use crate::ai::select::{self, CliModel, ScopedModel};
-use crate::extensions::bridge::{Answer, BridgeHost, parse, to_value};
+use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, to_value};
 
 /// Those that extensions have opened; the session's own is number 0.
 #[derive(Default)]
@@ -126,7 +126,7 @@ impl BridgeHost {
     }
 
     /// What is there at once.
-    pub(super) fn serve_registry(&self, method: &str, args: &str) -> Answer {
+    pub(super) fn serve_registry(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Question = parse(&format!("registry.{method}"), args)?;
         let registries = &self.provisions.registries;
         if method == "open" {
@@ -202,7 +202,7 @@ impl BridgeHost {
     }
 
     /// What takes time.
-    pub(super) async fn wait_for_registry(&self, method: &str, args: &str) -> Answer {
+    pub(super) async fn wait_for_registry(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Question = parse(&format!("registry.{method}"), args)?;
         self.check_fresh(&asked, args)?;
         let registry = self.registry_of(asked.registry)?;

@@ -16,7 +16,7 @@ use crate::ai::model::Model;
 use crate::ai::oauth::{
     DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError,
 };
-use crate::extensions::bridge::{Answer, BridgeHost, parse};
+use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
 /// Those who are signing in.
@@ -45,7 +45,7 @@ struct Question {
 }
 
 impl Dialogs {
-    pub(super) async fn serve(&self, method: &str, args: &str) -> Answer {
+    pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Question = parse(method, args)?;
         let dialog = self.open.lock().get(&asked.token).cloned();
         let dialog = dialog.ok_or_else(|| HostError::new("Login cancelled"))?;

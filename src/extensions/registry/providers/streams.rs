@@ -18,7 +18,7 @@ use crate::ai::message::Message;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::retold::{Retelling, Told};
 use crate::ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
-use crate::extensions::bridge::{Answer, BridgeHost, parse, parse_kept};
+use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, parse_stored};
 use crate::extensions::lifecycle::generation::Generation;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 use crate::tools::tool::LAST_WORD;
@@ -69,10 +69,10 @@ impl Feeds {
     }
 
     /// What JavaScript has to say of a stream.
-    pub(super) async fn serve(&self, method: &str, args: &str) -> Answer {
+    pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
         match method {
             "events" => {
-                let given: Events = parse_kept(method, args)?;
+                let given: Events = parse_stored(method, args)?;
                 let sent = self.get(given.token)?.events.send(given.events).await;
                 sent.map_err(|_| HostError::new("Nobody listens to this stream any more"))?;
                 Ok(Value::Null)

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::ai::api::WIRE_NAMES;
 use crate::ai::provided::ProviderConfig;
-use crate::extensions::bridge::{Answer, BridgeHost, parse};
+use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
 use crate::extensions::registry::{ExtensionId, ExtensionInfo};
 
 /// Of two names, from which on one may be meant for the other.
@@ -69,7 +69,7 @@ impl BridgeHost {
         provisions.registered.api(name).is_some() || provisions.models.api(name).is_some()
     }
 
-    pub(super) fn unknown_api(&self, args: &str) -> Answer {
+    pub(super) fn unknown_api(&self, args: &str) -> BridgeResult {
         let slip: Placed = parse("providers.unknownApi", args)?;
         let mut unknown = self.provisions.unknown.lock();
         match unknown.is_loaded {
