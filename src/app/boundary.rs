@@ -127,12 +127,12 @@ impl AgentSession {
             state.outcome()
         };
         let told = || json!({ "type": SETTLE, "outcome": outcome });
-        let asked = self.extensions.notify_of_boundary(SETTLE, told, &here);
+        let asked = self.extensions.notify_turn_end(SETTLE, told, &here);
         let Some(proposal) = asked.await else {
             return;
         };
         let end = hooks.commit(SETTLE, proposal).await;
-        if !end.go_on || here.is_cancelled() {
+        if !end.continues || here.is_cancelled() {
             return;
         }
         let more = NewRun {
@@ -186,9 +186,9 @@ impl Hooks<'_> {
                 state.context = state.session.build_context().messages;
                 end.context = Some(state.context.clone());
             }
-            end.go_on = proposal.go_on && (state.can_go_on() || !state.queues.is_empty());
+            end.continues = proposal.continues && (state.can_go_on() || !state.queues.is_empty());
         }
-        if proposal.go_on && !end.go_on {
+        if proposal.continues && !end.continues {
             let problem = "A handler wants to go on, but the model has had the last word: `entries` \
                            must have a custom_message, too";
             self.complain(event, problem.to_owned()).await;

@@ -21,7 +21,7 @@ use crate::compaction::{
     Compacted, Preparation, SummaryError, Unprepared, estimate, estimate_context, of_usage,
     outgrows, prepare, summarize,
 };
-use crate::extensions::diagnostics::results::GivenCompaction;
+use crate::extensions::diagnostics::results::CompactionResult;
 use crate::resources::settings::CompactionSettings;
 use crate::session::{Entry, EntryKind};
 
@@ -404,7 +404,7 @@ impl AgentSession {
         }
         let emission = self.extensions.emit(NAME, event, &work.cancel).await;
         // Also if it has answered in time: nobody wants the summary any more.
-        if work.cancel.is_cancelled() || emission.says("cancel") {
+        if work.cancel.is_cancelled() || emission.is_set("cancel") {
             return Err(CompactError::Cancelled);
         }
         let given = emission
@@ -414,7 +414,7 @@ impl AgentSession {
             return Ok(None);
         };
         // What cannot be used was not taken.
-        let given = serde_json::from_value::<GivenCompaction>(given).ok();
+        let given = serde_json::from_value::<CompactionResult>(given).ok();
         Ok(given.map(|given| Compacted {
             summary: given.summary,
             first_kept_entry_id: given

@@ -196,10 +196,10 @@ impl AgentSession {
         // JavaScript makes an `AbortSignal` of it.
         let event = object(json!({ "preparation": preparation, "signal": work.id }));
         let emission = self.extensions.emit(NAME, event, &work.cancel).await;
-        if work.cancel.is_cancelled() || emission.says("cancel") {
+        if work.cancel.is_cancelled() || emission.is_set("cancel") {
             return None;
         }
-        let answer = Value::Object(emission.answer.unwrap_or_default());
+        let answer = Value::Object(emission.result.unwrap_or_default());
         match serde_json::from_value(answer) {
             Ok(answer) => Some(answer),
             Err(error) => {

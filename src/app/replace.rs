@@ -13,7 +13,7 @@ use super::run::object;
 use super::session::begin;
 use super::start::find_extensions;
 use super::texts::Added;
-use crate::extensions::{Emission, LoadReport, limits_of_nothing};
+use crate::extensions::{Emission, LoadReport, ineffective_limits};
 use crate::resources::resource_paths::NamedPath;
 use crate::session::{NewSession, Session};
 
@@ -87,7 +87,7 @@ impl AgentSession {
         let before = self.default_tools();
         self.settings.reload();
         self.note_settings("reload");
-        let limits = limits_of_nothing(&self.settings.values());
+        let limits = ineffective_limits(&self.settings.values());
         self.notes.lock().extend(limits);
         self.extensions.allow(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
@@ -232,7 +232,7 @@ impl AgentSession {
     /// An extension objects, or the user does not want it any more.
     pub(super) async fn is_vetoed(&self, name: &'static str, event: Map<String, Value>) -> bool {
         let asked = self.emit(name, event).await;
-        asked.aborted || asked.says("cancel")
+        asked.aborted || asked.is_set("cancel")
     }
 
     /// Ends the run; no other may begin before the guard is dropped.

@@ -22,7 +22,7 @@ use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::StreamOptions;
 use crate::extensions::diagnostics::results;
-use crate::extensions::{Changed, Proposal};
+use crate::extensions::{Mutation, Proposal};
 use crate::tools::tool::{LAST_WORD, STRUCTURED_CONTENT, Tool};
 
 /// For handlers of `input` that are asked about what other handlers have said.
@@ -44,7 +44,7 @@ struct Told {
     /// The run ends with it.
     ends: bool,
     /// What handlers made of the event.
-    changed: Option<Changed>,
+    changed: Option<Mutation>,
     /// What they want at the end of a turn.
     proposal: Option<Proposal>,
 }
@@ -88,12 +88,12 @@ impl Hooks<'_> {
             | Event::MessageEnd { .. }
             | Event::ToolExecutionStart { .. }
             | Event::ToolExecutionEnd { .. } => {
-                let telling = extensions.notify_of_change(name, event_told, &cancel);
+                let telling = extensions.notify_mutable(name, event_told, &cancel);
                 told.changed = telling.await;
             }
-            Event::MessageUpdate(update) => extensions.notify_of_update(update, &cancel).await,
+            Event::MessageUpdate(update) => extensions.notify_update(update, &cancel).await,
             Event::TurnEnd { .. } => {
-                let telling = extensions.notify_of_boundary(name, event_told, &cancel);
+                let telling = extensions.notify_turn_end(name, event_told, &cancel);
                 told.proposal = telling.await;
             }
             _ => extensions.notify(name, event_told, &cancel).await,
@@ -103,10 +103,10 @@ impl Hooks<'_> {
     }
 
     /// Gives what handlers made of the event, if that is something else.
-    async fn tell(&self, mut event: Event) -> Option<Changed> {
+    async fn tell(&self, mut event: Event) -> Option<Mutation> {
         let told = self.tell_extensions(&event).await;
         if let Some(changed) = &told.changed {
-            changed.put_into(&mut event);
+            changed.apply_to(&mut event);
         }
         self.tell_others(event, told.ends).await;
         told.changed
@@ -119,7 +119,7 @@ impl Hooks<'_> {
         event: fn(Arc<AgentMessage>) -> Event,
     ) -> Arc<AgentMessage> {
         match self.tell(event(message.clone())).await {
-            Some(Changed::Message(changed)) => changed,
+            Some(Mutation::Message(changed)) => changed,
             _ => message,
         }
     }
@@ -201,7 +201,7 @@ impl RunHooks for Hooks<'_> {
             args: call.arguments.clone(),
         };
         match self.tell(event).await {
-            Some(Changed::Args(changed)) => changed,
+            Some(Mutation::Args(changed)) => changed,
             _ => call.arguments.clone(),
         }
     }
@@ -219,7 +219,7 @@ impl RunHooks for Hooks<'_> {
             duration_ms: outcome.duration_ms(),
         };
         match self.tell(event).await {
-            Some(Changed::Result(changed)) => Outcome {
+            Some(Mutation::Result(changed)) => Outcome {
                 output: *changed,
                 ..outcome
             },
@@ -243,7 +243,7 @@ impl RunHooks for Hooks<'_> {
             let turn = self.session.state.lock().turn - 1;
             let ended = ForExtensions::new(&event, turn, self.session);
             let more = self.end_second_turn(hooks, ended).await;
-            proposal = Proposal::and(proposal, more);
+            proposal = Proposal::merge(proposal, more);
         }
         self.tell_others(event, told.ends).await;
         match proposal {
@@ -259,7 +259,7 @@ impl RunHooks for Hooks<'_> {
     ) -> Vec<Arc<AgentMessage>> {
         let extensions = &self.session.extensions;
         let taken = |changed: Option<&Value>| {
-            let changed = results::messages(changed?);
+            let changed = results::read_messages(changed?);
             changed.map(|all| all.into_iter().map(Arc::new).collect())
         };
         let mut messages = messages;
@@ -397,11 +397,11 @@ impl Hooks<'_> {
             "input": args,
         }));
         let mut emission = extensions.emit("tool_call", event, cancel).await;
-        if let Some(reason) = emission.blocked {
+        if let Some(reason) = emission.block_reason {
             let terminate = false;
             return Err(Refusal { reason, terminate });
         }
-        if emission.says("block") {
+        if emission.is_set("block") {
             let reason = emission
                 .answer
                 .as_ref()
@@ -409,7 +409,7 @@ impl Hooks<'_> {
             let reason = reason
                 .and_then(Value::as_str)
                 .filter(|text| !text.is_empty());
-            let answer = emission.answer.as_ref();
+            let answer = emission.result.as_ref();
             return Err(Refusal {
                 reason: reason.unwrap_or("Tool execution was blocked").to_string(),
                 terminate: answer

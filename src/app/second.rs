@@ -456,9 +456,9 @@ impl SecondSession for AgentSession {
                 let label: Option<String> = given(args, "label")?;
                 shown(Actions::set_label(self, &entry, label.as_deref())?)
             }
-            "checkDrafts" => done(drafts(given(args, "entries")?, self)).map(|_| Value::Null),
+            "checkDrafts" => done(parse_drafts(given(args, "entries")?, self)).map(|_| Value::Null),
             "previewDrafts" => {
-                let drafts = done(drafts(given(args, "entries")?, self))?;
+                let drafts = done(parse_drafts(given(args, "entries")?, self))?;
                 Ok(self.preview_of(&drafts))
             }
             "lastAssistantText" => Ok(json!(self.last_assistant_text())),

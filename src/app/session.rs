@@ -290,7 +290,7 @@ impl AgentSession {
             drop(self.replacing.lock().await);
             self.wait_idle().await;
             let runs = self.state.lock().runs;
-            self.extensions.wait_heard().await;
+            self.extensions.wait_drained().await;
             let asides = std::mem::take(&mut *self.asides.lock());
             asides.close();
             asides.wait().await;

@@ -30,7 +30,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
 use crate::extensions::api::session_api::Actions;
 use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig, limits_of_nothing};
+use crate::extensions::{Extensions, ExtensionsConfig, ineffective_limits};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
@@ -138,7 +138,7 @@ impl AgentSession {
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
         let values = settings.values();
-        notes.extend(limits_of_nothing(&values));
+        notes.extend(ineffective_limits(&values));
         let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;

@@ -146,6 +146,6 @@ fn read(messages: &Value) -> Result<(Told, Vec<Arc<AgentMessage>>), String> {
         let message = SystemMessage::deserialize(message);
         told.add(message.map_err(|error| format!("a system message: {error}"))?);
     }
-    let said = results::messages(messages).unwrap_or_default();
+    let said = results::read_messages(messages).unwrap_or_default();
     Ok((told, said.into_iter().map(Arc::new).collect()))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Doctor;
 use crate::ai::auth::AuthStore;
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::limits_of_nothing;
+use crate::extensions::ineffective_limits;
 use crate::resources::keybindings::Keybindings;
 use crate::resources::settings::{KEYS, SettingsScope, parse_settings};
 
@@ -78,7 +78,7 @@ pub(super) fn settings(doctor: &mut Doctor) {
                         "Correct the value, or remove it (docs/settings.md)",
                     );
                 }
-                for message in limits_of_nothing(&doctor.settings.values_of(scope)) {
+                for message in ineffective_limits(&doctor.settings.values_of(scope)) {
                     doctor.warning(&path, message, "Correct the name, or remove it");
                 }
                 for key in object.keys().map(String::as_str) {

@@ -12,7 +12,7 @@ use crate::cli::args::is_own_option;
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::diagnostics::tool_schema;
-use crate::extensions::registry::inventory::{Described, DescribedTool};
+use crate::extensions::registry::inventory::{DescribedExtension, DescribedTool};
 use crate::extensions::unknown_event;
 use crate::modes::line::is_own_command;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
@@ -50,7 +50,7 @@ struct Checked {
     set: usize,
     findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    extension: Option<Described>,
+    extension: Option<DescribedExtension>,
 }
 
 pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
@@ -211,7 +211,7 @@ fn package_instead() -> Finding {
     }
 }
 
-fn examine(extension: &Described) -> Vec<Finding> {
+fn examine(extension: &DescribedExtension) -> Vec<Finding> {
     if let Some(problem) = why_not_loaded(extension) {
         return vec![error(problem)];
     }
@@ -254,8 +254,8 @@ fn examine(extension: &Described) -> Vec<Finding> {
             flag.name
         )));
     }
-    let unheard = extension.unheard_events.iter();
-    findings.extend(unheard.filter_map(|name| unknown_event(name)).map(warning));
+    let unknown = extension.unknown_events.iter();
+    findings.extend(unknown.filter_map(|name| unknown_event(name)).map(warning));
     let does_nothing = extension.tools.is_empty()
         && extension.commands.is_empty()
         && extension.flags.is_empty()
@@ -288,7 +288,7 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
             "The tool {name} has no description: the model will not know when to use it"
         )));
     }
-    if tool_schema::misfit(name, &tool.parameters).is_some() {
+    if tool_schema::schema_problem(name, &tool.parameters).is_some() {
         // It was told when the tool was registered, with the line.
     } else if tool.parameters["type"] != "object" {
         findings.push(error(format!(

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::{Scratch, framed, print_json, why_not_loaded};
 use crate::cli::doctor::{module_of, syntax_of};
 use crate::cli::{CliError, output, paths};
-use crate::extensions::diagnostics::error_context::name_of;
+use crate::extensions::diagnostics::error_context::extension_name;
 use crate::extensions::registry::RendererKind;
-use crate::extensions::registry::inventory::Described;
+use crate::extensions::registry::inventory::DescribedExtension;
 use crate::resources::extension_paths::{
     ExtensionPath, ExtensionPaths, ResourceSources, find_extensions,
 };
@@ -100,7 +100,7 @@ fn found(paths: &Paths) -> ExtensionPaths {
 }
 
 fn on_disk(found: &ExtensionPath) -> OnDisk {
-    let name = name_of(&found.path);
+    let name = extension_name(&found.path);
     OnDisk {
         name: name.name,
         version: name.version,
@@ -131,7 +131,7 @@ fn trouble(error: Option<&str>) -> String {
     lines.collect()
 }
 
-fn registered(one: &Described) -> String {
+fn registered(one: &DescribedExtension) -> String {
     let row = |what: &str, names: Vec<String>| match names.is_empty() {
         true => String::new(),
         false => format!("  {what:<9} {}\n", names.join(", ")),

@@ -15,7 +15,7 @@ use super::{CliError, complain, output, runtime, warn};
 use crate::agent::event::Location;
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::diagnostics::error_context::{code_frame, explain};
-use crate::extensions::registry::inventory::Described;
+use crate::extensions::registry::inventory::DescribedExtension;
 use crate::extensions::{Extensions, ExtensionsConfig};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::paths::Paths;
@@ -85,7 +85,7 @@ fn wrong(what: &str) -> Result<u8, CliError> {
 /// What a scratch host, which no session belongs to, made of some extensions.
 #[derive(Default)]
 struct Scratch {
-    extensions: Vec<Described>,
+    extensions: Vec<DescribedExtension>,
     /// Extension and complaint, of the time after loading.
     reports: Vec<(String, String)>,
 }
@@ -144,14 +144,14 @@ impl Scratch {
             (report.extension_path, text)
         });
         Self {
-            extensions: extensions.described(),
+            extensions: extensions.describe(),
             reports: reports.collect(),
         }
     }
 }
 
 /// Of one that did not load; with the lines of code that it is about.
-fn why_not_loaded(extension: &Described) -> Option<String> {
+fn why_not_loaded(extension: &DescribedExtension) -> Option<String> {
     let mut report = extension.error.as_ref()?.tell_of(&extension.path);
     explain(&mut report, None);
     let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));

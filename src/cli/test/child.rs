@@ -13,7 +13,7 @@ use super::interruption::{self, Interruption};
 use super::report::{FileReport, Record, Recorded};
 use crate::agent::event::Location;
 use crate::cli::as_node::WHEREABOUTS;
-use crate::extensions::diagnostics::error_context::location;
+use crate::extensions::diagnostics::error_context::find_location;
 
 /// How often is looked whether a process has ended.
 const PAUSE: Duration = Duration::from_millis(25);
@@ -145,7 +145,7 @@ fn place_of(child: &mut Child, whereabouts: &Path) -> Option<Location> {
     let since = Instant::now();
     while since.elapsed() < ANSWER && child.try_wait().ok()?.is_none() {
         let stack = fs::read_to_string(whereabouts).unwrap_or_default();
-        if let Some(place) = location(&stack) {
+        if let Some(place) = find_location(&stack) {
             return Some(place);
         }
         std::thread::sleep(PAUSE);

@@ -19,7 +19,7 @@ use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::resources::settings::{self, Change, SettingsError};
-use crate::tools::diff::Changes;
+use crate::tools::diff::Mutations;
 use crate::tools::edit;
 use crate::tools::image::{self, ImageType, Limits};
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
@@ -184,11 +184,11 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             validate(&spec, given.arguments).map_err(|error| HostError::new(error.0))
         }),
         "diff.display" => parse::<Texts>(method, args).map(|given| {
-            let diff = Changes::between(&given.old, &given.new).display(given.context);
+            let diff = Mutations::between(&given.old, &given.new).display(given.context);
             json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line })
         }),
         "diff.unified" => parse::<Texts>(method, args).map(|given| {
-            json!(Changes::between(&given.old, &given.new).patch(&given.path, given.context))
+            json!(Mutations::between(&given.old, &given.new).patch(&given.path, given.context))
         }),
         "ai.parse_partial_json" => {
             parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))

@@ -8,7 +8,7 @@ use super::session_api::{ActionError, Actions, NavigateOptions, SendOptions};
 use crate::ai::message::{UserContent, present};
 use crate::ai::model::ThinkingLevel;
 use crate::extensions::bridge::{BridgeResult, parse_explained, to_value};
-use crate::extensions::diagnostics::type_errors::misspelt;
+use crate::extensions::diagnostics::type_errors::misspelt_block_type;
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
 
@@ -196,7 +196,7 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Bridg
 
 fn well_spelt(method: &str, content: &UserContent) -> Result<(), HostError> {
     let problem = match content {
-        UserContent::Blocks(blocks) => misspelt(blocks),
+        UserContent::Blocks(blocks) => misspelt_block_type(blocks),
         UserContent::Text(_) => None,
     };
     let told = |problem| HostError {

@@ -9,7 +9,7 @@ use super::BridgeResult;
 use crate::agent::event::UiMethod;
 use crate::ai::nesting::{self, Of};
 use crate::ai::words::words;
-use crate::extensions::diagnostics::type_errors::misfit;
+use crate::extensions::diagnostics::type_errors::explain_type_error;
 use crate::extensions::lifecycle::reports::Attribution;
 use crate::extensions::lifecycle::stale_calls::StaleCallId;
 use crate::extensions::registry::{ExtensionId, ToolRegistration};
@@ -152,7 +152,7 @@ pub(in crate::extensions) fn parse_explained<T: DeserializeOwned>(
     args: &str,
 ) -> Result<T, HostError> {
     nesting::from_str(args, Of::Arguments).map_err(|error| {
-        let why = misfit::<T>(args, Of::Arguments).unwrap_or_else(|| words(error));
+        let why = explain_type_error::<T>(args, Of::Arguments).unwrap_or_else(|| words(error));
         type_error(method, &why)
     })
 }

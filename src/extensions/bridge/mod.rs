@@ -36,7 +36,7 @@ use super::api::ui::UiBroker;
 use super::api::user_bash::Outputs;
 use super::child::SecondSessions;
 use super::diagnostics::ignored_results::ReportedWarnings;
-use super::events::mutations::Changes;
+use super::events::mutations::Mutations;
 use super::events::table;
 use super::events::turn_end::Proposals;
 use super::lifecycle::debugger;
@@ -68,12 +68,12 @@ pub struct BridgeHost {
     pub flags: Arc<Mutex<HashMap<String, Value>>>,
     ui: Arc<UiBroker>,
     execs: Execs,
-    mutations: FileMutations,
+    file_mutations: FileMutations,
     pub(super) sessions: Sessions,
     /// Calls that are allowed although this generation is stale.
     pub stale_calls: StaleCalls,
     pub agent_waits: AgentWaits,
-    pub changes: Changes,
+    pub mutations: Mutations,
     pub proposals: Proposals,
     /// Warnings that were reported already.
     reported_warnings: Mutex<ReportedWarnings>,
@@ -132,11 +132,11 @@ impl BridgeHost {
             flags,
             ui,
             execs: Execs::default(),
-            mutations: FileMutations::default(),
+            file_mutations: FileMutations::default(),
             sessions: Sessions::default(),
             stale_calls: StaleCalls::default(),
             agent_waits: AgentWaits::default(),
-            changes: Changes::default(),
+            mutations: Mutations::default(),
             proposals: Proposals::default(),
             reported_warnings: Mutex::default(),
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
@@ -428,7 +428,7 @@ impl BridgeHost {
             return self.streams.abort(method, args);
         }
         if method == "file_mutation.release" {
-            return self.mutations.release(method, args);
+            return self.file_mutations.release(method, args);
         }
         if method == "staleCall.end" {
             self.stale_calls
@@ -441,7 +441,7 @@ impl BridgeHost {
             .or_else(|| services::serve(method, args))
             .or_else(|| resources::serve(method, args))
             .or_else(|| self.sessions.serve(method, args))
-            .or_else(|| self.changes.serve(method, args))
+            .or_else(|| self.mutations.serve(method, args))
             .or_else(|| self.proposals.serve(method, args, || self.actions(args)))
             .or_else(|| self.summaries.serve(method, args))
             .or_else(|| self.second_sessions.serve(method, args))
@@ -552,7 +552,7 @@ impl BridgeHost {
         }
         if method == "file_mutation.acquire" {
             let token = self.next_token();
-            return self.mutations.acquire(method, args, token).await;
+            return self.file_mutations.acquire(method, args, token).await;
         }
         let actions = self.actions(args)?;
         match method {
@@ -582,7 +582,7 @@ impl BridgeHost {
                 let waits = owner.as_ref().filter(|_| method != "ctx.compact");
                 let _waiting = waits.map(|owner| self.clock.pause(owner.extension));
                 let during = owner.as_ref().and_then(|owner| owner.during.as_deref());
-                if let Some(event) = during.filter(|name| table::holds_session(name)) {
+                if let Some(event) = during.filter(|name| table::blocks_session(name)) {
                     // The session waits for this handler.
                     if method == "ctx.waitForIdle" {
                         actions.wait_for_run().await;
@@ -593,7 +593,7 @@ impl BridgeHost {
                     }
                 }
                 if method == "ctx.waitForIdle"
-                    && let Some(event) = during.filter(|name| table::holds_run(name))
+                    && let Some(event) = during.filter(|name| table::blocks_run(name))
                 {
                     return Err(HostError::new(format!(
                         "ctx.waitForIdle() cannot be waited for in a handler of {event}: the run \

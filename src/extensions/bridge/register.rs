@@ -35,7 +35,7 @@ impl BridgeHost {
         }
         let mut registry = self.registry.lock();
         // A warning about a registration that is accepted.
-        let mut remark = None;
+        let mut warning = None;
         let registered: Result<Registered, _> = match method {
             "pi.on" => parse(method, args)
                 .map(|on: HandlerArgs| registry.add_handler(on.extension, &on.event, on.id)),
@@ -47,7 +47,7 @@ impl BridgeHost {
                 parse_explained(method, args).and_then(|tool: ToolRegistration| {
                     check_tool(&tool)?;
                     tracing::debug!(tool.name, "a tool is registered");
-                    remark = tool_schema::misfit(&tool.name, &tool.parameters);
+                    warning = tool_schema::schema_problem(&tool.name, &tool.parameters);
                     Ok(registry.add_tool(tool))
                 })
             }
@@ -59,7 +59,7 @@ impl BridgeHost {
                 parse(method, args).map(|flag: FlagRegistration| registry.add_flag(flag))
             }
             "pi.registerShortcut" => parse(method, args).map(|shortcut: ShortcutRegistration| {
-                remark = untypable_key(&shortcut.key);
+                warning = untypable_key(&shortcut.key);
                 registry.add_shortcut(shortcut);
                 Ok(())
             }),
@@ -80,7 +80,7 @@ impl BridgeHost {
                 }
                 Ok(()) => {}
             }
-            remark.map_or(Value::Null, Value::String)
+            warning.map_or(Value::Null, Value::String)
         });
         Some(answer)
     }

@@ -16,7 +16,7 @@ use crate::extensions::api::resources::Place;
 use crate::extensions::api::session_api::Actions;
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::extensions::lifecycle::{Extensions, LoadReport};
-use crate::extensions::registry::inventory::Described;
+use crate::extensions::registry::inventory::DescribedExtension;
 use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
@@ -102,8 +102,8 @@ impl SecondSets {
             let error = &error.to_string();
             errors.push(to_value(Failed { path, error })?);
         }
-        let loaded = set.extensions.described().into_iter();
-        let loaded: Vec<Described> = loaded.filter(|one| one.error.is_none()).collect();
+        let loaded = set.extensions.describe().into_iter();
+        let loaded: Vec<DescribedExtension> = loaded.filter(|one| one.error.is_none()).collect();
         self.0.lock().insert(number, set);
         Ok(json!({ "set": number, "extensions": loaded, "errors": errors }))
     }

@@ -17,7 +17,7 @@ use crate::agent::run::{Outcome, Refusal};
 use crate::ai::message::{ContentBlock, ToolCall};
 use crate::ai::nesting::{self, Of};
 use crate::extensions::api::session_api::Actions;
-use crate::extensions::events::turn_end::{Proposal, drafts};
+use crate::extensions::events::turn_end::{Proposal, parse_drafts};
 use crate::tools::tool::ToolError;
 
 pub struct SecondHooks {
@@ -43,7 +43,7 @@ pub(super) struct SetHooks {
 struct Ended {
     entries: Vec<Value>,
     #[serde(rename = "continue")]
-    go_on: bool,
+    continues: bool,
 }
 
 #[derive(Deserialize)]
@@ -227,9 +227,9 @@ impl SecondHooks {
             return Ok(None);
         }
         let asked = self.ask::<Ended>("turn_end", "turnEnd", event(), cancel);
-        let Ended { entries, go_on } = asked.await.map_err(|error| error.to_string())?;
-        let drafts = drafts(entries, actions)?;
-        Ok(Some(Proposal { drafts, go_on }))
+        let Ended { entries, continues } = asked.await.map_err(|error| error.to_string())?;
+        let drafts = parse_drafts(entries, actions)?;
+        Ok(Some(Proposal { drafts, continues }))
     }
 
     /// Thrown in the extension whose session it is.

@@ -221,7 +221,7 @@ enum Begun {
 impl Second {
     /// Until JavaScript has heard of everything so far: what an action brought about is
     /// told before it is over.
-    async fn heard(&self) {
+    async fn wait_drained(&self) {
         let (heard, hearing) = oneshot::channel();
         let told = async {
             let _ = self.calls.news.send(SecondNews::Heard(heard)).await;
@@ -475,7 +475,7 @@ impl SecondSessions {
             Some(Begun::UnderWay(acting)) => acting.await,
             None => return Err(HostError::new(format!("nothing has begun as {}", of.call))),
         };
-        second.heard().await;
+        second.wait_drained().await;
         match acted {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),

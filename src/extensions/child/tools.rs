@@ -49,7 +49,7 @@ pub(super) struct Calls {
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
     updates: Mutex<HashMap<u64, UpdateSink>>,
     /// Of calls that JavaScript has yet to begin, if somebody waits for that.
-    beginnings: Mutex<HashMap<u64, DropGuard>>,
+    start_guards: Mutex<HashMap<u64, DropGuard>>,
 }
 
 impl Calls {
@@ -59,7 +59,7 @@ impl Calls {
             last: AtomicU64::new(0),
             waiting: Mutex::default(),
             updates: Mutex::default(),
-            beginnings: Mutex::default(),
+            start_guards: Mutex::default(),
         }
     }
 
@@ -158,7 +158,7 @@ impl JsTool {
 }
 
 /// In which JavaScript has to have called a tool that others wait for.
-const BEGINNING: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[async_trait]
 impl Tool for JsTool {
@@ -183,7 +183,9 @@ impl Tool for JsTool {
     }
 
     fn queueing(&self) -> Queueing {
-        Queueing::Elsewhere { within: BEGINNING }
+        Queueing::Elsewhere {
+            within: START_TIMEOUT,
+        }
     }
 
     async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
@@ -198,14 +200,14 @@ impl Tool for JsTool {
         let call = self.calls.number();
         let (calls, name) = (&self.calls, &self.spec.name);
         calls.updates.lock().insert(call, invocation.updates);
-        let tells_begun = invocation.begun.is_some();
+        let reports_start = invocation.begun.is_some();
         if let Some(begun) = invocation.begun {
             calls.start_guards.lock().insert(call, begun);
         }
         let args = json!({
             "callId": invocation.id,
             "params": invocation.args,
-            "reportsStart": tells_begun,
+            "reportsStart": reports_start,
         });
         let answer = calls
             .put_until(call, name, "execute", args, &invocation.cancel)

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::ignored_results::{Unheard, unheard};
+use super::ignored_results::{IgnoredMember, ignored_members};
 use crate::agent::event::{Event, ExtensionError};
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::events::table;
@@ -21,13 +21,13 @@ pub(in crate::extensions::bridge) struct QueuedResult {
 }
 
 impl BridgeHost {
-    pub(in crate::extensions::bridge) fn warn_of_ignored_result(&self, answered: QueuedResult) {
-        let Some((_, kind)) = table::find(&answered.event) else {
+    pub(in crate::extensions::bridge) fn warn_of_ignored_result(&self, result: QueuedResult) {
+        let Some((_, kind)) = table::find(&result.event) else {
             return;
         };
-        let unheard = unheard(kind, &Map::new(), &answered.answer);
-        for slip in self.unreported(answered.extension, kind.name, unheard) {
-            self.warn(answered.extension, kind.name, slip, &answered.frame);
+        let ignored = ignored_members(kind, &Map::new(), &result.answer);
+        for message in self.unreported(result.extension, kind.name, ignored) {
+            self.warn(result.extension, kind.name, message, &result.frame);
         }
     }
 
@@ -36,14 +36,14 @@ impl BridgeHost {
         &self,
         extension: ExtensionId,
         event: &str,
-        unheard: Vec<Unheard>,
+        ignored: Vec<IgnoredMember>,
     ) -> Vec<String> {
-        match unheard.is_empty() {
+        match ignored.is_empty() {
             true => Vec::new(),
             false => self
                 .reported_warnings
                 .lock()
-                .news(extension, event, unheard),
+                .filter_new(extension, event, ignored),
         }
     }
 
@@ -66,15 +66,15 @@ impl BridgeHost {
         &self,
         extension: ExtensionId,
         event: &str,
-        slip: String,
+        message: String,
         frame: &str,
     ) {
-        let stack = stack_of(&slip, frame);
-        self.report_thrown(extension, event, slip, stack);
+        let stack = stack_of(&message, frame);
+        self.report_thrown(extension, event, message, stack);
     }
 }
 
-fn stack_of(sentence: &str, frame: &str) -> Option<String> {
+fn stack_of(message: &str, frame: &str) -> Option<String> {
     let frame = js_runtime::readable_stack(frame);
     (!frame.is_empty()).then(|| format!("{sentence}\n{frame}"))
 }

@@ -1,6 +1,6 @@
-//! What a handler answers and nothing looks at: a name that is misspelt, a bare text where
-//! an object is wanted. It is no error, as it is none in the original, but its author is
-//! told of it once.
+//! Warnings about parts of handler results that pi ignores, such as a misspelt member or a
+//! string where an object is expected. The original ignores them as well; here the author
+//! is told once.
 
 use pi_base::nearest;
 use std::collections::HashSet;
@@ -10,106 +10,111 @@ use serde_json::{Map, Value};
 use crate::extensions::events::table::{EventKind, Merge};
 use crate::extensions::registry::ExtensionId;
 
-/// Of two names, from which on one may be meant for the other.
-const LIKENESS: f32 = 0.6;
+/// Minimum similarity at which a result member is suggested.
+const RESULT_MEMBER_CUTOFF: f32 = 0.6;
 
-/// What handlers answer to stop something.
+/// Members by which handlers block or cancel an action.
 const REFUSALS: [&str; 2] = ["block", "cancel"];
 
-/// What was told already: extension, event, and what it was.
+/// Reported warnings: extension, event, member.
 #[derive(Default)]
-pub struct Told(HashSet<(ExtensionId, String, String)>);
+pub struct ReportedWarnings(HashSet<(ExtensionId, String, String)>);
 
-impl Told {
-    /// Of these the sentences that are new.
-    pub fn news(
+impl ReportedWarnings {
+    /// Returns the messages that were not reported before.
+    pub fn filter_new(
         &mut self,
         extension: ExtensionId,
         event: &str,
-        unheard: Vec<Unheard>,
+        ignored: Vec<IgnoredMember>,
     ) -> Vec<String> {
-        let unheard = unheard.into_iter();
-        let new = unheard.filter(|one| {
-            let about = (extension, event.to_owned(), one.what.clone());
+        let ignored = ignored.into_iter();
+        let new = ignored.filter(|one| {
+            let about = (extension, event.to_owned(), one.member.clone());
             self.0.insert(about)
         });
-        new.map(|one| one.sentence).collect()
+        new.map(|one| one.message).collect()
     }
 }
 
-/// Something in an answer that means nothing.
+/// A part of a result that is ignored.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Unheard {
-    /// The name of the member; empty if the whole answer means nothing.
-    what: String,
-    sentence: String,
+pub struct IgnoredMember {
+    /// Name of the member; empty if the whole result is ignored.
+    member: String,
+    message: String,
 }
 
-/// What of an answer to `event` means nothing. Whoever gives the event back, changed or
-/// not, does not mean its other members; a message as the answer is told of by nobody.
-pub fn unheard(kind: &EventKind, event: &Map<String, Value>, answer: &Value) -> Vec<Unheard> {
+/// Returns the members of a handler's result that pi ignores. A handler that returns the
+/// event object itself gets no warning for the event's own members, and a result that is a
+/// bare message gets none at all.
+pub fn ignored_members(
+    kind: &EventKind,
+    event: &Map<String, Value>,
+    answer: &Value,
+) -> Vec<IgnoredMember> {
     if matches!(kind.merge, Merge::Replace(_)) {
         return Vec::new();
     }
     let answer = match answer {
         Value::Object(answer) => answer,
-        other => return Vec::from_iter(bare(kind, other)),
+        other => return Vec::from_iter(ignored_value(kind, other)),
     };
     if answer.get("role").is_some_and(Value::is_string) {
         return Vec::new();
     }
     let members = answer.iter().filter(|(name, value)| {
-        !value.is_null() && !kind.answer.contains(&name.as_str()) && *name != "type"
+        !value.is_null() && !kind.result_members.contains(&name.as_str()) && *name != "type"
     });
-    let told = members.filter_map(|(name, value)| {
-        let sentence = match event.get(name) {
+    let warnings = members.filter_map(|(name, value)| {
+        let message = match event.get(name) {
             Some(before) if kind.mutable.contains(&name.as_str()) && before != value => format!(
                 "`{name}` of an answer to {} is not taken: change event.{name} itself",
                 kind.name
             ),
             Some(_) => return None,
-            None if kind.answer.is_empty() => refusal(kind, name, value)?,
-            None => unknown(kind, name),
+            None if kind.result_members.is_empty() => ignored_refusal(kind, name, value)?,
+            None => unknown_member_message(kind, name),
         };
-        Some(Unheard {
-            what: name.clone(),
-            sentence,
+        Some(IgnoredMember {
+            member: name.clone(),
+            message,
         })
     });
-    told.collect()
+    warnings.collect()
 }
 
-/// A handler has put something else in the place of a member that counts as it was given. It
-/// may have answered with it as well.
-pub fn replaced(kind: &EventKind, name: &str, answer: &Value) -> Option<Unheard> {
+/// Returns a warning if a handler assigned a member that counts only when it is changed in
+/// place. A result with that member counts, and needs no warning.
+pub fn ignored_assignment(kind: &EventKind, name: &str, answer: &Value) -> Option<IgnoredMember> {
     let is_all = matches!(kind.merge, Merge::Replace(_));
     if answer.get(name).is_some() || (is_all && !answer.is_null()) {
         return None;
     }
-    let instead = match is_all || kind.answer.contains(&name) {
+    let instead = match is_all || kind.result_members.contains(&name) {
         true => "change it in place, or answer with another one",
         false => "change it in place",
     };
-    Some(Unheard {
-        what: format!("event.{name}"),
-        sentence: format!("The handler assigned event.{name}, and nothing comes of it: {instead}"),
+    Some(IgnoredMember {
+        member: format!("event.{name}"),
+        message: format!("The handler assigned event.{name}, and nothing comes of it: {instead}"),
     })
 }
 
-fn unknown(kind: &EventKind, name: &str) -> String {
-    let meant = nearest(name, kind.answer, LIKENESS);
+fn unknown_member_message(kind: &EventKind, name: &str) -> String {
+    let meant = nearest(name, kind.result_members, RESULT_MEMBER_CUTOFF);
     let meant = meant.map(|meant| format!(" Is `{meant}` meant?"));
     format!(
         "The handler answered with `{name}`, which means nothing for {}.{} An answer may have {}",
         kind.name,
         meant.unwrap_or_default(),
-        listed(kind.answer)
+        list_members(kind.result_members)
     )
 }
 
-/// Of an event whose answers do not count only this is looked at: functions give back all
-/// kinds of things that nobody means as an answer.
-fn refusal(kind: &EventKind, name: &str, value: &Value) -> Option<String> {
+/// Checks for `block` and `cancel` in results of events that ignore results. Other members
+/// are not checked, because functions return all kinds of values without a meaning.
+fn ignored_refusal(kind: &EventKind, name: &str, value: &Value) -> Option<String> {
     (REFUSALS.contains(&name) && *value == Value::Bool(true)).then(|| {
         let instead = match kind.name.starts_with("tool_") {
             true => "tool_call can be blocked",
@@ -122,28 +127,28 @@ fn refusal(kind: &EventKind, name: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// An answer that is no object.
-fn bare(kind: &EventKind, answer: &Value) -> Option<Unheard> {
+/// Checks a result that is not an object.
+fn ignored_value(kind: &EventKind, answer: &Value) -> Option<IgnoredMember> {
     let what = match answer {
         Value::String(_) => "a text",
         Value::Array(_) => "an array",
-        // An arrow function that calls something gives back what comes of it; these might
-        // be gates that let everything pass.
+        // An arrow function returns the value of its expression. Booleans are reported only
+        // where a handler may be a gate.
         Value::Bool(_) if matches!(kind.merge, Merge::Last { .. }) => "true or false",
         _ => return None,
     };
-    (!kind.answer.is_empty()).then(|| Unheard {
-        what: String::new(),
-        sentence: format!(
+    (!kind.result_members.is_empty()).then(|| IgnoredMember {
+        member: String::new(),
+        message: format!(
             "The handler answered with {what}, and nothing comes of it: an answer to {} is an \
              object that may have {}",
             kind.name,
-            listed(kind.answer)
+            list_members(kind.result_members)
         ),
     })
 }
 
-fn listed(members: &[&str]) -> String {
+fn list_members(members: &[&str]) -> String {
     let members: Vec<String> = members.iter().map(|name| format!("`{name}`")).collect();
     members.join(", ")
 }
@@ -155,16 +160,16 @@ mod tests {
     use super::*;
     use crate::extensions::events::table;
 
-    fn told(name: &str, event: Value, answer: Value) -> Vec<(String, String)> {
+    fn warnings(name: &str, event: Value, answer: Value) -> Vec<(String, String)> {
         let (_, kind) = table::find(name).unwrap();
-        let told = unheard(kind, event.as_object().unwrap(), &answer);
-        let pairs = told.into_iter().map(|one| (one.what, one.sentence));
+        let warnings = ignored_members(kind, event.as_object().unwrap(), &answer);
+        let pairs = warnings.into_iter().map(|one| (one.member, one.message));
         pairs.collect()
     }
 
     #[test]
-    fn a_member_that_means_nothing_is_told_with_what_is_meant() {
-        let told = |answer| told("tool_call", json!({"input": {}}), answer);
+    fn ignored_member_gets_a_suggestion() {
+        let warnings = |answer| warnings("tool_call", json!({"input": {}}), answer);
         let expected = (
             "blocked".to_owned(),
             "The handler answered with `blocked`, which means nothing for tool_call. Is `block` \
@@ -172,21 +177,21 @@ mod tests {
                 .to_owned(),
         );
         assert_eq!(
-            told(json!({"blocked": true})),
+            warnings(json!({"blocked": true})),
             std::slice::from_ref(&expected)
         );
         assert_eq!(
-            told(json!({"blocked": true, "reason": "no"})),
+            warnings(json!({"blocked": true, "reason": "no"})),
             [expected],
             "what is known still counts"
         );
-        let far = told(json!({"block": true, "xyz": 1}));
+        let far = warnings(json!({"block": true, "xyz": 1}));
         assert_eq!(far.len(), 1);
         assert!(far[0].1.contains("for tool_call. An answer"), "{far:?}");
     }
 
     #[test]
-    fn what_is_meant_is_not_told_of() {
+    fn valid_results_get_no_warning() {
         let event = json!({"type": "tool_call", "toolName": "bash", "input": {"a": 1}});
         for answer in [
             json!({"block": true, "reason": "no", "terminate": true}),
@@ -196,36 +201,36 @@ mod tests {
             json!(7),
             json!(null),
         ] {
-            assert_eq!(told("tool_call", event.clone(), answer), []);
+            assert_eq!(warnings("tool_call", event.clone(), answer), []);
         }
         let message = json!({"role": "assistant", "content": []});
-        assert_eq!(told("message_end", json!({}), message), []);
+        assert_eq!(warnings("message_end", json!({}), message), []);
         assert_eq!(
-            told("before_provider_request", json!({}), json!({"x": 1})),
+            warnings("before_provider_request", json!({}), json!({"x": 1})),
             []
         );
-        assert_eq!(told("session_start", json!({}), json!({"x": 1})), []);
-        assert_eq!(told("session_start", json!({}), json!(true)), []);
-        assert_eq!(told("tool_result", json!({}), json!(true)), []);
+        assert_eq!(warnings("session_start", json!({}), json!({"x": 1})), []);
+        assert_eq!(warnings("session_start", json!({}), json!(true)), []);
+        assert_eq!(warnings("tool_result", json!({}), json!(true)), []);
     }
 
     #[test]
-    fn what_has_to_be_changed_in_place_is_told_as_such() {
+    fn in_place_members_are_explained() {
         let event = json!({"toolName": "bash", "input": {"command": "rm"}});
         let answer = json!({"toolName": "bash", "input": {"command": "ls"}});
-        let told = told("tool_call", event, answer);
-        assert_eq!(told.len(), 1);
+        let warnings = warnings("tool_call", event, answer);
+        assert_eq!(warnings.len(), 1);
         assert_eq!(
-            told[0].1,
+            warnings[0].1,
             "`input` of an answer to tool_call is not taken: change event.input itself"
         );
     }
 
     #[test]
-    fn what_was_assigned_is_told_unless_it_is_the_answer() {
+    fn assignment_is_reported_unless_returned() {
         let said = |event: &str, name: &str, answer: Value| {
             let (_, kind) = table::find(event).unwrap();
-            replaced(kind, name, &answer).map(|one| one.sentence)
+            ignored_assignment(kind, name, &answer).map(|one| one.message)
         };
         let start = |name: &str| format!("The handler assigned event.{name}, and nothing comes");
         let input = said("tool_call", "input", json!(null)).unwrap();
@@ -245,8 +250,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_no_object_is_told_where_one_is_wanted() {
-        let said = |name: &str, answer| told(name, json!({}), answer).pop().unwrap().1;
+    fn non_object_result_is_reported() {
+        let said = |name: &str, answer| warnings(name, json!({}), answer).pop().unwrap().1;
         let text = said("input", json!("in its place"));
         assert_eq!(
             text,
@@ -258,28 +263,28 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_what_cannot_be_refused_is_told() {
-        let said = |name: &str, answer| told(name, json!({}), answer).pop().unwrap().1;
+    fn ignored_block_is_reported() {
+        let said = |name: &str, answer| warnings(name, json!({}), answer).pop().unwrap().1;
         assert_eq!(
             said("tool_execution_start", json!({"block": true})),
             "The handler answered with `block`, but answers to tool_execution_start do not count: \
              tool_call can be blocked"
         );
         assert_eq!(
-            told("tool_execution_start", json!({}), json!({"block": false})),
+            warnings("tool_execution_start", json!({}), json!({"block": false})),
             []
         );
     }
 
     #[test]
-    fn each_is_told_once() {
-        let mut all = Told::default();
+    fn each_warning_is_new_once() {
+        let mut all = ReportedWarnings::default();
         let (_, kind) = table::find("tool_call").unwrap();
         let answer = json!({"blocked": true, "why": "x"});
         let mut news = |extension| {
-            let unheard = unheard(kind, &Map::new(), &answer);
-            all.news(extension, "tool_call", unheard).len()
+            let ignored = ignored_members(kind, &Map::new(), &answer);
+            all.filter_new(extension, "tool_call", ignored).len()
         };
-        assert_eq!([news(1), news(1), news(2)], [2, 0, 2]);
+        assert_eq!([count_new(1), count_new(1), count_new(2)], [2, 0, 2]);
     }
 }

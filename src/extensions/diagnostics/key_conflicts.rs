@@ -1,11 +1,11 @@
-//! Keys that extensions register: which may have theirs, and what the others are
-//! told (behaviour.md §3.8). Only whoever reads keys asks.
+//! Resolves conflicts between shortcuts of extensions and built-in keys. Only modes that
+//! read keys use it.
 
 use crate::extensions::registry::{ExtensionId, ShortcutRegistration};
 use crate::resources::keybindings::Keybindings;
 
-/// Actions whose keys no extension gets.
-const RESERVED: [&str; 17] = [
+/// Actions whose keys no extension may take.
+const RESERVED_ACTIONS: [&str; 17] = [
     "app.interrupt",
     "app.clear",
     "app.exit",
@@ -25,37 +25,38 @@ const RESERVED: [&str; 17] = [
     "tui.editor.deleteToLineEnd",
 ];
 
-/// What came of it.
+/// Shortcuts after all conflicts are resolved.
 #[derive(Debug, Default)]
 pub struct Shortcuts {
-    pub kept: Vec<ShortcutRegistration>,
-    pub problems: Vec<Problem>,
+    pub active: Vec<ShortcutRegistration>,
+    pub problems: Vec<KeyConflict>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Whose registration it is about.
+pub struct KeyConflict {
+    /// The extension that registered the shortcut.
     pub extension: ExtensionId,
     pub text: String,
 }
 
-/// `registered` in load order; `path` names an extension.
-pub fn settle(
+/// Resolves conflicts. `registered` is in load order; `path` returns the file of an
+/// extension.
+pub fn resolve(
     registered: &[ShortcutRegistration],
     keybindings: &Keybindings,
     path: impl Fn(u32) -> String,
 ) -> Shortcuts {
-    let mut settled = Shortcuts::default();
+    let mut resolved = Shortcuts::default();
     for shortcut in registered {
         let (key, owner) = (&shortcut.key, path(shortcut.extension));
-        let problem = |text| Problem {
+        let problem = |text| KeyConflict {
             extension: shortcut.extension,
             text,
         };
-        let action = action_of(keybindings, key);
+        let action = action_for_key(keybindings, key);
         if let Some(action) = action {
-            let reserved = RESERVED.contains(&action);
-            settled.problems.push(problem(match reserved {
+            let reserved = RESERVED_ACTIONS.contains(&action);
+            resolved.problems.push(problem(match reserved {
                 true => format!(
                     "Extension shortcut '{key}' from {owner} conflicts with built-in shortcut. \
                      Skipping."
@@ -69,31 +70,31 @@ pub fn settle(
                 continue;
             }
         }
-        match settled.kept.iter_mut().find(|known| known.key == *key) {
+        match resolved.active.iter_mut().find(|known| known.key == *key) {
             Some(known) if known.extension == shortcut.extension => *known = shortcut.clone(),
             Some(known) => {
                 let before = path(known.extension);
-                settled.problems.push(problem(format!(
+                resolved.problems.push(problem(format!(
                     "Extension shortcut conflict: '{key}' registered by both {before} and \
                      {owner}. Using {owner}."
                 )));
                 *known = shortcut.clone();
             }
-            None => settled.kept.push(shortcut.clone()),
+            None => resolved.active.push(shortcut.clone()),
         }
     }
-    settled
+    resolved
 }
 
-/// A reserved one, if the key has several.
-fn action_of(keybindings: &Keybindings, key: &str) -> Option<&'static str> {
+/// Returns the action of a key, a reserved one if there are several.
+fn action_for_key(keybindings: &Keybindings, key: &str) -> Option<&'static str> {
     let bound = |keys: &[String]| keys.iter().any(|bound| bound.eq_ignore_ascii_case(key));
     let mut actions: Vec<&'static str> = keybindings
         .iter()
         .filter(|(_, keys)| bound(keys))
         .map(|(action, _)| action)
         .collect();
-    actions.sort_by_key(|action| !RESERVED.contains(action));
+    actions.sort_by_key(|action| !RESERVED_ACTIONS.contains(action));
     actions.first().copied()
 }
 
@@ -101,7 +102,7 @@ fn action_of(keybindings: &Keybindings, key: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn settled(keys: &[(u32, &str)]) -> (Vec<(u32, String)>, Vec<String>) {
+    fn resolved(keys: &[(u32, &str)]) -> (Vec<(u32, String)>, Vec<String>) {
         let registered: Vec<ShortcutRegistration> = keys
             .iter()
             .map(|(extension, key)| ShortcutRegistration {
@@ -111,26 +112,27 @@ mod tests {
                 description: None,
             })
             .collect();
-        let settled = settle(&registered, &Keybindings::default(), |id| format!("e{id}"));
-        let kept = settled.kept.into_iter();
-        let kept = kept.map(|one| (one.extension, one.key)).collect();
-        let problems = settled.problems.into_iter();
-        (kept, problems.map(|problem| problem.text).collect())
+        let resolved = resolve(&registered, &Keybindings::default(), |id| format!("e{id}"));
+        let active = resolved.active.into_iter();
+        let active = active.map(|one| (one.extension, one.key)).collect();
+        let problems = resolved.problems.into_iter();
+        (active, problems.map(|problem| problem.text).collect())
     }
 
     #[test]
-    fn reserved_keys_are_nobodys() {
-        let (kept, problems) = settled(&[(0, "escape"), (0, "ctrl+shift+x")]);
-        assert_eq!(kept, [(0, "ctrl+shift+x".to_string())]);
+    fn reserved_keys_are_not_taken() {
+        let (active, problems) = resolved(&[(0, "escape"), (0, "ctrl+shift+x")]);
+        assert_eq!(active, [(0, "ctrl+shift+x".to_string())]);
         assert_eq!(problems.len(), 1);
         assert!(problems[0].ends_with("Skipping."), "{problems:?}");
     }
 
     #[test]
-    fn the_last_extension_gets_a_key_and_built_in_ones_may_be_taken() {
-        let (kept, problems) = settled(&[(0, "ctrl+shift+x"), (1, "ctrl+shift+x"), (1, "ctrl+a")]);
+    fn last_extension_gets_a_key() {
+        let (active, problems) =
+            resolved(&[(0, "ctrl+shift+x"), (1, "ctrl+shift+x"), (1, "ctrl+a")]);
         let expected = [(1, "ctrl+shift+x".to_string()), (1, "ctrl+a".to_string())];
-        assert_eq!(kept, expected);
+        assert_eq!(active, expected);
         assert!(problems[0].contains("both e0 and e1. Using e1."));
         assert!(
             problems[1].contains("tui.editor.cursorLineStart"),

@@ -1,5 +1,5 @@
-//! Whether what a handler leaves in an event can be used. It is looked at before the
-//! next handler sees it: an answer that makes no sense costs nobody else's.
+//! Checks what handlers leave in an event, before the next handler sees it. An unusable
+//! result does not affect the results of other handlers.
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -10,55 +10,58 @@ use crate::ai::message::{ContentBlock, ImageContent};
 use crate::ai::words::words;
 use crate::tools::shell_command::UserCommandResult;
 
-use super::type_errors::misspelt_block;
+use super::type_errors::misspelt_type_at;
 
-/// What is taken of a value.
-pub enum Fit {
+/// The accepted part of a value.
+pub enum Accepted {
     All(Value),
-    /// And what is wrong with the rest.
+    /// The accepted part, and the problem with the rest.
     Part(Value, String),
     Nothing(String),
 }
 
-/// Looks at a member and its value.
-pub type Fits = fn(&str, Value) -> Fit;
+/// Checks a member, by its name and value.
+pub type MemberCheck = fn(&str, Value) -> Accepted;
 
-pub const ANYTHING: Fits = |_, value| Fit::All(value);
+pub const ANY_MEMBER: MemberCheck = |_, value| Accepted::All(value);
 
-/// Looks at an answer as a whole; the error says why it is not taken.
-pub type Makes = fn(&Map<String, Value>) -> Result<(), String>;
+/// Checks a result as a whole; the error says why it is rejected.
+pub type ResultCheck = fn(&Map<String, Value>) -> Result<(), String>;
 
-pub const SENSE: Makes = |_| Ok(());
+pub const ANY_RESULT: ResultCheck = |_| Ok(());
 
-/// What a `session_before_compact` handler gives instead of a summary of ours.
+/// A compaction that a `session_before_compact` handler provides.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct GivenCompaction {
+pub struct CompactionResult {
     pub summary: String,
     pub first_kept_entry_id: Option<String>,
     pub tokens_before: Option<f64>,
     pub details: Option<Value>,
 }
 
-pub fn a_compaction(answer: &Map<String, Value>) -> Result<(), String> {
+pub fn check_compaction(answer: &Map<String, Value>) -> Result<(), String> {
     if answer.get("cancel") == Some(&Value::Bool(true)) {
         return Ok(());
     }
-    given::<GivenCompaction>(answer, "compaction")
+    check_optional_member::<CompactionResult>(answer, "compaction")
 }
 
-pub fn a_command_result(answer: &Map<String, Value>) -> Result<(), String> {
-    given::<UserCommandResult>(answer, "result")
+pub fn check_command_result(answer: &Map<String, Value>) -> Result<(), String> {
+    check_optional_member::<UserCommandResult>(answer, "result")
 }
 
-fn given<T: DeserializeOwned>(answer: &Map<String, Value>, member: &str) -> Result<(), String> {
+fn check_optional_member<T: DeserializeOwned>(
+    answer: &Map<String, Value>,
+    member: &str,
+) -> Result<(), String> {
     match answer.get(member).filter(|value| !value.is_null()) {
-        Some(value) => is::<T>(member, value),
+        Some(value) => check_type::<T>(member, value),
         None => Ok(()),
     }
 }
 
-pub fn an_input(answer: &Map<String, Value>) -> Result<(), String> {
+pub fn check_input(answer: &Map<String, Value>) -> Result<(), String> {
     let action = match answer.get("action") {
         Some(Value::String(action)) => action.as_str(),
         Some(other) if !other.is_null() => return Err(unknown_action(&other.to_string())),
@@ -80,26 +83,30 @@ fn unknown_action(name: &str) -> String {
     format!("there is no `action` {name}: it is \"continue\", \"transform\" or \"handled\"")
 }
 
-pub fn of_tool_result(member: &str, value: Value) -> Fit {
+pub fn check_tool_result_member(member: &str, value: Value) -> Accepted {
     match (member, value) {
-        ("content", Value::Array(blocks)) => known_blocks(blocks),
-        ("content", value) => Fit::of(value, |_| Err("`content` must be a list".to_owned())),
-        ("isError", value) => Fit::of(value, |value| is::<bool>(member, value)),
-        ("usage", value) => Fit::of(value, |value| is::<Map<String, Value>>(member, value)),
-        (_, value) => Fit::All(value),
+        ("content", Value::Array(blocks)) => check_blocks(blocks),
+        ("content", value) => {
+            Accepted::check(value, |_| Err("`content` must be a list".to_owned()))
+        }
+        ("isError", value) => Accepted::check(value, |value| check_type::<bool>(member, value)),
+        ("usage", value) => Accepted::check(value, |value| {
+            check_type::<Map<String, Value>>(member, value)
+        }),
+        (_, value) => Accepted::All(value),
     }
 }
 
-/// A block that is none cannot be sent; what a handler made of the others holds.
-fn known_blocks(blocks: Vec<Value>) -> Fit {
-    part_of(blocks, |index, block| {
-        let block = read::<ContentBlock>(&format!("content[{index}]"), block)?;
-        misspelt_block(index, &block).map_or(Ok(()), Err)
+/// Drops unknown blocks, which cannot be sent, and keeps the others.
+fn check_blocks(blocks: Vec<Value>) -> Accepted {
+    filter_valid(blocks, |index, block| {
+        let block = read_member::<ContentBlock>(&format!("content[{index}]"), block)?;
+        misspelt_type_at(index, &block).map_or(Ok(()), Err)
     })
 }
 
-/// Those that fit, and what is wrong with the first that does not.
-fn part_of(list: Vec<Value>, check: impl Fn(usize, &Value) -> Result<(), String>) -> Fit {
+/// Keeps the valid elements and returns the first problem.
+fn filter_valid(list: Vec<Value>, check: impl Fn(usize, &Value) -> Result<(), String>) -> Accepted {
     let mut problem = None;
     let mut fitting = Vec::with_capacity(list.len());
     for (index, one) in list.into_iter().enumerate() {
@@ -110,45 +117,44 @@ fn part_of(list: Vec<Value>, check: impl Fn(usize, &Value) -> Result<(), String>
     }
     let fitting = Value::Array(fitting);
     match problem {
-        None => Fit::All(fitting),
-        Some(problem) => Fit::Part(fitting, problem),
+        None => Accepted::All(fitting),
+        Some(problem) => Accepted::Part(fitting, problem),
     }
 }
 
-pub fn of_input(member: &str, value: Value) -> Fit {
-    Fit::of(value, |value| match member {
-        "text" => is::<String>(member, value),
-        _ => each::<ImageContent>(member, value),
+pub fn check_input_member(member: &str, value: Value) -> Accepted {
+    Accepted::check(value, |value| match member {
+        "text" => check_type::<String>(member, value),
+        _ => check_each::<ImageContent>(member, value),
     })
 }
 
-/// Of members that are objects.
-pub fn object(member: &str, value: Value) -> Fit {
-    Fit::of(value, |value| {
-        is::<serde_json::Map<String, Value>>(member, value)
+/// Accepts objects only.
+pub fn check_object(member: &str, value: Value) -> Accepted {
+    Accepted::check(value, |value| {
+        check_type::<serde_json::Map<String, Value>>(member, value)
     })
 }
 
-pub fn of_before_agent_start(member: &str, value: Value) -> Fit {
-    Fit::of(value, |value| match member {
-        "systemPrompt" => is::<String>(member, value),
+pub fn check_agent_start_member(member: &str, value: Value) -> Accepted {
+    Accepted::check(value, |value| match member {
+        "systemPrompt" => check_type::<String>(member, value),
         _ => Ok(()),
     })
 }
 
-/// Messages of roles that packages have for themselves stay, for the handlers that know
-/// them.
-pub fn of_context(member: &str, value: Value) -> Fit {
+/// Accepts messages. Those of unknown roles stay, for handlers of packages that know them.
+pub fn check_messages(member: &str, value: Value) -> Accepted {
     match value {
-        Value::Array(list) => part_of(list, |index, one| {
-            one_message(&format!("{member}[{index}]"), one).map(drop)
+        Value::Array(list) => filter_valid(list, |index, one| {
+            read_message(&format!("{member}[{index}]"), one).map(drop)
         }),
-        _ => Fit::Nothing(format!("`{member}` must be a list")),
+        _ => Accepted::Nothing(format!("`{member}` must be a list")),
     }
 }
 
-impl Fit {
-    fn of(value: Value, check: impl FnOnce(&Value) -> Result<(), String>) -> Self {
+impl Accepted {
+    fn check(value: Value, check: impl FnOnce(&Value) -> Result<(), String>) -> Self {
         match check(&value) {
             Ok(()) => Self::All(value),
             Err(problem) => Self::Nothing(problem),
@@ -156,14 +162,14 @@ impl Fit {
     }
 }
 
-/// What handlers have left of a list of messages; `None` if it is no list.
-pub fn messages(value: &Value) -> Option<Vec<AgentMessage>> {
+/// Reads the messages that handlers have left; `None` if the value is not a list.
+pub fn read_messages(value: &Value) -> Option<Vec<AgentMessage>> {
     let read = value.as_array()?.iter();
-    // What does not fit was not taken.
-    Some(read.filter_map(|one| one_message("", one).ok()?).collect())
+    // Invalid messages were rejected before.
+    Some(read.filter_map(|one| read_message("", one).ok()?).collect())
 }
 
-/// The messages of the role `system` in such a list, which belong to the system prompt.
+/// Returns the messages of the role `system` in a list; they belong to the system prompt.
 pub fn system_messages(value: &Value) -> Vec<Value> {
     let list = value.as_array().into_iter().flatten();
     list.filter(|message| message["role"] == "system")
@@ -171,8 +177,8 @@ pub fn system_messages(value: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// `None` of a role that nobody here knows: models are not told of it.
-fn one_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, String> {
+/// Reads a message. `None` for an unknown role, which models do not see.
+fn read_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, String> {
     let role = value["role"].as_str();
     if role.is_some_and(|role| !AgentMessage::ROLES.contains(&role)) {
         return Ok(None);
@@ -182,8 +188,8 @@ fn one_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, Strin
         .map_err(|error| format!("`{place}` cannot be used: {}", words(error)))
 }
 
-/// A message in the place of one of `role`.
-pub fn message(role: &str, value: &Value) -> Result<AgentMessage, String> {
+/// Reads a message that replaces one of `role`.
+pub fn read_replacement(role: &str, value: &Value) -> Result<AgentMessage, String> {
     let message = AgentMessage::read(value)
         .map_err(|error| format!("`message` cannot be used: {}", words(error)))?;
     match message.role() == role {
@@ -195,12 +201,12 @@ pub fn message(role: &str, value: &Value) -> Result<AgentMessage, String> {
     }
 }
 
-fn is<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
-    read::<T>(member, value).map(drop)
+fn check_type<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
+    read_member::<T>(member, value).map(drop)
 }
 
-/// The value of a member; the error says why it is none.
-pub(in crate::extensions) fn read<T: DeserializeOwned>(
+/// Reads the value of a member; the error says why it is invalid.
+pub(in crate::extensions) fn read_member<T: DeserializeOwned>(
     member: &str,
     value: &Value,
 ) -> Result<T, String> {
@@ -208,12 +214,12 @@ pub(in crate::extensions) fn read<T: DeserializeOwned>(
         .map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
 }
 
-fn each<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
+fn check_each<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {
     let list = value
         .as_array()
         .ok_or_else(|| format!("`{member}` must be a list"))?;
     for (index, one) in list.iter().enumerate() {
-        is::<T>(&format!("{member}[{index}]"), one)?;
+        check_type::<T>(&format!("{member}[{index}]"), one)?;
     }
     Ok(())
 }

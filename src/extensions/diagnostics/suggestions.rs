@@ -1,13 +1,14 @@
-//! What may be meant by a member of `pi` or `ctx` that is not there. Packages look for
-//! members before they call them, so nothing can be there instead; V8 says of a call only
-//! that it is no function.
+//! Suggestions for members of `pi` or `ctx` that do not exist. Packages test for members
+//! before they call them, so no placeholder can exist, and V8 only reports "is not a
+//! function".
+
 use pi_base::nearest;
 
-/// Of two names, from which on one may be meant for the other.
-const LIKENESS: f32 = 0.7;
+/// Minimum similarity at which a member is suggested.
+const API_MEMBER_CUTOFF: f32 = 0.7;
 
 struct Group {
-    /// As documents call it.
+    /// Name of the object in the documentation.
     name: &'static str,
     members: &'static [&'static str],
 }
@@ -138,10 +139,10 @@ const SESSION: Group = Group {
 
 const GROUPS: [&Group; 5] = [&PI, &CTX, &COMMAND, &UI, &SESSION];
 
-/// What to add to what V8 says of a call, and where in the text that ends. No regular
-/// expression: to compile one takes longer than all else that is done for an error.
-pub(in crate::extensions) fn meant(text: &str) -> Option<(usize, String)> {
-    let absent = sentences(text, " is not defined").find_map(|(named, end)| {
+/// Returns a suggestion for V8's message about a call, and where in the text to insert it.
+/// Does not use a regular expression, because compiling one takes longer than the rest.
+pub(in crate::extensions) fn suggest(text: &str) -> Option<(usize, String)> {
+    let absent = subjects_of(text, " is not defined").find_map(|(named, end)| {
         let meant = match named {
             "pi" => "the exported function is given it: `export default (pi) => { … }`",
             "ctx" => {
@@ -152,16 +153,16 @@ pub(in crate::extensions) fn meant(text: &str) -> Option<(usize, String)> {
         Some((end, meant.to_owned()))
     });
     absent.or_else(|| {
-        sentences(text, " is not a function").find_map(|(named, end)| {
+        subjects_of(text, " is not a function").find_map(|(named, end)| {
             let (path, name) = named.rsplit_once('.')?;
             let receiver = path.rsplit('.').next().unwrap_or(path);
-            Some((end, instead(receiver, name)?))
+            Some((end, suggest_member(receiver, name)?))
         })
     })
 }
 
-/// What V8 says such a thing of, and where that is said to its end.
-fn sentences<'a>(text: &'a str, verb: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
+/// Returns the names before `verb` in the text, each with the position after the verb.
+fn subjects_of<'a>(text: &'a str, verb: &'a str) -> impl Iterator<Item = (&'a str, usize)> {
     let is_named = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
     text.match_indices(verb).map(move |(at, _)| {
         let named = text[..at].rsplit(|c| !is_named(c)).next();
@@ -169,8 +170,8 @@ fn sentences<'a>(text: &'a str, verb: &'a str) -> impl Iterator<Item = (&'a str,
     })
 }
 
-/// Of a member that `receiver` does not have.
-fn instead(receiver: &str, name: &str) -> Option<String> {
+/// Returns a suggestion for a member that `receiver` does not have.
+fn suggest_member(receiver: &str, name: &str) -> Option<String> {
     let own = match receiver {
         "pi" | "api" => &PI,
         "ui" => &UI,
@@ -185,7 +186,7 @@ fn instead(receiver: &str, name: &str) -> Option<String> {
             false => format!("`{}.{name}` is meant", group.name),
         });
     }
-    let nearest = nearest(name, own.members, LIKENESS)?;
+    let nearest = nearest(name, own.members, API_MEMBER_CUTOFF)?;
     Some(format!("is `{}.{nearest}` meant?", own.name))
 }
 
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_meant_is_said() {
+    fn missing_members_get_suggestions() {
         for (text, said) in [
             (
                 "TypeError: pi.registerComand is not a function",
@@ -225,7 +226,7 @@ mod tests {
                 "the exported function is given it: `export default (pi) => { … }`",
             ),
         ] {
-            let meant = meant(text).map(|(_, meant)| meant);
+            let meant = suggest(text).map(|(_, meant)| meant);
             assert_eq!(meant.as_deref(), Some(said), "{text}");
         }
         for text in [
@@ -234,12 +235,12 @@ mod tests {
             "myapi.registerComand is not a function",
             "api is not defined",
         ] {
-            assert_eq!(meant(text), None, "{text}");
+            assert_eq!(suggest(text), None, "{text}");
         }
     }
 
     #[test]
-    fn all_that_is_documented_may_be_meant() {
+    fn groups_match_the_documentation() {
         let page = include_str!("../../../docs/extensions/api.md");
         let word = Regex::new(r"`(\w+)").unwrap();
         for group in GROUPS {

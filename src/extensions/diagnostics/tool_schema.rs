@@ -1,9 +1,9 @@
-//! Whether the parameters of a tool are a JSON schema at all. They are taken in any case,
-//! as the original takes them; what providers make of others is up to them.
+//! Checks whether the parameters of a tool are a JSON schema. As in the original, others
+//! are accepted, and the provider decides.
 
 use serde_json::Value;
 
-/// By which a schema is known that does not say of what type it is.
+/// Keywords that identify a schema without a `type`.
 const KEYWORDS: [&str; 12] = [
     "$defs",
     "$ref",
@@ -19,11 +19,12 @@ const KEYWORDS: [&str; 12] = [
     "required",
 ];
 
-/// What tells the schemas of zod and its like from those of JSON.
-const FOREIGN: [&str; 3] = ["_def", "_zod", "~standard"];
+/// Members that identify schemas of zod and similar libraries.
+const OTHER_LIBRARY_MARKERS: [&str; 3] = ["_def", "_zod", "~standard"];
 
-/// Of parameters by their names alone, and of what another library makes.
-pub fn misfit(tool: &str, parameters: &Value) -> Option<String> {
+/// Returns a warning if `parameters` is a bare list of names or a schema of another
+/// library.
+pub fn schema_problem(tool: &str, parameters: &Value) -> Option<String> {
     let members = parameters.as_object()?;
     let has = |names: &[&str]| names.iter().any(|name| members.contains_key(*name));
     let is_object = |kind: &Value| kind == "object";
@@ -31,7 +32,9 @@ pub fn misfit(tool: &str, parameters: &Value) -> Option<String> {
         _ if members.is_empty() => return None,
         Some(Value::String(kind)) if kind == "object" => return None,
         Some(Value::Array(kinds)) if kinds.iter().any(is_object) => return None,
-        _ if has(&FOREIGN) => "a schema of another library, which models do not understand".into(),
+        _ if has(&OTHER_LIBRARY_MARKERS) => {
+            "a schema of another library, which models do not understand".into()
+        }
         Some(kind @ Value::String(_)) => format!("of the type {kind}, and models give an object"),
         Some(_) => "no JSON schema: \"type\" in it is no text".to_owned(),
         None if has(&KEYWORDS) => return None,
@@ -56,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_schema_of_an_object_is_told() {
+    fn invalid_schemas_are_reported() {
         for (parameters, words) in [
             (
                 json!({"name": "string"}),
@@ -70,7 +73,7 @@ mod tests {
             (json!({"_def": {}, "type": "string"}), "of another library"),
             (json!({"~standard": {}}), "of another library"),
         ] {
-            let told = misfit("t", &parameters).unwrap();
+            let told = schema_problem("t", &parameters).unwrap();
             assert!(told.contains(words), "{told}");
         }
         for parameters in [
@@ -80,7 +83,7 @@ mod tests {
             json!({"anyOf": []}),
             json!({"properties": {"name": {"type": "string"}}}),
         ] {
-            assert_eq!(misfit("t", &parameters), None, "{parameters}");
+            assert_eq!(schema_problem("t", &parameters), None, "{parameters}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Why arguments and answers of an extension do not fit, in words of JavaScript: where, and
-//! what is wanted.
+//! Explains in terms of JavaScript why arguments or results of an extension have the wrong
+//! type: which member, and what is expected.
 
 use pi_base::nearest;
 use serde::de::DeserializeOwned;
@@ -8,8 +8,11 @@ use crate::ai::message::ContentBlock;
 use crate::ai::nesting::{self, Of};
 use crate::ai::words::{MISSING, words};
 
-/// `None` if they do fit.
-pub(in crate::extensions) fn misfit<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> {
+/// Returns what is wrong with `args`; `None` if it is a valid `T`.
+pub(in crate::extensions) fn explain_type_error<T: DeserializeOwned>(
+    args: &str,
+    of: Of,
+) -> Option<String> {
     if let Some(problem) = nesting::too_deep(args, of) {
         return Some(problem);
     }
@@ -29,22 +32,26 @@ pub(in crate::extensions) fn misfit<T: DeserializeOwned>(args: &str, of: Of) -> 
     })
 }
 
-/// A block whose type is that of none that models are told, and nearly one of them. Sessions
-/// keep it as it is; whoever gives it means the other.
-pub(in crate::extensions) fn misspelt(blocks: &[ContentBlock]) -> Option<String> {
+/// Returns the problem with the first block whose unknown type is close to a known one.
+/// Sessions store unknown types as they are, but an author who writes one means the known
+/// type.
+pub(in crate::extensions) fn misspelt_block_type(blocks: &[ContentBlock]) -> Option<String> {
     let mut blocks = blocks.iter().enumerate();
-    blocks.find_map(|(index, block)| misspelt_block(index, block))
+    blocks.find_map(|(index, block)| misspelt_type_at(index, block))
 }
 
-/// [`misspelt`] of the block at `index`.
-pub(in crate::extensions) fn misspelt_block(index: usize, block: &ContentBlock) -> Option<String> {
+/// Like [`misspelt_block_type`], for the block at `index`.
+pub(in crate::extensions) fn misspelt_type_at(
+    index: usize,
+    block: &ContentBlock,
+) -> Option<String> {
     const KNOWN: [&str; 2] = ["text", "image"];
-    const LIKENESS: f32 = 0.6;
+    const BLOCK_TYPE_CUTOFF: f32 = 0.6;
     let ContentBlock::Other(block) = block else {
         return None;
     };
     let kind = block.get("type")?.as_str()?;
-    let meant = nearest(kind, &KNOWN, LIKENESS)?;
+    let meant = nearest(kind, &KNOWN, BLOCK_TYPE_CUTOFF)?;
     Some(format!(
         "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
     ))
@@ -65,10 +72,10 @@ mod tests {
         content: UserContent,
     }
 
-    type Given = BTreeMap<String, Message>;
+    type Messages = BTreeMap<String, Message>;
 
     #[test]
-    fn it_says_where_and_what_is_wanted() {
+    fn error_names_member_and_expected_type() {
         for (args, expected) in [
             (r#"{"message": {}}"#, "message.customType is missing"),
             (
@@ -85,7 +92,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                misfit::<Given>(args, Of::Arguments).as_deref(),
+                explain_type_error::<Messages>(args, Of::Arguments).as_deref(),
                 Some(expected),
                 "{args}"
             );
@@ -95,17 +102,17 @@ mod tests {
             ("{}", "invalid type: object, expected an array"),
         ] {
             assert_eq!(
-                misfit::<Vec<String>>(args, Of::Arguments).as_deref(),
+                explain_type_error::<Vec<String>>(args, Of::Arguments).as_deref(),
                 Some(expected)
             );
         }
-        let names = misfit::<Vec<String>>(r#"["a", 2]"#, Of::Arguments);
+        let names = explain_type_error::<Vec<String>>(r#"["a", 2]"#, Of::Arguments);
         let expected = "[1]: invalid type: integer `2`, expected a string";
         assert_eq!(names.as_deref(), Some(expected));
         assert_eq!(
-            misfit::<Message>("{}", Of::Arguments).as_deref(),
+            explain_type_error::<Message>("{}", Of::Arguments).as_deref(),
             Some("customType is missing")
         );
-        assert_eq!(misfit::<Given>("{}", Of::Arguments), None);
+        assert_eq!(explain_type_error::<Messages>("{}", Of::Arguments), None);
     }
 }

@@ -1,12 +1,11 @@
-//! Members of `pi` and `ctx` of newer versions that are not here. They are not there at all, so
-//! that packages which look for them first find out; those that do not are told why, or what
-//! may be meant.
+//! Members of `pi` and `ctx` of newer versions that do not exist here. Packages can test
+//! for them; a package that calls one gets the reason or a suggestion.
 
 use std::borrow::Cow;
 
 use super::suggestions;
 
-const ABSENT: [(&str, &str); 6] = [
+const UNSUPPORTED: [(&str, &str); 6] = [
     ("registerMcpServer", NO_MCP),
     ("unregisterMcpServer", NO_MCP),
     ("getMcpServers", NO_MCP),
@@ -18,9 +17,9 @@ const ABSENT: [(&str, &str); 6] = [
 const NO_MCP: &str = "pi speaks no MCP itself, use an extension that does";
 const NO_VIRTUAL_MODELS: &str = "there are no virtual models, register a provider instead";
 
-/// What V8 says of a call of one of them, with the reason.
-pub(in crate::extensions) fn told(text: &str) -> Cow<'_, str> {
-    for (name, reason) in ABSENT {
+/// Adds the reason or a suggestion to V8's message about a call.
+pub(in crate::extensions) fn explain_missing_member(text: &str) -> Cow<'_, str> {
+    for (name, reason) in UNSUPPORTED {
         let said = format!(".{name} is not a function");
         if text.contains(&said) {
             return text
@@ -28,8 +27,8 @@ pub(in crate::extensions) fn told(text: &str) -> Cow<'_, str> {
                 .into();
         }
     }
-    match suggestions::meant(text) {
-        // Behind it are the place, or the stack.
+    match suggestions::suggest(text) {
+        // The text after the message is the position or the stack.
         Some((end, meant)) => format!("{}: {meant}{}", &text[..end], &text[end..]).into(),
         None => text.into(),
     }
@@ -40,15 +39,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_calls_what_is_not_here_is_told_why() {
+    fn unsupported_members_are_explained() {
         assert_eq!(
-            told("TypeError: api.getMcpServers is not a function"),
+            explain_missing_member("TypeError: api.getMcpServers is not a function"),
             "TypeError: api.getMcpServers is not a function in this version of pi: pi speaks no MCP \
              itself, use an extension that does"
         );
-        assert_eq!(told("x.map is not a function"), "x.map is not a function");
         assert_eq!(
-            told("TypeError: pi.onn is not a function (/a.ts:1:2)"),
+            explain_missing_member("x.map is not a function"),
+            "x.map is not a function"
+        );
+        assert_eq!(
+            explain_missing_member("TypeError: pi.onn is not a function (/a.ts:1:2)"),
             "TypeError: pi.onn is not a function: is `pi.on` meant? (/a.ts:1:2)"
         );
     }

@@ -1,5 +1,5 @@
-//! Asking the handlers of an event, one after the other, and merging what they
-//! answer by the rule of the event's row in the table.
+//! Calls the handlers of an event one after the other and merges their results by the rule
+//! of the event's row in the table.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,43 +11,43 @@ use tokio_util::sync::CancellationToken;
 use super::table::{self, EventKind, Limit, Merge, OnError};
 use crate::agent::event::ExtensionError;
 use crate::ai::nesting::{self, Of};
-use crate::extensions::diagnostics::ignored_results::{self, unheard};
-use crate::extensions::diagnostics::results::Fit;
+use crate::extensions::diagnostics::ignored_results::{self, ignored_members};
+use crate::extensions::diagnostics::results::Accepted;
 use crate::extensions::lifecycle::generation::{CallFailure, Generation};
 use crate::extensions::limits::abandoned::PendingCall;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
-/// What each handler of [`Merge::Ignore`] is given that is called after the wait
-/// for them was given up: one that does not wait itself comes to its end in it.
-const MOMENT: Duration = Duration::from_millis(100);
-/// How long the answer of a handler that is there may take to arrive.
-const ANSWER: Duration = Duration::from_millis(20);
-/// How many times the limit of a handler one may take that summarises: with 30
-/// seconds for a handler it is 10 minutes, and an abort ends it at any time.
-const SUMMARY: u32 = 20;
+/// Limit of each handler of a [`Merge::Ignore`] event that is called after an abort.
+/// Handlers that do not wait themselves finish within it.
+const SKIPPED_HANDLER_GRACE: Duration = Duration::from_millis(100);
+/// How long a result may take to arrive after an abort.
+const RESULT_GRACE: Duration = Duration::from_millis(20);
+/// Factor for handlers that may ask a model for a summary: a handler limit of 30 s becomes
+/// 10 minutes. An abort ends the wait at any time.
+const SUMMARY_LIMIT_FACTOR: u32 = 20;
 
-/// What came of asking.
+/// Outcome of an event that was emitted to handlers whose results count.
 #[derive(Debug, Default)]
 pub struct Emission {
     /// The event as the last handler left it.
     pub event: Map<String, Value>,
-    /// The answer that won, where one wins.
-    pub answer: Option<Map<String, Value>>,
-    /// What was gathered: member, extension, value.
+    /// The winning result, for events where one result wins.
+    pub result: Option<Map<String, Value>>,
+    /// Collected members: name, extension, value.
     pub collected: Vec<(&'static str, ExtensionId, Value)>,
-    /// A handler failed, and that blocks; why.
-    pub blocked: Option<String>,
-    /// The wait for the handlers was given up.
+    /// The reason, if a handler failed and failures block.
+    pub block_reason: Option<String>,
+    /// Whether the wait for handlers was aborted.
     pub aborted: bool,
-    /// A handler ended the round.
+    /// Whether a handler ended the round.
     pub stopped: bool,
-    /// What went wrong, for the user.
+    /// Errors to show to the user.
     pub errors: Vec<ExtensionError>,
 }
 
 impl Emission {
-    /// Whether the answer that won says so (`cancel`, `block`).
-    pub fn says(&self, member: &str) -> bool {
+    /// Returns whether `member` of the winning result is truthy (`cancel`, `block`).
+    pub fn is_set(&self, member: &str) -> bool {
         self.answer
             .as_ref()
             .is_some_and(|answer| truthy(answer.get(member)))
@@ -78,10 +78,9 @@ struct HandlerResult {
 }
 
 impl Generation {
-    /// Asks all handlers of `name`. `event` has all members but `type`. Returns
-    /// at once when `cancel` fires; handlers that were not asked by then are not
-    /// asked at all, unless the event is one that happens to them all
-    /// ([`Merge::Ignore`]): then they are told, and hardly waited for.
+    /// Calls all handlers of `name`. `event` has all members but `type`. Returns at once
+    /// when `cancel` fires. Handlers that were not called by then are skipped, unless the
+    /// event is a [`Merge::Ignore`] one: those are called, with a short limit.
     pub async fn emit(
         &self,
         name: &'static str,
@@ -109,16 +108,16 @@ impl Generation {
             return emission;
         }
         emission.event.shift_insert(0, "type".into(), name.into());
-        // An event of the queue comes here from a handler that the queue stands still for.
+        // An event of the queue comes from a handler that blocks the queue.
         if !matches!(kind.merge, Merge::Queue | Merge::Settle) {
             tokio::select! {
-                () = self.drained(kind) => {}
-                () = cancel.cancelled() => self.cut_short(kind, &mut emission),
+                () = self.drain_before(kind) => {}
+                () = cancel.cancelled() => self.mark_aborted(kind, &mut emission),
             }
         }
         for (extension, handler) in handlers {
-            let told_all = matches!(kind.merge, Merge::Ignore);
-            if emission.aborted && !told_all {
+            let calls_all = matches!(kind.merge, Merge::Ignore);
+            if emission.aborted && !calls_all {
                 break;
             }
             let call = self.token();
@@ -132,7 +131,7 @@ impl Generation {
                 run,
             };
             let limit = self.abandoned.limit_for(handler, self.limit(kind));
-            let asked = self.call_within(
+            let handled = self.call_within(
                 extension,
                 name,
                 limit,
@@ -142,34 +141,40 @@ impl Generation {
             );
             let given_up = async {
                 if emission.aborted {
-                    tokio::time::sleep(MOMENT).await;
+                    tokio::time::sleep(SKIPPED_HANDLER_GRACE).await;
                 } else {
                     cancel.cancelled().await;
-                    // Whoever aborts and answers has answered.
-                    tokio::time::sleep(ANSWER).await;
+                    // A handler that aborts and returns has returned its result.
+                    tokio::time::sleep(RESULT_GRACE).await;
                 }
             };
-            // Also the handlers that nobody waits for are called first.
+            // Handlers are called first, even after an abort.
             let answer = tokio::select! {
                 biased;
-                answer = asked => answer,
+                answer = handled => answer,
                 () = given_up => Err(CallFailure::Cancelled),
             };
             match &answer {
                 Ok(_) => self.abandoned.mark_settled(handler),
                 Err(CallFailure::Thrown { .. }) => {
                     self.abandoned.mark_settled(handler);
-                    self.keep_changes(kind, &mut emission, (extension, handler), call, limit)
+                    self.take_mutations(kind, &mut emission, (extension, handler), call, limit)
                         .await;
                 }
                 Err(CallFailure::Deadline { .. }) => {
                     self.abandon(handler, call);
-                    self.keep_changes(kind, &mut emission, (extension, handler), call, MOMENT)
-                        .await;
+                    self.take_mutations(
+                        kind,
+                        &mut emission,
+                        (extension, handler),
+                        call,
+                        SKIPPED_HANDLER_GRACE,
+                    )
+                    .await;
                 }
                 Err(CallFailure::Cancelled) => {
-                    self.cut_short(kind, &mut emission);
-                    // After a shutdown there is nobody left to tell of.
+                    self.mark_aborted(kind, &mut emission);
+                    // After a shutdown nothing is left that could show the report.
                     if kind.limit != Limit::Shutdown {
                         self.watch_skipped(
                             extension,
@@ -178,31 +183,37 @@ impl Generation {
                             limit,
                         );
                     }
-                    self.keep_changes(kind, &mut emission, (extension, handler), call, MOMENT)
-                        .await;
+                    self.take_mutations(
+                        kind,
+                        &mut emission,
+                        (extension, handler),
+                        call,
+                        SKIPPED_HANDLER_GRACE,
+                    )
+                    .await;
                     continue;
                 }
                 Err(CallFailure::Stopped(_) | CallFailure::Gone) => {}
             }
             match answer.and_then(|json| parse(kind, json)) {
                 Ok(None) => {}
-                Ok(Some(answer)) => {
-                    let took = self.take(kind, &mut emission, extension, handler, answer);
+                Ok(Some(result)) => {
+                    let took = self.take_result(kind, &mut emission, extension, handler, result);
                     if took.await {
                         emission.stopped = true;
                         break;
                     }
                 }
                 Err(failure) => {
-                    // A stop is told of by whoever loads the others again.
+                    // The recovery reports a stop.
                     if !matches!(failure, CallFailure::Stopped(_)) {
                         let path = self.host.registry.lock().path(extension);
-                        let place = self.place_if_late(&failure, handler).await;
+                        let place = self.position_if_timed_out(&failure, handler).await;
                         let error = failure.tell_of(path, name);
                         emission.errors.push(error.in_frame(place));
                     }
                     if kind.on_error == OnError::Block {
-                        emission.blocked = Some(failure.plain());
+                        emission.block_reason = Some(failure.plain());
                         break;
                     }
                     if matches!(failure, CallFailure::Stopped(_) | CallFailure::Gone) {
@@ -214,27 +225,27 @@ impl Generation {
         emission
     }
 
-    /// What a handler did that its author cannot mean, with where it is.
-    async fn slips(
+    /// Makes errors of likely mistakes of a handler, with its source position.
+    async fn describe_mistakes(
         &self,
         extension: ExtensionId,
         handler: FunctionId,
         event: &str,
-        slips: Vec<String>,
+        mistakes: Vec<String>,
     ) -> Vec<ExtensionError> {
-        let place = match slips.is_empty() {
+        let place = match mistakes.is_empty() {
             true => None,
-            false => self.place_of(handler).await,
+            false => self.source_position_of(handler).await,
         };
-        let told = slips.into_iter().map(|slip| {
+        let told = mistakes.into_iter().map(|mistake| {
             let path = self.host.registry.lock().path(extension);
-            ExtensionError::new(path, event, slip).in_frame(place.clone())
+            ExtensionError::new(path, event, mistake).in_frame(place.clone())
         });
         told.collect()
     }
 
-    /// Returns whether the round is over.
-    async fn take(
+    /// Merges a result. Returns whether the round is over.
+    async fn take_result(
         &self,
         kind: &EventKind,
         emission: &mut Emission,
@@ -243,28 +254,33 @@ impl Generation {
         result: HandlerResult,
     ) -> bool {
         let mut refused = Vec::new();
-        let mut unheard = unheard(kind, &emission.event, &answer.result);
-        let replaced = answer.assigned.iter();
-        unheard.extend(
-            replaced.filter_map(|name| ignored_results::replaced(kind, name, &answer.result)),
-        );
-        let stops = merge(kind, emission, extension, answer, &mut refused);
+        let mut ignored = ignored_members(kind, &emission.event, &result.result);
+        let replaced = result.assigned.iter();
+        ignored
+            .extend(replaced.filter_map(|name| {
+                ignored_results::ignored_assignment(kind, name, &result.result)
+            }));
+        let stops = merge(kind, emission, extension, result, &mut refused);
         let refused = refused.into_iter();
-        let slips: Vec<String> = refused
+        let mistakes: Vec<String> = refused
             .map(|problem| format!("What the handler left was not taken: {problem}"))
             .collect();
-        let errors = self.slips(extension, handler, kind.name, slips).await;
+        let errors = self
+            .describe_mistakes(extension, handler, kind.name, mistakes)
+            .await;
         emission.errors.extend(errors);
-        let unheard = self.host.unreported(extension, kind.name, unheard);
-        let warnings = self.slips(extension, handler, kind.name, unheard).await;
+        let ignored = self.host.unreported(extension, kind.name, ignored);
+        let warnings = self
+            .describe_mistakes(extension, handler, kind.name, ignored)
+            .await;
         let warnings = warnings.into_iter().map(ExtensionError::as_warning);
         emission.errors.extend(warnings);
         stops
     }
 
-    /// A handler gives no answer; what it has changed in place before counts, as in the
-    /// original: it may have taken out what must not be said.
-    async fn keep_changes(
+    /// Takes the in-place changes of a handler without a result. They count, as in the
+    /// original, because the handler may have removed secrets.
+    async fn take_mutations(
         &self,
         kind: &EventKind,
         emission: &mut Emission,
@@ -276,54 +292,55 @@ impl Generation {
             return;
         }
         let changes = tokio::time::timeout(limit, self.call("mutationsOf", &call)).await;
-        // Whoever is gone, or has no time, has changed nothing that could be known.
-        if let Ok(Ok(Some(answer))) = changes.map(|json| json.and_then(|json| parse(kind, json))) {
-            self.take(kind, emission, extension, handler, answer).await;
+        // A handler that is gone or too slow has no known changes.
+        if let Ok(Ok(Some(result))) = changes.map(|json| json.and_then(|json| parse(kind, json))) {
+            self.take_result(kind, emission, extension, handler, result)
+                .await;
         }
     }
 
-    /// Returns when what was queued has been handled, or a handler waits for the agent,
-    /// and so perhaps for the caller.
-    pub async fn heard(&self) {
+    /// Returns when the queue is empty, or when a queued handler waits for the agent and so
+    /// perhaps for the caller.
+    pub async fn wait_drained(&self) {
         tokio::select! {
-            () = self.notifications.drain() => {}
+            () = self.event_queue.drain() => {}
             () = self.host.agent_waits.wait_any() => {}
         }
     }
 
-    /// [`Self::heard`], in the middle of `run`. When `cancel` fires, what does not wait
-    /// itself comes to its end; after that nothing of this run is waited for.
-    pub async fn settle(&self, run: Option<u64>, cancel: &CancellationToken) {
-        let hurried = run.is_some_and(|run| run == self.given_up.load(Ordering::Relaxed));
-        if hurried || self.notifications.is_empty() {
+    /// Like [`Self::wait_drained`], in the middle of `run`. After `cancel` fires, handlers
+    /// that do not wait themselves may finish; later events of this run are not waited for.
+    pub async fn wait_handlers(&self, run: Option<u64>, cancel: &CancellationToken) {
+        let is_aborted = run.is_some_and(|run| run == self.aborted_run.load(Ordering::Relaxed));
+        if is_aborted || self.event_queue.is_empty() {
             return;
         }
         let given_up = async {
             cancel.cancelled().await;
-            tokio::time::sleep(MOMENT).await;
+            tokio::time::sleep(SKIPPED_HANDLER_GRACE).await;
             if let Some(run) = run {
-                self.given_up.store(run, Ordering::Relaxed);
+                self.aborted_run.store(run, Ordering::Relaxed);
             }
         };
         tokio::select! {
             biased;
-            () = self.heard() => {}
+            () = self.wait_drained() => {}
             () = given_up => {}
         }
     }
 
-    fn cut_short(&self, kind: &EventKind, emission: &mut Emission) {
+    fn mark_aborted(&self, kind: &EventKind, emission: &mut Emission) {
         emission.aborted = true;
         if kind.on_error == OnError::Block {
-            emission.blocked = Some(CallFailure::Cancelled.to_string());
+            emission.block_reason = Some(CallFailure::Cancelled.to_string());
         }
     }
 
-    /// What happened before is told before.
-    async fn drained(&self, kind: &EventKind) {
+    /// Waits until queued events that happened earlier are handled.
+    async fn drain_before(&self, kind: &EventKind) {
         match kind.limit {
-            Limit::Handler | Limit::Summary => self.heard().await,
-            // `Extensions::say_goodbye` has waited, but not for ever.
+            Limit::Handler | Limit::Summary => self.wait_drained().await,
+            // `Extensions::emit_shutdown` has waited already, with a limit.
             Limit::Shutdown => {}
         }
     }
@@ -335,17 +352,18 @@ impl Generation {
         }
         match kind.limit {
             Limit::Handler => limits.handler,
-            Limit::Summary => limits.handler.saturating_mul(SUMMARY),
+            Limit::Summary => limits.handler.saturating_mul(SUMMARY_LIMIT_FACTOR),
             Limit::Shutdown => limits.shutdown,
         }
     }
 }
 
-/// Events that tell what the session keeps, and not of something that it is to keep.
-const TELL_WHAT_IS_KEPT: [&str; 3] = ["context", "context_with_system", "before_provider_request"];
+/// Events whose members contain stored content, instead of content that is to be stored.
+const STORED_CONTENT_EVENTS: [&str; 3] =
+    ["context", "context_with_system", "before_provider_request"];
 
 fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<HandlerResult>, CallFailure> {
-    let of = match TELL_WHAT_IS_KEPT.contains(&kind.name) {
+    let of = match STORED_CONTENT_EVENTS.contains(&kind.name) {
         true => Of::HandedOn,
         false => Of::Answer,
     };
@@ -356,7 +374,7 @@ fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<HandlerResult>
         })
 }
 
-/// Returns whether the round is over.
+/// Merges a result into the emission. Returns whether the round is over.
 fn merge(
     kind: &EventKind,
     emission: &mut Emission,
@@ -364,18 +382,18 @@ fn merge(
     result: HandlerResult,
     refused: &mut Vec<String>,
 ) -> bool {
-    let mut fitting = |member: &str, value: Value| match (kind.fits)(member, value) {
-        Fit::All(value) => Some(value),
-        Fit::Part(value, problem) => {
+    let mut fitting = |member: &str, value: Value| match (kind.check_member)(member, value) {
+        Accepted::All(value) => Some(value),
+        Accepted::Part(value, problem) => {
             refused.push(problem);
             Some(value)
         }
-        Fit::Nothing(problem) => {
+        Accepted::Nothing(problem) => {
             refused.push(problem);
             None
         }
     };
-    for (member, value) in answer.mutated {
+    for (member, value) in result.mutated {
         if kind.mutable.contains(&&*member)
             && let Some(value) = fitting(&member, value)
         {
@@ -383,31 +401,31 @@ fn merge(
         }
     }
     if let Merge::Replace(member) = kind.merge {
-        let given = Some(answer.result).filter(|result| !result.is_null());
+        let given = Some(result.result).filter(|result| !result.is_null());
         if let Some(value) = given.and_then(|result| fitting(member, result)) {
             emission.event.insert(member.into(), value);
         }
         return false;
     }
-    let Value::Object(result) = answer.result else {
+    let Value::Object(result) = result.result else {
         return false;
     };
-    if let Err(problem) = (kind.makes)(&result) {
-        // Whoever takes something over, and fails, has not left it to others.
+    if let Err(problem) = (kind.check_result)(&result) {
+        // A handler that takes an action over and fails has not left it to others.
         let takes_over = matches!(kind.merge, Merge::First);
-        emission.blocked = takes_over.then(|| problem.clone());
+        emission.block_reason = takes_over.then(|| problem.clone());
         refused.push(problem);
         return takes_over;
     }
     match &kind.merge {
         Merge::Queue | Merge::Settle | Merge::Ignore | Merge::Replace(_) => false,
         Merge::First => {
-            emission.answer = Some(result);
+            emission.result = Some(result);
             true
         }
         Merge::Last { stop } => {
             let over = truthy(result.get(*stop));
-            emission.answer = Some(result);
+            emission.result = Some(result);
             over
         }
         Merge::Chain {
@@ -439,7 +457,7 @@ fn merge(
     }
 }
 
-/// As JavaScript sees it.
+/// Returns whether JavaScript considers the value truthy.
 fn truthy(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -471,7 +489,7 @@ mod tests {
                 assigned: Vec::new(),
             };
             let mut refused = Vec::new();
-            if merge(kind, &mut emission, index as u32, answer, &mut refused) {
+            if merge(kind, &mut emission, index as u32, result, &mut refused) {
                 emission.stopped = true;
                 break;
             }
@@ -480,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_the_round() {
+    fn block_ends_the_round() {
         let emission = merged(
             "tool_call",
             json!({}),
@@ -489,7 +507,7 @@ mod tests {
                 json!({"block": false}),
             ],
         );
-        assert!(emission.stopped && emission.says("block"));
+        assert!(emission.stopped && emission.is_set("block"));
     }
 
     #[test]
@@ -507,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn input_is_changed_only_by_a_transform() {
+    fn input_changes_only_by_transform() {
         let emission = merged(
             "input",
             json!({"text": "a"}),
@@ -517,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_before_agent_start_are_gathered_in_order() {
+    fn before_agent_start_messages_keep_order() {
         let emission = merged(
             "before_agent_start",
             json!({"systemPrompt": "p"}),
@@ -534,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_replaced_whole() {
+    fn payload_is_replaced_whole() {
         let emission = merged(
             "before_provider_request",
             json!({"payload": {"a": 1}}),
@@ -544,14 +562,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_makes_no_sense_is_not_taken_and_those_before_it_hold() {
+    fn invalid_result_keeps_earlier_results() {
         let good = json!({"compaction": {"summary": "s"}});
         let emission = merged(
             "session_before_compact",
             json!({}),
             &[good.clone(), json!({"compaction": 5})],
         );
-        assert_eq!(emission.answer.map(Value::Object), Some(good));
+        assert_eq!(emission.result.map(Value::Object), Some(good));
         let payload = json!({"a": 1});
         let emission = merged(
             "before_provider_request",
@@ -564,19 +582,19 @@ mod tests {
             json!({"command": "c"}),
             &[json!({"result": 5}), json!({"result": {"output": "o"}})],
         );
-        assert!(emission.answer.is_none());
-        let blocked = emission.blocked.unwrap();
+        assert!(emission.result.is_none());
+        let blocked = emission.block_reason.unwrap();
         assert!(
             blocked.starts_with("`result` cannot be used: "),
             "{blocked}"
         );
         assert!(!blocked.contains("UserCommandResult"), "{blocked}");
-        for slip in [
+        for mistake in [
             json!({"action": "transfrom", "text": "b"}),
             json!({"action": "transform"}),
             json!({"text": "b"}),
         ] {
-            let emission = merged("input", json!({"text": "a"}), &[slip]);
+            let emission = merged("input", json!({"text": "a"}), &[mistake]);
             assert_eq!(emission.event["text"], "a");
         }
     }

@@ -1,4 +1,4 @@
-//! What handlers of a queued event have made of the member that counts.
+//! Changes that handlers of a queued event make to the member that counts.
 
 use std::sync::Arc;
 
@@ -9,28 +9,29 @@ use serde_json::Value;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::extensions::bridge::{BridgeResult, parse_stored};
-use crate::extensions::diagnostics::results::{self, Fit};
+use crate::extensions::diagnostics::results::{self, Accepted};
 use crate::tools::tool::ToolOutput;
 
-/// What the bridge tells of an event that the agent listens to.
+/// Tells the bridge to report changes of an event, or proposals.
 #[derive(Clone, Copy, Serialize)]
-pub struct Change {
-    /// Under which it tells it.
+pub struct MutationSlot {
+    /// The number that the bridge sends with its report.
     pub number: u64,
-    /// The member that handlers may change; at the end of a turn they propose something.
+    /// The member that handlers may change; `None` for the end of a turn, where they make
+    /// proposals.
     pub member: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
-pub enum Changed {
+pub enum Mutation {
     Message(Arc<AgentMessage>),
-    /// Of a call of a tool.
+    /// Arguments of a tool call.
     Args(Value),
     Result(Box<ToolOutput>),
 }
 
-impl Changed {
-    pub fn put_into(&self, event: &mut Event) {
+impl Mutation {
+    pub fn apply_to(&self, event: &mut Event) {
         match (self, event) {
             (
                 Self::Message(changed),
@@ -47,39 +48,38 @@ impl Changed {
     }
 }
 
-/// The last one that could be used.
+/// The last usable change, with its number.
 #[derive(Default)]
-pub struct Changes(Mutex<Option<(u64, Changed)>>);
+pub struct Mutations(Mutex<Option<(u64, Mutation)>>);
 
 #[derive(Deserialize)]
-struct Told {
+struct MutatedArgs {
     change: u64,
     member: String,
-    /// Of a message as it was.
+    /// Role of the original message.
     #[serde(default)]
     role: String,
-    /// Absent if the handler has taken the member away.
+    /// Absent if the handler has removed the member.
     #[serde(default)]
     value: Value,
 }
 
-impl Changes {
-    /// What was told under this number. A handler that nobody waited for may have left
-    /// another one.
-    pub fn take(&self, number: u64) -> Option<Changed> {
+impl Mutations {
+    /// Returns the change with this number. An abandoned handler may have left another one.
+    pub fn take(&self, number: u64) -> Option<Mutation> {
         let (_, changed) = self.0.lock().take().filter(|(of, _)| *of == number)?;
         Some(changed)
     }
 
-    /// Answers with what is wrong, if the change cannot be used.
-    pub(in crate::extensions) fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
+    /// Stores a change. The result names the problem if the change cannot be used.
+    pub(in crate::extensions) fn serve(&self, method: &str, json: &str) -> Option<BridgeResult> {
         if method != "event.mutated" {
             return None;
         }
-        let told = parse_stored::<Told>(method, args);
-        Some(told.map(|told| {
-            let number = told.change;
-            match read(told) {
+        let args = parse_stored::<MutatedArgs>(method, json);
+        Some(args.map(|args| {
+            let number = args.change;
+            match parse_mutation(args) {
                 Ok(changed) => {
                     *self.0.lock() = Some((number, changed));
                     Value::Null
@@ -90,20 +90,20 @@ impl Changes {
     }
 }
 
-fn read(told: Told) -> Result<Changed, String> {
-    let Told { member, value, .. } = told;
+fn parse_mutation(args: MutatedArgs) -> Result<Mutation, String> {
+    let MutatedArgs { member, value, .. } = args;
     match member.as_str() {
         "message" => {
-            let message = results::message(&told.role, &value)?;
-            Ok(Changed::Message(Arc::new(message)))
+            let message = results::read_replacement(&args.role, &value)?;
+            Ok(Mutation::Message(Arc::new(message)))
         }
-        "args" => match results::object(&member, value) {
-            Fit::All(args) => Ok(Changed::Args(args)),
-            Fit::Part(_, problem) | Fit::Nothing(problem) => Err(problem),
+        "args" => match results::check_object(&member, value) {
+            Accepted::All(args) => Ok(Mutation::Args(args)),
+            Accepted::Part(_, problem) | Accepted::Nothing(problem) => Err(problem),
         },
         _ => {
-            let result = results::read::<ToolOutput>(&member, &value)?;
-            Ok(Changed::Result(Box::new(result)))
+            let result = results::read_member::<ToolOutput>(&member, &value)?;
+            Ok(Mutation::Result(Box::new(result)))
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Events whose answers do not count: an ordered, bounded queue. Whoever is faster
-//! than the handlers waits for room, and for the end of the queue where the event is
-//! one that the agent waits for.
+//! Ordered, bounded queue of events whose results are ignored. A producer that is faster
+//! than the handlers waits for room. For events that the agent waits for, it also waits
+//! until the queue is empty.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::message_delta::Told;
-use super::mutations::Change;
+use super::message_delta::UpdateEncoder;
+use super::mutations::MutationSlot;
 use crate::agent::event::MessageUpdate;
 use crate::extensions::lifecycle::generation::{CallFailure, Generation, outcome};
 use crate::extensions::limits::abandoned::{self, PendingCall};
@@ -21,57 +21,57 @@ use crate::extensions::limits::counters::Tally;
 use crate::extensions::limits::slow_notice::{Outcome, SlowNotice};
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
-/// Events that wait. A stream that runs ahead of its handlers by more than this
-/// is slowed down to their pace.
-const CAPACITY: usize = 1024;
-/// Events that cross at once.
-const BATCH: usize = 64;
+/// Capacity of the queue. A stream that is further ahead of its handlers is slowed down to
+/// their pace.
+const QUEUE_CAPACITY: usize = 1024;
+/// Maximum number of events that are sent to the bridge at once.
+const BATCH_SIZE: usize = 64;
 
-pub struct Notifications {
+pub struct EventQueue {
     queue: mpsc::Sender<Item>,
-    /// Events that were pushed and whose handlers are not done.
+    /// Number of events that were pushed and not handled yet.
     open: Arc<AtomicUsize>,
-    given_up: watch::Sender<GivenUp>,
+    aborts: watch::Sender<Aborts>,
 }
 
-/// What the user does not wait for any more.
+/// Aborts of waits for handlers.
 #[derive(Clone, Copy, Default)]
-struct GivenUp {
-    /// How often it was said: what was pushed before is meant.
-    times: u64,
-    /// The run that was aborted, with all that is still to be told of it. Runs count
-    /// from 1.
+struct Aborts {
+    /// Number of aborts. An abort concerns the events that were pushed before.
+    count: u64,
+    /// The latest aborted run; all of its events are concerned. Runs count from 1.
     run: u64,
 }
 
 enum Item {
     Event {
-        told: News,
+        event: QueuedEvent,
         targets: Targets,
-        change: Option<Change>,
+        change: Option<MutationSlot>,
         origin: Origin,
     },
     Drained(oneshot::Sender<()>),
 }
 
-/// Where an event comes from.
+/// The run of an event, and the aborts so far.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Origin {
     run: Option<u64>,
-    /// [`GivenUp::times`] at that time.
-    times: u64,
+    /// [`Aborts::count`] when the event was pushed.
+    count: u64,
 }
 
 impl Origin {
-    fn is_given_up(self, given_up: &GivenUp) -> bool {
-        self.times < given_up.times || self.run.is_some_and(|run| run <= given_up.run)
+    fn is_aborted(self, aborts: &Aborts) -> bool {
+        self.count < aborts.count || self.run.is_some_and(|run| run <= aborts.run)
     }
 }
 
-/// What there is to tell.
-pub enum News {
+/// An event in the queue.
+pub enum QueuedEvent {
     Event(Box<RawValue>),
-    /// Made into JSON when it is its turn: it says what is new since the one before.
+    /// An update that is encoded when it is its turn, as the difference to the previous
+    /// one.
     Update(Box<MessageUpdate>),
 }
 
@@ -81,74 +81,74 @@ type Targets = Vec<(ExtensionId, FunctionId)>;
 #[derive(Serialize)]
 struct Batch {
     number: u64,
-    events: Vec<Notification>,
+    events: Vec<BatchEvent>,
     run: Option<u64>,
-    /// The user has given up the wait for their handlers before they were called.
+    /// Whether the wait for the handlers was aborted before they were called.
     #[serde(rename = "isAborted")]
     aborted: bool,
 }
 
 #[derive(Serialize)]
-struct Notification {
+struct BatchEvent {
     event: Box<RawValue>,
     targets: Targets,
     #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<Change>,
+    change: Option<MutationSlot>,
 }
 
-/// The handler that the queue stands still for.
+/// The handler that the queue waits for.
 #[derive(Deserialize)]
-struct Current {
+struct CurrentHandler {
     extension: ExtensionId,
     event: String,
-    /// Which call of a handler it is.
+    /// Number of the call of a handler.
     call: u64,
     /// Milliseconds.
     elapsed: f64,
 }
 
-impl Notifications {
+impl EventQueue {
     pub fn start(generation: Weak<Generation>) -> Self {
-        let (queue, items) = mpsc::channel(CAPACITY);
+        let (queue, items) = mpsc::channel(QUEUE_CAPACITY);
         let open = Arc::<AtomicUsize>::default();
         tokio::spawn(pump(generation, items, open.clone()));
         Self {
             queue,
             open,
-            given_up: watch::Sender::default(),
+            aborts: watch::Sender::default(),
         }
     }
 
-    /// The user waits no longer for handlers of what has happened so far, nor of what is
-    /// still to be told of `run`: they have a moment, and are left behind.
-    pub fn give_up(&self, run: Option<u64>) {
-        self.given_up.send_modify(|given_up| {
-            given_up.times += 1;
-            given_up.run = given_up.run.max(run.unwrap_or_default());
+    /// Stops waiting for handlers of all events so far, and of later events of `run`. Those
+    /// handlers get a short grace, then they are abandoned.
+    pub fn abort(&self, run: Option<u64>) {
+        self.aborts.send_modify(|aborts| {
+            aborts.count += 1;
+            aborts.run = aborts.run.max(run.unwrap_or_default());
         });
     }
 
     fn origin(&self, run: Option<u64>) -> Origin {
-        let times = self.given_up.borrow().times;
-        Origin { run, times }
+        let count = self.aborts.borrow().count;
+        Origin { run, count }
     }
 
-    /// Everything that was pushed has been handled.
+    /// Returns whether every pushed event has been handled.
     pub fn is_empty(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
     }
 
-    /// Where there is no room, the event is dropped when `cancel` fires.
+    /// Pushes an event. Waits for room, and drops the event if `cancel` fires meanwhile.
     pub async fn push(
         &self,
-        told: News,
+        event: QueuedEvent,
         targets: Targets,
-        change: Option<Change>,
+        change: Option<MutationSlot>,
         run: Option<u64>,
         cancel: &CancellationToken,
     ) {
         let item = Item::Event {
-            told,
+            event,
             targets,
             change,
             origin: self.origin(run),
@@ -164,7 +164,7 @@ impl Notifications {
         }
     }
 
-    /// Gives the event back where there is no room.
+    /// Pushes an event without waiting. Returns the event if there is no room.
     pub fn try_push(
         &self,
         event: Box<RawValue>,
@@ -175,7 +175,7 @@ impl Notifications {
             Ok(room) => {
                 self.open.fetch_add(1, Ordering::AcqRel);
                 room.send(Item::Event {
-                    told: News::Event(event),
+                    event: QueuedEvent::Event(event),
                     targets,
                     change: None,
                     origin: self.origin(run),
@@ -188,7 +188,7 @@ impl Notifications {
         }
     }
 
-    /// Returns when everything that was pushed before has been handled.
+    /// Returns when all events pushed so far have been handled.
     pub async fn drain(&self) {
         if self.is_empty() {
             return;
@@ -205,33 +205,33 @@ async fn pump(
     mut items: mpsc::Receiver<Item>,
     open: Arc<AtomicUsize>,
 ) {
-    let mut waiting = Vec::with_capacity(BATCH);
-    let mut updates = Told::default();
-    while items.recv_many(&mut waiting, BATCH).await > 0 {
+    let mut waiting = Vec::with_capacity(BATCH_SIZE);
+    let mut updates = UpdateEncoder::default();
+    while items.recv_many(&mut waiting, BATCH_SIZE).await > 0 {
         let Some(generation) = generation.upgrade() else {
             return;
         };
         let mut events = Vec::new();
-        let mut of = generation.notifications.origin(None);
+        let mut current_origin = generation.event_queue.origin(None);
         for item in waiting.drain(..) {
             match item {
                 Item::Event {
-                    told,
+                    event,
                     targets,
                     change,
                     origin,
                 } => {
-                    if of != origin {
+                    if current_origin != origin {
                         let events = std::mem::take(&mut events);
-                        deliver(&generation, &open, events, of, &mut updates).await;
-                        of = origin;
+                        deliver(&generation, &open, events, current_origin, &mut updates).await;
+                        current_origin = origin;
                     }
-                    let event = match told {
-                        News::Event(event) => {
-                            updates.forget();
+                    let event = match event {
+                        QueuedEvent::Event(event) => {
+                            updates.reset();
                             event
                         }
-                        News::Update(update) => match updates.update(&update) {
+                        QueuedEvent::Update(update) => match updates.encode(&update) {
                             Ok(event) => event,
                             Err(error) => {
                                 tracing::error!("an update cannot be told to extensions: {error}");
@@ -240,7 +240,7 @@ async fn pump(
                             }
                         },
                     };
-                    events.push(Notification {
+                    events.push(BatchEvent {
                         event,
                         targets,
                         change,
@@ -248,71 +248,72 @@ async fn pump(
                 }
                 Item::Drained(done) => {
                     let events = std::mem::take(&mut events);
-                    deliver(&generation, &open, events, of, &mut updates).await;
-                    // Nobody may be waiting any more.
+                    deliver(&generation, &open, events, current_origin, &mut updates).await;
+                    // The receiver may be gone.
                     let _ = done.send(());
                 }
             }
         }
-        deliver(&generation, &open, events, of, &mut updates).await;
+        deliver(&generation, &open, events, current_origin, &mut updates).await;
     }
 }
 
 async fn deliver(
     generation: &Generation,
     open: &AtomicUsize,
-    events: Vec<Notification>,
+    events: Vec<BatchEvent>,
     origin: Origin,
-    updates: &mut Told,
+    updates: &mut UpdateEncoder,
 ) {
     if events.is_empty() {
         return;
     }
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
-    let mut given_up = generation.notifications.given_up.subscribe();
+    let mut aborts = generation.event_queue.aborts.subscribe();
     let batch = Batch {
         number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         events,
         run: origin.run,
-        aborted: origin.is_given_up(&given_up.borrow()),
+        aborted: origin.is_aborted(&aborts.borrow()),
     };
-    let given_up = async {
-        // It is never closed: the sender is the generation's.
-        let _ = given_up.wait_for(|now| origin.is_given_up(now)).await;
+    let aborts = async {
+        // The sender is owned by the generation, so it is never closed.
+        let _ = aborts.wait_for(|now| origin.is_aborted(now)).await;
     };
     let thread_usage = &generation.host.thread_usage;
-    // Until the bridge says whose turn it is.
+    // Until the bridge reports which handler runs.
     let first = batch.events.iter().flat_map(|event| &event.targets).next();
     thread_usage.set_queued(first.map(|(extension, _)| *extension));
-    if !hand_over(generation, &batch, given_up).await {
-        updates.forget();
+    if !send_batch(generation, &batch, aborts).await {
+        updates.reset();
     }
     thread_usage.set_queued(None);
     open.fetch_sub(batch.events.len(), Ordering::AcqRel);
 }
 
-/// `false` if the bridge may not have seen all of it.
-async fn hand_over(
+/// Sends a batch and waits for its handlers. Returns `false` if the bridge may not have
+/// seen all of it.
+async fn send_batch(
     generation: &Generation,
     batch: &Batch,
-    given_up: impl Future<Output = ()>,
+    aborts: impl Future<Output = ()>,
 ) -> bool {
     let call = generation.call("notify", batch);
-    tokio::pin!(call, given_up);
+    tokio::pin!(call, aborts);
     let mut aborted = batch.aborted;
-    let mut shown: Option<Shown<'_>> = None;
-    // Half of it, which is when the user is told of the wait. Which event's turn comes
-    // while nobody looks is not known: its limit may be the shortest.
-    let longest_pause = (generation.limits.shortest() / 2).max(LEAST_PAUSE);
-    let mut pause = longest_pause;
-    // While pi was stopped.
+    let mut shown: Option<ShownNotice<'_>> = None;
+    // Half of the limit, which is when the slow notice is due. The next event is unknown,
+    // so the shortest limit counts.
+    let max_pause = (generation.limits.shortest() / 2).max(MIN_POLL_INTERVAL);
+    let mut pause = max_pause;
+    // Time in which pi was stopped.
     let mut lost = Duration::ZERO;
     loop {
         tokio::select! {
             biased;
             answer = &mut call => {
                 if let Ok(Some(done)) = &answer {
-                    take(generation, done);
+                    take_batch_result(generation, done);
                 }
                 if let Err(failure @ CallFailure::Thrown { .. }) = &answer {
                     let current = generation.host.current();
@@ -322,23 +323,23 @@ async fn hand_over(
                         .report_thrown(current.extension, &current.what, plain, stack);
                 }
                 if let Some(shown) = shown {
-                    shown.wait.over(outcome(&answer));
+                    shown.wait.finish(outcome(&answer));
                 }
                 return answer.is_ok();
             }
-            () = &mut given_up, if !aborted => {
+            () = &mut aborts, if !aborted => {
                 aborted = true;
-                // Dropped, the wait was cancelled.
+                // Dropping a notice means that the wait was cancelled.
                 shown = None;
-                // An error means that the isolate is gone. A thread that does not answer
-                // is looked after below.
-                let told = generation.call("abortBatch", &batch.number);
-                let _ = active_clock::timeout(generation.limits.handler, told).await;
+                // An error means that the isolate is gone. A thread that does not respond
+                // is stopped below.
+                let event = generation.call("abortBatch", &batch.number);
+                let _ = active_clock::timeout(generation.limits.handler, event).await;
             }
             late = active_clock::sleep(pause) => {
                 lost += late;
-                match overdue(generation, &mut shown, lost).await {
-                    Some(left) => pause = left.min(longest_pause),
+                match check_deadline(generation, &mut shown, lost).await {
+                    Some(left) => pause = left.min(max_pause),
                     None => return false,
                 }
             }
@@ -346,28 +347,28 @@ async fn hand_over(
     }
 }
 
-/// What came of a batch.
+/// Result of a batch.
 #[derive(Deserialize)]
-struct Done {
-    tallies: Vec<Spent>,
-    /// Handlers that an abort went past.
-    skipped: Vec<Passed>,
+struct BatchResult {
+    tallies: Vec<HandlerTally>,
+    /// Handlers that an abort skipped.
+    skipped: Vec<SkippedHandler>,
 }
 
 #[derive(Deserialize)]
-struct Passed {
+struct SkippedHandler {
     extension: ExtensionId,
     handler: FunctionId,
     event: String,
 }
 
-fn take(generation: &Generation, done: &str) {
-    let done = match serde_json::from_str::<Done>(done) {
+fn take_batch_result(generation: &Generation, done: &str) {
+    let done = match serde_json::from_str::<BatchResult>(done) {
         Ok(done) => done,
         Err(error) => return tracing::error!("what came of events cannot be read: {error}"),
     };
-    charge(generation, done.tallies);
-    for Passed {
+    add_tallies(generation, done.tallies);
+    for SkippedHandler {
         extension,
         handler,
         event,
@@ -378,9 +379,9 @@ fn take(generation: &Generation, done: &str) {
     }
 }
 
-/// What the handlers of a batch took: milliseconds.
+/// Durations of an extension's handlers in a batch, in milliseconds.
 #[derive(Deserialize)]
-struct Spent {
+struct HandlerTally {
     extension: ExtensionId,
     event: String,
     calls: u64,
@@ -389,10 +390,10 @@ struct Spent {
     slowest: f64,
 }
 
-fn charge(generation: &Generation, spent: Vec<Spent>) {
+fn add_tallies(generation: &Generation, tallies: Vec<HandlerTally>) {
     let duration =
         |milliseconds: f64| Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
-    for sum in spent {
+    for sum in tallies {
         let tally = Tally {
             calls: sum.calls,
             failures: sum.failures,
@@ -403,27 +404,27 @@ fn charge(generation: &Generation, spent: Vec<Spent>) {
     }
 }
 
-/// Between two looks at how long a handler has run.
-const LEAST_PAUSE: Duration = Duration::from_millis(10);
+/// Shortest interval between two checks of the current handler.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A wait that the user was told of.
-struct Shown<'a> {
+/// A slow notice that the user sees.
+struct ShownNotice<'a> {
     call: u64,
     wait: SlowNotice<'a>,
 }
 
-/// Tells the user of the current handler if it has had half of its time, and leaves it
-/// behind if it has had all; returns how long to wait before asking again, `None` when
-/// the isolate had to be stopped.
-async fn overdue<'a>(
+/// Shows a notice about the current handler if it has used half of its limit, and abandons
+/// it if it has used all. Returns how long to wait before the next check, or `None` if the
+/// isolate had to be stopped.
+async fn check_deadline<'a>(
     generation: &'a Generation,
-    shown: &mut Option<Shown<'a>>,
+    shown: &mut Option<ShownNotice<'a>>,
     lost: Duration,
 ) -> Option<Duration> {
     let limit = generation.limits.handler;
     let asked = active_clock::timeout(limit, generation.call("currentHandler", &())).await;
     let current = match asked {
-        Some(Ok(Some(json))) => serde_json::from_str::<Current>(&json).ok(),
+        Some(Ok(Some(json))) => serde_json::from_str::<CurrentHandler>(&json).ok(),
         Some(Ok(None)) => None,
         Some(Err(_)) => return None,
         None => {
@@ -431,9 +432,9 @@ async fn overdue<'a>(
             return (!generation.is_broken()).then_some(limit);
         }
     };
-    // Between two handlers there is nobody to blame.
+    // Between two handlers no extension is responsible.
     let Some(current) = current else {
-        settled(shown);
+        finish_notice(shown);
         return Some(limit / 2);
     };
     let limit = generation.limits.of(&current.event);
@@ -444,13 +445,13 @@ async fn overdue<'a>(
         .as_ref()
         .is_none_or(|shown| shown.call != current.call)
     {
-        settled(shown);
+        finish_notice(shown);
         if used >= limit / 2 {
             let host = &generation.host;
             let mut wait = host.slow_notice(current.extension, current.event.clone(), limit);
-            wait.show(used);
+            wait.emit_start(used);
             let call = current.call;
-            *shown = Some(Shown { call, wait });
+            *shown = Some(ShownNotice { call, wait });
         }
     }
     if used < limit {
@@ -458,10 +459,10 @@ async fn overdue<'a>(
             Some(_) => limit,
             None => limit / 2,
         };
-        return Some(next.saturating_sub(used).max(LEAST_PAUSE));
+        return Some(next.saturating_sub(used).max(MIN_POLL_INTERVAL));
     }
     if let Some(shown) = shown.take() {
-        shown.wait.over(Outcome::Abandoned);
+        shown.wait.finish(Outcome::Abandoned);
     }
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
@@ -472,8 +473,8 @@ async fn overdue<'a>(
     Some(limit / 2)
 }
 
-fn settled(shown: &mut Option<Shown<'_>>) {
+fn finish_notice(shown: &mut Option<ShownNotice<'_>>) {
     if let Some(shown) = shown.take() {
-        shown.wait.over(Outcome::Settled);
+        shown.wait.finish(Outcome::Settled);
     }
 }

@@ -1,10 +1,10 @@
-//! Every event that `pi.on` takes, as data: who waits for it, how answers are
-//! merged, and what an exception does (behaviour.md §3.7).
+//! Table of all events that `pi.on` takes: whether pi waits for the handlers, how their
+//! results are merged, and what an exception causes.
 
 use pi_base::nearest;
 use serde_json::{Map, Value};
 
-use crate::extensions::diagnostics::results::{self, Fits, Makes};
+use crate::extensions::diagnostics::results::{self, MemberCheck, ResultCheck};
 use crate::resources::settings::SettingsValues;
 use crate::tools::tool::STRUCTURED_CONTENT;
 
@@ -13,65 +13,67 @@ use crate::tools::tool::STRUCTURED_CONTENT;
 pub struct EventKind {
     pub name: &'static str,
     pub merge: Merge,
-    /// What an answer may have. What else it has is told, see `unheard.rs`.
-    pub answer: &'static [&'static str],
-    /// The members that a handler may change in place; the change reaches the
-    /// handlers after it, and us.
+    /// Members that a result may have. Others are reported, see
+    /// `diagnostics/ignored_results.rs`.
+    pub result_members: &'static [&'static str],
+    /// Members that a handler may change in place. The change reaches later handlers and
+    /// pi.
     pub mutable: &'static [&'static str],
-    /// Another value in the place of such a member is the handler's own affair, as in the
-    /// original. Of a result it is not: what was replaced may have held a secret.
+    /// Whether only in-place changes count, and assignments to such a member have no
+    /// effect, as in the original. For results assignments count, because the old value may
+    /// contain a secret.
     pub in_place_only: bool,
-    /// Members for which an answer of `null` says something.
+    /// Members for which a result of `null` has a meaning.
     pub nullable: &'static [&'static str],
-    /// Whether a member that a handler leaves can be used.
-    pub fits: Fits,
-    /// Whether an answer as a whole makes sense.
-    pub makes: Makes,
+    /// Checks a member that a handler leaves in the event.
+    pub check_member: MemberCheck,
+    /// Checks a result as a whole.
+    pub check_result: ResultCheck,
     pub on_error: OnError,
     pub limit: Limit,
 }
 
-/// What becomes of the answers of the handlers, which run in order.
+/// How the results of handlers, which run in order, are merged.
 #[derive(Debug)]
 pub enum Merge {
-    /// Nobody waits: the event goes into a queue that is drained before any
-    /// event whose answer counts.
+    /// pi does not wait: the event goes into a queue that is drained before any event whose
+    /// results count.
     Queue,
-    /// In the same queue, and whoever tells of it waits until the queue is empty.
+    /// The event goes into the same queue, and its emitter waits until the queue is empty.
     Settle,
-    /// All are awaited, answers are ignored.
+    /// pi waits for all handlers; results are ignored.
     Ignore,
-    /// The first answer wins, the handlers after it are not asked.
+    /// The first result wins; later handlers are not called.
     First,
-    /// The last answer wins; one whose member `stop` is true ends the round.
+    /// The last result wins; a result whose member `stop` is true ends the round.
     Last { stop: &'static str },
-    /// Members of an answer take the place of the event's, for the handlers
-    /// after it too; members of `collect` are gathered instead.
+    /// Members of a result replace those of the event, also for later handlers. Members in
+    /// `collect` are collected instead.
     Chain {
         members: &'static [&'static str],
         collect: &'static [&'static str],
-        /// Member and value without which `members` are left alone.
+        /// Member and value that a result needs for `members` to count.
         only_if: Option<(&'static str, &'static str)>,
         /// Member and value that end the round.
         stop: Option<(&'static str, &'static str)>,
     },
-    /// The whole answer takes the place of this member.
+    /// The whole result replaces this member.
     Replace(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// An `extension_error`; the next handler runs.
+    /// Emit an `extension_error` and call the next handler.
     Report,
-    /// What was asked about must not happen.
+    /// Block the action that the event announces.
     Block,
 }
 
-/// Which of the settings' `extensionTimeouts` holds.
+/// The setting in `extensionTimeouts` that limits the handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Handler,
-    /// Many times that of a handler: it may ask a model for a summary.
+    /// A multiple of the handler limit, because the handler may ask a model for a summary.
     Summary,
     Shutdown,
 }
@@ -80,12 +82,12 @@ const fn row(name: &'static str, merge: Merge) -> EventKind {
     EventKind {
         name,
         merge,
-        answer: &[],
+        result_members: &[],
         mutable: &[],
         in_place_only: false,
         nullable: &[],
-        fits: results::ANYTHING,
-        makes: results::SENSE,
+        check_member: results::ANY_MEMBER,
+        check_result: results::ANY_RESULT,
         on_error: OnError::Report,
         limit: Limit::Handler,
     }
@@ -103,12 +105,12 @@ const fn chain(members: &'static [&'static str]) -> Merge {
 const RESULT: &[&str] = &["content", "details", "isError", "usage", STRUCTURED_CONTENT];
 const MESSAGE: &[&str] = &["message"];
 const CANCEL: Merge = Merge::Last { stop: "cancel" };
-const BOUNDARY: &[&str] = &["entries", "continue"];
+const PROPOSAL: &[&str] = &["entries", "continue"];
 const DISCOVERED: &[&str] = &["skillPaths", "promptPaths", "themePaths"];
 
 pub static EVENTS: [EventKind; 38] = [
     EventKind {
-        answer: DISCOVERED,
+        result_members: DISCOVERED,
         ..row(
             "resources_discover",
             Merge::Chain {
@@ -121,22 +123,22 @@ pub static EVENTS: [EventKind; 38] = [
     },
     row("session_start", Merge::Ignore),
     EventKind {
-        answer: &["cancel"],
+        result_members: &["cancel"],
         ..row("session_before_switch", CANCEL)
     },
     EventKind {
-        answer: &["cancel", "skipConversationRestore"],
+        result_members: &["cancel", "skipConversationRestore"],
         ..row("session_before_fork", CANCEL)
     },
     EventKind {
-        answer: &["cancel", "compaction"],
+        result_members: &["cancel", "compaction"],
         limit: Limit::Summary,
-        makes: results::a_compaction,
+        check_result: results::check_compaction,
         ..row("session_before_compact", CANCEL)
     },
     row("session_compact", Merge::Ignore),
     EventKind {
-        answer: &[
+        result_members: &[
             "cancel",
             "summary",
             "customInstructions",
@@ -152,37 +154,37 @@ pub static EVENTS: [EventKind; 38] = [
         ..row("session_shutdown", Merge::Ignore)
     },
     EventKind {
-        answer: &["messages"],
+        result_members: &["messages"],
         mutable: &["messages"],
         in_place_only: true,
-        fits: results::of_context,
+        check_member: results::check_messages,
         ..row("context", chain(&["messages"]))
     },
     EventKind {
-        answer: &["messages"],
+        result_members: &["messages"],
         mutable: &["messages"],
         in_place_only: true,
-        // Those of the role `system` are looked at when they are read.
-        fits: results::of_context,
+        // Messages of the role `system` are checked when they are read.
+        check_member: results::check_messages,
         ..row("context_with_system", chain(&["messages"]))
     },
     EventKind {
         mutable: &["payload"],
         in_place_only: true,
-        fits: results::object,
+        check_member: results::check_object,
         ..row("before_provider_request", Merge::Replace("payload"))
     },
     EventKind {
         mutable: &["headers"],
-        fits: results::object,
+        check_member: results::check_object,
         ..row("before_provider_headers", chain(&[]))
     },
     row("after_provider_response", Merge::Ignore),
     row("provider_stream_event", Merge::Queue),
     EventKind {
-        answer: &["systemPrompt", "message"],
+        result_members: &["systemPrompt", "message"],
         mutable: &["systemPromptOptions"],
-        fits: results::of_before_agent_start,
+        check_member: results::check_agent_start_member,
         ..row(
             "before_agent_start",
             Merge::Chain {
@@ -197,7 +199,7 @@ pub static EVENTS: [EventKind; 38] = [
     row("agent_end", Merge::Settle),
     row("turn_start", Merge::Settle),
     EventKind {
-        answer: BOUNDARY,
+        result_members: PROPOSAL,
         ..row("turn_end", Merge::Settle)
     },
     EventKind {
@@ -206,7 +208,7 @@ pub static EVENTS: [EventKind; 38] = [
     },
     row("message_update", Merge::Queue),
     EventKind {
-        answer: MESSAGE,
+        result_members: MESSAGE,
         mutable: MESSAGE,
         ..row("message_end", Merge::Settle)
     },
@@ -224,36 +226,36 @@ pub static EVENTS: [EventKind; 38] = [
     row("session_info_changed", Merge::Queue),
     row("session_compact_failed", Merge::Queue),
     EventKind {
-        answer: BOUNDARY,
+        result_members: PROPOSAL,
         ..row("agent_before_settle", Merge::Settle)
     },
     row("agent_settled", Merge::Queue),
     row("ui_prompt_start", Merge::Queue),
     row("ui_prompt_end", Merge::Queue),
     EventKind {
-        answer: &["block", "reason", "terminate"],
+        result_members: &["block", "reason", "terminate"],
         mutable: &["input"],
         in_place_only: true,
-        fits: results::object,
+        check_member: results::check_object,
         on_error: OnError::Block,
         ..row("tool_call", Merge::Last { stop: "block" })
     },
     EventKind {
-        answer: RESULT,
+        result_members: RESULT,
         mutable: RESULT,
         nullable: &["details"],
-        fits: results::of_tool_result,
+        check_member: results::check_tool_result_member,
         ..row("tool_result", chain(RESULT))
     },
     EventKind {
-        answer: &["operations", "result"],
-        makes: results::a_command_result,
+        result_members: &["operations", "result"],
+        check_result: results::check_command_result,
         ..row("user_bash", Merge::First)
     },
     EventKind {
-        answer: &["action", "text", "images"],
-        fits: results::of_input,
-        makes: results::an_input,
+        result_members: &["action", "text", "images"],
+        check_member: results::check_input_member,
+        check_result: results::check_input,
         ..row(
             "input",
             Merge::Chain {
@@ -266,8 +268,8 @@ pub static EVENTS: [EventKind; 38] = [
     },
 ];
 
-/// Names that were events once, and what took their place.
-const FORMER: [(&str, &str); 3] = [
+/// Names of removed events, and their replacements.
+const REMOVED_EVENTS: [(&str, &str); 3] = [
     ("session_switch", "session_start (its `reason` says why)"),
     (
         "session_directory",
@@ -276,8 +278,8 @@ const FORMER: [(&str, &str); 3] = [
     ("session_fork", "session_start (its `reason` is \"fork\")"),
 ];
 
-/// The members of `session_shutdown`: why, and which session takes the place.
-pub fn shutdown(reason: &str, target: Option<String>) -> Map<String, Value> {
+/// Makes the members of `session_shutdown`: the reason and the file of the next session.
+pub fn shutdown_event(reason: &str, target: Option<String>) -> Map<String, Value> {
     let mut event = Map::from_iter([("reason".to_string(), reason.into())]);
     if let Some(target) = target {
         event.insert("targetSessionFile".into(), target.into());
@@ -285,8 +287,8 @@ pub fn shutdown(reason: &str, target: Option<String>) -> Map<String, Value> {
     event
 }
 
-/// Whether the session is in the middle of something, and waits for the handlers.
-pub fn holds_session(name: &str) -> bool {
+/// Returns whether the session waits for handlers of this event in the middle of a change.
+pub fn blocks_session(name: &str) -> bool {
     matches!(
         name,
         "session_before_switch"
@@ -299,8 +301,8 @@ pub fn holds_session(name: &str) -> bool {
     )
 }
 
-/// Whether a run is in the middle of something, and waits for the handlers.
-pub fn holds_run(name: &str) -> bool {
+/// Returns whether a run waits for handlers of this event.
+pub fn blocks_run(name: &str) -> bool {
     matches!(
         name,
         "context"
@@ -319,27 +321,27 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
         .find(|(_, kind)| kind.name == name)
 }
 
-/// Of two names, from which on one may be meant for the other.
-const LIKENESS: f32 = 0.75;
+/// Minimum similarity at which an event name is suggested.
+const EVENT_NAME_CUTOFF: f32 = 0.75;
 
-/// Events of later versions that do not happen here.
-const LATER: [&str; 3] = [
+/// Events of newer versions that pi does not emit.
+const NEWER_EVENTS: [&str; 3] = [
     "project_trust",
     "mcp_servers_change",
     "cache_warming_decision",
 ];
 
-/// What to say of `name` if it is not an event.
-pub fn complaint(name: &str) -> Option<String> {
-    find(name).is_none().then(|| unknown(name))
+/// Returns the message about `name` if it is not an event.
+pub fn unknown_event(name: &str) -> Option<String> {
+    find(name).is_none().then(|| unknown_event_message(name))
 }
 
-/// What is wrong with the names in the setting `extensionTimeouts.events`, each with its
-/// place. The limits themselves are kept: they hold for nothing.
-pub fn limits_of_nothing(settings: &SettingsValues) -> Vec<String> {
+/// Returns a message for each unknown name in the setting `extensionTimeouts.events`.
+/// Limits of unknown events have no effect.
+pub fn ineffective_limits(settings: &SettingsValues) -> Vec<String> {
     let names = settings.extension_timeouts.events.keys();
     let wrong = names.filter_map(|name| {
-        let why = complaint(name)?;
+        let why = unknown_event(name)?;
         Some(format!(
             "\"extensionTimeouts.events.{name}\" has no effect: {why}"
         ))
@@ -347,22 +349,22 @@ pub fn limits_of_nothing(settings: &SettingsValues) -> Vec<String> {
     wrong.collect()
 }
 
-/// Whether `name` was an event once, or is one in later versions.
-pub fn is_of_another_version(name: &str) -> bool {
-    FORMER.iter().any(|(former, _)| *former == name) || LATER.contains(&name)
+/// Returns whether `name` is an event of an older or newer version.
+pub fn is_in_other_version(name: &str) -> bool {
+    REMOVED_EVENTS.iter().any(|(former, _)| *former == name) || NEWER_EVENTS.contains(&name)
 }
 
-/// What the author of an extension is told that listens to what never happens.
-pub fn unknown(name: &str) -> String {
-    if let Some((_, successor)) = FORMER.iter().find(|(former, _)| *former == name) {
+/// Returns the message to an author whose handler is never called.
+pub fn unknown_event_message(name: &str) -> String {
+    if let Some((_, successor)) = REMOVED_EVENTS.iter().find(|(former, _)| *former == name) {
         return format!("The event \"{name}\" is no more: use {successor}");
     }
-    if LATER.contains(&name) {
+    if NEWER_EVENTS.contains(&name) {
         return format!("The event \"{name}\" does not happen in this version of pi");
     }
     let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
-    // First: the list is long, and not shown to its end everywhere.
-    let meant = nearest(name, &names, LIKENESS);
+    // The suggestion comes first, because the list may be cut off where it is shown.
+    let meant = nearest(name, &names, EVENT_NAME_CUTOFF);
     let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
     format!(
         "There is no event \"{name}\".{} The events are: {}",
@@ -375,9 +377,10 @@ pub fn unknown(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Those who read the page are not told that something means nothing.
+    /// Compares the table with the documentation, so that documented members are not
+    /// reported.
     #[test]
-    fn answers_may_have_what_the_documentation_says() {
+    fn result_members_match_the_documentation() {
         let page = include_str!("../../../docs/extensions/events.md");
         let quoted = |cell: &str| -> Vec<String> {
             let parts = cell.split('`').skip(1).step_by(2);
@@ -391,7 +394,12 @@ mod tests {
             })
             .filter(|(name, _)| find(name).is_some())
             .collect();
-        let answer = |kind: &EventKind| kind.answer.iter().map(|name| name.to_string()).collect();
+        let answer = |kind: &EventKind| {
+            kind.result_members
+                .iter()
+                .map(|name| name.to_string())
+                .collect()
+        };
         let mut known: Vec<(String, Vec<String>)> = EVENTS
             .iter()
             .map(|kind| (kind.name.to_owned(), answer(kind)))
@@ -405,8 +413,8 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_what_exists() {
-        assert!(unknown("tool_cal").contains("tool_call,"));
+    fn unknown_names_get_suggestions() {
+        assert!(unknown_event_message("tool_cal").contains("tool_call,"));
         for (name, meant) in [
             ("tool_cal", "tool_call"),
             ("session_started", "session_start"),
@@ -414,10 +422,16 @@ mod tests {
             ("on_agent_end", "agent_end"),
         ] {
             let meant = format!("\"{name}\". Is \"{meant}\" meant? The events are: ");
-            assert!(unknown(name).contains(&meant), "{}", unknown(name));
+            assert!(
+                unknown_event_message(name).contains(&meant),
+                "{}",
+                unknown_event_message(name)
+            );
         }
-        assert!(unknown("boot").starts_with("There is no event \"boot\". The events"));
-        assert!(unknown("session_switch").contains("session_start"));
-        assert!(unknown("project_trust").contains("does not happen"));
+        assert!(
+            unknown_event_message("boot").starts_with("There is no event \"boot\". The events")
+        );
+        assert!(unknown_event_message("session_switch").contains("session_start"));
+        assert!(unknown_event_message("project_trust").contains("does not happen"));
     }
 }

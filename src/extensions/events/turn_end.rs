@@ -1,5 +1,5 @@
-//! What handlers of `turn_end` and `agent_before_settle` want before the agent goes on or
-//! rests: entries of the session, and one more request (extensions.md of 1.5.2).
+//! Proposals of `turn_end` and `agent_before_settle` handlers: entries to append to the
+//! session, and one more request to the model.
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use crate::extensions::api::session_api::Actions;
 use crate::extensions::bridge::{BridgeResult, parse};
 use crate::session::message::CustomMessage;
 
-/// An entry that is to be appended.
+/// An entry to append.
 #[derive(Clone, Debug)]
 pub enum Draft {
-    /// Said to the model.
+    /// A message that the model sees.
     Message(CustomMessage),
-    /// Any other, as it stands in a session file but for its place there.
+    /// Any other entry, in the format of session files without `id` and `parentId`.
     Entry(Value),
 }
 
-/// What the handlers of one event want together.
+/// The merged proposals of all handlers of one event.
 #[derive(Debug, Default)]
 pub struct Proposal {
     pub drafts: Vec<Draft>,
-    /// The model is asked once more, if nothing else makes it so.
-    pub go_on: bool,
+    /// Whether to send one more request, if nothing else causes one.
+    pub continues: bool,
 }
 
 impl Proposal {
-    /// What both want.
-    pub fn and(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+    /// Merges two proposals.
+    pub fn merge(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         match (first, second) {
             (Some(mut both), Some(second)) => {
                 both.drafts.extend(second.drafts);
-                both.go_on |= second.go_on;
+                both.continues |= second.continues;
                 Some(both)
             }
             (first, second) => first.or(second),
@@ -43,15 +43,15 @@ impl Proposal {
     }
 }
 
-const TYPES: [&str; 4] = ["custom", "custom_message", "context_edit", "compaction"];
+const ENTRY_TYPES: [&str; 4] = ["custom", "custom_message", "context_edit", "compaction"];
 
 impl Draft {
     fn read(entry: Value) -> Result<Self, String> {
         let kind = entry.get("type").and_then(Value::as_str).unwrap_or("");
-        if !TYPES.contains(&kind) {
+        if !ENTRY_TYPES.contains(&kind) {
             return Err(format!(
                 "`type` is {}, not {}",
-                TYPES.map(|one| format!("{one:?}")).join(" or "),
+                ENTRY_TYPES.map(|one| format!("{one:?}")).join(" or "),
                 entry.get("type").unwrap_or(&Value::Null),
             ));
         }
@@ -65,21 +65,21 @@ impl Draft {
     }
 }
 
-/// The proposal of the event that is being told.
+/// The proposal of the event that is being emitted, with its number.
 #[derive(Default)]
 pub struct Proposals(Mutex<Option<(u64, Proposal)>>);
 
 #[derive(Deserialize)]
-struct Proposed {
+struct ProposalArgs {
     #[serde(default)]
     change: u64,
     entries: Vec<Value>,
     #[serde(default, rename = "continue")]
-    go_on: bool,
+    continues: bool,
 }
 
-/// The entries as the session could take them.
-pub fn drafts(entries: Vec<Value>, actions: &dyn Actions) -> Result<Vec<Draft>, String> {
+/// Parses entries and checks that the session accepts them.
+pub fn parse_drafts(entries: Vec<Value>, actions: &dyn Actions) -> Result<Vec<Draft>, String> {
     let numbered = entries.into_iter().enumerate();
     let drafts = numbered.map(|(index, entry)| {
         let draft = Draft::read(entry).and_then(|draft| {
@@ -92,39 +92,40 @@ pub fn drafts(entries: Vec<Value>, actions: &dyn Actions) -> Result<Vec<Draft>, 
 }
 
 impl Proposals {
-    /// What the handlers have proposed under this number.
+    /// Returns the proposal with this number.
     pub fn take(&self, change: u64) -> Option<Proposal> {
-        // A handler that nobody waited for may have left another one.
+        // An abandoned handler may have left another one.
         let (_, proposal) = self.0.lock().take_if(|(number, _)| *number == change)?;
         Some(proposal)
     }
 
-    /// Answers with what is wrong, or with what the model would be told.
+    /// Serves `turnEnd.propose`, whose result names the problem if there is one, and
+    /// `turnEnd.preview`, whose result is the context with the entries.
     pub(in crate::extensions) fn serve(
         &self,
         method: &str,
         args: &str,
         actions: impl FnOnce() -> Result<Arc<dyn Actions>, HostError>,
     ) -> Option<BridgeResult> {
-        let answer = |given: fn(&Self, Proposed, &dyn Actions) -> BridgeResult| {
+        let answer = |given: fn(&Self, ProposalArgs, &dyn Actions) -> BridgeResult| {
             let given = || given(self, parse(method, args)?, &*actions()?);
             given()
         };
         match method {
             "turnEnd.propose" => Some(answer(Self::propose)),
             "turnEnd.preview" => Some(answer(|_, proposed, actions| {
-                let drafts = drafts(proposed.entries, actions).map_err(HostError::new)?;
+                let drafts = parse_drafts(proposed.entries, actions).map_err(HostError::new)?;
                 Ok(actions.preview(&drafts))
             })),
             _ => None,
         }
     }
 
-    fn propose(&self, proposed: Proposed, actions: &dyn Actions) -> BridgeResult {
-        let (change, go_on) = (proposed.change, proposed.go_on);
-        Ok(match drafts(proposed.entries, actions) {
+    fn propose(&self, proposed: ProposalArgs, actions: &dyn Actions) -> BridgeResult {
+        let (change, continues) = (proposed.change, proposed.continues);
+        Ok(match parse_drafts(proposed.entries, actions) {
             Ok(drafts) => {
-                *self.0.lock() = Some((change, Proposal { drafts, go_on }));
+                *self.0.lock() = Some((change, Proposal { drafts, continues }));
                 Value::Null
             }
             Err(problem) => Value::String(problem),

@@ -15,7 +15,7 @@ use super::shutdown;
 use crate::agent::event::ExtensionError;
 use crate::extensions::Limits;
 use crate::extensions::bridge::BridgeHost;
-use crate::extensions::events::queue::Notifications;
+use crate::extensions::events::queue::EventQueue;
 use crate::extensions::limits::abandoned::AbandonedHandlers;
 use crate::extensions::limits::counters::Tally;
 use crate::extensions::limits::slow_notice::Outcome;
@@ -38,7 +38,7 @@ pub const STUCK: Duration = Duration::from_secs(1);
 pub struct Generation {
     pub host: Arc<BridgeHost>,
     pub limits: Limits,
-    pub notifications: Notifications,
+    pub event_queue: EventQueue,
     pub abandoned: Arc<AbandonedHandlers>,
     pub(in crate::extensions) runtime: Option<Arc<Runtime>>,
     /// It has been told, or is being told, that it ends.
@@ -48,7 +48,7 @@ pub struct Generation {
     handle: Handle,
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
-    pub given_up: AtomicU64,
+    pub aborted_run: AtomicU64,
     /// `session_start` came: `session_shutdown` is for who got that.
     pub greeted: AtomicBool,
     /// Held while it comes.
@@ -129,7 +129,7 @@ impl Generation {
         Arc::new_cyclic(|this| {
             host.provisions.attach(this.clone());
             Self {
-                notifications: Notifications::start(this.clone()),
+                event_queue: EventQueue::start(this.clone()),
                 abandoned: Arc::default(),
                 host,
                 limits,
@@ -138,7 +138,7 @@ impl Generation {
                 farewells,
                 handle: Handle::current(),
                 tokens: AtomicU64::new(1),
-                given_up: AtomicU64::new(0),
+                aborted_run: AtomicU64::new(0),
                 greeted: AtomicBool::new(false),
                 greeting: tokio::sync::Mutex::default(),
             }
@@ -218,25 +218,25 @@ impl Generation {
         };
         let meter = Meter::start(&self.host, extension, event);
         let answer = wait.during(answered).await;
-        wait.over(outcome(&answer));
+        wait.finish(outcome(&answer));
         meter.stop(&answer);
         answer
     }
 
-    /// [`Self::place_of`] a function that had its time.
-    pub async fn place_if_late(
+    /// [`Self::source_position_of`] a function that had its time.
+    pub async fn position_if_timed_out(
         &self,
         failure: &CallFailure,
         function: FunctionId,
     ) -> Option<String> {
         match failure {
-            CallFailure::Deadline { .. } => self.place_of(function).await,
+            CallFailure::Deadline { .. } => self.source_position_of(function).await,
             _ => None,
         }
     }
 
     /// Where a function is that was registered, as the frame of a stack.
-    pub async fn place_of(&self, function: FunctionId) -> Option<String> {
+    pub async fn source_position_of(&self, function: FunctionId) -> Option<String> {
         let asked = tokio::time::timeout(MOMENT, self.call("sourcePositionOf", &function));
         let frame = asked.await.ok()?.ok()??;
         Some(js_runtime::readable_stack(&frame)).filter(|frame| !frame.is_empty())

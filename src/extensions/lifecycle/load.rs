@@ -13,7 +13,7 @@ use super::load_error::LoadFailure;
 use super::quarantine::MadeOf;
 use super::reports::IsolateEnd;
 use crate::extensions::bridge::BridgeHost;
-use crate::extensions::diagnostics::error_context::location;
+use crate::extensions::diagnostics::error_context::find_location;
 use crate::extensions::lifecycle::{Extensions, LoadReport};
 use crate::extensions::limits::slow_notice::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
@@ -74,7 +74,7 @@ impl Extensions {
                     None => report.failed.push((info.path.clone(), error.clone())),
                 }
             }
-            host.tell_unknown_apis();
+            host.report_unknown_apis();
             let limits = self.allowance.lock().limits.clone();
             return (
                 Generation::new(host, limits, runtime, self.farewells.clone()),
@@ -125,7 +125,7 @@ impl Extensions {
                         reason: stop,
                         stack: String::new(),
                     });
-                    let place = location(&ending.stack);
+                    let place = find_location(&ending.stack);
                     let place = place.map(|place| format!(" ({place})"));
                     let text = format!("{error}{}", place.unwrap_or_default());
                     fail(index, text.into());
@@ -177,7 +177,7 @@ impl Extensions {
             () = given_up => Err(abandon(runtime).await),
         };
         host.add_load(id, begun.elapsed());
-        wait.over(match &loaded {
+        wait.finish(match &loaded {
             Err(_) if !patient => Outcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
             Err(LoadError::TimedOut(_)) => Outcome::Abandoned,

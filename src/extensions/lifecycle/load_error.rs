@@ -7,7 +7,7 @@ use js_runtime::LoadError;
 use serde::{Serialize, Serializer};
 
 use crate::agent::event::{ExtensionError, Location};
-use crate::extensions::diagnostics::error_context::location;
+use crate::extensions::diagnostics::error_context::find_location;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadFailure {
@@ -21,7 +21,7 @@ impl LoadFailure {
     /// As who listens is told of it.
     pub fn tell_of(&self, path: impl Into<String>) -> ExtensionError {
         let Self { text, frames } = self;
-        let place = location(frames);
+        let place = find_location(frames);
         let shown =
             |Location { file, line, column }: &Location| format!(" ({file}:{line}:{column})");
         let message = place
@@ -33,7 +33,7 @@ impl LoadFailure {
         // A module that does not compile is where the text says, not where it was asked for.
         error.details.location = match message {
             Some(_) => place,
-            None => location(text).or(place),
+            None => find_location(text).or(place),
         };
         error
     }

@@ -287,7 +287,7 @@ impl Extensions {
     /// themselves.
     pub fn abort(&self, run: Option<u64>) {
         std::mem::take(&mut *self.patience.lock()).cancel();
-        self.current().notifications.give_up(run);
+        self.current().event_queue.abort(run);
     }
 
     /// Lets an extension back in that brought an isolate down; the next load has it.
@@ -454,7 +454,9 @@ impl Extensions {
             .call_within_some(extension, "command", limit, what, "runCommand", &call)
             .await;
         if let Err(failure) = ran {
-            let place = generation.place_if_late(&failure, found.command.id).await;
+            let place = generation
+                .position_if_timed_out(&failure, found.command.id)
+                .await;
             let path = generation.host.registry.lock().path(extension);
             let error = failure.tell_of(format!("command:{name}"), "command");
             let mut error = error.in_frame(place);

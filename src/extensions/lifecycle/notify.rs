@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 use super::Extensions;
 use super::generation::Generation;
 use crate::agent::event::MessageUpdate;
-use crate::extensions::events::mutations::{Change, Changed};
-use crate::extensions::events::queue::News;
+use crate::extensions::events::mutations::{Mutation, MutationSlot};
+use crate::extensions::events::queue::QueuedEvent;
 use crate::extensions::events::table::{self, Merge};
 use crate::extensions::events::turn_end::Proposal;
 
@@ -22,42 +22,41 @@ impl Extensions {
         event: impl FnOnce() -> T,
         cancel: &CancellationToken,
     ) {
-        self.tell_handlers(&self.current(), name, event, None, cancel)
+        self.deliver(&self.current(), name, event, None, cancel)
             .await;
     }
 
     /// [`Self::notify`] of an answer that has grown.
-    pub async fn notify_of_update(&self, update: &MessageUpdate, cancel: &CancellationToken) {
+    pub async fn notify_update(&self, update: &MessageUpdate, cancel: &CancellationToken) {
         let generation = self.current();
         let targets = generation.host.registry.lock().handlers("message_update");
         if !targets.is_empty() {
             let run = self.actions().and_then(|actions| actions.run());
-            let told = News::Update(Box::new(update.clone()));
-            let queue = &generation.notifications;
-            queue.push(told, targets, None, run, cancel).await;
+            let queued = QueuedEvent::Update(Box::new(update.clone()));
+            let queue = &generation.event_queue;
+            queue.push(queued, targets, None, run, cancel).await;
         }
     }
 
     /// [`Self::notify`] of an event of which handlers may change a member: gives what they
     /// made of it, if that is something else.
-    pub async fn notify_of_change<T: serde::Serialize>(
+    pub async fn notify_mutable<T: serde::Serialize>(
         &self,
         name: &str,
         event: impl FnOnce() -> T,
         cancel: &CancellationToken,
-    ) -> Option<Changed> {
+    ) -> Option<Mutation> {
         let generation = self.current();
         let number = generation.host.next_token();
         let member = table::find(name).and_then(|(_, kind)| kind.mutable.first().copied());
-        let change = Some(Change { number, member });
-        self.tell_handlers(&generation, name, event, change, cancel)
-            .await;
-        generation.host.changes.take(number)
+        let change = Some(MutationSlot { number, member });
+        self.deliver(&generation, name, event, change, cancel).await;
+        generation.host.mutations.take(number)
     }
 
     /// [`Self::notify`] of an event at which the agent may be given more to do: gives what
     /// the handlers want, if they want anything.
-    pub async fn notify_of_boundary<T: serde::Serialize>(
+    pub async fn notify_turn_end<T: serde::Serialize>(
         &self,
         name: &str,
         event: impl FnOnce() -> T,
@@ -66,36 +65,35 @@ impl Extensions {
         let generation = self.current();
         let number = generation.host.next_token();
         let member = None;
-        let change = Some(Change { number, member });
-        self.tell_handlers(&generation, name, event, change, cancel)
-            .await;
+        let change = Some(MutationSlot { number, member });
+        self.deliver(&generation, name, event, change, cancel).await;
         generation.host.proposals.take(number)
     }
 
-    async fn tell_handlers<T: serde::Serialize>(
+    async fn deliver<T: serde::Serialize>(
         &self,
         generation: &Generation,
         name: &str,
         event: impl FnOnce() -> T,
-        change: Option<Change>,
+        change: Option<MutationSlot>,
         cancel: &CancellationToken,
     ) {
-        let is_heard = generation.has_handlers(name);
-        if !is_heard && generation.notifications.is_empty() {
+        let has_handlers = generation.has_handlers(name);
+        if !has_handlers && generation.event_queue.is_empty() {
             return;
         }
         let run = self.actions().and_then(|actions| actions.run());
-        if is_heard {
-            let Some(event) = made(name, &event()) else {
+        if has_handlers {
+            let Some(event) = to_json(name, &event()) else {
                 return;
             };
             let targets = generation.host.registry.lock().handlers(name);
-            let queue = &generation.notifications;
-            let told = News::Event(event);
-            queue.push(told, targets, change, run, cancel).await;
+            let queue = &generation.event_queue;
+            let queued = QueuedEvent::Event(event);
+            queue.push(queued, targets, change, run, cancel).await;
         }
         if table::find(name).is_some_and(|(_, kind)| matches!(kind.merge, Merge::Settle)) {
-            generation.settle(run, cancel).await;
+            generation.wait_handlers(run, cancel).await;
             generation.host.wait_shown().await;
         }
     }
@@ -107,33 +105,31 @@ impl Extensions {
         if !generation.has_handlers(name) {
             return;
         }
-        let Some(event) = made(name, &event()) else {
+        let Some(event) = to_json(name, &event()) else {
             return;
         };
         let targets = generation.host.registry.lock().handlers(name);
         let run = self.actions().and_then(|actions| actions.run());
-        let pushed = generation
-            .notifications
-            .try_push(event, targets.clone(), run);
+        let pushed = generation.event_queue.try_push(event, targets.clone(), run);
         if let Err(event) = pushed {
             self.handle.spawn(async move {
                 let never = CancellationToken::new();
                 generation
-                    .notifications
-                    .push(News::Event(event), targets, None, run, &never)
+                    .event_queue
+                    .push(QueuedEvent::Event(event), targets, None, run, &never)
                     .await;
             });
         }
     }
 
     /// Returns when handlers have heard of all that they were told so far.
-    pub async fn wait_heard(&self) {
-        self.current().notifications.drain().await;
+    pub async fn wait_drained(&self) {
+        self.current().event_queue.drain().await;
     }
 }
 
-fn made(name: &str, event: &impl serde::Serialize) -> Option<Box<RawValue>> {
-    let made = to_raw_value(event);
-    made.inspect_err(|error| tracing::error!("{name} cannot be told to extensions: {error}"))
+fn to_json(name: &str, event: &impl serde::Serialize) -> Option<Box<RawValue>> {
+    let json = to_raw_value(event);
+    json.inspect_err(|error| tracing::error!("{name} cannot be told to extensions: {error}"))
         .ok()
 }

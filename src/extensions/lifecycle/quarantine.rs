@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use crate::extensions::bridge::BridgeHost;
-use crate::extensions::diagnostics::error_context::name_of;
+use crate::extensions::diagnostics::error_context::extension_name;
 use crate::extensions::registry::ExtensionId;
 
 /// By the path under which the extension is loaded.
@@ -135,7 +135,7 @@ fn is_called(path: &Path, name: &str) -> bool {
     let short = short_name(path);
     let stem = Path::new(&short).file_stem();
     let is_here = path == Path::new(name) || short == name || stem.is_some_and(|stem| stem == name);
-    is_here || name_of(path).name == name
+    is_here || extension_name(path).name == name
 }
 
 fn hashed(files: Vec<PathBuf>) -> Hashed {

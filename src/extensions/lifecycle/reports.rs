@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::generation::stop_text;
 use crate::agent::event::{Event, ExtensionError};
-use crate::extensions::diagnostics::error_context::location;
+use crate::extensions::diagnostics::error_context::find_location;
 use crate::extensions::limits::counters::ExtensionCounters;
 use crate::extensions::registry::ExtensionId;
 
@@ -131,7 +131,7 @@ impl IsolateEnd {
 impl fmt::Display for IsolateEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("stopped ")?;
-        if let Some(place) = location(&self.stack) {
+        if let Some(place) = find_location(&self.stack) {
             write!(f, "at {place} ")?;
         }
         write!(f, "({})", stop_text(self.reason))

@@ -64,13 +64,13 @@ impl Extensions {
         let earlier = async {
             let limit = generation.limits.shutdown;
             let _ = tokio::time::timeout(limit, generation.greeting.lock()).await;
-            let _ = tokio::time::timeout(limit, generation.heard()).await;
+            let _ = tokio::time::timeout(limit, generation.wait_drained()).await;
         };
         tokio::select! {
             () = earlier => {}
             () = cancel.cancelled() => {}
         }
-        let event = table::shutdown(reason, target);
+        let event = table::shutdown_event(reason, target);
         let emission = generation.emit("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
         let limit = generation.limits.shutdown * 2;

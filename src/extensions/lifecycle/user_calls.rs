@@ -32,10 +32,10 @@ impl Extensions {
         ];
         let event = event.into_iter().collect();
         let emission = self.emit("user_bash", event, cancel).await;
-        if let Some(problem) = emission.blocked {
+        if let Some(problem) = emission.block_reason {
             return UserBash::Refused(problem);
         }
-        let answer = emission.answer.unwrap_or_default();
+        let answer = emission.result.unwrap_or_default();
         match user_bash::chosen(&generation, &answer) {
             Ok(chosen) => chosen,
             Err(error) => UserBash::Refused(error.message),
@@ -50,7 +50,7 @@ impl Extensions {
     pub fn shortcuts(&self, keybindings: &Keybindings) -> Shortcuts {
         let generation = self.current();
         let registry = generation.host.registry.lock();
-        key_conflicts::settle(registry.shortcuts(), keybindings, |id| registry.path(id))
+        key_conflicts::resolve(registry.shortcuts(), keybindings, |id| registry.path(id))
     }
 
     /// Calls what an extension registered for a key, to its end. An exception becomes

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::agent::event::ExtensionName;
-use crate::extensions::diagnostics::error_context::name_of;
+use crate::extensions::diagnostics::error_context::extension_name;
 
 #[derive(Default)]
 pub struct ExtensionCounters(Mutex<BTreeMap<String, Counters>>);
@@ -122,7 +122,7 @@ impl ExtensionCounters {
         let tallies = account.events.values();
         let slowest = account.events.iter().max_by_key(|(_, tally)| tally.slowest);
         ExtensionStats {
-            name: name_of(path.as_ref()),
+            name: extension_name(path.as_ref()),
             path: path.to_string(),
             loaded: error.is_none(),
             error,

@@ -318,7 +318,10 @@ mod tests {
         drop(other);
         assert!(!is_notice_due(3));
         let later = usage.count_call(2);
-        assert!(usage.take_due_notice().is_some(), "the slice started before");
+        assert!(
+            usage.take_due_notice().is_some(),
+            "the slice started before"
+        );
         drop(later);
         usage.set_queued(Some(2));
         assert!(is_notice_due(3));

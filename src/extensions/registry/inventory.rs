@@ -1,11 +1,10 @@
-//! What each extension of a set is and registered, for people and programs that
-//! ask from outside (`pi ext`).
+//! Describes each extension and what it registered, for `pi ext` and RPC clients.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::agent::event::ExtensionName;
-use crate::extensions::diagnostics::error_context::name_of;
+use crate::extensions::diagnostics::error_context::extension_name;
 use crate::extensions::lifecycle::Extensions;
 use crate::extensions::lifecycle::load_error::LoadFailure;
 use crate::extensions::registry::{FlagKind, Registry, RendererKind};
@@ -13,29 +12,29 @@ use crate::resources::source_info::SourceInfo;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Described {
+pub struct DescribedExtension {
     #[serde(flatten)]
     pub name: ExtensionName,
     pub path: String,
     pub source: SourceInfo,
-    /// Why it did not load.
+    /// Why the extension did not load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<LoadFailure>,
-    /// Milliseconds; 0 of one whose code was not run.
+    /// Milliseconds; 0 if the code was not run.
     pub load_ms: f64,
     pub tools: Vec<DescribedTool>,
     pub commands: Vec<DescribedCommand>,
     pub flags: Vec<DescribedFlag>,
     pub shortcuts: Vec<DescribedShortcut>,
     pub renderers: Vec<DescribedRenderer>,
-    /// Names of providers of models.
+    /// Names of model providers.
     pub providers: Vec<String>,
-    /// Names of events that it has handlers for.
+    /// Names of events that the extension has handlers for.
     pub events: Vec<&'static str>,
-    /// Names of events of other versions, which do not happen here, that it has
+    /// Names of events of other versions, which pi does not emit, that the extension has
     /// handlers for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unheard_events: Vec<String>,
+    #[serde(rename = "unheardEvents", skip_serializing_if = "Vec::is_empty")]
+    pub unknown_events: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +48,7 @@ pub struct DescribedTool {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DescribedCommand {
-    /// Without the slash; `name:2` where several extensions use the name.
+    /// Without the slash; `name:2` if several extensions use the name.
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -76,16 +75,16 @@ pub struct DescribedShortcut {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DescribedRenderer {
-    /// What it draws: messages, entries, or the rows of tools.
+    /// Kind of drawn item: messages, entries, or rows of tools.
     pub kind: RendererKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_type: Option<String>,
 }
 
 impl Extensions {
-    /// In load order.
-    pub fn described(&self) -> Vec<Described> {
-        let mut described = self.with_registry(describe);
+    /// Describes all extensions in load order.
+    pub fn describe(&self) -> Vec<DescribedExtension> {
+        let mut described = self.with_registry(describe_all);
         for one in &mut described {
             one.load_ms = self.load_ms(&one.path);
         }
@@ -93,11 +92,11 @@ impl Extensions {
     }
 }
 
-fn describe(registry: &Registry) -> Vec<Described> {
+fn describe_all(registry: &Registry) -> Vec<DescribedExtension> {
     let commands = registry.commands();
     let extensions = (0..).zip(&registry.extensions);
-    let described = extensions.map(|(id, info)| Described {
-        name: name_of(info.path.as_ref()),
+    let described = extensions.map(|(id, info)| DescribedExtension {
+        name: extension_name(info.path.as_ref()),
         path: info.path.clone(),
         source: info.source.clone(),
         error: info.error.clone(),
@@ -141,7 +140,7 @@ fn describe(registry: &Registry) -> Vec<Described> {
             .collect(),
         providers: registry.providers_of(id),
         events: registry.events_of(id),
-        unheard_events: registry.unheard_of(id),
+        unknown_events: registry.unknown_events_of(id),
     });
     described.collect()
 }

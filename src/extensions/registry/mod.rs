@@ -1,5 +1,5 @@
-//! What the extensions of one generation registered, in the order in which they
-//! did; conflicts are settled here (behaviour.md §3.8).
+//! Registrations of one generation's extensions, in registration order. Conflicts between
+//! extensions are resolved here.
 
 pub mod inventory;
 pub mod providers;
@@ -17,14 +17,14 @@ use crate::resources::source_info::SourceInfo;
 /// The position of an extension in its generation's load order.
 pub type ExtensionId = u32;
 
-/// The number under which JavaScript keeps a function.
+/// The number under which JavaScript stores a function.
 pub type FunctionId = u64;
 
 #[derive(Clone, Debug)]
 pub struct ExtensionInfo {
     pub path: String,
     pub source: SourceInfo,
-    /// Why it is not there.
+    /// Why the extension is not loaded.
     pub error: Option<LoadFailure>,
 }
 
@@ -48,7 +48,7 @@ pub struct ToolRegistration {
     pub execution_mode: Option<crate::tools::tool::ExecutionMode>,
     #[serde(default)]
     pub prepares: bool,
-    /// Until someone names it.
+    /// Whether the tool stays inactive until it is named.
     #[serde(default)]
     pub inactive: bool,
 }
@@ -87,13 +87,13 @@ pub struct ShortcutRegistration {
     pub description: Option<String>,
 }
 
-/// A function that draws, for the terminal.
+/// A function that draws for the terminal.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RendererRegistration {
     pub extension: ExtensionId,
     pub id: FunctionId,
-    /// Of the message or entry; not there if it draws tools or Markdown.
+    /// Type of the message or entry; absent for tools and Markdown.
     #[serde(default)]
     pub custom_type: Option<String>,
     /// `message`, `entry`, `tool` or `markdown`.
@@ -106,7 +106,7 @@ pub enum RendererKind {
     Message,
     Entry,
     Tool,
-    /// Changes what is drawn of Markdown; each extension may have one.
+    /// Transforms drawn Markdown; each extension may have one.
     Markdown,
 }
 
@@ -117,10 +117,10 @@ pub enum FlagKind {
     String,
 }
 
-/// A command as it is invoked.
+/// A command under the name by which users call it.
 #[derive(Clone, Debug)]
 pub struct InvokableCommand {
-    /// Without the slash; `name:2` where several extensions use the name.
+    /// Without the slash; `name:2` if several extensions use the name.
     pub name: String,
     pub command: CommandRegistration,
 }
@@ -128,17 +128,17 @@ pub struct InvokableCommand {
 #[derive(Default)]
 pub struct Registry {
     pub extensions: Vec<ExtensionInfo>,
-    /// By the event's row in the table.
+    /// Handlers by the index of the event's row in the table.
     handlers: HashMap<usize, Vec<(ExtensionId, FunctionId)>>,
     tools: Vec<ToolRegistration>,
     commands: Vec<CommandRegistration>,
     flags: Vec<FlagRegistration>,
     shortcuts: Vec<ShortcutRegistration>,
     renderers: Vec<RendererRegistration>,
-    /// Their names; what they are is known to the room of models.
+    /// Names of providers; their definitions are in the model registry.
     providers: Vec<(ExtensionId, String)>,
-    /// Events that do not happen, and who listens all the same.
-    unheard: HashSet<(ExtensionId, String)>,
+    /// Handlers of unknown events.
+    unknown_events: HashSet<(ExtensionId, String)>,
 }
 
 impl Registry {
@@ -155,7 +155,7 @@ impl Registry {
             .map_or_else(|| "<runtime>".to_string(), |info| info.path.clone())
     }
 
-    /// Whether one is not there.
+    /// Returns whether the extension at `path` failed to load.
     pub fn has_failed(&self, path: &str) -> bool {
         let failed = |info: &&ExtensionInfo| info.error.is_some();
         self.extensions
@@ -164,8 +164,8 @@ impl Registry {
             .any(|info| info.path == path)
     }
 
-    /// Of an extension that does not load nothing is left.
-    pub fn forget(&mut self, extension: ExtensionId) {
+    /// Removes all registrations of an extension that failed to load.
+    pub fn remove_extension(&mut self, extension: ExtensionId) {
         for handlers in self.handlers.values_mut() {
             handlers.retain(|(owner, _)| *owner != extension);
         }
@@ -177,8 +177,9 @@ impl Registry {
         self.providers.retain(|(owner, _)| *owner != extension);
     }
 
-    /// `Err` is what its author is told, once, of an event that no version has.
-    /// Those of other versions are listened to by what is made for several.
+    /// Adds a handler. `Err` is the message to the author, once per event, if no version
+    /// has the event. Events of other versions are accepted, because extensions support
+    /// several versions.
     pub fn add_handler(
         &mut self,
         extension: ExtensionId,
@@ -192,26 +193,26 @@ impl Registry {
                 .push((extension, id));
             return Ok(());
         }
-        let is_new = self.unheard.insert((extension, event.to_string()));
-        if table::is_of_another_version(event) {
+        let is_new = self.unknown_events.insert((extension, event.to_string()));
+        if table::is_in_other_version(event) {
             tracing::info!(
                 extension = self.path(extension),
                 "{}",
-                table::unknown(event)
+                table::unknown_event_message(event)
             );
             return Ok(());
         }
         match is_new {
-            true => Err(table::unknown(event)),
+            true => Err(table::unknown_event_message(event)),
             false => Ok(()),
         }
     }
 
-    /// The names of events of other versions that an extension listens to.
-    pub fn unheard_of(&self, extension: ExtensionId) -> Vec<String> {
-        let own = (self.unheard.iter()).filter(|(owner, _)| *owner == extension);
+    /// Returns the names of other versions' events that an extension has handlers for.
+    pub fn unknown_events_of(&self, extension: ExtensionId) -> Vec<String> {
+        let own = (self.unknown_events.iter()).filter(|(owner, _)| *owner == extension);
         let mut names: Vec<String> = own
-            .filter(|(_, name)| table::is_of_another_version(name))
+            .filter(|(_, name)| table::is_in_other_version(name))
             .map(|(_, name)| name.clone())
             .collect();
         names.sort_unstable();
@@ -224,7 +225,7 @@ impl Registry {
         }
     }
 
-    /// In load order, then in the order of registration: extensions may also
+    /// Returns the handlers in load order, then in registration order; extensions may
     /// subscribe late.
     pub fn handlers(&self, event: &str) -> Vec<(ExtensionId, FunctionId)> {
         let found = table::find(event).and_then(|(index, _)| self.handlers.get(&index));
@@ -233,7 +234,7 @@ impl Registry {
         handlers
     }
 
-    /// The names of the events that an extension has handlers for.
+    /// Returns the names of the events that an extension has handlers for.
     pub fn events_of(&self, extension: ExtensionId) -> Vec<&'static str> {
         let lists = (EVENTS.iter().enumerate())
             .filter_map(|(index, kind)| Some((kind, self.handlers.get(&index)?)));
@@ -246,8 +247,8 @@ impl Registry {
         found.is_some_and(|handlers| !handlers.is_empty())
     }
 
-    /// The same extension may register a name again; among extensions the first
-    /// loaded wins. `Err` names the winner.
+    /// Adds a tool. An extension may register a name again; between extensions the first
+    /// one loaded wins. `Err` names the winner.
     pub fn add_tool(&mut self, tool: ToolRegistration) -> Result<(), String> {
         match self.tools.iter_mut().find(|known| known.name == tool.name) {
             Some(known) if known.extension == tool.extension => *known = tool,
@@ -278,8 +279,8 @@ impl Registry {
         }
     }
 
-    /// Names that several extensions use are numbered, all of them, in load order. A name
-    /// that is taken then gets the next number that is free.
+    /// Returns all commands. A name that several extensions use is numbered in load order;
+    /// a number that is taken is skipped.
     pub fn commands(&self) -> Vec<InvokableCommand> {
         let mut commands = self.commands.clone();
         commands.sort_by_key(|command| command.extension);
@@ -312,8 +313,8 @@ impl Registry {
             .collect()
     }
 
-    /// Both extensions read what the user gives; the first describes it. `Err` names
-    /// the first.
+    /// Adds a flag. Extensions with the same flag all read its value; the first one
+    /// describes it. `Err` names the first.
     pub fn add_flag(&mut self, flag: FlagRegistration) -> Result<(), String> {
         let same = |known: &&FlagRegistration| known.name == flag.name;
         let first = self.flags.iter().find(same).map(|first| first.extension);
@@ -332,7 +333,7 @@ impl Registry {
         conflict.map_or(Ok(()), Err)
     }
 
-    /// In load order.
+    /// Adds a shortcut; shortcuts are kept in load order.
     pub fn add_shortcut(&mut self, mut shortcut: ShortcutRegistration) {
         shortcut.key.make_ascii_lowercase();
         self.shortcuts.push(shortcut);
@@ -343,8 +344,8 @@ impl Registry {
         &self.shortcuts
     }
 
-    /// Who registered a type first draws it; all that draw tools are asked. `Err`
-    /// names the first.
+    /// Adds a renderer. The first one of a message or entry type wins; renderers of tools
+    /// are all called. `Err` names the first.
     pub fn add_renderer(&mut self, renderer: RendererRegistration) -> Result<(), String> {
         let same = |known: &&mut RendererRegistration| {
             let is_same = known.kind == renderer.kind && known.custom_type == renderer.custom_type;
@@ -375,7 +376,8 @@ impl Registry {
         &self.renderers
     }
 
-    /// Registering one again changes it, also one of another extension.
+    /// Adds a provider. Registering a name again changes the provider, also one of another
+    /// extension.
     pub fn add_provider(&mut self, extension: ExtensionId, name: &str) {
         let new = (extension, name.to_owned());
         if !self.providers.contains(&new) {
@@ -409,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_the_same_name_are_all_numbered() {
+    fn commands_with_equal_names_are_numbered() {
         let mut registry = Registry::default();
         for (extension, name) in [(1, "deploy"), (0, "deploy"), (0, "test")] {
             registry.add_command(command(extension, name));
@@ -429,9 +431,9 @@ mod tests {
         );
     }
 
-    /// The third could not be called.
+    /// Otherwise the third command could not be called.
     #[test]
-    fn a_command_whose_name_is_that_of_a_numbered_one_can_be_called() {
+    fn command_named_like_a_numbered_one_is_callable() {
         let mut registry = Registry::default();
         for (extension, name) in [(0, "same"), (1, "same"), (2, "same:1"), (3, "same:1:2")] {
             registry.add_command(command(extension, name));
@@ -442,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_extension_keeps_a_tool_name() {
+    fn first_extension_keeps_a_tool_name() {
         let tool = |extension: u32, description: &str| -> ToolRegistration {
             serde_json::from_value(json!({
                 "extension": extension, "id": 1, "name": "x", "description": description
@@ -458,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_to_nothing_is_told_once() {
+    fn unknown_event_is_reported_once() {
         let mut registry = Registry::default();
         let error = registry.add_handler(0, "tool_cal", 1).unwrap_err();
         assert!(error.contains("tool_call"), "{error}");
@@ -468,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_of_two_extensions_is_both_their_own() {
+    fn two_extensions_may_have_one_flag() {
         let flag = |extension: u32| -> FlagRegistration {
             let flag = json!({"extension": extension, "name": "x", "kind": "boolean"});
             serde_json::from_value(flag).unwrap()
@@ -481,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_extension_draws_a_type() {
+    fn first_extension_renders_a_type() {
         let renderer = |extension: u32, kind: &str| -> RendererRegistration {
             let renderer = json!({
                 "extension": extension, "id": extension, "kind": kind, "customType": "x",

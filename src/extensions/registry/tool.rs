@@ -1,4 +1,4 @@
-//! A tool that an extension registered, as the agent sees it.
+//! A tool of an extension, as the agent calls it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::ToolRegistration;
 use crate::ai::nesting::{self, Of};
 use crate::ai::stream::ToolSpec;
 use crate::ai::words::words;
-use crate::extensions::diagnostics::type_errors::{misfit, misspelt};
+use crate::extensions::diagnostics::type_errors::{explain_type_error, misspelt_block_type};
 use crate::extensions::lifecycle::generation::{CallFailure, Generation};
 use crate::tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
@@ -35,7 +35,7 @@ impl ExtensionTool {
         }
     }
 
-    /// What it is called for.
+    /// Returns the event name for reports and counters.
     fn event(&self) -> String {
         format!("tool:{}", self.spec.name)
     }
@@ -50,20 +50,22 @@ impl ExtensionTool {
     async fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
         let json = json.as_deref().unwrap_or("null");
         let why = match nesting::from_str::<ToolOutput>(json, Of::ToolOutput) {
-            Ok(output) => match misspelt(&output.content) {
+            Ok(output) => match misspelt_block_type(&output.content) {
                 None => return Ok(output),
                 Some(why) => why,
             },
-            Err(error) => {
-                misfit::<ToolOutput>(json, Of::ToolOutput).unwrap_or_else(|| words(error))
-            }
+            Err(error) => explain_type_error::<ToolOutput>(json, Of::ToolOutput)
+                .unwrap_or_else(|| words(error)),
         };
         let text = format!(
             "The tool \"{}\" returned something that is no tool result: {why}",
             self.spec.name
         );
-        // The model is told; so is whoever can do something about it.
-        let frame = self.generation.place_of(self.registration.id).await;
+        // The model gets the error, and the author a report.
+        let frame = self
+            .generation
+            .source_position_of(self.registration.id)
+            .await;
         let (extension, host) = (self.registration.extension, &self.generation.host);
         let frame = frame.unwrap_or_default();
         host.report_at(extension, &self.event(), text.clone(), &frame);
@@ -96,7 +98,7 @@ impl Tool for ExtensionTool {
         self.registration.execution_mode.unwrap_or_default()
     }
 
-    /// It may call `withFileMutationQueue`, or a built-in tool.
+    /// The tool may call `withFileMutationQueue` or a built-in tool.
     fn queueing(&self) -> Queueing {
         Queueing::Elsewhere {
             within: self.generation.limits.handler,
@@ -132,10 +134,10 @@ impl Tool for ExtensionTool {
         let token = self.generation.token();
         let updates = &self.generation.host.updates;
         updates.lock().insert(token, call.updates);
-        let beginnings = &self.generation.host.start_guards;
-        let tells_begun = call.begun.is_some();
+        let start_guards = &self.generation.host.start_guards;
+        let reports_start = call.begun.is_some();
         if let Some(begun) = call.begun {
-            beginnings.lock().insert(token, begun);
+            start_guards.lock().insert(token, begun);
         }
         let args = json!({
             "extension": self.registration.extension,
@@ -143,7 +145,7 @@ impl Tool for ExtensionTool {
             "token": token,
             "callId": call.id,
             "params": call.args,
-            "reportsStart": tells_begun,
+            "reportsStart": reports_start,
         });
         let event = self.event();
         let what = || format!("The tool \"{}\"", self.spec.name);
@@ -175,8 +177,8 @@ impl Tool for ExtensionTool {
             let _ = self.generation.call("abortTool", &token).await;
         }
         updates.lock().remove(&token);
-        // It may have ended before it was called.
-        beginnings.lock().remove(&token);
+        // The tool may have ended before it was called.
+        start_guards.lock().remove(&token);
         match answer {
             Ok(json) => self.output(json).await,
             Err(failure) => Err(self.error(&failure)),

@@ -20,7 +20,7 @@ pub(super) async fn run(session: &Arc<AgentSession>, key: &str) -> Answer {
         return Ok(list(session, &shortcuts));
     }
     let key = key.to_ascii_lowercase();
-    let found = shortcuts.kept.iter().find(|one| one.key == key);
+    let found = shortcuts.active.iter().find(|one| one.key == key);
     let Some(found) = found else {
         return Err(format!("No extension has the key {}", one_line(&key)));
     };
@@ -29,7 +29,7 @@ pub(super) async fn run(session: &Arc<AgentSession>, key: &str) -> Answer {
 }
 
 fn list(session: &AgentSession, shortcuts: &Shortcuts) -> String {
-    let keys = shortcuts.kept.iter().map(|one| {
+    let keys = shortcuts.active.iter().map(|one| {
         let what = one.description.as_deref().map(one_line).unwrap_or_default();
         let from = session.extensions().path_of(one.extension);
         format!("{:<20} {what} [{}]", one.key, extension_name(&from))

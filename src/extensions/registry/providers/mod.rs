@@ -165,7 +165,7 @@ impl BridgeHost {
     /// What an extension has registered that did not load. Gives the numbers of the
     /// functions that stream: the bridge has them still.
     pub fn discard(&self, extension: ExtensionId) -> Vec<FunctionId> {
-        self.registry.lock().forget(extension);
+        self.registry.lock().remove_extension(extension);
         self.provisions.registered.discard(extension)
     }
 

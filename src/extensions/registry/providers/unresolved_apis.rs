@@ -83,7 +83,7 @@ impl BridgeHost {
     }
 
     /// All extensions have been loaded.
-    pub fn tell_unknown_apis(&self) {
+    pub fn report_unknown_apis(&self) {
         let mut unknown = self.provisions.unknown.lock();
         unknown.is_loaded = true;
         let slips = std::mem::take(&mut unknown.slips);
