@@ -1,5 +1,4 @@
-//! `copyToClipboard`: through a program of the desktop, or the terminal that pi was
-//! started in.
+//! `copyToClipboard`: uses a program of the desktop, or the terminal that pi runs in.
 
 use std::io::{self, Write};
 use std::process::Stdio;
@@ -15,7 +14,7 @@ use tokio::process::Command;
 
 use crate::extensions::bridge::{BridgeResult, parse};
 
-/// `wl-copy` stays to serve what was copied, in the background.
+/// Time limit per program. `wl-copy` serves the copied text from the background afterwards.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
@@ -23,7 +22,7 @@ struct Text {
     text: String,
 }
 
-/// Programs that may be there, with the variable without which they are of no use.
+/// Programs to try, with arguments and the variable that they need.
 const PROGRAMS: [(&str, &[&str], Option<&str>); 6] = [
     ("pbcopy", &[], None),
     ("clip.exe", &[], None),
@@ -35,7 +34,7 @@ const PROGRAMS: [(&str, &[&str], Option<&str>); 6] = [
 
 pub async fn copy(method: &str, args: &str) -> BridgeResult {
     let Text { text } = parse(method, args)?;
-    // Works over ssh, too; whether the terminal listens cannot be found out.
+    // Works over ssh, too. Terminals do not report whether they support it.
     let told = tell_terminal(&text);
     let mut failures = Vec::new();
     for (program, arguments, needs) in PROGRAMS {
@@ -45,7 +44,7 @@ pub async fn copy(method: &str, args: &str) -> BridgeResult {
         let fed = tokio::time::timeout(LIMIT, feed(program, arguments, &text)).await;
         match fed.unwrap_or_else(|_| Err(format!("did not end within {} s", LIMIT.as_secs()))) {
             Ok(()) => return Ok(Value::Null),
-            // Those that belong to other systems are not missed.
+            // Programs of other systems are not missed.
             Err(why) if needs.is_some() || why != NOT_THERE => {
                 failures.push(format!("{program}: {why}"));
             }
@@ -67,7 +66,7 @@ pub async fn copy(method: &str, args: &str) -> BridgeResult {
 
 const NOT_THERE: &str = "not installed";
 
-/// The error says why the program did not take it.
+/// Writes the text to a program's stdin. The error says why the program failed.
 async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), String> {
     let child = Command::new(program)
         .args(arguments)
@@ -87,12 +86,12 @@ async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), Strin
     let status = child.wait().await.map_err(|error| error.to_string())?;
     match status.success() {
         true => written.map_err(|error| error.to_string()),
-        // Says more than that it did not read.
+        // The exit status says more than the failed write.
         false => Err(status.to_string()),
     }
 }
 
-/// OSC 52. Not through stdout, which belongs to the mode.
+/// Sends OSC 52 to the terminal directly, because stdout belongs to the mode.
 fn tell_terminal(text: &str) -> io::Result<()> {
     let mut terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty")?;
     let sequence = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));

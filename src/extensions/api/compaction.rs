@@ -1,5 +1,5 @@
-//! The functions of compaction that extensions import from pi's package, for those
-//! that summarise in their own way or with another model.
+//! Compaction functions of pi's package, for extensions that write summaries in their own
+//! way or with another model.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::compaction::{
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::session::Entry;
 
-/// Those that are being written.
+/// Summaries that are being written.
 pub struct Summaries {
-    /// The program's threads; JavaScript's has other things to do.
+    /// Runs requests on the threads of pi, because JavaScript's thread may be busy.
     handle: Handle,
     running: Mutex<HashMap<u64, CancellationToken>>,
     asking: Asking,
@@ -47,7 +47,7 @@ struct Asked {
     thinking: Option<String>,
     #[serde(default)]
     session_id: Option<String>,
-    /// The extension asks the model itself.
+    /// Whether the extension calls the model itself.
     #[serde(default)]
     by_extension: bool,
 }
@@ -100,7 +100,7 @@ impl Summaries {
         }
     }
 
-    /// What is there at once; `None` if it is none of ours.
+    /// Serves synchronous methods; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         Some(match method {
             "compaction.estimate" => {
@@ -132,7 +132,8 @@ impl Summaries {
         })
     }
 
-    /// What a summary of `by_extension` wants to know; nothing when it is over.
+    /// Returns the next model request of a summary with `by_extension`; `null` when it is
+    /// over.
     pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let Token { token } = parse(method, args)?;
         Ok(self.asking.next(token).await)
@@ -158,7 +159,7 @@ impl Summaries {
         })
     }
 
-    /// `compaction.compact` and `compaction.branch`.
+    /// Serves `compaction.compact` and `compaction.branch`.
     pub async fn write(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Asked = parse(method, args)?;
         let running = Running {
@@ -167,7 +168,7 @@ impl Summaries {
         };
         let cancel = CancellationToken::new();
         self.running.lock().insert(asked.token, cancel.clone());
-        // An extension that is dropped leaves no request behind.
+        // Aborts the request when the extension's isolate ends.
         let _dropped = cancel.clone().drop_guard();
         let summarizer = self.summarizer(asked)?;
         let written = match method {

@@ -1,5 +1,5 @@
-//! Summaries whose model an extension asks itself (`streamFn`, or an API of its own): the
-//! program says what to ask, and is told the answers.
+//! Summaries for which an extension calls the model itself (`streamFn`, or a custom API):
+//! pi sends the requests to JavaScript and gets the responses back.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::ai::model::Model;
 use crate::ai::stream::{Api, AssistantStream, Request, StreamItem};
 use crate::extensions::bridge::{BridgeResult, parse};
 
-/// No summary makes more requests at a time.
+/// Maximum number of simultaneous requests of a summary.
 const REQUESTS: usize = 2;
 
-/// Those of all summaries that are being written, by their tokens.
+/// Open requests of all summaries, by token.
 #[derive(Default)]
 pub struct Asking {
     open: Mutex<HashMap<u64, Open>>,
@@ -28,7 +28,7 @@ pub struct Asking {
 }
 
 struct Open {
-    /// Until the summary is begun: whoever asks has it then, and nobody when it is over.
+    /// Taken when the summary starts, so that the channel closes when the summary ends.
     questions: Option<mpsc::Sender<Question>>,
     received: Arc<tokio::sync::Mutex<mpsc::Receiver<Question>>>,
 }
@@ -43,7 +43,7 @@ struct Question {
     answer: oneshot::Sender<Answered>,
 }
 
-/// What is looked at of the message.
+/// The members of the message that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answered {
@@ -56,7 +56,7 @@ struct Answered {
 }
 
 impl Answered {
-    /// What was given up.
+    /// The response to an aborted request.
     fn aborted() -> Self {
         Self {
             ask: 0,
@@ -84,11 +84,12 @@ impl Answered {
     }
 }
 
-/// As an API: it is asked, and streams the answer when it is whole.
+/// An API that forwards requests to the extension and streams the response as a whole.
 struct ByExtension(mpsc::Sender<Question>);
 
 impl Asking {
-    /// Before anybody asks: [`Self::next`] may come before the summary is begun.
+    /// Opens a channel before the summary starts, because [`Self::next`] may be called
+    /// first.
     pub fn open(&self, method: &str, args: &str) -> BridgeResult {
         let Opened { token } = parse(method, args)?;
         let (questions, received) = mpsc::channel(REQUESTS);
@@ -130,7 +131,7 @@ impl Asking {
 
     pub fn answer(&self, method: &str, args: &str) -> BridgeResult {
         let answered: Answered = parse(method, args)?;
-        // The summary may have been given up.
+        // The summary may have been aborted.
         if let Some(waiting) = self.waiting.lock().remove(&answered.ask) {
             let _ = waiting.send(answered);
         }
@@ -164,7 +165,7 @@ impl Api for ByExtension {
             };
             let answered = answered.unwrap_or_else(Answered::aborted);
             let message = answered.of(&request.model);
-            // Nobody may be left who reads it.
+            // The receiver may be gone.
             let _ = items.send(StreamItem::Done(Arc::new(message))).await;
         });
         stream

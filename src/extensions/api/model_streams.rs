@@ -1,5 +1,5 @@
-//! `stream` and `complete` of pi-ai: an extension asks a model itself, through the
-//! program's wire APIs and with the key it gives, or the environment's.
+//! `stream` and `complete` of pi-ai: an extension calls a model through pi's wire APIs,
+//! with its own key or the one of the environment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,27 +31,27 @@ use crate::ai::stream::{
 };
 use crate::extensions::bridge::{BridgeResult, parse};
 
-/// Events that cross at once.
+/// Maximum number of events sent to the bridge at once.
 const BATCH: usize = 64;
 
 pub struct ModelStreams {
-    /// The program's threads: connections outlive the isolate that asked for them.
+    /// Runs connections on the threads of pi.
     handle: Handle,
     open: Mutex<HashMap<u64, Arc<Open>>>,
 }
 
-/// What became of a question.
+/// Reply of an extension's hook.
 type Reply = Result<Option<Value>, String>;
 
 struct Open {
     stream: tokio::sync::Mutex<AssistantStream>,
     questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
-    /// Questions that were passed on, and are not answered yet.
+    /// Requests to hooks without a reply yet.
     asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     cancel: CancellationToken,
 }
 
-/// An extension that is dropped leaves no request behind.
+/// Aborts the request when the extension's isolate ends.
 impl Drop for Open {
     fn drop(&mut self) {
         self.cancel.cancel();
@@ -60,17 +60,17 @@ impl Drop for Open {
 
 #[derive(Deserialize)]
 struct Asked {
-    /// pi-ai's `streamSimple`, which chooses what the options do not say.
+    /// Whether it is pi-ai's `streamSimple`, which chooses unspecified options.
     simple: bool,
     model: GivenModel,
-    /// Instead of the one that the model names.
+    /// API to use instead of the model's.
     #[serde(default)]
     api: Option<String>,
     context: Context,
-    /// [`Options`], and [`ApiOptions`].
+    /// Parsed as [`StreamOptionArgs`] and [`ApiOptions`].
     #[serde(default, deserialize_with = "or_default")]
     options: Map<String, Value>,
-    /// Which of the functions among the options there are.
+    /// The functions that are among the options.
     #[serde(default)]
     hooks: Hooks,
 }
@@ -83,20 +83,20 @@ struct Hooks {
     response: bool,
 }
 
-/// What an extension's `onPayload` or `onResponse` is to be asked.
+/// A call of the extension's `onPayload` or `onResponse`.
 struct Question {
     told: Value,
     reply: oneshot::Sender<Reply>,
 }
 
-/// The functions among the options, seen from the program.
+/// Calls the functions among the options.
 struct Asking {
     hooks: Hooks,
     questions: mpsc::Sender<Question>,
 }
 
 impl Asking {
-    /// An error is what the extension has thrown: nothing may go on without it.
+    /// Calls a hook. An error is what the extension threw; the request must not continue.
     async fn ask(&self, told: Value) -> Reply {
         let (reply, replied) = oneshot::channel();
         let question = Question { told, reply };
@@ -135,7 +135,7 @@ impl StreamHooks for Asking {
 struct Context {
     #[serde(default)]
     system_prompt: Option<String>,
-    /// Of a session, or written by hand.
+    /// Messages of a session, or written by hand.
     messages: Vec<Value>,
     #[serde(default)]
     tools: Option<Vec<Tool>>,
@@ -150,16 +150,16 @@ struct Tool {
     parameters: Option<Value>,
 }
 
-/// What every API is told in the same words.
+/// Options with the same names for all APIs.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Options {
     api_key: Option<String>,
     #[serde(deserialize_with = "headers")]
     headers: Option<IndexMap<String, String>>,
-    /// Of the functions that are `Simple`, and of Bedrock's.
+    /// Thinking level of the `Simple` functions and of Bedrock.
     reasoning: Option<String>,
-    /// Of OpenAI's, where they are not.
+    /// Thinking level of the other OpenAI functions.
     reasoning_effort: Option<String>,
     tool_choice: Option<Value>,
     #[serde(deserialize_with = "or_default")]
@@ -173,7 +173,7 @@ struct Options {
     metadata: Map<String, Value>,
     #[serde(deserialize_with = "or_default")]
     sampling_params: Map<String, Value>,
-    /// Variables that come before those of the environment.
+    /// Variables that override those of the environment.
     #[serde(deserialize_with = "headers")]
     env: Option<IndexMap<String, String>>,
     max_retry_delay_ms: Option<u64>,
@@ -182,8 +182,8 @@ struct Options {
 }
 
 impl Options {
-    /// How much is to be thought. Only the `Simple` functions have one option for all APIs;
-    /// the others have each its own, and do not look at those of the rest.
+    /// Returns the thinking level. The `Simple` functions have one option for all APIs; of
+    /// the other functions each API reads its own option.
     fn level(&self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
         let name = match api {
             _ if simple => self.reasoning.as_deref(),
@@ -191,14 +191,14 @@ impl Options {
             api if api.starts_with("openai-") || api.starts_with("azure-") => {
                 self.reasoning_effort.as_deref()
             }
-            // Their words are in [`ApiOptions`].
+            // Other APIs read their options from [`ApiOptions`].
             _ => None,
         };
         name.map(level_called).transpose()
     }
 }
 
-/// They look for credentials themselves, where there is no key.
+/// APIs that find credentials themselves if no key is given.
 const WITHOUT_KEY: [&str; 2] = ["bedrock-converse-stream", "google-vertex"];
 
 fn options(given: &Value) -> Result<Options, HostError> {
@@ -313,7 +313,7 @@ impl ModelStreams {
         Ok(json!({ "id": id }))
     }
 
-    /// The events that are there, at least one; none when the stream is over.
+    /// Returns at least one event; none when the stream is over.
     pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let Id { id } = parse(method, args)?;
         let open = self.open.lock().get(&id).cloned();
@@ -336,7 +336,7 @@ impl ModelStreams {
         items.iter().map(event).collect()
     }
 
-    /// What `onPayload` or `onResponse` said.
+    /// Passes on the reply of `onPayload` or `onResponse`.
     pub fn answer(&self, method: &str, args: &str) -> BridgeResult {
         let given: Answered = parse(method, args)?;
         let open = self.open.lock().get(&given.id).cloned();
@@ -346,13 +346,13 @@ impl ModelStreams {
                 Some(error) => Err(error),
                 None => Ok(given.payload),
             };
-            // The request may have been given up meanwhile.
+            // The request may have been aborted.
             let _ = reply.send(said);
         }
         Ok(Value::Null)
     }
 
-    /// The stream ends with an `error` event.
+    /// Aborts a stream, which then ends with an `error` event.
     pub fn abort(&self, method: &str, args: &str) -> BridgeResult {
         let Id { id } = parse(method, args)?;
         if let Some(open) = self.open.lock().get(&id) {
@@ -363,7 +363,7 @@ impl ModelStreams {
 }
 
 impl Open {
-    /// The question as the extension hears it.
+    /// Makes the event that carries a hook request to the extension.
     fn pass_on(&self, question: Question) -> Value {
         let mut asked = self.asked.lock();
         let number = asked.keys().max().map_or(0, |last| last + 1);
@@ -374,7 +374,7 @@ impl Open {
     }
 }
 
-/// Those that a model can be told; extensions pass on what a session has.
+/// Parses the messages that a model can get. Extensions pass on all messages of a session.
 fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
     let is_told = |message: &Value| {
         let role = message["role"].as_str().unwrap_or_default();
@@ -390,7 +390,7 @@ fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
     read.collect()
 }
 
-/// As pi-ai has it.
+/// Converts an item to an event of pi-ai.
 fn event(item: &StreamItem) -> BridgeResult {
     let value = match item {
         StreamItem::Event { event, partial } => {

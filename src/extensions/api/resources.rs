@@ -1,5 +1,5 @@
-//! Skills, context files and prompts for extensions that begin a session with others
-//! of them (`loadSkills`, `DefaultResourceLoader`): found as for the program itself.
+//! Finds skills, context files and prompts for extensions that start a session with other
+//! resources (`loadSkills`, `DefaultResourceLoader`), as pi does for itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub(in crate::extensions) struct Place {
     pub(in crate::extensions) paths: Vec<String>,
     #[serde(default = "yes")]
     pub(in crate::extensions) include_defaults: bool,
-    /// Whether what the project brings counts, if the user has not said otherwise.
+    /// Whether resources of the project are used, unless the user has decided otherwise.
     #[serde(default = "yes")]
     project_trusted: bool,
-    /// In the place of the user's and the project's.
+    /// Settings that replace those of the user and the project.
     settings: Option<Map<String, Value>>,
 }
 
@@ -47,7 +47,7 @@ struct Project {
     cwd: PathBuf,
 }
 
-/// One that the settings name, or might.
+/// A package that the settings name, or could name.
 #[derive(Deserialize)]
 struct Package {
     #[serde(flatten)]
@@ -56,7 +56,7 @@ struct Package {
     scope: SourceScope,
 }
 
-/// What was said of a project.
+/// Arguments for reading a recorded trust decision.
 #[derive(Deserialize)]
 struct Asked {
     file: PathBuf,
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// `None` if it is none of ours.
+/// Serves `resources.*`; `None` for other methods.
 pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "resources.isProjectTrusted" => {
@@ -214,7 +214,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     })
 }
 
-/// To be looked at: nobody is told of anything.
+/// Reads packages without output to the user.
 fn packages<'a>(paths: &'a Paths, settings: &'a Settings) -> Packages<'a> {
     Packages::new(paths, settings, Output::Silent(Duration::ZERO), &|_| {})
 }

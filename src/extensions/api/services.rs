@@ -1,6 +1,3 @@
-//! What the modules that extensions import need of the program, whatever session
-//! there is: validation, conversion, the queue of file changes.
-
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,14 +16,13 @@ use crate::ai::stream::ToolSpec;
 use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::resources::settings::{self, Change, SettingsError};
-use crate::tools::diff::Mutations;
+use crate::tools::diff::Changes;
 use crate::tools::edit;
 use crate::tools::image::{self, ImageType, Limits};
 use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
 use crate::tools::replace::Replacement;
 use crate::tools::validate::validate;
 
-/// Files that extensions are changing (`withFileMutationQueue`).
 #[derive(Default)]
 pub struct FileMutations {
     held: Mutex<HashMap<u64, FileMutationGuard>>,
@@ -69,7 +65,7 @@ struct Text {
     text: String,
 }
 
-/// To be compared.
+/// Two texts to compare.
 #[derive(Deserialize)]
 struct Texts {
     #[serde(default)]
@@ -82,7 +78,7 @@ struct Texts {
 #[derive(Deserialize)]
 struct Provider {
     provider: String,
-    /// As the extension sees it.
+    /// Environment as the extension sees it.
     #[serde(default)]
     env: HashMap<String, String>,
 }
@@ -95,7 +91,7 @@ struct Overflow {
     context_window: u64,
 }
 
-/// What is looked at of an assistant's message; whoever asks need not have all of one.
+/// The members of an assistant message that are used; others may be missing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Said {
@@ -172,7 +168,6 @@ pub fn env_api_key(provider: &str) -> Option<String> {
     catalogue::env_key(provider, &Env::process())
 }
 
-/// `None` if there is no such service.
 pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "tools.validate" => parse::<Validation>(method, args).and_then(|given| {
@@ -184,11 +179,11 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             validate(&spec, given.arguments).map_err(|error| HostError::new(error.0))
         }),
         "diff.display" => parse::<Texts>(method, args).map(|given| {
-            let diff = Mutations::between(&given.old, &given.new).display(given.context);
+            let diff = Changes::between(&given.old, &given.new).display(given.context);
             json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line })
         }),
         "diff.unified" => parse::<Texts>(method, args).map(|given| {
-            json!(Mutations::between(&given.old, &given.new).patch(&given.path, given.context))
+            json!(Changes::between(&given.old, &given.new).patch(&given.path, given.context))
         }),
         "ai.parse_partial_json" => {
             parse::<Text>(method, args).map(|given| partial_json::parse(&given.text))
@@ -272,13 +267,12 @@ struct Picture {
     jpeg_quality: Option<u8>,
 }
 
-/// `null` for what is no picture, or cannot be made small enough.
 #[derive(Deserialize)]
 struct File {
     path: PathBuf,
 }
 
-/// As the read tool finds it out.
+/// Detects the type of an image file from its content, as the read tool does.
 pub async fn image_type(method: &str, args: &str) -> BridgeResult {
     let File { path } = parse(method, args)?;
     let read = {
@@ -348,7 +342,7 @@ struct EditPreview {
     cwd: PathBuf,
 }
 
-/// What a call of the edit tool would change.
+/// Returns the diff that a call of the edit tool would make.
 pub async fn preview_edit(method: &str, args: &str) -> BridgeResult {
     let EditPreview { path, edits, cwd } = parse(method, args)?;
     let preview = edit::preview(path, edits, cwd).await;

@@ -1,4 +1,4 @@
-//! What extensions ask of the session by name, put to its [`Actions`].
+//! Executes methods of `pi` and `ctx` that act on the session, by name.
 
 use js_runtime::HostError;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::extensions::diagnostics::type_errors::misspelt_block_type;
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
 
-/// The arguments of every other method; each reads what it needs.
+/// Arguments of all methods; each reads its own.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Args {
@@ -21,7 +21,7 @@ struct Args {
     content: Option<UserContent>,
     options: Option<SendOptions>,
     custom_type: Option<String>,
-    /// `null` is data, too.
+    /// `null` is valid data.
     #[serde(deserialize_with = "present")]
     data: Option<Value>,
     name: Option<String>,
@@ -43,7 +43,7 @@ struct Args {
     queued: bool,
 }
 
-/// What is there at once.
+/// Executes methods with an immediate result.
 pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
     let given: Option<Args> = parse_explained(method, args)?;
     let given = given.unwrap_or_default();
@@ -144,7 +144,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
     Ok(answer)
 }
 
-/// What takes time.
+/// Executes methods that take time.
 pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
     let given: Option<Args> = parse_explained(method, args)?;
     let given = given.unwrap_or_default();
@@ -219,10 +219,10 @@ fn missing(method: &str, member: &str) -> HostError {
     }
 }
 
-/// A thinking level by the name that extensions give it.
+/// Parses a thinking level of an extension.
 pub(in crate::extensions) fn level_called(name: &str) -> Result<ThinkingLevel, HostError> {
     match name {
-        // What only some APIs know, and says the same.
+        // An alias that some APIs use for "off".
         "none" => Ok(ThinkingLevel::Off),
         name => ThinkingLevel::parse(name).ok_or_else(|| {
             let known = ThinkingLevel::ALL.map(ThinkingLevel::as_str).join(", ");

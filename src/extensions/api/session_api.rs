@@ -1,5 +1,5 @@
-//! What a session offers to its extensions. The app room implements it; nothing
-//! here may wait for JavaScript, because JavaScript may be waiting for it.
+//! The interface of a session for its extensions; the application implements it. Nothing
+//! here may wait for JavaScript, because JavaScript may be waiting for the call.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub enum DeliverAs {
 }
 
 impl DeliverAs {
-    /// `None` for `nextTurn`, which is no queue.
+    /// Returns `None` for `nextTurn`, which has no queue.
     pub fn delivery(self) -> Option<Delivery> {
         match self {
             Self::Steer => Some(Delivery::Steer),
@@ -54,17 +54,18 @@ impl DeliverAs {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SendOptions {
-    /// Whether the model is to answer; `false` also keeps a run from going on for it.
+    /// Whether the message starts a turn; `false` also keeps it from extending a run.
     pub trigger_turn: Option<bool>,
     pub deliver_as: Option<DeliverAs>,
-    /// Of a user's message: `/name` runs commands, skills and templates are expanded.
+    /// For user messages: whether `/name` runs commands, and skills and templates are
+    /// expanded.
     pub expand_prompt_templates: bool,
-    /// Who is told when it comes to nothing.
+    /// The extension that gets a report if the message is not delivered.
     #[serde(skip)]
     pub from: Option<ExtensionId>,
 }
 
-/// How full the model's context is.
+/// Usage of the model's context window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -76,34 +77,34 @@ pub struct ContextUsage {
     pub percent: Option<f64>,
 }
 
-/// Whether an extension vetoed.
+/// Whether an extension cancelled the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cancelled {
     pub cancelled: bool,
 }
 
-/// `ctx.navigateTree`.
+/// Options of `ctx.navigateTree`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NavigateOptions {
-    /// Whether the branch that is left is summarised.
+    /// Whether to summarize the branch that is left.
     pub summarize: Option<bool>,
     pub custom_instructions: Option<String>,
-    /// The instructions take the place of pi's own instead of being added.
+    /// Whether the instructions replace pi's own instead of being added.
     pub replace_instructions: Option<bool>,
-    /// Of the summary, or of the target if there is none.
+    /// Label for the summary, or for the target without a summary.
     pub label: Option<String>,
 }
 
-/// Where `ctx.navigateTree` came to.
+/// Result of `ctx.navigateTree`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Navigated {
     pub cancelled: bool,
-    /// The user stopped it.
+    /// Whether the user aborted it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub aborted: bool,
-    /// What the user said there, to be changed and said again.
+    /// The user message at the target, to be edited and sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub editor_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ pub struct Navigated {
 }
 
 impl Navigated {
-    /// An extension vetoed.
+    /// The result after an extension cancelled.
     pub fn cancelled() -> Self {
         Self {
             cancelled: true,
@@ -130,89 +131,89 @@ impl Navigated {
 
 #[async_trait]
 pub trait Actions: Send + Sync {
-    /// Hands an event to the mode; waits when the mode is slow.
+    /// Sends an event to the mode; waits if the mode is slow.
     async fn emit(&self, event: Event);
-    /// Hands over what nobody answers; never waits.
+    /// Sends a UI message without an answer to the mode; never waits.
     fn show(&self, method: UiMethod);
-    /// Takes away what is shown: whoever showed it is gone.
+    /// Clears UI elements of a generation that is gone.
     fn clear_shown(&self);
 
-    /// Whether there is a user to ask.
+    /// Returns whether there is a user who can answer dialogs.
     fn has_ui(&self) -> bool;
-    /// Whether who is there can be shown or asked this, by its name in `ctx.ui`.
+    /// Returns whether the mode supports this method of `ctx.ui`.
     fn ui_supports(&self, method: &str) -> bool {
         let _ = method;
         true
     }
-    /// `interactive`, `rpc`, `json` or `print`.
+    /// Returns `interactive`, `rpc`, `json` or `print`.
     fn mode(&self) -> &'static str;
 
-    /// Whether providers may ask the network for their models now.
+    /// Returns whether providers may fetch lists of models from the network now.
     fn fetches_models(&self) -> bool;
-    /// Whether what the project brings is loaded, which nobody is asked about.
+    /// Returns whether resources of the project are loaded.
     fn is_project_trusted(&self) -> bool;
     fn cwd(&self) -> String;
     fn model(&self) -> Option<Arc<Model>>;
     fn is_idle(&self) -> bool;
     fn has_pending_messages(&self) -> bool;
-    /// The number of the run that is going on.
+    /// Returns the number of the current run.
     fn run(&self) -> Option<u64>;
-    /// Handlers of `agent_end` have begun; the run that ends is at rest.
+    /// Marks the run as idle; called when handlers of `agent_end` have started.
     fn rest(&self, run: u64);
     fn abort(&self);
-    /// Ends the program when the session is idle.
+    /// Ends pi when the session is idle.
     fn shutdown(&self);
     fn context_usage(&self) -> Option<ContextUsage>;
     fn system_prompt(&self) -> String;
 
     fn send_message(&self, message: CustomMessage, options: SendOptions) -> ActionResult<()>;
     fn send_user_message(&self, content: UserContent, options: SendOptions) -> ActionResult<()>;
-    /// These four give the id of the entry that says it.
+    /// Appends a custom entry. This method and the next ones return the entry's id.
     fn append_entry(&self, custom_type: &str, data: Option<Value>) -> ActionResult<String>;
-    /// The model is told of it when the conversation is read from the session again.
+    /// Appends a message that the model sees when the context is rebuilt from the session.
     fn append_message(&self, message: CustomMessage) -> ActionResult<String>;
-    /// Whether the session could take it.
+    /// Fails if the session cannot store the entry.
     fn check_draft(&self, draft: &Draft) -> ActionResult<()>;
-    /// `entries`: what the model would be told if these were taken, entry by entry;
-    /// `pending`: the messages that wait.
+    /// Returns the context with these entries (`entries`, one element per entry) and the
+    /// queued messages (`pending`).
     fn preview(&self, drafts: &[Draft]) -> Value;
     fn set_session_name(&self, name: &str) -> ActionResult<String>;
     fn set_label(&self, entry: &str, label: Option<&str>) -> ActionResult<String>;
     fn session_name(&self) -> Option<String>;
 
-    /// Global and project settings, merged.
+    /// Returns the merged global and project settings.
     fn settings(&self) -> Value;
-    /// As `ctx.scopedModels` has them.
+    /// Returns the value of `ctx.scopedModels`.
     fn scoped_models(&self) -> Value;
-    /// What the system prompt is made of.
+    /// Returns the options that the system prompt is built from.
     fn system_prompt_options(&self) -> Value;
-    /// The user is asked something until the guard is dropped.
+    /// Emits that a dialog is open, until the guard is dropped.
     fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send>;
-    /// How built-in tools are made here.
+    /// Returns the options of the session's built-in tools.
     fn tool_options(&self) -> ToolOptions;
     fn active_tools(&self) -> Vec<String>;
     fn set_active_tools(&self, names: Vec<String>);
-    /// As `pi.getAllTools` returns it.
+    /// Returns the result of `pi.getAllTools`.
     fn all_tools(&self) -> Value;
-    /// As `pi.getCommands` returns it.
+    /// Returns the result of `pi.getCommands`.
     fn commands(&self) -> Value;
-    /// Tools were registered after the start: offers them to the model.
+    /// Offers tools that were registered after the start to the model.
     fn tools_changed(&self);
     fn thinking_level(&self) -> ThinkingLevel;
     fn set_thinking_level(&self, level: ThinkingLevel);
 
-    /// The session's entries from index `since` on (from 0 if `id` is not this
-    /// session's), and what surrounds them: JSON of `Since` in
+    /// Returns the session's entries from index `since` on (from 0 if `id` is another
+    /// session's) and its state: JSON of `Since` in
     /// `js/modules/pi-coding-agent/session-manager/view.ts`.
     fn session_since(&self, id: &str, since: usize) -> String;
-    /// JSON of the messages, model and thinking level that the model would see.
+    /// Returns JSON of the messages, model and thinking level that the model would get.
     fn session_context(&self) -> String;
 
-    /// Providers came or went: the session's own model may be another now.
+    /// Updates the session's model after providers were added or removed.
     fn models_changed(&self);
-    /// `given` is the model as the extension has it, which may have changed its limits, or
-    /// made it. Handlers of `model_select` are waited for; where the one that asks is
-    /// `queued` itself they are called out of turn.
+    /// Sets the model. `given` is the extension's model object, which may have changed
+    /// limits or be new. Waits for handlers of `model_select`; if the caller is a `queued`
+    /// handler, they are called out of order.
     async fn set_model(
         &self,
         provider: &str,
@@ -221,24 +222,25 @@ pub trait Actions: Send + Sync {
         queued: bool,
     ) -> ActionResult<bool>;
 
-    /// The themes that are loaded, and which one the settings choose.
+    /// Returns the loaded themes and the current one.
     fn themes(&self) -> Value;
-    /// Remembers the theme in the settings.
+    /// Stores the theme in the settings.
     fn set_theme(&self, name: &str) -> ActionResult<()>;
 
     async fn wait_for_idle(&self);
-    /// The same of the agent alone, whatever else is at work.
+    /// Waits for the end of the run alone, unlike [`Self::wait_for_idle`].
     async fn wait_for_run(&self);
-    /// Another session or another set of extensions is being put in place; or,
-    /// for who wants to go elsewhere in this session, a summary is being written.
+    /// Returns whether a session or generation is being replaced or, for navigation, a
+    /// summary is being written.
     fn is_held(&self, for_navigation: bool) -> bool;
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
-    /// A new session to write to before it is entered; `None` if an extension vetoed.
+    /// Creates a session to write to before it is entered; `None` if an extension
+    /// cancelled.
     async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<LooseSession>>;
     async fn enter_session(&self, prepared: LooseSession) -> ActionResult<()>;
     async fn switch_session(&self, path: String) -> ActionResult<Cancelled>;
     async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled>;
-    /// Stops the run and compacts the conversation.
+    /// Aborts the run and compacts the conversation.
     async fn compact(&self, focus: Option<String>) -> ActionResult<Compacted>;
     async fn navigate_tree(
         &self,
@@ -246,8 +248,8 @@ pub trait Actions: Send + Sync {
         options: NavigateOptions,
     ) -> ActionResult<Navigated>;
     async fn reload(&self) -> ActionResult<()>;
-    /// Loads extensions for a session beside this one, before it begins.
+    /// Loads extensions for a child session that starts later.
     async fn second_extensions(&self, begin: SetBegin) -> ActionResult<SecondSet>;
-    /// A session beside this one, which the extension runs.
+    /// Starts a child session.
     async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>>;
 }

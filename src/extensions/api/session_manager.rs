@@ -1,6 +1,5 @@
-//! `SessionManager`: the sessions that extensions open themselves, beside the one
-//! that is open. They are ours in every way (one store, one format), only held
-//! loosely.
+//! `SessionManager`: sessions that extensions open themselves, beside the current one. They
+//! use the same store and format, and lock the file only during writes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ pub struct Sessions {
     tokens: AtomicU64,
 }
 
-/// Which session, and where new ones go.
+/// Arguments that name a session to open, or where to store a new one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Make {
@@ -36,12 +35,12 @@ struct Make {
     dir: Option<PathBuf>,
     #[serde(default)]
     agent_dir: PathBuf,
-    /// Of a new one.
+    /// Id of a new session.
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
     parent_session: Option<PathBuf>,
-    /// Where extensions run.
+    /// Working directory of the extensions.
     #[serde(default = "here")]
     here: PathBuf,
 }
@@ -66,20 +65,21 @@ struct Of {
 #[serde(rename_all = "camelCase")]
 struct Entries {
     lines: Vec<Box<RawValue>>,
-    /// `null` is the place before the first entry.
+    /// `null` stands for the position before the first entry.
     #[serde(default)]
     leaf_id: Option<String>,
     #[serde(default)]
     at_end: bool,
 }
 
-/// Of the process: it goes where the session goes. A folder that is gone is none.
+/// The working directory of the process, which follows the session; empty if the folder is
+/// gone.
 fn here() -> PathBuf {
     std::env::current_dir().unwrap_or_default()
 }
 
 impl Make {
-    /// JavaScript leaves out what it does not have.
+    /// Checks required members, which JavaScript may leave out.
     fn complete(self, method: &str) -> Result<Self, HostError> {
         let is_empty = |path: &Path| path.as_os_str().is_empty();
         let missing = match method {
@@ -108,8 +108,8 @@ impl Make {
         }
     }
 
-    /// The folder that is meant: the default one of the working directory, if none
-    /// is named.
+    /// Returns the folder of sessions: the given one, or the default of the working
+    /// directory.
     fn dir(&self) -> PathBuf {
         let usual = || default_session_dir(&self.agent_dir, self.cwd());
         self.dir.clone().unwrap_or_else(usual)
@@ -127,8 +127,7 @@ impl Sessions {
         self.held.lock().remove(&token).ok_or_else(lost)
     }
 
-    /// What may be long, as JSON that is passed on as it is; `None` if it is
-    /// something else.
+    /// Serves methods whose result is JSON text and may be long; `None` for other methods.
     pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
         Some(match method {
             "sessions.since" => self.of(method, args, |session, of| {
@@ -157,7 +156,7 @@ impl Sessions {
         })
     }
 
-    /// `None` if it is none of ours.
+    /// Serves methods with small results; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         let made = |made: Result<LooseSession, SessionError>| {
             let session = made.map_err(failed)?;
@@ -262,7 +261,7 @@ impl Make {
     }
 }
 
-/// `SessionManager.list` and `listAll`.
+/// Serves `SessionManager.list` and `listAll`.
 pub async fn listed(method: &str, args: &str) -> BridgeResult {
     let given = parse::<Make>(method, args)?.complete(method)?;
     let all = method == "sessions.listAll";
@@ -277,7 +276,7 @@ pub async fn listed(method: &str, args: &str) -> BridgeResult {
     Ok(found.into_iter().map(describe).collect())
 }
 
-/// Its members stand in the order of the original's.
+/// Returns the members in the original's order.
 fn describe(info: SessionInfo) -> Value {
     let parent = info.parent_session.as_ref();
     let mut value = json!({
@@ -298,7 +297,7 @@ fn describe(info: SessionInfo) -> Value {
     value
 }
 
-/// JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
+/// Returns JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
 pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since: usize) -> String {
     let entries = session.entries();
     let since = match session.id() == id {

@@ -1,7 +1,7 @@
-//! The built-in tools, run for an extension (`createReadTool` and its like), and
-//! the shell (`createLocalBashOperations`). JavaScript starts a run and fetches its
-//! news; the tool's operations, if the extension brings them, are among the news,
-//! and JavaScript answers them. So nothing here calls into JavaScript.
+//! Runs built-in tools for an extension (`createReadTool` and others) and the shell
+//! (`createLocalBashOperations`). JavaScript starts a run and fetches its events. Requests
+//! for operations that the extension brings are among the events, so nothing here calls
+//! into JavaScript.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use crate::tools::shell_command::{CommandEnd, run_command};
 use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use crate::tools::{self, ToolOptions};
 
-/// News that may wait to be fetched, and how many cross at once.
+/// Capacity of a run's event channel, and maximum number of events per fetch.
 const NEWS: usize = 64;
 
 pub struct ToolRuns {
@@ -41,7 +41,7 @@ struct Run {
     cancel: CancellationToken,
 }
 
-/// An extension that is dropped leaves no command behind.
+/// Aborts the command when the extension's isolate ends.
 impl Drop for Run {
     fn drop(&mut self) {
         self.cancel.cancel();
@@ -54,7 +54,7 @@ enum News {
     Update {
         output: ToolOutput,
     },
-    /// Output of the shell, base64.
+    /// Output of the shell, in base64.
     Data {
         data: String,
     },
@@ -86,14 +86,14 @@ struct Start {
     call_id: String,
     cwd: PathBuf,
     args: Value,
-    /// The operations that the extension brings; `None` if it brings none.
+    /// Names of operations that the extension brings; `None` if it brings none.
     #[serde(default)]
     offers: Option<Vec<String>>,
     #[serde(default)]
     auto_resize_images: Option<bool>,
     #[serde(default)]
     env: Option<HashMap<String, String>>,
-    /// Instead of that of the settings.
+    /// Shell to use instead of the configured one.
     #[serde(default)]
     shell_path: Option<PathBuf>,
 }
@@ -101,7 +101,7 @@ struct Start {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OwnShell {
-    /// As in [`Start`].
+    /// As in [`StartArgs`].
     #[serde(default)]
     shell_path: Option<PathBuf>,
 }
@@ -130,7 +130,7 @@ struct Prepare {
     args: Value,
 }
 
-/// The arguments of the shell alone.
+/// Arguments of the shell.
 #[derive(Deserialize)]
 struct Exec {
     command: String,
@@ -145,7 +145,7 @@ impl ToolRuns {
         }
     }
 
-    /// `None` if it is none of ours. `options` are those of the session.
+    /// Serves synchronous methods; `None` for other methods. `options` are the session's.
     pub fn serve(
         &self,
         method: &str,
@@ -158,7 +158,7 @@ impl ToolRuns {
             }
             "tools.prepare" => parse::<Prepare>(method, args).and_then(|given| {
                 let tool = builtin(&given.name, PathBuf::new(), ToolOptions::default())?;
-                // Built-in tools only look at the arguments.
+                // Built-in tools only inspect the arguments, so this does not block.
                 let prepared = futures::executor::block_on(tool.prepare_arguments(given.args));
                 prepared.map_err(|error| HostError::new(error.0))
             }),
@@ -201,7 +201,7 @@ impl ToolRuns {
             waiting: Mutex::default(),
             outputs: Mutex::default(),
         });
-        // What the user set for pi's own tool is not meant for this one.
+        // The user's setting for pi's own tool does not apply to this one.
         options.command_prefix = None;
         options.auto_resize_images = start.auto_resize_images.unwrap_or(true);
         let run = Run {
@@ -215,7 +215,7 @@ impl ToolRuns {
             shell.env = start.env;
             self.handle.spawn(async move {
                 let news = execute(exec, start.cwd, shell, &sender, cancel).await;
-                // Nobody may be left who fetches it.
+                // The receiver may be gone.
                 let _ = sender.send(news).await;
             });
         } else {
@@ -227,8 +227,8 @@ impl ToolRuns {
                 args: start.args,
                 cancel,
                 updates: Arc::new(move |output| {
-                    // Each replaces the one before: when nobody fetches them they are
-                    // left out.
+                    // Each update replaces the previous one, so updates that are not
+                    // fetched are dropped.
                     let _ = latest.try_send(News::Update { output });
                 }),
                 begun: None,
@@ -243,7 +243,7 @@ impl ToolRuns {
                 };
                 let _ = sender.send(news).await;
             });
-            // In the queue of its file before whoever starts it goes on.
+            // Enters the queue of its file before this call returns.
             let _entered = self.handle.enter();
             let early = match queueing {
                 Queueing::AtOnce => (&mut work).now_or_never(),
@@ -257,7 +257,7 @@ impl ToolRuns {
         Ok(Value::Null)
     }
 
-    /// What there is, at least one; nothing when the run is over.
+    /// Returns at least one event; none when the run is over.
     pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let OfRun { token, .. } = parse(method, args)?;
         let Some(run) = self.run(token) else {
@@ -271,7 +271,7 @@ impl ToolRuns {
         to_value(batch)
     }
 
-    /// Output of a command that the extension runs; waits when the tool is slow.
+    /// Sends output of a command that the extension runs; waits if the tool is slow.
     pub async fn data(&self, method: &str, args: &str) -> BridgeResult {
         let given: OfRun = parse(method, args)?;
         let bytes = decode(&given.data)?;
@@ -290,7 +290,7 @@ pub(in crate::extensions) fn decode(data: &str) -> Result<Vec<u8>, HostError> {
     decoded.map_err(|error| HostError::new(error.to_string()))
 }
 
-/// What the extension was asked and has not answered.
+/// Operations that run in the extension, with their open requests.
 struct Asked {
     offers: Vec<String>,
     news: mpsc::Sender<News>,
@@ -306,7 +306,7 @@ impl Asked {
                 Some(error) => Err(ToolError(error)),
                 None => Ok(value.unwrap_or_default()),
             };
-            // Whoever asked may have been aborted.
+            // The caller may have been aborted.
             let _ = waiting.send(answer);
         }
     }
@@ -363,7 +363,7 @@ impl Commands for Asked {
     }
 }
 
-/// Of what `exec` of an extension resolved to.
+/// Reads the exit code from the result of an extension's `exec`.
 pub(in crate::extensions) fn exit_code(ended: &Value) -> Option<i32> {
     let code = ended.get("exitCode")?.as_i64()?;
     Some(i32::try_from(code).unwrap_or(1))

@@ -1,5 +1,4 @@
-//! Questions of extensions that wait for the user. An answer that comes too late
-//! or for nothing is ignored.
+//! Dialogs of extensions that wait for the user. Late answers are ignored.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,27 +12,27 @@ use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
 #[derive(Default)]
 pub struct UiBroker {
     state: Mutex<State>,
-    /// Counts the times that questions went without an answer of the user.
+    /// Counts dialogs that ended without an answer of the user.
     withdrawn: watch::Sender<u64>,
 }
 
 #[derive(Default)]
 struct State {
     pending: HashMap<String, Pending>,
-    /// Nobody is asked any more.
+    /// Whether new dialogs are cancelled at once.
     closed: bool,
 }
 
 struct Pending {
-    /// The extension's own number for the question.
+    /// The extension's number of the dialog.
     token: Option<u64>,
-    /// Yes or no is the answer.
+    /// Whether the answer is yes or no.
     confirms: bool,
     answer: oneshot::Sender<UiAnswer>,
 }
 
 impl UiBroker {
-    /// Asks and waits; without a user the answer is `Cancelled`.
+    /// Opens a dialog and waits for the answer; without a user it is `Cancelled`.
     pub async fn ask(
         &self,
         actions: &dyn Actions,
@@ -67,15 +66,14 @@ impl UiBroker {
             method,
         };
         let asked = async {
-            // A mode that does not take the question must not hold up whoever
-            // does not want to know any more.
+            // A mode that does not take the request must not delay a cancelled dialog.
             tokio::select! {
                 biased;
                 answer = &mut answered => return answer,
                 () = actions.emit(Event::ExtensionUiRequest(request)) => {}
             }
-            // JavaScript first does what it does while it waits, however quick the answer
-            // is: handlers of `agent_end` see the run at rest then.
+            // JavaScript first continues until it awaits, however quick the answer is, so
+            // that handlers of `agent_end` see an idle run.
             tokio::task::yield_now().await;
             answered.await
         };
@@ -89,7 +87,7 @@ impl UiBroker {
         answer.unwrap_or(UiAnswer::Cancelled)
     }
 
-    /// The user's answer. Returns whether anybody was waiting for it.
+    /// Passes on the user's answer. Returns whether the dialog was open.
     pub fn answer(&self, id: &str, answer: UiAnswer) -> bool {
         let Some(pending) = self.state.lock().pending.remove(id) else {
             return false;
@@ -97,7 +95,7 @@ impl UiBroker {
         pending.answer.send(answer).is_ok()
     }
 
-    /// Whether this is a question to be answered with yes or no.
+    /// Returns whether the dialog is a confirmation.
     pub fn confirms(&self, id: &str) -> bool {
         let state = self.state.lock();
         state
@@ -106,17 +104,17 @@ impl UiBroker {
             .is_some_and(|pending| pending.confirms)
     }
 
-    /// Whether anybody waits for an answer to it.
+    /// Returns whether the dialog is open.
     pub fn asks(&self, id: &str) -> bool {
         self.state.lock().pending.contains_key(id)
     }
 
-    /// Changes when there may be questions that nobody asks any more.
+    /// Changes when dialogs were withdrawn.
     pub fn withdrawn(&self) -> watch::Receiver<u64> {
         self.withdrawn.subscribe()
     }
 
-    /// The extension does not want to know any more.
+    /// Withdraws a dialog of an extension.
     pub fn cancel(&self, token: u64) {
         self.withdraw(|_, pending| pending.token == Some(token));
     }
@@ -133,15 +131,14 @@ impl UiBroker {
         }
     }
 
-    /// Nobody is there any more: what waits for an answer, and whatever is asked
-    /// from now on, is cancelled.
+    /// Cancels open dialogs and all later ones.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.withdraw(|_, _| true);
     }
 }
 
-/// Also when the extension that asked is dropped.
+/// Withdraws the dialog when its future is dropped.
 struct Forget<'a> {
     broker: &'a UiBroker,
     id: &'a str,

@@ -1,5 +1,5 @@
-//! Commands that the user types with `!`: an extension may run them somewhere else
-//! (`operations` in its answer to `user_bash`), or may have run them already.
+//! Commands that the user types with `!`. An extension may run them elsewhere (`operations`
+//! in its result of `user_bash`), or have run them already.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::tools::operations::{CommandElsewhere, Commands};
 use crate::tools::shell_command::UserCommandResult;
 use crate::tools::tool::ToolError;
 
-/// What the handlers of `user_bash` want.
+/// How to run a command, as decided by handlers of `user_bash`.
 pub enum UserBash {
-    /// Nothing: it runs here.
+    /// No handler took it: run it in pi's shell.
     Here,
     Elsewhere(Arc<dyn Commands>),
-    /// It has run.
+    /// The handler has run the command.
     Done(UserCommandResult),
-    /// Whoever took it failed: it does not run, and why.
+    /// The handler failed; the command does not run. Holds the reason.
     Refused(String),
 }
 
-/// Where the output goes of commands that JavaScript runs.
+/// Receivers of the output of commands that JavaScript runs.
 #[derive(Default)]
 pub struct Outputs {
     open: Mutex<HashMap<u64, mpsc::Sender<Vec<u8>>>>,
@@ -45,7 +45,7 @@ struct Piece {
 }
 
 impl Outputs {
-    /// Until the guard is dropped.
+    /// Registers a receiver until the guard is dropped.
     pub(in crate::extensions) fn open(&self, output: mpsc::Sender<Vec<u8>>) -> Open<'_> {
         let token = self.last.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(token, output);
@@ -55,13 +55,13 @@ impl Outputs {
         }
     }
 
-    /// Waits when whoever reads it is slow.
+    /// Sends output to the receiver; waits if the receiver is slow.
     pub async fn data(&self, method: &str, args: &str) -> BridgeResult {
         let piece: Piece = parse(method, args)?;
         let bytes = decode(&piece.data)?;
         let output = self.open.lock().get(&piece.token).cloned();
         if let Some(output) = output {
-            // The command may have been given up.
+            // The command may have been aborted.
             let _ = output.send(bytes).await;
         }
         Ok(Value::Null)
@@ -79,10 +79,10 @@ impl Drop for Open<'_> {
     }
 }
 
-/// The `operations` that a handler answered with.
+/// The `operations` of a handler's result.
 pub(in crate::extensions) struct ExtensionCommands {
     pub generation: Arc<Generation>,
-    /// The number under which JavaScript keeps them.
+    /// The number under which JavaScript stores the operations.
     pub operations: u64,
 }
 
@@ -108,7 +108,7 @@ impl Commands for ExtensionCommands {
         let ended = tokio::select! {
             ended = &mut running => ended,
             () = cancel.cancelled() => {
-                // An error means that it is gone already.
+                // An error means that the command is gone already.
                 let _ = self.generation.call("abortUserCommand", &token).await;
                 running.await
             }
@@ -121,7 +121,7 @@ impl Commands for ExtensionCommands {
     }
 }
 
-/// What the handler that took the command answered.
+/// Reads the result of the handler that took the command.
 pub(in crate::extensions) fn chosen(
     generation: &Arc<Generation>,
     answer: &serde_json::Map<String, Value>,

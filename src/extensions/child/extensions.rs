@@ -1,5 +1,5 @@
-//! Extensions from files for a session beside another: loaded into an isolate of their own when a
-//! resource loader looks for them, which is before there is the session.
+//! Extensions from files for a child session. A resource loader loads them into their own
+//! isolate before the child session exists.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,20 +21,20 @@ use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_ext
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 
-/// What is to be loaded, and by whose settings.
+/// Extensions to load, and the settings they use.
 pub struct SetBegin {
     pub paths: Paths,
     pub settings: Arc<Settings>,
     pub extensions: Vec<ExtensionPath>,
 }
 
-/// Loaded, and not yet of any session.
+/// Loaded extensions that no session has taken yet.
 pub struct SecondSet {
     pub extensions: Arc<Extensions>,
     pub report: LoadReport,
-    /// Where their providers are registered.
+    /// The registry in which their providers are registered.
     pub models: Arc<ModelRegistry>,
-    /// The files, as they were to be loaded.
+    /// The files that were requested.
     pub files: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub struct SecondSet {
 struct Load {
     #[serde(flatten)]
     place: Place,
-    /// Of what is found; all if not given.
+    /// Restricts the load to these files; all if absent.
     #[serde(default)]
     only: Option<Vec<PathBuf>>,
 }
@@ -58,12 +58,13 @@ struct Failed<'a> {
     error: &'a str,
 }
 
-/// Those that no session has taken yet; they end with the generation that asked for them.
+/// Loaded extensions without a session. They end with the generation that requested them.
 #[derive(Default)]
 pub struct SecondSets(Mutex<HashMap<u64, SecondSet>>);
 
 impl SecondSets {
-    /// Gives what was loaded, and its number; no number if there was nothing to load.
+    /// Loads extensions. Returns their description and a number, which is absent if there
+    /// was nothing to load.
     pub async fn load(
         &self,
         actions: &dyn Actions,
@@ -108,12 +109,12 @@ impl SecondSets {
         Ok(json!({ "set": number, "extensions": loaded, "errors": errors }))
     }
 
-    /// `None` if a session has it already, or it was let go.
+    /// Returns `None` if a session has taken the extensions already, or they were unloaded.
     pub fn take(&self, number: u64) -> Option<SecondSet> {
         self.0.lock().remove(&number)
     }
 
-    /// Nobody is going to begin a session with it.
+    /// Unloads extensions that no session will use.
     pub fn unload(&self, handle: &Handle, method: &str, args: &str) -> BridgeResult {
         let Number { set } = parse(method, args)?;
         if let Some(set) = self.take(set) {

@@ -1,6 +1,6 @@
-//! `beforeToolCall` and `afterToolCall`, which an extension sets on the agent of its
-//! session, and what the extensions that the session is given as functions change: of what
-//! is said, sent and stored.
+//! Hooks of a child session: `beforeToolCall` and `afterToolCall` of its agent, and
+//! handlers of extensions that are passed as functions, which may change messages, requests
+//! and entries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +25,11 @@ pub struct SecondHooks {
     before: AtomicBool,
     after: AtomicBool,
     turn_end: AtomicBool,
-    /// Events of which handlers may change something.
+    /// Names of events that handlers may change.
     changes: Mutex<Vec<String>>,
 }
 
-/// Which of them there are; what is not named stays.
+/// Changes of hooks; absent members stay.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetHooks {
@@ -58,7 +58,7 @@ struct Blocked {
     terminate: bool,
 }
 
-/// What is not given stays.
+/// Absent members stay.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct After {
@@ -103,13 +103,13 @@ impl SecondHooks {
         }
     }
 
-    /// Whether handlers may change something of that event.
+    /// Returns whether handlers may change the event.
     pub fn changes(&self, name: &str) -> bool {
         self.changes.lock().iter().any(|one| one == name)
     }
 
-    /// The event as its handlers leave it; `None` if there are none, or if that failed, which
-    /// is told in the extension whose session it is.
+    /// Returns the event as its handlers leave it; `None` without handlers or after an
+    /// error, which is reported in the parent extension.
     pub async fn change(
         &self,
         name: &'static str,
@@ -123,7 +123,7 @@ impl SecondHooks {
         event["type"] = name.into();
         match self.ask(name, "change", event, cancel).await {
             Ok(changed) => Some(changed),
-            // What was aborted is not waited for.
+            // The result of an aborted call is ignored.
             Err(_) if cancel.is_cancelled() => None,
             Err(error) => {
                 self.complain(format!("{name}: {error}")).await;
@@ -144,7 +144,7 @@ impl SecondHooks {
         let answer = answer.await?;
         let unusable =
             |why: String| ToolError::new(format!("What {hook} gave cannot be used: {why}"));
-        // An event may hand on what the session has.
+        // An event may contain stored entries, which may be nested deeper.
         let of = match task {
             "change" => Of::Line,
             _ => Of::Arguments,
@@ -155,7 +155,7 @@ impl SecondHooks {
         }
     }
 
-    /// A hook that fails blocks the tool: it may be a gate.
+    /// Calls `beforeToolCall`. An error blocks the tool, because the hook may be a gate.
     pub async fn before(
         &self,
         call: &ToolCall,
@@ -216,7 +216,7 @@ impl SecondHooks {
         }
     }
 
-    /// What handlers of `turn_end` want; `Err` says why that cannot be had.
+    /// Returns the proposals of `turn_end` handlers; `Err` says why they are rejected.
     pub async fn end_turn(
         &self,
         event: impl FnOnce() -> Value,
@@ -232,14 +232,14 @@ impl SecondHooks {
         Ok(Some(Proposal { drafts, continues }))
     }
 
-    /// Thrown in the extension whose session it is.
+    /// Throws an error in the parent extension.
     pub async fn complain(&self, problem: String) {
         let _ = self.calls.news.send(SecondNews::Error { problem }).await;
     }
 
-    /// Who listens to the session hears of an entry that was wanted.
+    /// Tells listeners of the session that an entry was appended.
     pub async fn appended(&self, id: String) {
-        // Here and above: it may have been disposed of.
+        // Here and above: the session may be disposed.
         let _ = self.calls.news.send(SecondNews::Appended { id }).await;
     }
 }

@@ -1,6 +1,5 @@
-//! Sessions that an extension runs beside the one it belongs to (`createAgentSession`).
-//! They are ours in every way; JavaScript holds a number, fetches what happens in them,
-//! and runs the tools that it brought.
+//! Child sessions, which extensions start with `createAgentSession`. JavaScript refers to a
+//! session by a token, fetches its events and runs the tools it brought.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -41,69 +40,69 @@ use crate::session::LooseSession;
 use crate::tools::operations::Commands;
 use crate::tools::tool::Tool;
 
-/// News that may wait to be fetched.
+/// Capacity of a session's event channel.
 const NEWS: usize = 64;
 
-/// One of them, as the program runs it.
+/// A child session, as the application implements it.
 #[async_trait]
 pub trait SecondSession: Send + Sync {
-    /// What takes time: `prompt`, `compact`, …
+    /// Executes an action that takes time: `prompt`, `compact`, …
     async fn act(&self, action: &str, args: &Value) -> ActionResult<Value>;
-    /// `executeBash` by operations of the extension.
+    /// Runs `executeBash` with the extension's operations.
     async fn bash(
         &self,
         command: &str,
         exclude_from_context: bool,
         by: Arc<dyn Commands>,
     ) -> ActionResult<Value>;
-    /// What is there at once: `state`, `messages`, …
+    /// Answers a query at once: `state`, `messages`, …
     fn ask(&self, question: &str, args: &Value) -> ActionResult<Value>;
-    /// JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
+    /// Returns JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
     fn since(&self, id: &str, since: usize) -> String;
     fn context(&self) -> String;
-    /// Ends it; what it stored stays.
+    /// Ends the session; its file stays.
     async fn close(&self);
 }
 
-/// How one begins.
+/// Options of a new child session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SecondOptions {
     pub cwd: PathBuf,
     #[serde(default)]
     pub agent_dir: Option<PathBuf>,
-    /// The extensions that a resource loader has loaded for it; none if not given.
+    /// Number of the extensions that a resource loader has loaded; none if absent.
     #[serde(default)]
     pub set: Option<u64>,
-    /// Values of their flags.
+    /// Values of the extensions' flags.
     #[serde(default)]
     pub flags: Vec<(String, Option<String>)>,
-    /// Where its models and keys are looked up; where this session does, if not given.
+    /// Number of the model registry; the parent's registry if absent.
     #[serde(default)]
     pub registry: Option<u64>,
     #[serde(default)]
     pub model: Option<Model>,
     #[serde(default)]
     pub thinking_level: Option<ThinkingLevel>,
-    /// Names of the built-in tools that it has; the usual ones if not given.
+    /// Names of built-in tools; the default tools if absent.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
-    /// Nor has it tools that are not among these, whosever they are.
+    /// Whether only tools in `tools` are available, including custom ones.
     #[serde(default)]
     pub no_others: bool,
     #[serde(default)]
     pub exclude_tools: Vec<String>,
-    /// In the place of what the files say.
+    /// Resources that replace those from files.
     #[serde(default)]
     pub texts: GivenTexts,
-    /// In the place of the user's and the project's.
+    /// Settings that replace those of the user and the project.
     #[serde(default)]
     pub settings: Option<Map<String, Value>>,
-    /// Whether the files of the project count, if the user has not said otherwise.
+    /// Whether files of the project are used, unless the user has decided otherwise.
     pub project_trusted: bool,
 }
 
-/// What a resource loader gives; where it gives nothing, the files count.
+/// Resources from a resource loader; absent members are read from files.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GivenTexts {
@@ -120,7 +119,7 @@ pub struct GivenFile {
     pub content: String,
 }
 
-/// What happens in one, and what it wants of JavaScript.
+/// An event for JavaScript, or a call that JavaScript has to make.
 pub enum SecondNews {
     Event(Arc<Event>),
     Call {
@@ -132,14 +131,15 @@ pub enum SecondNews {
     Abort {
         call: u64,
     },
-    /// An entry that a handler wanted.
+    /// An entry that a handler proposed was appended.
     Appended {
         id: String,
     },
     Error {
         problem: String,
     },
-    /// Told when all before it was heard, and what was queued thereupon is queued.
+    /// Sends a reply when JavaScript has handled all earlier events and queued its
+    /// messages.
     Heard(oneshot::Sender<()>),
 }
 
@@ -189,7 +189,7 @@ impl Serialize for SecondNews {
     }
 }
 
-/// Those of one generation; they end with it.
+/// The child sessions of one generation; they end with it.
 pub struct SecondSessions {
     handle: Handle,
     outputs: Arc<Outputs>,
@@ -201,26 +201,26 @@ pub struct SecondSessions {
 struct Second {
     session: Arc<dyn SecondSession>,
     news: tokio::sync::Mutex<mpsc::Receiver<SecondNews>>,
-    /// Those who wait until JavaScript has heard what it fetched last.
+    /// Callers that wait until JavaScript has handled the events it fetched last.
     hearing: Mutex<Vec<oneshot::Sender<()>>>,
-    /// Read while something is being queued.
+    /// Read-locked while a message is being queued.
     queueing: Arc<RwLock<()>>,
     calls: Arc<Calls>,
     hooks: Arc<SecondHooks>,
     begun: Mutex<HashMap<u64, Begun>>,
-    /// Nobody is told any more.
+    /// Cancelled when the session is closed.
     closed: CancellationToken,
 }
 
-/// An action, by the time JavaScript waits for it.
+/// State of an action when JavaScript starts to wait for it.
 enum Begun {
     Over(ActionResult<Value>),
     UnderWay(JoinHandle<ActionResult<Value>>),
 }
 
 impl Second {
-    /// Until JavaScript has heard of everything so far: what an action brought about is
-    /// told before it is over.
+    /// Returns when JavaScript has handled all events so far, so that events of an action
+    /// arrive before its result.
     async fn wait_drained(&self) {
         let (heard, hearing) = oneshot::channel();
         let told = async {
@@ -263,7 +263,7 @@ struct Of {
 }
 
 impl Of {
-    /// Whether the session could keep what it is given.
+    /// Fails if the arguments are nested too deep to be stored.
     fn check_depth(&self) -> Result<(), HostError> {
         match nesting::value_too_deep(&self.args, nesting::Of::Line) {
             None => Ok(()),
@@ -279,7 +279,7 @@ struct HooksOf {
     set: SetHooks,
 }
 
-/// `executeBash` with operations, which JavaScript keeps under a number.
+/// Arguments of `executeBash` with operations, which JavaScript stores under a number.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Bash {
@@ -322,7 +322,7 @@ impl SecondSessions {
         found.ok_or_else(|| HostError::new("This AgentSession was disposed"))
     }
 
-    /// What is JSON already; `None` if it is something else.
+    /// Serves methods whose result is JSON text already; `None` for other methods.
     pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
         let of = |args| parse::<Of>(method, args);
         Some(match method {
@@ -335,7 +335,7 @@ impl SecondSessions {
         })
     }
 
-    /// `None` if it is none of ours.
+    /// Serves synchronous methods; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         let of = |args| parse::<Of>(method, args);
         Some(match method {
@@ -375,7 +375,7 @@ impl SecondSessions {
         })
     }
 
-    /// Extensions for a session that is going to begin.
+    /// Loads extensions for a child session that starts later.
     pub async fn load(&self, actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
         self.sets.load(actions, number, method, args).await
@@ -429,8 +429,9 @@ impl SecondSessions {
         Ok(json!({ "token": token }))
     }
 
-    /// The first step is taken at once: what JavaScript asks for in a row happens in a
-    /// row, and shows in what it asks next. Returns a number for [`Self::act`].
+    /// Starts an action and runs its first step at once, so that actions take effect in the
+    /// order of the calls and are visible to the next query. Returns a number for
+    /// [`Self::await_action`].
     fn begin(&self, of: Of) -> BridgeResult {
         let second = self.get(of.token)?;
         of.check_depth()?;
@@ -482,7 +483,7 @@ impl SecondSessions {
         }
     }
 
-    /// At least one, until it is closed; then none.
+    /// Returns at least one event, or none after the session was closed.
     pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
         let of: Of = parse(method, args)?;
         let Ok(second) = self.get(of.token) else {
@@ -490,7 +491,7 @@ impl SecondSessions {
         };
         let mut news = second.news.lock().await;
         loop {
-            // Whoever asks for more has heard what there was.
+            // A fetch means that JavaScript has handled the previous events.
             self.let_go_on(&second);
             let mut batch = Vec::new();
             tokio::select! {
@@ -517,11 +518,12 @@ impl SecondSessions {
             return;
         }
         let queueing = second.queueing.clone();
-        // Beside this: what is queued makes news, which have to be fetched.
+        // Runs as a task, because queued messages emit events that JavaScript has to fetch
+        // meanwhile.
         self.handle.spawn(async move {
             drop(queueing.write().await);
             for heard in waiting {
-                // It may have waited long enough.
+                // The caller may be gone.
                 let _ = heard.send(());
             }
         });
@@ -537,14 +539,14 @@ impl Drop for SecondSessions {
     }
 }
 
-/// What the program makes one of.
+/// Everything that the application needs to start a child session.
 pub struct SecondBegin {
     pub options: SecondOptions,
-    /// What `registry` means.
+    /// The registry that `options.registry` names.
     pub models: Option<Arc<ModelRegistry>>,
-    /// What `set` means.
+    /// The extensions that `options.set` names.
     pub set: Option<SecondSet>,
-    /// In memory if there is none.
+    /// The session to continue; a new one in memory if absent.
     pub session: Option<LooseSession>,
     pub tools: Vec<Arc<dyn Tool>>,
     pub hooks: Arc<SecondHooks>,

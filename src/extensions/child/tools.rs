@@ -1,5 +1,5 @@
-//! What JavaScript does for a session beside another: runs the tools that it brought, and
-//! commands by operations of its own.
+//! Calls from a child session to JavaScript: tools that the extension brought, and commands
+//! with its operations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,13 +42,14 @@ pub(super) struct CustomTool {
     prepares: bool,
 }
 
-/// Calls of tools that JavaScript runs.
+/// Open calls to JavaScript.
 pub(super) struct Calls {
     pub news: mpsc::Sender<SecondNews>,
     last: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
     updates: Mutex<HashMap<u64, UpdateSink>>,
-    /// Of calls that JavaScript has yet to begin, if somebody waits for that.
+    /// Guards of calls that JavaScript has not started yet, if a caller waits for the
+    /// start.
     start_guards: Mutex<HashMap<u64, DropGuard>>,
 }
 
@@ -67,7 +68,7 @@ impl Calls {
         self.last.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What a tool says while it runs.
+    /// Forwards a partial result of a tool.
     pub fn update(&self, call: u64, value: Option<Value>) {
         let output = value.map(serde_json::from_value::<ToolOutput>);
         let sink = self.updates.lock().get(&call).cloned();
@@ -86,7 +87,7 @@ impl Calls {
                 Some(error) => Err(ToolError(error)),
                 None => Ok(value.unwrap_or_default()),
             };
-            // The call may have been given up.
+            // The caller may be gone.
             let _ = waiting.send(answer);
         }
     }
@@ -111,7 +112,7 @@ impl Calls {
         answer.await.map_err(|_| gone())?
     }
 
-    /// [`Self::put`], for what is told when it is to end.
+    /// Like [`Self::call`], and tells JavaScript when the call is aborted.
     pub async fn put_until(
         &self,
         call: u64,
@@ -122,12 +123,12 @@ impl Calls {
     ) -> Result<Value, ToolError> {
         let running = self.put(call, name, task, args);
         tokio::pin!(running);
-        // JavaScript has to know of the call before it can end it.
+        // JavaScript has to receive the call before its abort.
         let answer = tokio::select! {
             biased;
             answer = &mut running => answer,
             () = cancel.cancelled() => {
-                // Nobody may be left who hears it.
+                // The session may be closed.
                 let _ = self.news.send(SecondNews::Abort { call }).await;
                 tokio::time::timeout(LAST_WORD, running)
                     .await
@@ -157,7 +158,7 @@ impl JsTool {
     }
 }
 
-/// In which JavaScript has to have called a tool that others wait for.
+/// Time limit for JavaScript to start a tool call that other calls wait for.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[async_trait]
@@ -213,7 +214,7 @@ impl Tool for JsTool {
             .put_until(call, name, "execute", args, &invocation.cancel)
             .await;
         calls.updates.lock().remove(&call);
-        // It may have ended before it was called.
+        // The tool may have ended before it was called.
         calls.begun(call);
         let answer = answer?;
         let no_result = |why: String| {
@@ -228,11 +229,11 @@ impl Tool for JsTool {
     }
 }
 
-/// `operations` of `executeBash`.
+/// The `operations` of `executeBash`.
 pub(super) struct JsCommands {
     pub calls: Arc<Calls>,
     pub outputs: Arc<Outputs>,
-    /// The number under which JavaScript keeps them.
+    /// The number under which JavaScript stores the operations.
     pub operations: u64,
 }
 

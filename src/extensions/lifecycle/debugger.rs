@@ -1,5 +1,5 @@
-//! Whether an isolate stands still until a debugger comes (`--inspect-brk`). It says so
-//! itself, also from a process of its own; there is one debugger's port per program.
+//! Whether an isolate waits for a debugger (`--inspect-brk`). The isolate reports that,
+//! also from its own process; pi has a single debugger port.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ pub fn waits_for_debugger() -> bool {
     WAITS.load(Ordering::Relaxed)
 }
 
-/// `args` is what the isolate said.
+/// Stores the state that the isolate reported in `args`.
 pub(in crate::extensions) fn note(args: &str) {
     WAITS.store(args == "true", Ordering::Relaxed);
 }

@@ -1,5 +1,5 @@
-//! One set of loaded extensions: an isolate, what was registered in it, and the
-//! queue of what it is told. A reload makes another one.
+//! A generation: one loaded set of extensions with its isolate, registry and event queue.
+//! Each reload makes a new one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,43 +22,43 @@ use crate::extensions::limits::slow_notice::Outcome;
 use crate::extensions::limits::thread_usage::CountGuard;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
-/// The most bytes of JSON that a handler may answer with.
+/// Maximum size of a handler's result, in bytes of JSON.
 const LARGEST: usize = 64 << 20;
 
-/// How long the isolate may take to say what it holds, or where a function is.
+/// Time limit for queries to the isolate: its memory, or the position of a function.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// How long to wait for what of the heap is whose: JavaScript may be at work before.
+/// Time limit for a heap snapshot. JavaScript may be busy before it starts.
 const SNAPSHOT: Duration = Duration::from_secs(20);
 
-/// Code that has run for less is slow, not stuck: it may have to compile what it uses.
+/// Code that has run for less is slow, not stuck: it may have to be compiled first.
 pub const STUCK: Duration = Duration::from_secs(1);
 
-/// Without extensions there is no isolate, and nothing here costs anything.
+/// A loaded set of extensions. Without extensions there is no isolate and no cost.
 pub struct Generation {
     pub host: Arc<BridgeHost>,
     pub limits: Limits,
     pub event_queue: EventQueue,
     pub abandoned: Arc<AbandonedHandlers>,
     pub(in crate::extensions) runtime: Option<Arc<Runtime>>,
-    /// It has been told, or is being told, that it ends.
+    /// Whether `exit` was emitted, or is being emitted.
     dismissed: AtomicBool,
-    /// Of those that end while nobody waits for them.
+    /// Shutdowns without a caller that waits.
     farewells: TaskTracker,
     handle: Handle,
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub aborted_run: AtomicU64,
-    /// `session_start` came: `session_shutdown` is for who got that.
+    /// Whether `session_start` was emitted. `session_shutdown` is emitted only after it.
     pub greeted: AtomicBool,
-    /// Held while it comes.
+    /// Held while `session_start` is handled.
     pub greeting: tokio::sync::Mutex<()>,
 }
 
-/// Why a call of an extension's function brought no answer.
+/// Why a call of an extension's function has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
-    /// It threw; the message, what its author wrote of that, and where.
+    /// The function threw. Holds the message, the author's text and the stack.
     #[error("{message}")]
     Thrown {
         message: String,
@@ -76,8 +76,8 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
-    /// What its author wrote, as a model is told: the message of an error, empty if it has
-    /// none, or anything else as text.
+    /// Returns the thrown text as a model sees it: the message of an error, which may be
+    /// empty, or any other value as text.
     pub fn plain(&self) -> String {
         match self {
             Self::Thrown { plain, .. } => plain.clone(),
@@ -85,13 +85,13 @@ impl CallFailure {
         }
     }
 
-    /// As who listens is told of it.
+    /// Makes the error to report.
     pub fn tell_of(&self, path: impl Into<String>, event: impl Into<String>) -> ExtensionError {
         let (plain, stack) = self.parts();
         ExtensionError::thrown(path, event, plain, stack)
     }
 
-    /// What was thrown as the original says it, and as JavaScript does with its stack.
+    /// Returns the message as in the original, and the stack as JavaScript formats it.
     pub fn parts(&self) -> (String, Option<String>) {
         match self {
             Self::Thrown {
@@ -153,8 +153,8 @@ impl Generation {
         self.host.registry.lock().has_handlers(event)
     }
 
-    /// Calls a function of `js/bridge/calls.ts`; the answer is JSON. No deadline
-    /// but that of the watchdog.
+    /// Calls a function of `js/bridge/calls.ts` and returns its result as JSON. Only the
+    /// watchdog limits the time.
     pub async fn call(
         &self,
         function: &str,
@@ -187,15 +187,15 @@ impl Generation {
         }
     }
 
-    /// It was brought down, and everything will be loaded again.
+    /// Returns whether the isolate was stopped and is being replaced.
     pub fn is_broken(&self) -> bool {
         let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
         stop.is_some_and(|reason| reason != Stop::Asked)
     }
 
-    /// [`Self::call`] for a function of `extension` that may take `limit`, the
-    /// time in which it waits for the user or the thread not counted. `event` is what it is called
-    /// for.
+    /// Like [`Self::call`], for a function of `extension` with a time limit. Time in which
+    /// the extension waits for the user or the thread does not count. `event` is the event
+    /// it is called for.
     pub async fn call_within(
         &self,
         extension: ExtensionId,
@@ -223,7 +223,7 @@ impl Generation {
         answer
     }
 
-    /// [`Self::source_position_of`] a function that had its time.
+    /// Like [`Self::source_position_of`], if the failure is a timeout.
     pub async fn position_if_timed_out(
         &self,
         failure: &CallFailure,
@@ -235,24 +235,24 @@ impl Generation {
         }
     }
 
-    /// Where a function is that was registered, as the frame of a stack.
+    /// Returns the position of a registered function, as a stack frame.
     pub async fn source_position_of(&self, function: FunctionId) -> Option<String> {
         let asked = tokio::time::timeout(MOMENT, self.call("sourcePositionOf", &function));
         let frame = asked.await.ok()?.ok()??;
         Some(js_runtime::readable_stack(&frame)).filter(|frame| !frame.is_empty())
     }
 
-    /// What the isolate holds, if there is one and it answers.
+    /// Returns the memory usage of the isolate, if there is one and it responds.
     pub async fn memory(&self) -> Option<Memory> {
         self.runtime.as_ref()?.memory(MOMENT).await
     }
 
-    /// What of the heap is whose. `None` as for [`Self::memory`].
+    /// Returns heap usage by extension; `None` as for [`Self::memory`].
     pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
         self.runtime.as_ref()?.heap_owners(SNAPSHOT).await
     }
 
-    /// [`Self::call_within`] where there may be no limit.
+    /// Like [`Self::call_within`], with an optional limit.
     pub async fn call_within_some(
         &self,
         extension: ExtensionId,
@@ -276,9 +276,9 @@ impl Generation {
         }
     }
 
-    /// A handler that merely awaits is left behind; one that does not give the
-    /// thread back takes the isolate with it. It is one of `extension`, or the queue's; who
-    /// else holds the thread has a limit of their own.
+    /// Stops the isolate if the handler that timed out does not yield the thread. A handler
+    /// that only awaits is abandoned instead. `None` stands for a queued handler. Does
+    /// nothing if another extension, which has its own limit, holds the thread.
     pub async fn stop_if_stuck(&self, extension: Option<ExtensionId>, limit: Duration) {
         if let Some(runtime) = &self.runtime
             && !self.host.thread_usage.is_other_running(extension)
@@ -287,14 +287,14 @@ impl Generation {
         }
     }
 
-    /// Returns when the isolate has said that it is there, or was stopped because it did not.
+    /// Returns when the isolate has responded, or was stopped because it did not.
     pub async fn answers(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.busy_for().await;
         }
     }
 
-    /// Tells those who listen to the signal that the program ends by, if `code` is of one.
+    /// Emits the signal that ends pi, if `code` is the exit code of one.
     pub async fn signalled(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {
             Some(runtime) => {
@@ -304,8 +304,8 @@ impl Generation {
         }
     }
 
-    /// Tells `exit` listeners, once, and ends everything that the extensions hold: timers,
-    /// sockets, watchers. Gives what the listeners threw.
+    /// Emits `exit` once and ends everything that extensions hold: timers, sockets,
+    /// watchers. Returns what listeners threw.
     pub async fn end(&self, code: u8) -> Vec<ExtensionError> {
         let mut thrown = Vec::new();
         if let Some(runtime) = &self.runtime {
@@ -317,7 +317,7 @@ impl Generation {
         thrown
     }
 
-    /// Waits until what was stopped is gone and its last words are out.
+    /// Returns when the stopped isolate is gone and its last reports are out.
     pub async fn ended(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.ended().await;
@@ -337,13 +337,13 @@ impl Drop for Generation {
     }
 }
 
-/// Charges an extension for a call, also for one that nobody waits for any more.
+/// Adds a call to the extension's counters when dropped, also after a timeout.
 struct Meter<'a> {
     host: &'a BridgeHost,
     extension: ExtensionId,
     event: &'a str,
     begun: Instant,
-    /// For the user and the thread, before.
+    /// Total wait of the extension before the call.
     waited: Duration,
     failed: bool,
     _called: CountGuard<'a>,
@@ -382,7 +382,7 @@ impl Drop for Meter<'_> {
     }
 }
 
-/// How the wait for this answer ended.
+/// Returns the outcome for a slow notice.
 pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
     match answer {
         Ok(_) | Err(CallFailure::Thrown { .. }) => Outcome::Settled,

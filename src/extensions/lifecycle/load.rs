@@ -1,5 +1,4 @@
-//! Making a new set of extensions: an isolate, and what is loaded into it, one after
-//! the other.
+//! Makes a generation: starts an isolate and loads the extensions one after the other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,12 +19,12 @@ use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
 use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::settings::ExtensionHost;
 
-/// Most loads take milliseconds: an abort that comes sooner is perhaps meant for something
-/// else, and gives up what takes longer than [`LONG`].
+/// Most loads take milliseconds. An abort within [`ABORT_GRACE`] may be meant for something
+/// else, and gives up only a load that takes longer than [`LONG_LOAD`].
 const USUAL: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(5);
 
-/// The isolate did not survive the load of this extension.
+/// The isolate stopped while this extension was loaded.
 struct Fatal {
     index: usize,
     why: String,
@@ -34,8 +33,8 @@ struct Fatal {
 impl Extensions {
     pub(super) async fn build(&self, paths: &[ExtensionPath]) -> (Arc<Generation>, LoadReport) {
         let mut report = LoadReport::default();
-        // An extension that brings the isolate down while it loads is left out of
-        // the next attempt.
+        // An extension that stops the isolate during its load is left out of the next
+        // attempt.
         loop {
             let infos = paths.iter().map(|path| ExtensionInfo {
                 path: path.path.to_string_lossy().into_owned(),
@@ -68,7 +67,7 @@ impl Extensions {
                     report.loaded.push(info.path.clone());
                     continue;
                 };
-                // What it did just now says more than that it was set aside for it.
+                // The first failure says more than the quarantine it caused.
                 match report.failed.iter().find(|(path, _)| *path == info.path) {
                     Some((_, first)) => error.clone_from(first),
                     None => report.failed.push((info.path.clone(), error.clone())),
@@ -98,8 +97,8 @@ impl Extensions {
                 continue;
             }
             if runtime.is_none() {
-                // Its process may have been killed while it started, for reasons that are
-                // nobody's here.
+                // The process may have been killed while it started, without a fault of an
+                // extension.
                 let started = self.start_isolate(host, paths);
                 match started.or_else(|_| self.start_isolate(host, paths)) {
                     Ok(started) => runtime = Some(started),
@@ -115,7 +114,8 @@ impl Extensions {
             match self.load_one(host, runtime, id, &path.path).await {
                 Ok(()) => {}
                 Err(error @ LoadError::Stopped(stop)) => {
-                    // It may have been a timer of one that was loaded before.
+                    // A timer of an extension that was loaded before may have been the
+                    // cause.
                     let attribution = host.current().extension as usize;
                     let index = match stop {
                         Stop::Asked => index,
@@ -137,7 +137,7 @@ impl Extensions {
                     let streams = host.discard(id);
                     if !streams.is_empty() {
                         let streams = serde_json::json!(streams).to_string();
-                        // An error means that the isolate is gone, and they with it.
+                        // An error means that the isolate is gone, and the streams with it.
                         let _ = runtime.call("forgetStreams", streams).await;
                     }
                 }
@@ -205,7 +205,7 @@ impl Extensions {
         let words = js_runtime::arguments();
         let options = RuntimeOptions {
             process,
-            // Extensions look there for what they are run with.
+            // Extensions read the arguments of pi there.
             args: words
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
@@ -224,8 +224,8 @@ impl Extensions {
     }
 }
 
-/// The user waits no longer for a load. If it merely awaits something, the others can be
-/// loaded beside it.
+/// Gives up a load that the user aborted. If it only awaits something, the other extensions
+/// can be loaded meanwhile.
 async fn abandon(runtime: &Runtime) -> LoadError {
     if runtime.busy_for().await.is_some() {
         runtime.stop(Stop::Asked);

@@ -1,5 +1,5 @@
-//! Why an extension did not load: a sentence for the user, and the stack of what was
-//! thrown, as that of what handlers throw.
+//! Why an extension did not load: a message for the user, and the stack of the thrown
+//! value.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use crate::extensions::diagnostics::error_context::find_location;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadFailure {
-    /// With the place, where one is known.
+    /// The message, with the position if it is known.
     text: String,
-    /// The frames alone; empty if nothing was thrown.
+    /// The stack frames; empty if nothing was thrown.
     frames: String,
 }
 
 impl LoadFailure {
-    /// As who listens is told of it.
+    /// Makes the error to report.
     pub fn tell_of(&self, path: impl Into<String>) -> ExtensionError {
         let Self { text, frames } = self;
         let place = find_location(frames);
@@ -30,7 +30,7 @@ impl LoadFailure {
         let stack = format!("{}\n{frames}", message.unwrap_or(text));
         let stack = Some(stack).filter(|_| !frames.is_empty());
         let mut error = ExtensionError::thrown(path, "load", text.clone(), stack);
-        // A module that does not compile is where the text says, not where it was asked for.
+        // A syntax error's position is in the text, not where the module was imported.
         error.details.location = match message {
             Some(_) => place,
             None => find_location(text).or(place),

@@ -1,5 +1,5 @@
-//! All extensions of a session: loading them, swapping a whole set for a newer
-//! one, and starting over without the one that brought its isolate down.
+//! All extensions of a session: loads them, replaces a generation by a newer one, and
+//! reloads without an extension that stopped the isolate.
 
 pub mod debugger;
 pub mod generation;
@@ -45,65 +45,64 @@ use crate::resources::extension_paths::ExtensionPath;
 use crate::resources::settings::Settings;
 use crate::tools::tool::Tool;
 
-/// Reports that may wait to be shown.
+/// Capacity of the channel of reports.
 const REPORTS: usize = 1024;
 
-/// What a load brought, for the user.
+/// Result of a load, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
     pub loaded: Vec<String>,
-    /// By path.
+    /// Failed extensions by path.
     pub failed: Vec<(String, LoadFailure)>,
-    /// The extensions before stayed, because one of them failed to load anew.
+    /// Whether the previous generation stayed because one of its extensions failed to load.
     pub kept_old: bool,
 }
 
 pub struct Extensions {
     config: ExtensionsConfig,
-    /// Of the sets that are loaded from now on.
+    /// Limits of generations that are loaded from now on.
     allowance: Mutex<Allowance>,
-    /// Fires when the user does not want to wait: for what is being loaded, and for what a
-    /// set that ends has to do.
+    /// Cancelled when the user aborts a wait for a load or for handlers of a shutdown.
     patience: Mutex<CancellationToken>,
     current: RwLock<Arc<Generation>>,
     actions: Mutex<Option<Weak<dyn Actions>>>,
     ui: Arc<UiBroker>,
-    /// Values of the flags given on the command line.
+    /// Values of flags from the command line.
     flags: Arc<Mutex<HashMap<String, Value>>>,
-    /// What debuggers call the isolate.
+    /// Name of the isolate in debuggers.
     label: Mutex<String>,
-    /// What was read for the isolates so far.
+    /// Module sources that were read for earlier isolates.
     kept: Kept,
-    /// What the current generation was loaded from.
+    /// Extensions that the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
-    /// Brought an isolate down.
+    /// Extensions that stopped an isolate.
     quarantine: Quarantine,
     generations: AtomicU32,
     reports: Reports,
-    /// Another set is [`Self::current`], or was greeted.
+    /// Notified when another generation is current, or has handled `session_start`.
     installed: Arc<Notify>,
-    /// The generation that hears of its session just now, after a recovery.
+    /// The generation that handles `session_start` after a recovery.
     greeting: Mutex<Option<u32>>,
-    /// One set takes the place of another at a time.
+    /// Held while one generation replaces another.
     changing: tokio::sync::Mutex<()>,
-    /// Replaced, and not let go yet; see [`Self::let_old_go`].
+    /// Replaced generations that [`Self::release_replaced`] has not released yet.
     replaced: Mutex<Vec<Arc<Generation>>>,
-    /// Let go, and in the middle of something.
+    /// Released generations that still have open stale calls.
     let_go: Mutex<Vec<Weak<Generation>>>,
-    /// Of sets that end while nobody waits for them.
+    /// Shutdowns without a caller that waits.
     farewells: TaskTracker,
-    /// Who hears what is being waited for, also before [`Self::bind`].
+    /// Receives slow notices, also before [`Self::bind`].
     listener: Mutex<Option<Weak<dyn Actions>>>,
-    /// What was reported before there was anybody to hear it.
+    /// Errors that were reported before [`Self::bind`].
     early: Mutex<Vec<ExtensionError>>,
-    /// The session ends: what stops now stays so.
+    /// Set when the session ends; an isolate that stops from then on is not replaced.
     closing: AtomicBool,
-    /// The program's threads.
+    /// Runs tasks on the threads of pi.
     handle: tokio::runtime::Handle,
 }
 
 impl Extensions {
-    /// Nothing is loaded, and no isolate made, before [`Self::load`].
+    /// Creates an empty set. No isolate starts before [`Self::load`].
     pub fn new(config: ExtensionsConfig) -> Arc<Self> {
         let (news, received) = mpsc::channel(REPORTS);
         let stops = Arc::<Stops>::default();
@@ -159,12 +158,12 @@ impl Extensions {
         this
     }
 
-    /// Ends when another set of extensions takes the place of this one.
+    /// Returns when another generation is installed.
     pub fn installed(&self) -> impl Future<Output = ()> + use<> {
         self.installed.clone().notified_owned()
     }
 
-    /// The files that extensions came from, those that are set aside included.
+    /// Returns the files of all extensions, including quarantined ones.
     pub fn files(&self) -> BTreeSet<PathBuf> {
         let current = self.current();
         let paths = self.paths.lock();
@@ -176,19 +175,19 @@ impl Extensions {
         files
     }
 
-    /// The extensions that were to be loaded.
+    /// Returns the entry files of all requested extensions.
     pub fn given(&self) -> BTreeSet<PathBuf> {
         let paths = self.paths.lock();
         paths.iter().map(|path| path.path.clone()).collect()
     }
 
-    /// What is loaded of each extension first.
+    /// Returns the entry files of loaded extensions.
     pub fn entries(&self) -> Vec<PathBuf> {
         let running = loaded_paths(&self.current());
         running.into_iter().map(PathBuf::from).collect()
     }
 
-    /// When one of them imports a file that it had not.
+    /// Returns when an extension imports another file.
     pub fn imported_more(&self) -> impl Future<Output = ()> + use<> {
         let imports = self.current().host.imports();
         async move {
@@ -199,23 +198,23 @@ impl Extensions {
         }
     }
 
-    /// From here on extensions may act, and what they report is shown.
+    /// Connects the session: extensions may act, and their reports are shown.
     pub fn bind(&self, actions: Weak<dyn Actions>) {
         self.current().host.bind(actions.clone());
         *self.actions.lock() = Some(actions);
     }
 
-    /// Who is told what the first load waits for: nothing is bound then.
+    /// Sets the receiver of slow notices during the first load, before [`Self::bind`].
     pub fn tell_waits(&self, listener: Weak<dyn Actions>) {
         *self.listener.lock() = Some(listener);
     }
 
-    /// What extensions reported before [`Self::bind`].
+    /// Takes the errors that were reported before [`Self::bind`].
     pub fn take_early_errors(&self) -> Vec<ExtensionError> {
         std::mem::take(&mut self.early.lock())
     }
 
-    /// For debuggers: of which session the next isolates are.
+    /// Names the session of later isolates for debuggers.
     pub fn name_session(&self, id: &str, cwd: &Path) {
         *self.label.lock() = format!("pi, session {id} in {}", cwd.display());
     }
@@ -240,7 +239,7 @@ impl Extensions {
         self.actions.lock().as_ref().and_then(Weak::upgrade)
     }
 
-    /// The first load. What fails is reported and left out.
+    /// Loads extensions for the first time. Those that fail are reported and left out.
     pub async fn load(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _changing = self.changing.lock().await;
         let (generation, report) = self.build(&paths).await;
@@ -249,11 +248,12 @@ impl Extensions {
         report
     }
 
-    /// Loads everything anew beside what runs, and takes over only if everything
-    /// that runs now loaded again. The old set then gets `session_shutdown`, as in
-    /// [`Self::shut_down`], and loses all it holds; see [`Self::let_old_go`].
+    /// Loads all extensions again and replaces the current generation if everything that
+    /// runs now has loaded. The old generation then gets `session_shutdown`, as in
+    /// [`Self::shut_down`], and is released by [`Self::release_replaced`].
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
-        // If one was brought down just now, the user is told, and it stays outside.
+        // If an extension has just stopped the isolate, the recovery reports and
+        // quarantines it first.
         let cancel = self.patience.lock().clone();
         self.living(&cancel).await;
         let _changing = self.changing.lock().await;
@@ -264,7 +264,7 @@ impl Extensions {
         if report.failed.iter().any(|(path, _)| running.contains(path)) {
             report.kept_old = true;
             drop(generation);
-            // What runs did not bring its own isolate down.
+            // Running extensions did not stop their isolate.
             for path in running {
                 self.quarantine.remove(Path::new(&path));
             }
@@ -276,27 +276,26 @@ impl Extensions {
         report
     }
 
-    /// The settings have changed: they hold for what is loaded from now on.
+    /// Takes over changed settings, for generations that are loaded from now on.
     pub fn allow(&self, settings: &Settings) {
         *self.allowance.lock() = Allowance::new(settings);
     }
 
-    /// The user waits no longer. What is being loaded is given up if it takes long, and what
-    /// comes after it is loaded all the same. Handlers that are still to hear of the end, or
-    /// of what has happened, and of what is still to be told of `run`, are told and left to
-    /// themselves.
+    /// Aborts waits for extensions. A load that takes long is given up and the next one
+    /// starts. Handlers of a shutdown, of earlier events and of later events of `run` are
+    /// called with a short limit.
     pub fn abort(&self, run: Option<u64>) {
         std::mem::take(&mut *self.patience.lock()).cancel();
         self.current().event_queue.abort(run);
     }
 
-    /// Lets an extension back in that brought an isolate down; the next load has it.
+    /// Releases an extension from quarantine by name; the next load includes it.
     pub fn release(&self, name: &str) -> Result<(), String> {
         self.quarantine.release(name)
     }
 
-    /// Loads everything anew for another session; there is no way back, the old
-    /// set has had its `session_shutdown`; see [`Self::let_old_go`].
+    /// Loads all extensions for another session. The old generation has had its
+    /// `session_shutdown` and always ends; see [`Self::release_replaced`].
     pub async fn restart(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _changing = self.changing.lock().await;
         self.quarantine.release_changed();
@@ -306,8 +305,8 @@ impl Extensions {
         report
     }
 
-    /// The old set can act no more, but it may finish what it is in the middle of
-    /// (a command that asked for the reload, say).
+    /// Installs a generation. The old one is stale, but may finish open calls, such as the
+    /// command that asked for the reload.
     fn replace(&self, generation: Arc<Generation>) {
         let old = self.install(generation);
         old.host.begin_shutdown();
@@ -316,19 +315,19 @@ impl Extensions {
         self.replaced.lock().push(old);
     }
 
-    /// The set that showed it can show nothing more, the new one has not begun to.
+    /// Clears UI elements of the old generation before the new one shows its own.
     fn clear_shown(&self) {
         if let Some(actions) = self.actions() {
             actions.clear_shown();
         }
     }
 
-    /// The new set has been greeted: what a reload or restart replaced ends, at the
-    /// latest after the time of a shutdown.
+    /// Ends replaced generations once their stale calls are over, or their shutdown limit
+    /// has passed. Called after `session_start` of the new generation.
     pub fn let_old_go(&self) {
         for old in self.replaced.lock().drain(..) {
             let (limit, host) = (old.limits.shutdown, old.host.clone());
-            // Only what it is in the middle of keeps it; otherwise it goes now.
+            // Only open stale calls keep the generation alive.
             let old = Arc::downgrade(&old);
             let mut let_go = self.let_go.lock();
             let_go.retain(|old| old.strong_count() > 0);
@@ -356,12 +355,12 @@ impl Extensions {
         old
     }
 
-    /// Whether anybody would hear of it; if not, nothing needs to be made.
+    /// Returns whether the event has handlers; without any, the event need not be built.
     pub fn has_handlers(&self, event: &str) -> bool {
         self.current().has_handlers(event)
     }
 
-    /// Asks the handlers of an event whose answers count; see [`Generation::emit`].
+    /// Emits an event whose results count; see [`Generation::emit`].
     pub async fn emit(
         &self,
         name: &'static str,
@@ -383,14 +382,14 @@ impl Extensions {
         emission
     }
 
-    /// A run was aborted: its signals fire.
+    /// Fires the abort signals of a run.
     pub async fn abort_run(&self, run: u64) {
-        // An error means that nobody is there who could hold the signal.
+        // An error means that no isolate is left that could hold the signal.
         let _ = self.current().call("abortRun", &run).await;
     }
 
-    /// Providers that could not be registered while the extensions loaded: the file
-    /// of the extension, and why.
+    /// Returns the providers that could not be registered during the load: file of the
+    /// extension and reason.
     pub fn refused_providers(&self) -> Vec<(String, String)> {
         let host = &self.current().host;
         let refused = host.provisions.refused();
@@ -401,7 +400,7 @@ impl Extensions {
             .collect()
     }
 
-    /// The file of an extension that is loaded.
+    /// Returns the file of a loaded extension.
     pub fn path_of(&self, id: ExtensionId) -> String {
         self.current().host.registry.lock().path(id)
     }
@@ -433,9 +432,9 @@ impl Extensions {
             .collect()
     }
 
-    /// Runs a command to its end, without a deadline if the settings have none: the
-    /// user waits for it and sees it. `None` if there is none of that name. An exception becomes an
-    /// `extension_error`.
+    /// Runs a command until it ends, with a limit only if the settings have one, because
+    /// the user sees it and can abort. Returns `None` for an unknown command. An exception
+    /// becomes an `extension_error`.
     pub async fn run_command(&self, name: &str, args: &str) -> Option<()> {
         let generation = self.living(&CancellationToken::new()).await;
         let commands = generation.host.registry.lock().commands();
@@ -466,7 +465,7 @@ impl Extensions {
         Some(())
     }
 
-    /// Completions of a command's arguments, as the extension gave them.
+    /// Returns the completions of a command's arguments.
     pub async fn complete(&self, name: &str, prefix: &str) -> Option<Value> {
         let generation = self.current();
         let commands = generation.host.registry.lock().commands();
@@ -497,27 +496,27 @@ impl Extensions {
         serde_json::from_str(&answer.ok()??).ok()
     }
 
-    /// The user's answer to a question; `false` if nobody waits for it.
+    /// Passes on the user's answer. Returns `false` if no dialog with this id is open.
     pub fn answer(&self, id: &str, answer: UiAnswer) -> bool {
         self.ui.answer(id, answer)
     }
 
-    /// Whether the user is asked for a yes or a no.
+    /// Returns whether the dialog is a confirmation.
     pub fn confirms(&self, id: &str) -> bool {
         self.ui.confirms(id)
     }
 
-    /// Whether anybody waits for an answer to the question.
+    /// Returns whether the dialog is open.
     pub fn asks(&self, id: &str) -> bool {
         self.ui.asks(id)
     }
 
-    /// Changes when there may be questions that nobody asks any more.
+    /// Changes when dialogs were withdrawn.
     pub fn withdrawn_questions(&self) -> watch::Receiver<u64> {
         self.ui.withdrawn()
     }
 
-    /// A question of the program's own.
+    /// Opens a dialog of pi itself.
     pub async fn ask(&self, actions: &dyn Actions, method: UiMethod) -> UiAnswer {
         self.ui.ask(actions, method, None, None).await
     }

@@ -1,4 +1,4 @@
-//! Events whose answers do not count, on their way into the queue.
+//! Pushes events whose results are ignored into the queue.
 
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
@@ -12,10 +12,9 @@ use crate::extensions::events::table::{self, Merge};
 use crate::extensions::events::turn_end::Proposal;
 
 impl Extensions {
-    /// Queues an event whose answers do not count, and waits for its handlers if it is
-    /// one of [`Merge::Settle`]; `event` is made only if somebody listens, and has its
-    /// `type`. Whoever waits for room in the queue waits no more when `cancel` fires,
-    /// and the event is not told.
+    /// Queues an event, and waits for its handlers if it is a [`Merge::Settle`] one.
+    /// `event` is built only if there are handlers, and includes its `type`. If `cancel`
+    /// fires while the queue is full, the event is dropped.
     pub async fn notify<T: serde::Serialize>(
         &self,
         name: &str,
@@ -26,7 +25,7 @@ impl Extensions {
             .await;
     }
 
-    /// [`Self::notify`] of an answer that has grown.
+    /// Like [`Self::notify`], for a `message_update`.
     pub async fn notify_update(&self, update: &MessageUpdate, cancel: &CancellationToken) {
         let generation = self.current();
         let targets = generation.host.registry.lock().handlers("message_update");
@@ -38,8 +37,8 @@ impl Extensions {
         }
     }
 
-    /// [`Self::notify`] of an event of which handlers may change a member: gives what they
-    /// made of it, if that is something else.
+    /// Like [`Self::notify`], for an event with a member that handlers may change. Returns
+    /// the change, if there is one.
     pub async fn notify_mutable<T: serde::Serialize>(
         &self,
         name: &str,
@@ -54,8 +53,8 @@ impl Extensions {
         generation.host.mutations.take(number)
     }
 
-    /// [`Self::notify`] of an event at which the agent may be given more to do: gives what
-    /// the handlers want, if they want anything.
+    /// Like [`Self::notify`], for an event whose handlers may propose entries and another
+    /// request. Returns their proposal, if there is one.
     pub async fn notify_turn_end<T: serde::Serialize>(
         &self,
         name: &str,
@@ -98,8 +97,8 @@ impl Extensions {
         }
     }
 
-    /// [`Self::notify`] from where nothing can be awaited. Where there is no room the
-    /// event is told later, out of order.
+    /// Like [`Self::notify`], for callers that cannot wait. If the queue is full, the event
+    /// is delivered later and out of order.
     pub fn notify_soon<T: serde::Serialize>(&self, name: &str, event: impl FnOnce() -> T) {
         let generation = self.current();
         if !generation.has_handlers(name) {
@@ -122,7 +121,7 @@ impl Extensions {
         }
     }
 
-    /// Returns when handlers have heard of all that they were told so far.
+    /// Returns when all queued events have been handled.
     pub async fn wait_drained(&self) {
         self.current().event_queue.drain().await;
     }

@@ -1,5 +1,5 @@
-//! Extensions that brought an isolate down. They stay out until one of their files, or of
-//! the packages that they load, changes, or the user asks for them by name.
+//! Extensions that stopped an isolate. They are not loaded until one of their files, or of
+//! their packages, changes, or the user releases them by name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,18 +11,18 @@ use crate::extensions::bridge::BridgeHost;
 use crate::extensions::diagnostics::error_context::extension_name;
 use crate::extensions::registry::ExtensionId;
 
-/// By the path under which the extension is loaded.
+/// Entries by the path under which the extension is loaded.
 #[derive(Default)]
 pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
 
 struct Offender {
-    /// How it brought the isolate down.
+    /// How the extension stopped the isolate.
     why: String,
     files: Hashed,
     packaged: Hashed,
 }
 
-/// A hash of each file, `None` for one that was not there.
+/// Hashes of files; `None` for a missing file.
 type Hashed = Vec<(PathBuf, Option<u64>)>;
 
 impl Offender {
@@ -36,7 +36,7 @@ impl Offender {
 #[derive(Clone, Default)]
 pub struct MadeOf {
     own: Vec<PathBuf>,
-    /// Those of packages, perhaps with some that others load.
+    /// Files of packages; other extensions may have loaded some of them.
     packaged: Vec<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ impl MadeOf {
 }
 
 impl Quarantine {
-    /// `why` says that it was stopped, and how.
+    /// Adds an extension. `why` says how it stopped the isolate.
     pub fn add(&self, path: &Path, made_of: MadeOf, why: String) {
         let mut files = hashed(made_of.own);
         files.extend(hashed(vec![path.to_path_buf()]));
@@ -68,20 +68,20 @@ impl Quarantine {
         self.0.lock().remove(path);
     }
 
-    /// Those of all that are in it, without packages.
+    /// Returns the paths of all quarantined extensions, excluding files of packages.
     pub fn files(&self) -> BTreeSet<PathBuf> {
         let offenders = self.0.lock();
         let files = offenders.values().flat_map(|offender| &offender.files);
         files.map(|(file, _)| file.clone()).collect()
     }
 
-    /// Lets those go whose files are not what they were.
+    /// Releases extensions whose files have changed.
     pub fn release_changed(&self) {
         self.0.lock().retain(|_, offender| !offender.has_changed());
     }
 
-    /// Lets one go because the user says so: by its path, its file or its folder, or all of a
-    /// package by its name.
+    /// Releases an extension by its path, file or folder, or all extensions of a package by
+    /// its name.
     pub fn release(&self, name: &str) -> Result<(), String> {
         let mut offenders = self.0.lock();
         let before = offenders.len();
@@ -100,7 +100,7 @@ impl Quarantine {
         })
     }
 
-    /// What to tell of an extension that is left out.
+    /// Returns the message for an extension that is not loaded.
     pub fn reason(&self, path: &Path) -> Option<String> {
         let offenders = self.0.lock();
         let offender = offenders.get(path)?;
@@ -112,7 +112,7 @@ impl Quarantine {
     }
 }
 
-/// How an extension that is set aside comes back.
+/// Returns the hint how a quarantined extension is released.
 pub fn way_back(path: &Path) -> String {
     format!(
         "it comes back when its code or that of its packages has changed and pi reloads, or with \
@@ -121,7 +121,7 @@ pub fn way_back(path: &Path) -> String {
     )
 }
 
-/// As people call it.
+/// Returns the name that users type.
 fn short_name(path: &Path) -> String {
     let named = match path.file_stem().and_then(|stem| stem.to_str()) {
         Some("index") => path.parent().unwrap_or(path),
@@ -147,7 +147,7 @@ fn hashed(files: Vec<PathBuf>) -> Hashed {
 }
 
 fn hash_of(file: &Path) -> Option<u64> {
-    // A folder is loaded by the file in it, which is among the files.
+    // A folder is loaded by an entry file, which is in the list.
     let bytes = pi_base::regular_file::read(file).ok()?;
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);

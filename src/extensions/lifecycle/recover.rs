@@ -1,4 +1,4 @@
-//! When an isolate is gone: everything is loaded again but the extension whose code
+//! Recovers from a stopped isolate: loads all extensions again except the one whose code
 //! ran.
 
 use pi_base::active_clock;
@@ -15,9 +15,9 @@ use super::reports::Stopped;
 use crate::resources::extension_paths::ExtensionPath;
 
 impl Extensions {
-    /// The set that is there, or that takes the place of one which was brought down:
-    /// what happens meanwhile, a question to a gate above all, must not go past the
-    /// extensions, nor come to one that does not know its rules yet.
+    /// Returns the current generation, or the one that replaces a stopped one. Events that
+    /// happen meanwhile, above all those that a gate may block, must neither skip the
+    /// extensions nor reach a handler before its `session_start`.
     pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
         let patience = active_clock::sleep(self.current().limits.load);
         tokio::pin!(patience);
@@ -39,11 +39,11 @@ impl Extensions {
     pub(super) async fn recover(self: &Arc<Self>, stopped: Stopped) {
         let _changing = self.changing.lock().await;
         let old = self.current();
-        // Whoever loads it tells of it.
+        // The code that loads it reports the failure.
         if old.host.generation() < stopped.generation {
             return self.reports.stops.mark_reported();
         }
-        // It was replaced meanwhile, perhaps by what loads the same.
+        // Another generation, perhaps with the same extension, has replaced it.
         if old.host.generation() != stopped.generation {
             if stopped.was_installed {
                 let ending = stopped.ending;
@@ -64,11 +64,11 @@ impl Extensions {
             return;
         }
         *self.greeting.lock() = Some(generation.host.generation());
-        // Its isolate is gone already.
+        // The old isolate is gone already.
         self.install(generation.clone()).host.retire();
         self.clear_shown();
         for (path, error) in report.failed {
-            // Of those that were not there before, the user knows.
+            // The user knows of extensions that failed before.
             if path != attribution && !old.host.registry.lock().has_failed(&path) {
                 self.show(error.tell_of(path)).await;
             }
@@ -77,14 +77,14 @@ impl Extensions {
             actions.tools_changed();
             actions.models_changed();
         }
-        // What comes next may be waiting for an answer to a handler's question.
+        // The next event may wait for a dialog of a handler.
         let this = self.clone();
         tokio::spawn(async move { this.greet(&generation).await });
     }
 
-    /// `session_start`, for those that took the place of a set which was brought down.
+    /// Emits `session_start` to the generation that replaces a stopped one.
     async fn greet(&self, generation: &Arc<Generation>) {
-        // Whoever took its place greets the others.
+        // A newer generation gets its own `session_start`.
         if Arc::ptr_eq(generation, &self.current()) {
             let event = [("reason".to_string(), json!("reload"))];
             let event = event.into_iter().collect();
@@ -103,7 +103,7 @@ impl Extensions {
         *self.greeting.lock() == Some(generation.host.generation())
     }
 
-    /// Tells the user, too. Returns the path of the culprit.
+    /// Quarantines the extension, reports that, and returns its path.
     async fn set_aside(
         &self,
         old: &Generation,

@@ -1,7 +1,7 @@
-//! What a replaced generation still has to do: a command that asked for the
-//! replacement goes on, a callback works on the session that took the place of its
-//! own (`withSession`). While that lasts its calls are let through, if they name
-//! the visit, and its isolate is not ended.
+//! Calls of a replaced generation that may still run: a command that asked for the
+//! replacement continues, or a `withSession` callback works on the new session. While such
+//! a call is open, the generation's bridge calls that name its number are allowed, and its
+//! isolate is kept alive.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The number that JavaScript gave a visit.
+/// The number that JavaScript gave the call.
 pub type StaleCallId = u64;
 
 #[derive(Default)]
@@ -38,18 +38,17 @@ impl StaleCalls {
         });
     }
 
-    /// Whether a call with these arguments is one of a visit that lasts.
+    /// Returns whether the arguments name an open call.
     pub fn allow(&self, args: &str) -> bool {
         let args: Option<Args> = serde_json::from_str(args).unwrap_or_default();
         let call = args.unwrap_or_default().stale_call;
         call.is_some_and(|call| self.open.borrow().contains(&call))
     }
 
-    /// Returns when there is none, and none has begun within `limit`: whoever visited
-    /// has as long to finish.
+    /// Returns when no call is open and none has started within `limit`.
     pub async fn over(&self, limit: Duration) {
         let mut open = self.open.subscribe();
-        // The sender is ours, so that waiting does not fail.
+        // The sender is owned by `self`, so waiting does not fail.
         let begun = |open: &HashSet<StaleCallId>| !open.is_empty();
         while timeout(limit, open.wait_for(begun)).await.is_ok() {
             let _ = open.wait_for(HashSet::is_empty).await;

@@ -1,4 +1,4 @@
-//! What the extensions of a session cost, for clients.
+//! Statistics of a session's extensions, for clients.
 
 use js_runtime::{HeapOwners, Memory};
 use serde::Serialize;
@@ -11,13 +11,13 @@ use crate::extensions::limits::counters::ExtensionStats;
 #[serde(rename_all = "camelCase")]
 pub struct Statistics {
     pub extensions: Vec<ExtensionStats>,
-    /// What all of them have together. Absent without an isolate, and while it does not
-    /// give its thread back.
+    /// Heap of all extensions together. Absent without an isolate, or while JavaScript runs
+    /// without a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap: Option<HeapStats>,
 }
 
-/// Bytes.
+/// Sizes in bytes.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -25,18 +25,18 @@ pub struct HeapStats {
     pub used: usize,
     pub total: usize,
     pub limit: usize,
-    /// Outside the heap: array buffers above all.
+    /// Memory outside the heap, mostly array buffers.
     pub external: usize,
-    /// What several extensions keep alive together. Absent unless it was asked for.
+    /// Bytes that several extensions keep alive together. Absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<usize>,
-    /// Why it is not known what of it is whose, though that was asked for.
+    /// Why the heap could not be measured per extension, if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmeasured: Option<String>,
 }
 
 impl Extensions {
-    /// What the extension at `path` took to load the last time, in milliseconds.
+    /// Returns how long the last load of the extension at `path` took, in milliseconds.
     pub(in crate::extensions) fn load_ms(&self, path: &str) -> f64 {
         self.reports.counters.load_ms(path)
     }

@@ -1,5 +1,4 @@
-//! How a set of extensions goes: questions are closed, they get their last word, and
-//! what they hold ends with their isolate.
+//! Ends a generation: closes dialogs, emits the last events and stops the isolate.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
@@ -9,19 +8,18 @@ use super::Extensions;
 use super::generation::Generation;
 use crate::extensions::events::table;
 
-/// How long the end waits until the user was told who brought the isolate down.
+/// How long the end waits until a stop of the isolate is reported.
 const LAST_NEWS: Duration = Duration::from_secs(1);
 
 impl Extensions {
-    /// The session ends: whatever waits for the user is told that nobody answers,
-    /// and so is whoever asks from now on.
+    /// Cancels all open dialogs, and those that are requested from now on.
     pub fn close_dialogs(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.ui.close();
     }
 
-    /// The program ends with `code`: if by a signal, whoever listens on `process` is told first,
-    /// and may end it at once. Then nobody is told anything but `exit`.
+    /// Emits the signal that ends pi with `code` to listeners on `process`. Returns whether
+    /// a listener ended pi; only `exit` is emitted then.
     pub async fn signalled(&self, code: u8) -> bool {
         let current = self.current();
         for error in current.signalled(code).await {
@@ -30,14 +28,14 @@ impl Extensions {
         current.host.exit_code().is_some()
     }
 
-    /// `session_shutdown` for a set that had its `session_start`, with its own deadline.
-    /// What comes after it is stale. `target` is the file of the session that takes the
-    /// place of this one. After an abort the handlers are told, and hardly waited for.
+    /// Emits `session_shutdown` if `session_start` was emitted, with its own limit.
+    /// Afterwards the generation is stale. `target` is the file of the next session. After
+    /// an abort handlers are called with a short limit.
     pub async fn shut_down(&self, reason: &str, target: Option<String>) {
-        // One that was brought down just now hears of nothing; what takes its place does.
+        // A stopped isolate gets no event; its replacement does.
         let cancel = self.patience.lock().clone();
         let generation = self.living(&cancel).await;
-        // A process that hears nothing is found out meanwhile, not when its time is over.
+        // Detects an unresponsive process meanwhile, instead of at the end of the limit.
         let found_out = async {
             generation.answers().await;
             std::future::pending::<()>().await;
@@ -56,11 +54,11 @@ impl Extensions {
     ) {
         let cancel = self.patience.lock().child_token();
         generation.host.begin_shutdown();
-        // Nor does it hear of the end twice.
+        // `session_shutdown` is not emitted twice.
         if !generation.greeted.swap(false, Ordering::Relaxed) {
             return;
         }
-        // Handlers of earlier events finish even if nobody hears of the end.
+        // Handlers of earlier events finish, even without handlers of this one.
         let earlier = async {
             let limit = generation.limits.shutdown;
             let _ = tokio::time::timeout(limit, generation.greeting.lock()).await;
@@ -76,7 +74,7 @@ impl Extensions {
         let limit = generation.limits.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {
             Ok(emission) => emission,
-            // Many handlers, or a question to the user.
+            // There are many handlers, or a dialog is open.
             Err(_) => {
                 cancel.cancel();
                 emission.await
@@ -87,8 +85,9 @@ impl Extensions {
         }
     }
 
-    /// Ends everything that extensions hold: a second after `exit` listeners at most, which
-    /// have the time of a shutdown. `code` is the program's; gives the one that it is to have.
+    /// Ends everything that extensions hold. Listeners of `exit` have the limit of a
+    /// shutdown; the isolate ends a second later at most. Returns the exit code, which is
+    /// `code` unless a listener has set another.
     pub async fn stop(&self, code: u8) -> u8 {
         self.close_dialogs();
         let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.wait_reported()).await;

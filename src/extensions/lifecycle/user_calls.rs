@@ -1,4 +1,4 @@
-//! What extensions have to say to the user's own commands and keys.
+//! Handlers and shortcuts of extensions for commands and keys of the user.
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ use crate::extensions::registry::ShortcutRegistration;
 use crate::resources::keybindings::Keybindings;
 
 impl Extensions {
-    /// Asks what is to become of a command that the user typed with `!`.
+    /// Asks the handlers of `user_bash` how to run a command that the user typed with `!`.
     pub async fn user_bash(
         &self,
         command: &str,
@@ -46,15 +46,15 @@ impl Extensions {
         self.with_registry(|registry| !registry.shortcuts().is_empty())
     }
 
-    /// The keys that extensions have, and who came too late.
+    /// Returns the active shortcuts and the conflicts.
     pub fn shortcuts(&self, keybindings: &Keybindings) -> Shortcuts {
         let generation = self.current();
         let registry = generation.host.registry.lock();
         key_conflicts::resolve(registry.shortcuts(), keybindings, |id| registry.path(id))
     }
 
-    /// Calls what an extension registered for a key, to its end. An exception becomes
-    /// an `extension_error`.
+    /// Calls the handler of a shortcut and waits until it ends. An exception becomes an
+    /// `extension_error`.
     pub async fn run_shortcut(&self, shortcut: &ShortcutRegistration) {
         let generation = self.current();
         let run = self.actions().and_then(|actions| actions.run());

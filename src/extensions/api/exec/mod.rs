@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use self::terminate::Running;
 use crate::tools::os_error;
 
-/// How long pipes that a child handed on may stay open after its end.
+/// How long inherited pipes may stay open after the end of the program.
 const PIPE_GRACE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +41,7 @@ pub struct ExecResult {
     pub killed: bool,
 }
 
-/// The programs that run now, by the extension's number for them.
+/// The running programs, by the extension's token.
 #[derive(Default)]
 pub struct Execs(Mutex<HashMap<u64, CancellationToken>>);
 
@@ -52,7 +52,7 @@ impl Execs {
         }
     }
 
-    /// Never fails: what cannot be started has code 1.
+    /// Runs a program. A program that cannot be started yields code 1.
     pub async fn run(&self, request: ExecRequest, default_cwd: String) -> ExecResult {
         let cancel = CancellationToken::new();
         self.0.lock().insert(request.token, cancel.clone());
@@ -117,7 +117,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
             match tokio::time::timeout(GRACE, child.wait()).await {
                 Ok(status) => status.ok(),
                 Err(_) => {
-                    // An error means that it ended meanwhile.
+                    // An error means that the program has ended meanwhile.
                     let _ = child.start_kill();
                     child.wait().await.ok()
                 }
@@ -125,7 +125,7 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
         }
     };
     if !drained {
-        // Whoever inherited the pipes may keep them open for good.
+        // A process that inherited the pipes may never close them.
         let _ = tokio::time::timeout(PIPE_GRACE, reading).await;
     }
     ExecResult {
@@ -136,12 +136,12 @@ async fn run(request: ExecRequest, default_cwd: String, cancel: CancellationToke
     }
 }
 
-/// `None` if it is negative, no number, or longer than can be told from forever.
+/// Returns `None` for negative numbers, NaN, and durations too long to represent.
 pub fn milliseconds(ms: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(ms / 1000.0).ok()
 }
 
-/// What was read so far, also if reading is given up.
+/// Output read so far, kept even if reading is given up.
 #[derive(Default)]
 struct Output(Mutex<Vec<u8>>);
 
@@ -201,18 +201,18 @@ mod tests {
             let pids: Vec<i32> = pids.collect();
             assert_eq!(pids.len(), 2);
             let alive = pids.into_iter().filter(|&pid| {
-                // One that has ended may wait for somebody to bury it.
+                // An ended process may remain as a zombie.
                 let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
                 !state.is_empty() && !state.contains(") Z ")
             });
             alive.count()
         };
-        // Long enough for a busy machine to start it.
+        // Long enough for a busy machine to start the processes.
         let ended = sh(started, Some(2000.0)).await;
         assert!(ended.killed);
         assert_eq!(alive(&ended.stdout), 0);
 
-        // Its caller is gone.
+        // The caller drops the future.
         let dir = tempfile::tempdir().unwrap();
         let script = format!("{{ {started}; }} > {}/pids", dir.path().display());
         let pids = async {

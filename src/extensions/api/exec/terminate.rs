@@ -1,5 +1,5 @@
-//! What becomes of a program that nobody waits for any more: it is asked to end, with what
-//! it has started, and killed if it does not; what it says meanwhile is read.
+//! Terminates a program whose caller is gone: asks it and its descendants to end, kills
+//! them after a grace period, and reads their output meanwhile.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,25 +8,26 @@ use std::os::fd::AsFd;
 use pi_base::process_tree::{Process, kill_after_grace, send_sigterm, with_descendants};
 use tokio::process::Child;
 
-/// Of what a program says meanwhile, so much is read at a look.
+/// Bytes of output that are read at each poll.
 const PIPE: u64 = 1 << 20;
 
-/// Dropped before its end, nobody waits for it any more.
+/// A running program. Dropping it before the program ends means that the caller is gone.
 pub struct Running {
     child: Option<Child>,
-    /// Who writes to a pipe that nobody holds dies of it.
+    /// Kept open, because a program that writes to a closed pipe is killed by SIGPIPE.
     pipes: Vec<File>,
-    /// Who was asked to end. Who asks another pi twice does not want to wait.
+    /// Processes that were asked to end. A second request would make another pi exit at
+    /// once.
     asked: Vec<Process>,
 }
 
 impl Running {
-    /// Of `child` nothing was taken yet.
+    /// Wraps `child`, whose pipes must still be in place.
     pub fn new(child: Child) -> Self {
         let out = child.stdout.as_ref().map(AsFd::as_fd);
         let pipes = [out, child.stderr.as_ref().map(AsFd::as_fd)];
         let pipes = pipes.into_iter().flatten();
-        // Without a descriptor to spare it is ended all the same.
+        // Without a spare descriptor the program is terminated all the same.
         let pipes = pipes.filter_map(|pipe| pipe.try_clone_to_owned().ok());
         Self {
             pipes: pipes.map(File::from).collect(),
@@ -39,15 +40,15 @@ impl Running {
         self.child.as_mut().expect("only a drop takes it")
     }
 
-    /// Asks it to end, and what it has started, which would live on where nobody knows of
-    /// it.
+    /// Asks the program and its descendants to end.
     pub fn ask_to_end(&mut self) {
-        // None any more once it has ended.
+        // The id is gone once the program has ended.
         let pid = self.child().id().and_then(|pid| i32::try_from(pid).ok());
         let Some(pid) = pid.filter(|_| self.asked.is_empty()) else {
             return;
         };
-        // First all are found: those of a process that has ended cannot be.
+        // Descendants are collected first, because those of an ended process cannot be
+        // found.
         self.asked = with_descendants(pid);
         send_sigterm(&self.asked);
     }
@@ -60,10 +61,10 @@ impl Drop for Running {
             return;
         };
         let mut pipes = std::mem::take(&mut self.pipes);
-        // The program itself is killed as it is dropped, also where no thread can be had.
+        // The program itself is killed on drop, even if no thread can be started.
         kill_after_grace(std::mem::take(&mut self.asked), move || {
             for pipe in &mut pipes {
-                // They do not block: there is nothing, or too much, or an end.
+                // The pipes do not block, so each read ends at once.
                 _ = io::copy(&mut pipe.take(PIPE), &mut io::sink());
             }
             !matches!(child.try_wait(), Ok(None))

@@ -1,6 +1,5 @@
-//! What extensions register with the room of models: providers, wire APIs that they
-//! implement, ways to sign in. The functions stay in JavaScript; here are their
-//! numbers, and who calls them.
+//! Providers, wire APIs and sign-ins of extensions. The functions stay in JavaScript; they
+//! are stored here by number and called through the bridge.
 
 mod model_registries;
 mod sign_in;
@@ -27,19 +26,19 @@ use sign_in::{Dialogs, ExtensionSignIn};
 use streams::{ExtensionApi, Feeds};
 use unknown::Unknown;
 
-/// In the place of an extension's number: the one whose code runs.
+/// Stands for the extension whose code runs.
 const RUNNING: ExtensionId = ExtensionId::MAX;
 
-/// The room of models as one generation of extensions sees it.
+/// Providers, wire APIs and sign-ins of one generation.
 pub struct Provisions {
     pub registered: Arc<Providers>,
     pub models: Arc<ModelRegistry>,
-    /// Whose functions are called.
+    /// The generation whose functions are called.
     generation: OnceLock<Weak<Generation>>,
     feeds: Feeds,
     dialogs: Dialogs,
     registries: Registries,
-    /// What was wrong with registrations while the extensions loaded.
+    /// Problems with registrations during the load.
     refused: Mutex<Vec<(ExtensionId, String)>>,
     unknown: Mutex<Unknown>,
     pub(in crate::extensions) installed: Notify,
@@ -49,17 +48,18 @@ pub struct Provisions {
 struct Registration {
     extension: ExtensionId,
     name: String,
-    /// Another than the session's.
+    /// Number of the model registry; 0 is the session's.
     #[serde(default)]
     registry: u64,
     #[serde(default)]
     config: ProviderConfig,
-    /// `streamSimple`.
+    /// The function `streamSimple`.
     #[serde(default)]
     streams: Option<FunctionId>,
     #[serde(default)]
     oauth: Option<SignInRegistration>,
-    /// Its functions say what requests carry: an empty key says that they have nothing to say.
+    /// Whether its functions provide credentials; an empty key means that they provide
+    /// none.
     #[serde(default)]
     own_auth: bool,
 }
@@ -88,7 +88,7 @@ struct Modified {
     name: String,
     #[serde(default)]
     registry: u64,
-    /// `None`: nobody is signed in.
+    /// `None` if the user is signed out.
     #[serde(default)]
     models: Option<Vec<Model>>,
 }
@@ -141,9 +141,9 @@ impl Provisions {
         }
     }
 
-    /// The functions can be called from now on.
+    /// Sets the generation; functions can be called from now on.
     pub fn attach(&self, generation: Weak<Generation>) {
-        // A host has one generation, which says so when it is made.
+        // Each host has one generation, which is set once.
         let _ = self.generation.set(generation);
     }
 
@@ -155,21 +155,21 @@ impl Provisions {
         self.refused.lock().clone()
     }
 
-    /// Whether anything of this generation is what the session goes by.
+    /// Returns whether the session uses the providers of this generation.
     pub fn in_force(&self) -> bool {
         Arc::ptr_eq(&self.models.provided(), &self.registered)
     }
 }
 
 impl BridgeHost {
-    /// What an extension has registered that did not load. Gives the numbers of the
-    /// functions that stream: the bridge has them still.
+    /// Removes all registrations of an extension that failed to load. Returns the numbers
+    /// of stream functions, which the bridge still holds.
     pub fn discard(&self, extension: ExtensionId) -> Vec<FunctionId> {
         self.registry.lock().remove_extension(extension);
         self.provisions.registered.discard(extension)
     }
 
-    /// What is there at once; `None` if the method is another room's.
+    /// Serves synchronous methods; `None` for other methods.
     pub(in crate::extensions) fn serve_providers(
         &self,
         method: &str,
@@ -195,7 +195,7 @@ impl BridgeHost {
                 }
                 Ok(Value::Null)
             }),
-            // What `modifyModels` is called with; nothing if nobody has signed in.
+            // The arguments of `modifyModels`; `null` if the user is signed out.
             "providers.signedIn" => parse::<Named>(method, args).and_then(|given| {
                 let models = self.registry_of(given.registry)?;
                 let registered = self.registered_with(given.registry)?;
@@ -255,7 +255,7 @@ impl BridgeHost {
         })
     }
 
-    /// What takes time; `None` if the method is another room's.
+    /// Serves methods that take time; `None` for other methods.
     pub(in crate::extensions) async fn wait_for_providers(
         &self,
         method: &str,
@@ -276,7 +276,8 @@ impl BridgeHost {
         None
     }
 
-    /// Gives whether lists of models may then be fetched.
+    /// Waits until the session uses this generation. Returns whether lists of models may be
+    /// fetched.
     async fn until_in_force(&self) -> bool {
         loop {
             let installed = self.provisions.installed.notified();
@@ -289,7 +290,7 @@ impl BridgeHost {
         }
     }
 
-    /// While the extensions load a mistake costs nothing but the provider.
+    /// Registers a provider. During the load an error only rejects the provider.
     fn register_provider(&self, method: &str, args: &str) -> BridgeResult {
         let given: Registration = match parse_explained(method, args) {
             Ok(given) => given,
@@ -346,7 +347,7 @@ impl BridgeHost {
         }))
     }
 
-    /// Of this generation, or of a registry that an extension has made.
+    /// Returns the providers of this generation, or of a registry that an extension opened.
     fn registered_with(&self, registry: u64) -> Result<Arc<Providers>, HostError> {
         match registry {
             0 => Ok(Arc::clone(&self.provisions.registered)),
@@ -360,7 +361,7 @@ impl BridgeHost {
         }
         let refused = &self.provisions.refused;
         refused.lock().push((extension, problem.clone()));
-        // Reported from there, where it is known which line it is.
+        // JavaScript reports the problem, because it knows the source position.
         Ok(json!({ "taken": false, "extension": extension, "problem": problem }))
     }
 
@@ -380,7 +381,7 @@ impl BridgeHost {
         })
     }
 
-    /// The session looks its model up again.
+    /// Updates the session's model.
     fn models_changed(&self) {
         if self.provisions.in_force()
             && let Some(actions) = self.bound_actions()

@@ -1,5 +1,5 @@
-//! `ModelRegistry` and `AuthStorage` as extensions have them: the session's own, and
-//! others that they open on files or in memory.
+//! `ModelRegistry` and `AuthStorage` of extensions: the session's own, and others that they
+//! open on files or in memory.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
 use crate::ai::select::{self, CliModel, ScopedModel};
 use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, to_value};
 
-/// Those that extensions have opened; the session's own is number 0.
+/// Registries that extensions have opened; number 0 is the session's.
 #[derive(Default)]
 pub(super) struct Registries {
     open: Mutex<HashMap<u64, Arc<ModelRegistry>>>,
     last: AtomicU64,
 }
 
-/// The arguments of all questions; each reads what it needs.
+/// Arguments of all methods; each reads its own.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Question {
@@ -39,12 +39,12 @@ struct Question {
     key: String,
     credential: Option<Value>,
     credentials: OAuthCredentials,
-    /// Files; memory where there are none.
+    /// Files of models and credentials; in memory if absent.
     models: Option<PathBuf>,
     auth: Option<PathBuf>,
     data: Option<Map<String, Value>>,
     patterns: Vec<String>,
-    /// Of a JavaScript that answers questions of a login.
+    /// Number of a login whose dialog is an object of the extension.
     token: u64,
 }
 
@@ -52,7 +52,7 @@ fn failed(error: &impl ToString) -> HostError {
     HostError::new(error.to_string())
 }
 
-/// As the command line takes `--provider` and `--model`.
+/// Resolves a model as the command line does for `--provider` and `--model`.
 fn cli_model(registry: &ModelRegistry, asked: &Question) -> Value {
     let provider = Some(asked.provider.as_str()).filter(|provider| !provider.is_empty());
     let pattern = asked.model.as_ref().and_then(Value::as_str);
@@ -66,7 +66,7 @@ fn cli_model(registry: &ModelRegistry, asked: &Question) -> Value {
     }
 }
 
-/// One after the other: what is wrong is told of each.
+/// Resolves patterns one by one, so that each diagnostic names its pattern.
 fn scope_of(registry: &ModelRegistry, patterns: &[String]) -> Value {
     let (mut models, mut diagnostics) = (Vec::<ScopedModel>::new(), Vec::new());
     for pattern in patterns {
@@ -108,7 +108,7 @@ impl Registries {
 }
 
 impl BridgeHost {
-    /// The registry that a registration is for, or that a session beside this one is to use.
+    /// Returns a registry for a registration or a child session.
     pub(in crate::extensions) fn registry_of(
         &self,
         number: u64,
@@ -117,7 +117,7 @@ impl BridgeHost {
         provisions.registries.get(provisions, number)
     }
 
-    /// The session's own is not for those who have been replaced.
+    /// Fails if the session's registry is used by a stale generation.
     fn check_fresh(&self, asked: &Question, args: &str) -> Result<(), HostError> {
         match asked.registry == 0 && self.is_bound() {
             true => self.actions(args).map(drop),
@@ -125,7 +125,7 @@ impl BridgeHost {
         }
     }
 
-    /// What is there at once.
+    /// Serves methods with an immediate result.
     pub(super) fn serve_registry(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Question = parse(&format!("registry.{method}"), args)?;
         let registries = &self.provisions.registries;
@@ -142,7 +142,7 @@ impl BridgeHost {
         let stored = |result: Result<(), AuthFileError>| {
             registry.forget_models();
             result.map(|()| Value::Null).map_err(|error| {
-                // Hardly any extension asks `drainErrors`.
+                // Few extensions call `drainErrors`, so the error is reported as well.
                 let text = format!(
                     "{error}. The change holds for now, and is stored with the next one that can be"
                 );
@@ -201,7 +201,7 @@ impl BridgeHost {
         })
     }
 
-    /// What takes time.
+    /// Serves methods that take time.
     pub(super) async fn wait_for_registry(&self, method: &str, args: &str) -> BridgeResult {
         let asked: Question = parse(&format!("registry.{method}"), args)?;
         self.check_fresh(&asked, args)?;
@@ -212,7 +212,7 @@ impl BridgeHost {
                 let model = asked.model.unwrap_or_default();
                 let known = match serde_json::from_value::<Model>(model.clone()) {
                     Ok(model) => Some(Arc::new(model)),
-                    // A model that somebody put together; what counts is its name.
+                    // For a model object made by hand only the name counts.
                     Err(_) => registry.find(
                         model["provider"].as_str().unwrap_or_default(),
                         model["id"].as_str().unwrap_or_default(),
@@ -225,7 +225,7 @@ impl BridgeHost {
                 };
                 Ok(told(registry.credentials_or_none(&model).await))
             }
-            // As the original answers: nothing where there is nothing.
+            // As in the original, a missing key is `null` and no error.
             "apiKey" => Ok(json!(registry.api_key(provider).await.ok())),
             "auth.key" => Ok(json!(registry.own_api_key(provider).await.ok())),
             "login" => {
@@ -238,7 +238,7 @@ impl BridgeHost {
                 let sign_in = registry.sign_in(provider);
                 let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
                 let cancel = CancellationToken::new();
-                // Dropped with the isolate, and the request with it.
+                // Aborts the request when the isolate ends.
                 let _guard = cancel.clone().drop_guard();
                 let found = sign_in.login(dialog, cancel).await;
                 to_value(found.map_err(|error| failed(&error))?)
@@ -282,7 +282,7 @@ fn describe(id: &str, sign_in: &dyn SignIn) -> Value {
     })
 }
 
-/// As `getApiKeyAndHeaders` answers.
+/// Returns the result of `getApiKeyAndHeaders`.
 fn told(found: Result<Credentials, AuthError>) -> Value {
     match found {
         Ok(found) => {
@@ -299,7 +299,7 @@ fn told(found: Result<Credentials, AuthError>) -> Value {
     }
 }
 
-/// A dialog that is an object of an extension, with the callbacks of the original.
+/// A login dialog that is an object of the extension, with the original's callbacks.
 struct Callbacks {
     generation: std::sync::Weak<super::Generation>,
     token: u64,
@@ -351,7 +351,7 @@ impl LoginDialog for Callbacks {
     async fn paste(&self) -> Option<String> {
         match self.ask("onManualCodeInput", Value::Null).await {
             Some(text) => Some(text),
-            // Nobody pastes: the browser has to come.
+            // Without pasted text the login completes through the browser.
             None => std::future::pending().await,
         }
     }

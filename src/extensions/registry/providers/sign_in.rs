@@ -1,4 +1,4 @@
-//! Signing in by functions of an extension: `oauth` of `pi.registerProvider`.
+//! Sign-in with functions of an extension: `oauth` of `pi.registerProvider`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::ai::oauth::{
 use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
-/// Those who are signing in.
+/// Open login dialogs.
 #[derive(Default)]
 pub(super) struct Dialogs {
     open: Mutex<HashMap<u64, Arc<dyn LoginDialog>>>,
@@ -68,7 +68,7 @@ impl Dialogs {
                 dialog.device(&parse::<DeviceCode>(method, args)?).await;
                 return Ok(Value::Null);
             }
-            // That nothing was chosen is an answer, too.
+            // An empty selection is a valid answer.
             "select" => return Ok(json!(dialog.select(message, &asked.options).await)),
             "paste" => dialog.paste().await,
             other => return Err(HostError::new(format!("There is no login.{other}"))),
@@ -98,7 +98,7 @@ impl ExtensionSignIn {
         self.host.upgrade().ok_or_else(gone)
     }
 
-    /// Calls one of the functions, which has the time that handlers have.
+    /// Calls one of the functions, with the limit of handlers.
     async fn ask<T: DeserializeOwned>(
         &self,
         function: &str,
@@ -128,7 +128,7 @@ impl ExtensionSignIn {
         function: &str,
         answer: Option<String>,
     ) -> Result<T, SignInError> {
-        // Not what was in it: it is full of keys.
+        // The error omits the content, which contains keys.
         serde_json::from_str(&answer.unwrap_or_default()).map_err(|_| {
             SignInError::new(format!(
                 "oauth.{function} of {} gave something that cannot be used",
@@ -148,7 +148,7 @@ impl SignIn for ExtensionSignIn {
         self.uses_callback_server
     }
 
-    /// Without a deadline: the user is there, and can stop it.
+    /// Has no limit: the user sees the login and can cancel it.
     async fn login(
         &self,
         dialog: Arc<dyn LoginDialog>,
@@ -172,7 +172,7 @@ impl SignIn for ExtensionSignIn {
                 answer.map_err(|failure| SignInError::new(failure.plain()))
             }
             () = cancel.cancelled() => {
-                // It fails only if the extension is gone.
+                // Fails only if the extension is gone.
                 let _ = generation.call("abortLogin", &token).await;
                 Err(SignInError::new("Login cancelled"))
             }

@@ -1,5 +1,5 @@
-//! Answers that an extension streams: the program asks its function, and is told
-//! event by event what comes.
+//! Wire APIs of extensions: pi calls the extension's function and receives the message
+//! event by event.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,12 +23,12 @@ use crate::extensions::lifecycle::generation::Generation;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 use crate::tools::tool::LAST_WORD;
 
-/// Batches of events that may wait for the reader.
+/// Capacity of a stream's channel, in batches of events.
 const BATCHES: usize = 4;
-/// As long as a silent connection is waited for.
+/// A stream without events for this long counts as failed, like a silent connection.
 const SILENCE: Duration = Duration::from_secs(600);
 
-/// The streams that are open.
+/// The open streams.
 #[derive(Default)]
 pub(super) struct Feeds {
     open: Mutex<HashMap<u64, Arc<Feed>>>,
@@ -68,7 +68,7 @@ impl Feeds {
         feed.ok_or_else(|| HostError::new("Nobody listens to this stream any more"))
     }
 
-    /// What JavaScript has to say of a stream.
+    /// Serves the calls that JavaScript makes about a stream.
     pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
         match method {
             "events" => {
@@ -85,7 +85,7 @@ impl Feeds {
                 };
                 let asked = hooks.payload(&feed.model, given.payload.clone()).await;
                 let payload = asked.map_err(HostError::new)?;
-                // JSON loses what the provider had; what nobody changed it keeps.
+                // JSON loses details of the payload, so an unchanged one is not sent back.
                 Ok(match payload == given.payload {
                     true => Value::Null,
                     false => json!({ "payload": payload }),
@@ -146,7 +146,8 @@ impl ExtensionApi {
         retelling.finish(problem).await;
     }
 
-    /// `None` if the answer has ended, or nobody wants it any more.
+    /// Forwards events until the message ends or is no longer wanted. Returns the error, if
+    /// any.
     async fn follow(
         &self,
         generation: &Arc<Generation>,
@@ -218,7 +219,7 @@ impl Api for ExtensionApi {
     }
 }
 
-/// `false` when there is nothing more to tell.
+/// Replays a batch. Returns `false` when the stream has ended.
 async fn tell(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
     for told in batch {
         if !retelling.tell(told).await || retelling.has_ended() {
@@ -235,7 +236,7 @@ async fn unwanted_now(request: &Request, items: &mpsc::Sender<StreamItem>) {
     }
 }
 
-/// What the function is called with, functions and signals apart.
+/// Makes the function's arguments, without functions and signals.
 fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Request) -> Value {
     let options = &request.options;
     let level = options.reasoning.unwrap_or(ThinkingLevel::Off);
@@ -277,7 +278,7 @@ fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Req
     })
 }
 
-/// Nobody listens any more: what the extension still sends is refused, and it is told.
+/// Closes the stream on drop: later events are refused, and the extension's signal fires.
 struct Closing<'a> {
     feeds: &'a Feeds,
     generation: &'a Arc<Generation>,
@@ -295,12 +296,12 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// Tells the extension, whose thread may be busy.
+/// Tells the extension to abort, in a task because its thread may be busy.
 fn abort(generation: &Arc<Generation>, token: u64) {
     let generation = Arc::downgrade(generation);
     tokio::spawn(async move {
         if let Some(generation) = generation.upgrade() {
-            // It fails only if the extension is gone.
+            // Fails only if the extension is gone.
             let _ = generation.call("abortStream", &token).await;
         }
     });

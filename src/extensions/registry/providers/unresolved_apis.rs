@@ -1,5 +1,5 @@
-//! Models of wire APIs that nobody has. While extensions load, another one may bring it yet:
-//! it is told when all have.
+//! Models that name an unknown wire API. During the load another extension may still
+//! register the API, so the check is repeated at the end.
 
 use pi_base::nearest;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::ai::provided::ProviderConfig;
 use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
 use crate::extensions::registry::{ExtensionId, ExtensionInfo};
 
-/// Of two names, from which on one may be meant for the other.
+/// Minimum similarity at which an API name is suggested.
 const LIKENESS: f32 = 0.7;
 
 #[derive(Serialize)]
@@ -19,25 +19,25 @@ pub(super) struct Slip {
     sentence: String,
 }
 
-/// A slip with the place where it was made.
+/// An unknown API with the position of the registration.
 #[derive(Deserialize)]
 struct Placed {
     extension: ExtensionId,
     api: String,
     sentence: String,
-    /// With its stack.
+    /// An error with its stack.
     error: String,
 }
 
 #[derive(Default)]
 pub(super) struct Unknown {
-    /// All extensions have.
+    /// Whether all extensions are loaded.
     is_loaded: bool,
     slips: Vec<Placed>,
 }
 
 impl BridgeHost {
-    /// What is wrong with the models of a provider that is registered.
+    /// Returns the models of a provider whose API is unknown.
     pub(super) fn unknown_apis(&self, provider: &str, config: &ProviderConfig) -> Vec<Slip> {
         let mut slips: Vec<Slip> = Vec::new();
         for model in config.models.iter().flatten() {
@@ -82,7 +82,7 @@ impl BridgeHost {
         Ok(Value::Null)
     }
 
-    /// All extensions have been loaded.
+    /// Reports APIs that are still unknown after all extensions were loaded.
     pub fn report_unknown_apis(&self) {
         let mut unknown = self.provisions.unknown.lock();
         unknown.is_loaded = true;
