@@ -1,4 +1,4 @@
-//! What extensions may do with the session (see [`Actions`]).
+//! What extensions may do with the session (see [`SessionApi`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -25,18 +25,20 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
 use crate::extensions::Draft;
 use crate::extensions::api::session_api::{
-    ActionError, ActionResult, Actions, Cancelled, ContextUsage, DeliverAs, NavigateOptions,
-    Navigated, SendOptions,
+    ActionError, ActionResult, Cancelled, ContextUsage, DeliverAs, NavigateOptions, Navigated,
+    SendOptions, SessionApi,
 };
 use crate::extensions::api::session_manager;
-use crate::extensions::child::{SecondBegin, SecondSession, SecondSet, SetBegin};
+use crate::extensions::child::{
+    ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession,
+};
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
 use crate::session::{Entry, LooseSession, SessionError};
 use crate::tools::ToolOptions;
 
 #[async_trait]
-impl Actions for AgentSession {
+impl SessionApi for AgentSession {
     async fn emit(&self, event: Event) {
         self.tell(event).await;
     }
@@ -45,8 +47,8 @@ impl Actions for AgentSession {
         AgentSession::show(self, method);
     }
 
-    fn clear_shown(&self) {
-        AgentSession::clear_shown(self);
+    fn clear_ui(&self) {
+        AgentSession::clear_ui(self);
     }
 
     fn has_ui(&self) -> bool {
@@ -330,7 +332,7 @@ impl Actions for AgentSession {
         let path = session.path();
         // One in memory has no folder.
         let dir = path.and_then(|path| path.parent()).unwrap_or(Path::new(""));
-        session_manager::since(session, path, dir, id, since)
+        session_manager::entries_since(session, path, dir, id, since)
     }
 
     fn session_context(&self) -> String {
@@ -394,7 +396,7 @@ impl Actions for AgentSession {
         }
     }
 
-    fn is_held(&self, for_navigation: bool) -> bool {
+    fn is_replacing(&self, for_navigation: bool) -> bool {
         self.replacing.try_lock().is_err() || for_navigation && self.is_summarising()
     }
 
@@ -462,13 +464,16 @@ impl Actions for AgentSession {
         self.apart(reload).await.map_err(ActionError::new)
     }
 
-    async fn second_extensions(&self, begin: SetBegin) -> ActionResult<SecondSet> {
+    async fn load_child_extensions(
+        &self,
+        begin: ChildExtensionsRequest,
+    ) -> ActionResult<ChildExtensions> {
         let session = self.arc();
         let load = async move { Ok::<_, String>(session.load_for_second(begin).await) };
         self.apart(load).await.map_err(ActionError::new)
     }
 
-    async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>> {
+    async fn open_child_session(&self, begin: ChildConfig) -> ActionResult<Arc<dyn ChildSession>> {
         let session = self.arc();
         let open = async move { session.begin_second(begin).await.map_err(|error| error.0) };
         self.apart(open).await.map_err(ActionError::new)

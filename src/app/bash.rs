@@ -35,14 +35,14 @@ impl AgentSession {
             .user_bash(command, exclude_from_context, &cwd, &begun.cancel)
             .await;
         let elsewhere = match chosen {
-            UserBash::Here => None,
-            UserBash::Elsewhere(commands) => Some(commands),
-            UserBash::Refused(problem) => {
+            UserBash::RunLocally => None,
+            UserBash::RunWith(commands) => Some(commands),
+            UserBash::Failed(problem) => {
                 return Err(format!(
                     "An extension took the command over, and failed: {problem}"
                 ));
             }
-            UserBash::Done(result) => {
+            UserBash::Finished(result) => {
                 self.record_bash(&begun.stay, command, &result, exclude_from_context)
                     .await;
                 return Ok(result);

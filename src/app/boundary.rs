@@ -14,7 +14,7 @@ use crate::agent::event::{Event, WrittenEntry};
 use crate::agent::run::{RunHooks, TurnEnd};
 use crate::ai::message::StopReason;
 use crate::compaction::estimate_context;
-use crate::extensions::child::SecondHooks;
+use crate::extensions::child::ChildHooks;
 use crate::extensions::{Draft, Proposal};
 use crate::session::{Entry, EntryKind, SessionError};
 
@@ -199,7 +199,7 @@ impl Hooks<'_> {
     /// What the extensions want that a session beside another is given as functions.
     pub(super) async fn end_second_turn(
         &self,
-        hooks: &SecondHooks,
+        hooks: &ChildHooks,
         ended: impl Serialize,
     ) -> Option<Proposal> {
         let told = || json!(ended);
@@ -209,7 +209,7 @@ impl Hooks<'_> {
             // What was aborted is not waited for.
             Err(_) if cancel.is_cancelled() => None,
             Err(problem) => {
-                hooks.complain(format!("turn_end: {problem}")).await;
+                hooks.report_error(format!("turn_end: {problem}")).await;
                 None
             }
         }
@@ -231,7 +231,7 @@ impl Hooks<'_> {
     async fn complain(&self, event: &str, problem: String) {
         match &self.session.beside.hooks {
             // Nobody else hears of its errors.
-            Some(hooks) => hooks.complain(format!("{event}: {problem}")).await,
+            Some(hooks) => hooks.report_error(format!("{event}: {problem}")).await,
             None => self.session.report("<session>", event, problem).await,
         }
     }

@@ -89,7 +89,7 @@ impl AgentSession {
         self.note_settings("reload");
         let limits = ineffective_limits(&self.settings.values());
         self.notes.lock().extend(limits);
-        self.extensions.allow(&self.settings);
+        self.extensions.set_allowance(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.models.reload();
         self.install_missing(&self.cwd(), self.noted()).await;
@@ -109,14 +109,14 @@ impl AgentSession {
         } else {
             self.rebuild_system_prompt();
         }
-        self.extensions.let_old_go();
+        self.extensions.release_replaced();
         self.show_notes().await;
         Ok(report)
     }
 
     pub(super) async fn report_failures(&self, report: &LoadReport) {
         for (path, error) in &report.failed {
-            self.report_error(error.tell_of(path)).await;
+            self.report_error(error.to_error(path)).await;
         }
     }
 
@@ -205,7 +205,7 @@ impl AgentSession {
         }
         self.settings.enter(&self.config.paths.with_cwd(&cwd));
         self.note_settings("session");
-        self.extensions.allow(&self.settings);
+        self.extensions.set_allowance(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
         self.install_missing(&cwd, self.noted()).await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);
@@ -225,7 +225,7 @@ impl AgentSession {
         // What handlers of `session_start` want answered is answered, as at the start.
         drop(idle);
         self.greet(reason, previous).await;
-        self.extensions.let_old_go();
+        self.extensions.release_replaced();
         self.show_notes().await;
     }
 

@@ -26,10 +26,10 @@ use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::ScopedModel;
 use crate::extensions::api::session_api::{
-    ActionError, ActionResult, Actions, NavigateOptions, SendOptions,
+    ActionError, ActionResult, NavigateOptions, SendOptions, SessionApi,
 };
 use crate::extensions::child::{
-    GivenTexts, SecondBegin, SecondHooks, SecondNews, SecondSession, SecondSet,
+    ChildConfig, ChildEvent, ChildExtensions, ChildHooks, ChildResources, ChildSession,
 };
 use crate::extensions::drafts;
 use crate::resources::prompt_files::PromptFlags;
@@ -44,11 +44,11 @@ use crate::tools::tool::Tool;
 pub(super) struct Beside {
     pub is_second: bool,
     pub tools: Vec<Arc<dyn Tool>>,
-    pub hooks: Option<Arc<SecondHooks>>,
-    pub texts: GivenTexts,
+    pub hooks: Option<Arc<ChildHooks>>,
+    pub texts: ChildResources,
     pub model: Option<Arc<Model>>,
     /// Those that were loaded for it.
-    pub extensions: Option<SecondSet>,
+    pub extensions: Option<ChildExtensions>,
 }
 
 /// What it is begun with.
@@ -63,7 +63,7 @@ pub(super) struct Begin {
 /// For listeners of a turn: longer is waited only by who is busy with something else.
 const HEARING: Duration = Duration::from_secs(2);
 
-struct ToExtension(mpsc::Sender<SecondNews>);
+struct ToExtension(mpsc::Sender<ChildEvent>);
 
 #[async_trait]
 impl EventSink for ToExtension {
@@ -78,12 +78,12 @@ impl EventSink for ToExtension {
         if !is_told_there && !matches!(*event, Event::ExtensionUiRequest(_)) {
             let ends_turn = matches!(*event, Event::TurnEnd { .. });
             // It may have been disposed.
-            let _ = self.0.send(SecondNews::Event(event)).await;
+            let _ = self.0.send(ChildEvent::Event(event)).await;
             if ends_turn {
                 // Here the queues are looked at, and listeners may want to put
                 // something in because of what they hear.
                 let (heard, hearing) = oneshot::channel();
-                let _ = self.0.send(SecondNews::Heard(heard)).await;
+                let _ = self.0.send(ChildEvent::Flush(heard)).await;
                 let _ = tokio::time::timeout(HEARING, hearing).await;
             }
         }
@@ -93,10 +93,10 @@ impl EventSink for ToExtension {
 impl AgentSession {
     pub(super) async fn begin_second(
         &self,
-        begin: SecondBegin,
-    ) -> ActionResult<Arc<dyn SecondSession>> {
+        begin: ChildConfig,
+    ) -> ActionResult<Arc<dyn ChildSession>> {
         let begins_alone = begin.models.is_none();
-        let SecondBegin {
+        let ChildConfig {
             options,
             models,
             set,
@@ -258,8 +258,8 @@ fn unknown(what: &str) -> ActionError {
 }
 
 #[async_trait]
-impl SecondSession for AgentSession {
-    async fn act(&self, action: &str, args: &Value) -> ActionResult<Value> {
+impl ChildSession for AgentSession {
+    async fn execute(&self, action: &str, args: &Value) -> ActionResult<Value> {
         let nothing = Ok(Value::Null);
         match action {
             "prompt" => {
@@ -301,7 +301,7 @@ impl SecondSession for AgentSession {
                 let options: Option<SendOptions> = given(args, "options")?;
                 let options = options.unwrap_or_default();
                 let waits = options.trigger_turn == Some(true) && !self.is_busy();
-                Actions::send_message(self, message, options)?;
+                SessionApi::send_message(self, message, options)?;
                 self.wait_announced().await;
                 if waits {
                     self.wait_idle().await;
@@ -390,7 +390,7 @@ impl SecondSession for AgentSession {
         }
     }
 
-    fn ask(&self, question: &str, args: &Value) -> ActionResult<Value> {
+    fn query(&self, question: &str, args: &Value) -> ActionResult<Value> {
         let nothing = Ok(Value::Null);
         match question {
             "state" => shown(self.state()),
@@ -402,7 +402,7 @@ impl SecondSession for AgentSession {
             "stats" => shown(self.stats()),
             "contextUsage" => shown(self.usage()),
             "systemPrompt" => Ok(json!(self.system_prompt_text())),
-            "activeTools" => Ok(json!(Actions::active_tools(self))),
+            "activeTools" => Ok(json!(SessionApi::active_tools(self))),
             "setActiveTools" => {
                 self.activate_tools(given(args, "names")?);
                 nothing
@@ -441,20 +441,20 @@ impl SecondSession for AgentSession {
             "appendEntry" => {
                 let custom_type: String = given(args, "customType")?;
                 let data = args.get("data").cloned();
-                shown(Actions::append_entry(self, &custom_type, data)?)
+                shown(SessionApi::append_entry(self, &custom_type, data)?)
             }
             "appendMessage" => {
                 let message: CustomMessage = given(args, "message")?;
-                shown(Actions::append_message(self, message)?)
+                shown(SessionApi::append_message(self, message)?)
             }
             "appendName" => {
                 let name: String = given(args, "name")?;
-                shown(Actions::set_session_name(self, &name)?)
+                shown(SessionApi::set_session_name(self, &name)?)
             }
             "setLabel" => {
                 let entry: String = given(args, "entryId")?;
                 let label: Option<String> = given(args, "label")?;
-                shown(Actions::set_label(self, &entry, label.as_deref())?)
+                shown(SessionApi::set_label(self, &entry, label.as_deref())?)
             }
             "checkDrafts" => done(parse_drafts(given(args, "entries")?, self)).map(|_| Value::Null),
             "previewDrafts" => {
@@ -479,7 +479,7 @@ impl SecondSession for AgentSession {
                 self.abort_summary();
                 nothing
             }
-            "scopedModels" => Ok(Actions::scoped_models(self)),
+            "scopedModels" => Ok(SessionApi::scoped_models(self)),
             "setScopedModels" => {
                 let models: Vec<Scoped> = given(args, "models")?;
                 let scoped = |one: Scoped| ScopedModel {
@@ -552,12 +552,12 @@ impl SecondSession for AgentSession {
         shown(done(self.bash_by(command, exclude_from_context, by).await)?)
     }
 
-    fn since(&self, id: &str, since: usize) -> String {
-        Actions::session_since(self, id, since)
+    fn entries_since(&self, id: &str, since: usize) -> String {
+        SessionApi::session_since(self, id, since)
     }
 
     fn context(&self) -> String {
-        Actions::session_context(self)
+        SessionApi::session_context(self)
     }
 
     async fn close(&self) {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::AgentSession;
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::api::session_api::Actions;
-use crate::extensions::child::{SecondSet, SetBegin};
+use crate::extensions::api::session_api::SessionApi;
+use crate::extensions::child::{ChildExtensions, ChildExtensionsRequest};
 use crate::extensions::{Extensions, ExtensionsConfig};
 
 impl AgentSession {
     /// The user is told what the load waits for, as at any other.
-    pub(super) async fn load_for_second(&self, begin: SetBegin) -> SecondSet {
-        let SetBegin {
+    pub(super) async fn load_for_second(&self, begin: ChildExtensionsRequest) -> ChildExtensions {
+        let ChildExtensionsRequest {
             paths,
             settings,
             extensions: wanted,
@@ -24,12 +24,12 @@ impl AgentSession {
             models.clone(),
             self.config.console.clone(),
         ));
-        let listener: Arc<dyn Actions> = self.arc();
-        extensions.tell_waits(Arc::downgrade(&listener));
+        let listener: Arc<dyn SessionApi> = self.arc();
+        extensions.set_wait_listener(Arc::downgrade(&listener));
         extensions.name_session("beside another", &paths.cwd);
         let files = wanted.iter().map(|one| one.path.clone()).collect();
         let report = extensions.load(wanted).await;
-        SecondSet {
+        ChildExtensions {
             extensions,
             report,
             models,

@@ -216,7 +216,7 @@ impl AgentSession {
 
     /// Puts a question of pi itself to the user, as extensions put theirs.
     pub async fn ask_user(&self, method: UiMethod) -> UiAnswer {
-        self.extensions.ask(self, method).await
+        self.extensions.request_dialog(self, method).await
     }
 
     /// A text for the user to go on with.
@@ -372,12 +372,12 @@ impl AgentSession {
     /// The answer to an `extension_ui_request`; one that nobody waits for is
     /// ignored.
     pub fn answer_ui(&self, id: &str, answer: UiAnswer) {
-        self.extensions.answer(id, answer);
+        self.extensions.answer_dialog(id, answer);
     }
 
     /// Whether the question is to be answered with yes or no.
     pub fn ui_confirms(&self, id: &str) -> bool {
-        self.extensions.confirms(id)
+        self.extensions.is_confirm_dialog(id)
     }
 
     /// The first line of the session file.
@@ -521,7 +521,7 @@ impl AgentSession {
         let work = futures::future::join(self.wait_idle(), self.at_work.wait());
         // A tool that does not let go must not keep the program from ending.
         let _ = tokio::time::timeout(LAST_WORK, work).await;
-        let is_left = self.extensions.signalled(code).await;
+        let is_left = self.extensions.emit_signal(code).await;
         let rest = async {
             self.flush_bash().await;
             if !is_left {

@@ -127,7 +127,7 @@ impl AgentSession {
 
     /// Those that showed what is on the screen are gone. What still waits is not told any
     /// more: what takes it away takes its place.
-    pub(super) fn clear_shown(&self) {
+    pub(super) fn clear_ui(&self) {
         let shown = std::mem::take(&mut self.showing.state.lock().shown);
         for nothing in shown.into_values() {
             self.show(nothing);

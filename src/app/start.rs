@@ -28,7 +28,7 @@ use crate::agent::retry::RetryPolicy;
 use crate::ai::model::ThinkingLevel;
 use crate::ai::registry::ModelRegistry;
 use crate::ai::select::SelectError;
-use crate::extensions::api::session_api::Actions;
+use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::registry::FlagKind;
 use crate::extensions::{Extensions, ExtensionsConfig, ineffective_limits};
 use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
@@ -237,8 +237,8 @@ impl AgentSession {
     /// Nothing reaches the mode before [`Self::open`], except what extensions report
     /// while they load.
     pub async fn load(&self) -> Result<(), StartError> {
-        let actions: Arc<dyn Actions> = self.arc();
-        self.extensions.tell_waits(Arc::downgrade(&actions));
+        let actions: Arc<dyn SessionApi> = self.arc();
+        self.extensions.set_wait_listener(Arc::downgrade(&actions));
         let cwd = self.cwd();
         let progress = self.config.progress.clone();
         self.install_missing(&cwd, progress).await;

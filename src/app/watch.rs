@@ -90,7 +90,7 @@ impl Watch {
                 tell(&strong, text, "warning").await;
             }
             let installed = strong.extensions.installed();
-            let grown = strong.extensions.imported_more();
+            let grown = strong.extensions.wait_imports_grown();
             drop(strong);
             tokio::select! {
                 () = self.over.cancelled() => return,
@@ -128,7 +128,7 @@ impl Watch {
                 return;
             }
             // What is built is away for a moment; what has another name now is not.
-            let gone = session.extensions.entries();
+            let gone = session.extensions.entry_files();
             let gone: Vec<PathBuf> = gone.into_iter().filter(|file| !file.exists()).collect();
             let others = changed.iter().any(|file| !gone.contains(file));
             let is_built = |since: Instant| !others || since.elapsed() < BUILD;
@@ -189,7 +189,7 @@ impl Watch {
             };
         }
         // One that has come since the load is no news to the watcher.
-        self.offered = session.extensions.given();
+        self.offered = session.extensions.requested_files();
         if !self.newcomers(session).is_empty() {
             let _ = self.hint.try_send(());
         }

@@ -152,7 +152,7 @@ impl Scratch {
 
 /// Of one that did not load; with the lines of code that it is about.
 fn why_not_loaded(extension: &DescribedExtension) -> Option<String> {
-    let mut report = extension.error.as_ref()?.tell_of(&extension.path);
+    let mut report = extension.error.as_ref()?.to_error(&extension.path);
     explain(&mut report, None);
     let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
     Some(format!("{}{}", report.error, frame.unwrap_or_default()))

@@ -15,7 +15,7 @@ use tokio::process::Command;
 use crate::extensions::bridge::{BridgeResult, parse};
 
 /// Time limit per program. `wl-copy` serves the copied text from the background afterwards.
-const LIMIT: Duration = Duration::from_secs(5);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize)]
 struct Text {
@@ -35,23 +35,28 @@ const PROGRAMS: [(&str, &[&str], Option<&str>); 6] = [
 pub async fn copy(method: &str, args: &str) -> BridgeResult {
     let Text { text } = parse(method, args)?;
     // Works over ssh, too. Terminals do not report whether they support it.
-    let told = tell_terminal(&text);
+    let written = write_to_terminal(&text);
     let mut failures = Vec::new();
     for (program, arguments, needs) in PROGRAMS {
         if needs.is_some_and(|name| std::env::var_os(name).is_none()) {
             continue;
         }
-        let fed = tokio::time::timeout(LIMIT, feed(program, arguments, &text)).await;
-        match fed.unwrap_or_else(|_| Err(format!("did not end within {} s", LIMIT.as_secs()))) {
+        let copied = tokio::time::timeout(PROGRAM_TIMEOUT, feed(program, arguments, &text)).await;
+        match copied.unwrap_or_else(|_| {
+            Err(format!(
+                "did not end within {} s",
+                PROGRAM_TIMEOUT.as_secs()
+            ))
+        }) {
             Ok(()) => return Ok(Value::Null),
             // Programs of other systems are not missed.
-            Err(why) if needs.is_some() || why != NOT_THERE => {
+            Err(why) if needs.is_some() || why != NOT_INSTALLED => {
                 failures.push(format!("{program}: {why}"));
             }
             Err(_) => {}
         }
     }
-    let Err(why) = told else {
+    let Err(why) = written else {
         return Ok(Value::Null);
     };
     if failures.is_empty() {
@@ -64,7 +69,7 @@ pub async fn copy(method: &str, args: &str) -> BridgeResult {
     )))
 }
 
-const NOT_THERE: &str = "not installed";
+const NOT_INSTALLED: &str = "not installed";
 
 /// Writes the text to a program's stdin. The error says why the program failed.
 async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), String> {
@@ -76,7 +81,7 @@ async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), Strin
         .kill_on_drop(true)
         .spawn();
     let mut child = child.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NOT_THERE.to_owned(),
+        io::ErrorKind::NotFound => NOT_INSTALLED.to_owned(),
         _ => error.to_string(),
     })?;
     let written = match child.stdin.take() {
@@ -92,7 +97,7 @@ async fn feed(program: &str, arguments: &[&str], text: &str) -> Result<(), Strin
 }
 
 /// Sends OSC 52 to the terminal directly, because stdout belongs to the mode.
-fn tell_terminal(text: &str) -> io::Result<()> {
+fn write_to_terminal(text: &str) -> io::Result<()> {
     let mut terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty")?;
     let sequence = format!("\x1b]52;c;{}\x07", STANDARD.encode(text));
     terminal.write_all(sequence.as_bytes())

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use super::compaction_stream::Asking;
-use super::session::level_called;
+use super::compaction_stream::SummaryRequests;
+use super::session::parse_thinking_level;
 use crate::agent::AgentMessage;
 use crate::ai::api::api;
 use crate::ai::model::Model;
@@ -31,12 +31,12 @@ pub struct Summaries {
     /// Runs requests on the threads of pi, because JavaScript's thread may be busy.
     handle: Handle,
     running: Mutex<HashMap<u64, CancellationToken>>,
-    asking: Asking,
+    requests: SummaryRequests,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct SummaryArgs {
     token: u64,
     model: Model,
     #[serde(default)]
@@ -53,14 +53,14 @@ struct Asked {
 }
 
 #[derive(Deserialize)]
-struct Compact {
+struct CompactArgs {
     preparation: Preparation,
     #[serde(default)]
     focus: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Branch {
+struct BranchArgs {
     entries: Vec<Box<RawValue>>,
     #[serde(default)]
     instructions: Option<String>,
@@ -69,25 +69,25 @@ struct Branch {
 }
 
 #[derive(Deserialize)]
-struct Cut {
+struct CutArgs {
     entries: Vec<Box<RawValue>>,
     start: usize,
     keep: u64,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct BranchPartArgs {
     entries: Vec<Box<RawValue>>,
     budget: u64,
 }
 
 #[derive(Deserialize)]
-struct Estimate {
+struct EstimateArgs {
     message: AgentMessage,
 }
 
 #[derive(Deserialize)]
-struct Token {
+struct TokenArgs {
     token: u64,
 }
 
@@ -96,7 +96,7 @@ impl Summaries {
         Self {
             handle,
             running: Mutex::default(),
-            asking: Asking::default(),
+            requests: SummaryRequests::default(),
         }
     }
 
@@ -104,9 +104,9 @@ impl Summaries {
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         Some(match method {
             "compaction.estimate" => {
-                parse::<Estimate>(method, args).map(|given| json!(estimate(&given.message)))
+                parse::<EstimateArgs>(method, args).map(|given| json!(estimate(&given.message)))
             }
-            "compaction.cut" => parse::<Cut>(method, args).and_then(|given| {
+            "compaction.cut" => parse::<CutArgs>(method, args).and_then(|given| {
                 let path = entries(&given.entries)?;
                 let start = given.start.min(path.len());
                 let (first_kept, turn_start) = cut_point(&path, start, given.keep);
@@ -116,64 +116,68 @@ impl Summaries {
                     "isSplitTurn": turn_start.is_some(),
                 }))
             }),
-            "compaction.branchPart" => parse::<Part>(method, args).and_then(|given| {
+            "compaction.branchPart" => parse::<BranchPartArgs>(method, args).and_then(|given| {
                 let (messages, files, tokens) = newest(&entries(&given.entries)?, given.budget);
                 Ok(json!({ "messages": messages, "fileOps": files, "totalTokens": tokens }))
             }),
-            "compaction.abort" => parse::<Token>(method, args).map(|given| {
+            "compaction.abort" => parse::<TokenArgs>(method, args).map(|given| {
                 if let Some(cancel) = self.running.lock().get(&given.token) {
                     cancel.cancel();
                 }
                 Value::Null
             }),
-            "compaction.open" => self.asking.open(method, args),
-            "compaction.respond" => self.asking.answer(method, args),
+            "compaction.open" => self.requests.open(method, args),
+            "compaction.respond" => self.requests.respond(method, args),
             _ => return None,
         })
     }
 
     /// Returns the next model request of a summary with `by_extension`; `null` when it is
     /// over.
-    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
-        let Token { token } = parse(method, args)?;
-        Ok(self.asking.next(token).await)
+    pub async fn next_request(&self, method: &str, args: &str) -> BridgeResult {
+        let TokenArgs { token } = parse(method, args)?;
+        Ok(self.requests.next_request(token).await)
     }
 
-    fn summarizer(&self, asked: Asked) -> Result<Summarizer, HostError> {
-        let api: Arc<dyn Api> = match asked.by_extension {
-            true => self.asking.api(asked.token)?,
-            false => api(&asked.model.api).ok_or_else(|| {
-                let name = &asked.model.api;
+    fn summarizer(&self, request: SummaryArgs) -> Result<Summarizer, HostError> {
+        let api: Arc<dyn Api> = match request.by_extension {
+            true => self.requests.api(request.token)?,
+            false => api(&request.model.api).ok_or_else(|| {
+                let name = &request.model.api;
                 HostError::new(format!("No API provider registered for api: {name}"))
             })?,
         };
-        let thinking = asked.thinking.as_deref().map(level_called).transpose()?;
+        let thinking = request
+            .thinking
+            .as_deref()
+            .map(parse_thinking_level)
+            .transpose()?;
         Ok(Summarizer {
-            api_key: asked.api_key,
-            headers: asked.headers.unwrap_or_default(),
-            model: Arc::new(asked.model),
+            api_key: request.api_key,
+            headers: request.headers.unwrap_or_default(),
+            model: Arc::new(request.model),
             api,
             max_retry_delay_ms: None,
             thinking,
-            session_id: asked.session_id,
+            session_id: request.session_id,
         })
     }
 
     /// Serves `compaction.compact` and `compaction.branch`.
     pub async fn write(&self, method: &str, args: &str) -> BridgeResult {
-        let asked: Asked = parse(method, args)?;
-        let running = Running {
+        let request: SummaryArgs = parse(method, args)?;
+        let running = RunningGuard {
             summaries: self,
-            token: asked.token,
+            token: request.token,
         };
         let cancel = CancellationToken::new();
-        self.running.lock().insert(asked.token, cancel.clone());
+        self.running.lock().insert(request.token, cancel.clone());
         // Aborts the request when the extension's isolate ends.
         let _dropped = cancel.clone().drop_guard();
-        let summarizer = self.summarizer(asked)?;
+        let summarizer = self.summarizer(request)?;
         let written = match method {
             "compaction.compact" => {
-                let given: Compact = parse(method, args)?;
+                let given: CompactArgs = parse(method, args)?;
                 self.handle.spawn(async move {
                     let focus = given.focus.as_deref();
                     summarize(&given.preparation, focus, &summarizer, &cancel)
@@ -182,7 +186,7 @@ impl Summaries {
                 })
             }
             _ => {
-                let given: Branch = parse(method, args)?;
+                let given: BranchArgs = parse(method, args)?;
                 let path = entries(&given.entries)?;
                 let request = BranchRequest {
                     instructions: given.instructions,
@@ -208,15 +212,15 @@ impl Summaries {
     }
 }
 
-struct Running<'a> {
+struct RunningGuard<'a> {
     summaries: &'a Summaries,
     token: u64,
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.summaries.running.lock().remove(&self.token);
-        self.summaries.asking.end(self.token);
+        self.summaries.requests.end(self.token);
     }
 }
 

@@ -17,36 +17,36 @@ use crate::ai::stream::{Api, AssistantStream, Request, StreamItem};
 use crate::extensions::bridge::{BridgeResult, parse};
 
 /// Maximum number of simultaneous requests of a summary.
-const REQUESTS: usize = 2;
+const REQUEST_CAPACITY: usize = 2;
 
 /// Open requests of all summaries, by token.
 #[derive(Default)]
-pub struct Asking {
-    open: Mutex<HashMap<u64, Open>>,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+pub struct SummaryRequests {
+    open: Mutex<HashMap<u64, OpenSummary>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<SummaryResponse>>>,
     last: AtomicU64,
 }
 
-struct Open {
+struct OpenSummary {
     /// Taken when the summary starts, so that the channel closes when the summary ends.
-    questions: Option<mpsc::Sender<Question>>,
-    received: Arc<tokio::sync::Mutex<mpsc::Receiver<Question>>>,
+    requests: Option<mpsc::Sender<SummaryRequest>>,
+    received: Arc<tokio::sync::Mutex<mpsc::Receiver<SummaryRequest>>>,
 }
 
 #[derive(Deserialize)]
-struct Opened {
+struct OpenArgs {
     token: u64,
 }
 
-struct Question {
+struct SummaryRequest {
     request: Value,
-    answer: oneshot::Sender<Answered>,
+    response: oneshot::Sender<SummaryResponse>,
 }
 
 /// The members of the message that are used.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answered {
+struct SummaryResponse {
     ask: u64,
     #[serde(default)]
     text: String,
@@ -55,7 +55,7 @@ struct Answered {
     error_message: Option<String>,
 }
 
-impl Answered {
+impl SummaryResponse {
     /// The response to an aborted request.
     fn aborted() -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Answered {
         }
     }
 
-    fn of(self, model: &Model) -> AssistantMessage {
+    fn into_message(self, model: &Model) -> AssistantMessage {
         AssistantMessage {
             content: vec![AssistantBlock::Text(TextContent {
                 text: self.text,
@@ -85,16 +85,16 @@ impl Answered {
 }
 
 /// An API that forwards requests to the extension and streams the response as a whole.
-struct ByExtension(mpsc::Sender<Question>);
+struct ExtensionModel(mpsc::Sender<SummaryRequest>);
 
-impl Asking {
+impl SummaryRequests {
     /// Opens a channel before the summary starts, because [`Self::next`] may be called
     /// first.
     pub fn open(&self, method: &str, args: &str) -> BridgeResult {
-        let Opened { token } = parse(method, args)?;
-        let (questions, received) = mpsc::channel(REQUESTS);
-        let open = Open {
-            questions: Some(questions),
+        let OpenArgs { token } = parse(method, args)?;
+        let (requests, received) = mpsc::channel(REQUEST_CAPACITY);
+        let open = OpenSummary {
+            requests: Some(requests),
             received: Arc::new(tokio::sync::Mutex::new(received)),
         };
         self.open.lock().insert(token, open);
@@ -103,16 +103,16 @@ impl Asking {
 
     pub fn api(&self, token: u64) -> Result<Arc<dyn Api>, HostError> {
         let mut open = self.open.lock();
-        let questions = open.get_mut(&token).and_then(|open| open.questions.take());
-        let questions = questions.ok_or_else(|| HostError::new("The summary is not open"))?;
-        Ok(Arc::new(ByExtension(questions)))
+        let requests = open.get_mut(&token).and_then(|open| open.requests.take());
+        let requests = requests.ok_or_else(|| HostError::new("The summary is not open"))?;
+        Ok(Arc::new(ExtensionModel(requests)))
     }
 
     pub fn end(&self, token: u64) {
         self.open.lock().remove(&token);
     }
 
-    pub async fn next(&self, token: u64) -> Value {
+    pub async fn next_request(&self, token: u64) -> Value {
         let received = self
             .open
             .lock()
@@ -121,50 +121,50 @@ impl Asking {
         let Some(received) = received else {
             return Value::Null;
         };
-        let Some(Question { request, answer }) = received.lock().await.recv().await else {
+        let Some(SummaryRequest { request, response }) = received.lock().await.recv().await else {
             return Value::Null;
         };
         let ask = self.last.fetch_add(1, Ordering::Relaxed);
-        self.waiting.lock().insert(ask, answer);
+        self.waiting.lock().insert(ask, response);
         json!({ "ask": ask, "request": request })
     }
 
-    pub fn answer(&self, method: &str, args: &str) -> BridgeResult {
-        let answered: Answered = parse(method, args)?;
+    pub fn respond(&self, method: &str, args: &str) -> BridgeResult {
+        let response: SummaryResponse = parse(method, args)?;
         // The summary may have been aborted.
-        if let Some(waiting) = self.waiting.lock().remove(&answered.ask) {
-            let _ = waiting.send(answered);
+        if let Some(waiting) = self.waiting.lock().remove(&response.ask) {
+            let _ = waiting.send(response);
         }
         Ok(Value::Null)
     }
 }
 
-impl Api for ByExtension {
+impl Api for ExtensionModel {
     fn stream(&self, request: Request) -> AssistantStream {
         let (items, stream) = AssistantStream::channel();
-        let (answer, answered) = oneshot::channel();
-        let questions = self.0.clone();
-        let asked = json!({
+        let (response, response) = oneshot::channel();
+        let requests = self.0.clone();
+        let request_json = json!({
             "systemPrompt": request.system_prompt,
             "messages": request.messages,
             "maxTokens": request.options.max_tokens,
             "reasoning": request.options.reasoning,
         });
         tokio::spawn(async move {
-            let question = Question {
-                request: asked,
-                answer,
+            let request = SummaryRequest {
+                request: request_json,
+                response,
             };
-            let answered = async {
-                questions.send(question).await.ok()?;
-                answered.await.ok()
+            let response = async {
+                requests.send(request).await.ok()?;
+                response.await.ok()
             };
-            let answered = tokio::select! {
-                answered = answered => answered,
+            let response = tokio::select! {
+                response = response => response,
                 () = request.cancel.cancelled() => None,
             };
-            let answered = answered.unwrap_or_else(Answered::aborted);
-            let message = answered.of(&request.model);
+            let response = response.unwrap_or_else(SummaryResponse::aborted);
+            let message = response.into_message(&request.model);
             // The receiver may be gone.
             let _ = items.send(StreamItem::Done(Arc::new(message))).await;
         });

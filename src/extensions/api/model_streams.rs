@@ -14,8 +14,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::services::env_api_key;
-use super::session::level_called;
+use super::model_catalogue::env_api_key;
+use super::session::parse_thinking_level;
 use crate::agent::event::MessageUpdate;
 use crate::ai::api::api;
 use crate::ai::api_options::{ApiOptions, Retention};
@@ -32,34 +32,34 @@ use crate::ai::stream::{
 use crate::extensions::bridge::{BridgeResult, parse};
 
 /// Maximum number of events sent to the bridge at once.
-const BATCH: usize = 64;
+const EVENT_BATCH: usize = 64;
 
 pub struct ModelStreams {
     /// Runs connections on the threads of pi.
     handle: Handle,
-    open: Mutex<HashMap<u64, Arc<Open>>>,
+    open: Mutex<HashMap<u64, Arc<OpenStream>>>,
 }
 
 /// Reply of an extension's hook.
-type Reply = Result<Option<Value>, String>;
+type HookReply = Result<Option<Value>, String>;
 
-struct Open {
+struct OpenStream {
     stream: tokio::sync::Mutex<AssistantStream>,
-    questions: tokio::sync::Mutex<mpsc::Receiver<Question>>,
+    requests: tokio::sync::Mutex<mpsc::Receiver<HookRequest>>,
     /// Requests to hooks without a reply yet.
-    asked: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
+    asked: Mutex<HashMap<u64, oneshot::Sender<HookReply>>>,
     cancel: CancellationToken,
 }
 
 /// Aborts the request when the extension's isolate ends.
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct StreamArgs {
     /// Whether it is pi-ai's `streamSimple`, which chooses unspecified options.
     simple: bool,
     model: GivenModel,
@@ -84,35 +84,35 @@ struct Hooks {
 }
 
 /// A call of the extension's `onPayload` or `onResponse`.
-struct Question {
-    told: Value,
-    reply: oneshot::Sender<Reply>,
+struct HookRequest {
+    args: Value,
+    reply: oneshot::Sender<HookReply>,
 }
 
 /// Calls the functions among the options.
-struct Asking {
+struct ExtensionHooks {
     hooks: Hooks,
-    questions: mpsc::Sender<Question>,
+    requests: mpsc::Sender<HookRequest>,
 }
 
-impl Asking {
+impl ExtensionHooks {
     /// Calls a hook. An error is what the extension threw; the request must not continue.
-    async fn ask(&self, told: Value) -> Reply {
+    async fn call(&self, args: Value) -> HookReply {
         let (reply, replied) = oneshot::channel();
-        let question = Question { told, reply };
+        let request = HookRequest { args, reply };
         let gone = || "The extension does not answer any more".to_owned();
-        self.questions.send(question).await.map_err(|_| gone())?;
+        self.requests.send(request).await.map_err(|_| gone())?;
         replied.await.map_err(|_| gone())?
     }
 }
 
 #[async_trait]
-impl StreamHooks for Asking {
+impl StreamHooks for ExtensionHooks {
     async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
         if !self.hooks.payload {
             return Ok(payload);
         }
-        let changed = self.ask(json!({ "payload": payload })).await?;
+        let changed = self.call(json!({ "payload": payload })).await?;
         Ok(changed.unwrap_or(payload))
     }
 
@@ -124,7 +124,7 @@ impl StreamHooks for Asking {
     ) -> Result<(), String> {
         if self.hooks.response {
             let response = json!({ "status": status, "headers": headers });
-            self.ask(json!({ "response": response })).await?;
+            self.call(json!({ "response": response })).await?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ struct Tool {
 /// Options with the same names for all APIs.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Options {
+struct StreamOptionArgs {
     api_key: Option<String>,
     #[serde(deserialize_with = "headers")]
     headers: Option<IndexMap<String, String>>,
@@ -181,10 +181,10 @@ struct Options {
     timeout_ms: Option<u64>,
 }
 
-impl Options {
+impl StreamOptionArgs {
     /// Returns the thinking level. The `Simple` functions have one option for all APIs; of
     /// the other functions each API reads its own option.
-    fn level(&self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
+    fn thinking_level(&self, api: &str, simple: bool) -> Result<Option<ThinkingLevel>, HostError> {
         let name = match api {
             _ if simple => self.reasoning.as_deref(),
             "bedrock-converse-stream" => self.reasoning.as_deref(),
@@ -194,14 +194,14 @@ impl Options {
             // Other APIs read their options from [`ApiOptions`].
             _ => None,
         };
-        name.map(level_called).transpose()
+        name.map(parse_thinking_level).transpose()
     }
 }
 
 /// APIs that find credentials themselves if no key is given.
-const WITHOUT_KEY: [&str; 2] = ["bedrock-converse-stream", "google-vertex"];
+const KEYLESS_APIS: [&str; 2] = ["bedrock-converse-stream", "google-vertex"];
 
-fn options(given: &Value) -> Result<Options, HostError> {
+fn parse_options(given: &Value) -> Result<StreamOptionArgs, HostError> {
     serde_path_to_error::deserialize(given).map_err(|error| {
         let (name, reason) = (error.path(), error.inner());
         HostError::new(format!("The option \"{name}\": {reason}"))
@@ -209,7 +209,7 @@ fn options(given: &Value) -> Result<Options, HostError> {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct HookReplyArgs {
     id: u64,
     ask: u64,
     #[serde(default)]
@@ -219,7 +219,7 @@ struct Answered {
 }
 
 #[derive(Deserialize)]
-struct Id {
+struct StreamId {
     id: u64,
 }
 
@@ -232,8 +232,8 @@ impl ModelStreams {
     }
 
     pub fn open(&self, method: &str, args: &str, id: u64) -> BridgeResult {
-        let asked: Asked = parse(method, args)?;
-        let Asked {
+        let asked: StreamArgs = parse(method, args)?;
+        let StreamArgs {
             model,
             api: name,
             context,
@@ -245,18 +245,18 @@ impl ModelStreams {
         let name = name.as_ref().unwrap_or(&model.api);
         let api = api(name)
             .ok_or_else(|| HostError::new(format!("No API provider registered for api: {name}")))?;
-        let (questions, waiting) = mpsc::channel(1);
+        let (requests, waiting) = mpsc::channel(1);
         let hooked = hooks.payload || hooks.response;
-        let asking = hooked.then(|| Arc::new(Asking { hooks, questions }) as _);
+        let asking = hooked.then(|| Arc::new(ExtensionHooks { hooks, requests }) as _);
         let given = Value::Object(given);
-        let options = options(&given)?;
+        let options = parse_options(&given)?;
         let of_api = match simple {
             true => ApiOptions::default(),
             false => ApiOptions::read(name, &given).map_err(HostError::new)?,
         };
-        let reasoning = options.level(name, simple)?;
+        let reasoning = options.thinking_level(name, simple)?;
         let api_key = options.api_key.or_else(|| env_api_key(&model.provider));
-        let does_without = WITHOUT_KEY.contains(&name.as_str()) || demo::is_demo(&model);
+        let does_without = KEYLESS_APIS.contains(&name.as_str()) || demo::is_demo(&model);
         if api_key.is_none() && !does_without {
             let error = format!("No API key for provider: {}", model.provider);
             return Err(HostError::new(error));
@@ -271,7 +271,7 @@ impl ModelStreams {
         let request = Request {
             model: Arc::new(model),
             system_prompt: context.system_prompt,
-            messages: messages(context.messages)?,
+            messages: model_messages(context.messages)?,
             tools: context
                 .tools
                 .map(|tools| tools.into_iter().map(spec).collect()),
@@ -303,9 +303,9 @@ impl ModelStreams {
             let _here = self.handle.enter();
             api.stream(request)
         };
-        let open = Open {
+        let open = OpenStream {
             stream: tokio::sync::Mutex::new(stream),
-            questions: tokio::sync::Mutex::new(waiting),
+            requests: tokio::sync::Mutex::new(waiting),
             asked: Mutex::default(),
             cancel,
         };
@@ -314,18 +314,18 @@ impl ModelStreams {
     }
 
     /// Returns at least one event; none when the stream is over.
-    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
-        let Id { id } = parse(method, args)?;
+    pub async fn next_events(&self, method: &str, args: &str) -> BridgeResult {
+        let StreamId { id } = parse(method, args)?;
         let open = self.open.lock().get(&id).cloned();
         let Some(open) = open else {
             return Ok(json!([]));
         };
         let mut stream = open.stream.lock().await;
-        let mut questions = open.questions.lock().await;
+        let mut requests = open.requests.lock().await;
         let items = tokio::select! {
             biased;
-            Some(question) = questions.recv() => return Ok(json!([open.pass_on(question)])),
-            items = stream.next_many(BATCH) => items,
+            Some(request) = requests.recv() => return Ok(json!([open.to_event(request)])),
+            items = stream.next_many(EVENT_BATCH) => items,
         };
         let over = items
             .last()
@@ -333,12 +333,12 @@ impl ModelStreams {
         if over {
             self.open.lock().remove(&id);
         }
-        items.iter().map(event).collect()
+        items.iter().map(to_json).collect()
     }
 
     /// Passes on the reply of `onPayload` or `onResponse`.
-    pub fn answer(&self, method: &str, args: &str) -> BridgeResult {
-        let given: Answered = parse(method, args)?;
+    pub fn respond(&self, method: &str, args: &str) -> BridgeResult {
+        let given: HookReplyArgs = parse(method, args)?;
         let open = self.open.lock().get(&given.id).cloned();
         let reply = open.and_then(|open| open.asked.lock().remove(&given.ask));
         if let Some(reply) = reply {
@@ -354,7 +354,7 @@ impl ModelStreams {
 
     /// Aborts a stream, which then ends with an `error` event.
     pub fn abort(&self, method: &str, args: &str) -> BridgeResult {
-        let Id { id } = parse(method, args)?;
+        let StreamId { id } = parse(method, args)?;
         if let Some(open) = self.open.lock().get(&id) {
             open.cancel.cancel();
         }
@@ -362,20 +362,20 @@ impl ModelStreams {
     }
 }
 
-impl Open {
+impl OpenStream {
     /// Makes the event that carries a hook request to the extension.
-    fn pass_on(&self, question: Question) -> Value {
+    fn to_event(&self, request: HookRequest) -> Value {
         let mut asked = self.asked.lock();
         let number = asked.keys().max().map_or(0, |last| last + 1);
-        asked.insert(number, question.reply);
-        let mut told = question.told;
+        asked.insert(number, request.reply);
+        let mut told = request.args;
         told["ask"] = json!(number);
         json!({ "type": "question", "question": told })
     }
 }
 
 /// Parses the messages that a model can get. Extensions pass on all messages of a session.
-fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
+fn model_messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
     let is_told = |message: &Value| {
         let role = message["role"].as_str().unwrap_or_default();
         matches!(role, "user" | "assistant" | "toolResult")
@@ -391,7 +391,7 @@ fn messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
 }
 
 /// Converts an item to an event of pi-ai.
-fn event(item: &StreamItem) -> BridgeResult {
+fn to_json(item: &StreamItem) -> BridgeResult {
     let value = match item {
         StreamItem::Event { event, partial } => {
             let update = MessageUpdate {
@@ -400,7 +400,7 @@ fn event(item: &StreamItem) -> BridgeResult {
             };
             serde_json::to_value(update).map(|mut update| update["assistantMessageEvent"].take())
         }
-        StreamItem::Done(message) => whole(message).map(|whole| match message.stop_reason {
+        StreamItem::Done(message) => message_json(message).map(|whole| match message.stop_reason {
             reason @ (StopReason::Error | StopReason::Aborted) => {
                 json!({ "type": "error", "reason": reason, "error": whole })
             }
@@ -410,6 +410,6 @@ fn event(item: &StreamItem) -> BridgeResult {
     value.map_err(|error| HostError::new(error.to_string()))
 }
 
-fn whole(message: &AssistantMessage) -> serde_json::Result<Value> {
+fn message_json(message: &AssistantMessage) -> serde_json::Result<Value> {
     serde_json::to_value(Message::Assistant(message.clone()))
 }

@@ -28,7 +28,7 @@ use crate::resources::trust::{has_something_to_trust, recorded};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::extensions) struct Place {
+pub(in crate::extensions) struct ResourceArgs {
     cwd: PathBuf,
     agent_dir: PathBuf,
     #[serde(default, alias = "skillPaths")]
@@ -43,36 +43,36 @@ pub(in crate::extensions) struct Place {
 }
 
 #[derive(Deserialize)]
-struct Project {
+struct ProjectArgs {
     cwd: PathBuf,
 }
 
 /// A package that the settings name, or could name.
 #[derive(Deserialize)]
-struct Package {
+struct PackageArgs {
     #[serde(flatten)]
-    place: Place,
+    place: ResourceArgs,
     source: String,
     scope: SourceScope,
 }
 
 /// Arguments for reading a recorded trust decision.
 #[derive(Deserialize)]
-struct Asked {
+struct TrustArgs {
     file: PathBuf,
     cwd: PathBuf,
 }
 
 #[derive(Deserialize)]
-struct Skills {
+struct SkillsArgs {
     skills: Vec<Skill>,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-impl Place {
+impl ResourceArgs {
     pub(in crate::extensions) fn paths(&self) -> Paths {
         let paths = Paths::from_env(&self.cwd);
         paths.of_extension(self.agent_dir.clone(), self.project_trusted)
@@ -95,13 +95,13 @@ impl Place {
 pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "resources.isProjectTrusted" => {
-            parse::<Place>(method, args).map(|place| json!(!place.paths().ignores_project()))
+            parse::<ResourceArgs>(method, args).map(|place| json!(!place.paths().ignores_project()))
         }
-        "resources.hasSomethingToTrust" => parse::<Project>(method, args).map(|Project { cwd }| {
+        "resources.hasSomethingToTrust" => parse::<ProjectArgs>(method, args).map(|ProjectArgs { cwd }| {
             let home = Paths::from_env(&cwd).home;
             json!(has_something_to_trust(&home, &cwd))
         }),
-        "resources.trust" => parse::<Asked>(method, args).and_then(|Asked { file, cwd }| {
+        "resources.trust" => parse::<TrustArgs>(method, args).and_then(|TrustArgs { file, cwd }| {
             let said = recorded(&file, &cwd).map_err(|why| {
                 let file = file.display();
                 HostError::new(format!(
@@ -113,32 +113,32 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             };
             Ok(said.map_or(Value::Null, entry))
         }),
-        "resources.skills" => parse::<Place>(method, args).and_then(|place| {
+        "resources.skills" => parse::<ResourceArgs>(method, args).and_then(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);
             let sources = sources(&paths, &settings, place.include_defaults);
             let (skills, problems) = load_skills(&sources, &place.named());
-            Ok(json!({ "skills": shown(skills)?, "diagnostics": told(&problems) }))
+            Ok(json!({ "skills": skills_json(skills)?, "diagnostics": diagnostics_json(&problems) }))
         }),
         "resources.skillsBlock" => {
-            parse::<Skills>(method, args).map(|given| json!(skills_block(&given.skills)))
+            parse::<SkillsArgs>(method, args).map(|given| json!(skills_block(&given.skills)))
         }
-        "resources.prompts" => parse::<Place>(method, args).map(|place| {
+        "resources.prompts" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);
             let sources = sources(&paths, &settings, place.include_defaults);
             let (templates, problems) = load_prompt_templates(&sources, &place.named());
-            json!({ "prompts": templates, "diagnostics": told(&problems) })
+            json!({ "prompts": templates, "diagnostics": diagnostics_json(&problems) })
         }),
-        "resources.themes" => parse::<Place>(method, args).map(|place| {
+        "resources.themes" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);
             let sources = sources(&paths, &settings, place.include_defaults);
             let (themes, problems) = load_themes(&sources, &place.named());
             let themes: Vec<Value> = themes.iter().map(Theme::describe).collect();
-            json!({ "themes": themes, "diagnostics": told(&problems) })
+            json!({ "themes": themes, "diagnostics": diagnostics_json(&problems) })
         }),
-        "resources.packages" => parse::<Place>(method, args).map(|place| {
+        "resources.packages" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);
             let configured = packages(&paths, &settings).configured();
@@ -153,7 +153,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             });
             shown.collect()
         }),
-        "resources.packagePath" => parse::<Package>(method, args).map(|asked| {
+        "resources.packagePath" => parse::<PackageArgs>(method, args).map(|asked| {
             let paths = asked.place.paths();
             let settings = asked.place.settings(&paths);
             let source = PackageSource::parse(&asked.source).ok();
@@ -161,7 +161,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             let folder = source.and_then(place).filter(|folder| folder.exists());
             json!(folder.map(|folder| folder.to_string_lossy().into_owned()))
         }),
-        "resources.found" => parse::<Place>(method, args).map(|place| {
+        "resources.found" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
             let settings = place.settings(&paths);
             let sources = ResourceSources {
@@ -183,7 +183,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             }
             found
         }),
-        "resources.contextFiles" => parse::<Place>(method, args).map(|place| {
+        "resources.contextFiles" => parse::<ResourceArgs>(method, args).map(|place| {
             let (files, _) = load_context_files(&place.paths());
             let file = |path: PathBuf, content: String| {
                 json!({ "path": path.to_string_lossy(), "content": content })
@@ -191,7 +191,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             let files = files.into_iter().map(|one| file(one.path, one.content));
             files.collect()
         }),
-        "resources.promptTexts" => parse::<Place>(method, args).map(|place| {
+        "resources.promptTexts" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
             let (texts, _) = load_prompt_texts(&paths, &PromptFlags::default());
             let mut shown = json!({});
@@ -228,11 +228,11 @@ fn sources<'a>(paths: &'a Paths, settings: &'a Settings, discover: bool) -> Reso
     }
 }
 
-fn shown(skills: Vec<Skill>) -> BridgeResult {
+fn skills_json(skills: Vec<Skill>) -> BridgeResult {
     serde_json::to_value(skills).map_err(|error| HostError::new(error.to_string()))
 }
 
-fn told(problems: &[Diagnostic]) -> Value {
+fn diagnostics_json(problems: &[Diagnostic]) -> Value {
     let problems = problems.iter().map(|problem| {
         json!({
             "type": "warning",

@@ -4,7 +4,7 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session_api::{ActionError, Actions, NavigateOptions, SendOptions};
+use super::session_api::{ActionError, NavigateOptions, SendOptions, SessionApi};
 use crate::ai::message::{UserContent, present};
 use crate::ai::model::ThinkingLevel;
 use crate::extensions::bridge::{BridgeResult, parse_explained, to_value};
@@ -15,7 +15,7 @@ use crate::session::message::CustomMessage;
 /// Arguments of all methods; each reads its own.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Args {
+struct SessionArgs {
     extension: Option<ExtensionId>,
     message: Option<CustomMessage>,
     content: Option<UserContent>,
@@ -44,19 +44,19 @@ struct Args {
 }
 
 /// Executes methods with an immediate result.
-pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
-    let given: Option<Args> = parse_explained(method, args)?;
-    let given = given.unwrap_or_default();
+pub fn execute(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResult {
+    let args_in: Option<SessionArgs> = parse_explained(method, args)?;
+    let args_in = args_in.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let refused = |error: ActionError| HostError::new(error.0);
     let done = |result: Result<(), ActionError>| result.map(|()| Value::Null).map_err(refused);
     let send_options = SendOptions {
-        from: given.extension,
-        ..given.options.unwrap_or_default()
+        from: args_in.extension,
+        ..args_in.options.unwrap_or_default()
     };
     let answer = match method {
         "ctx.hasUI" => json!(actions.has_ui()),
-        "ui.supports" => json!(actions.ui_supports(&need(given.method, "method")?)),
+        "ui.supports" => json!(actions.ui_supports(&need(args_in.method, "method")?)),
         "ctx.mode" => json!(actions.mode()),
         "ctx.isProjectTrusted" => json!(actions.is_project_trusted()),
         "ctx.cwd" => json!(actions.cwd()),
@@ -64,7 +64,7 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
         "ctx.isIdle" => json!(actions.is_idle()),
         "ctx.hasPendingMessages" => json!(actions.has_pending_messages()),
         "run.idle" => {
-            if let Some(run) = given.run {
+            if let Some(run) = args_in.run {
                 actions.rest(run);
             }
             Value::Null
@@ -80,46 +80,46 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
         "ctx.getContextUsage" => to_value(actions.context_usage())?,
         "ctx.getSystemPrompt" => json!(actions.system_prompt()),
         "pi.sendMessage" => {
-            let message = given.message.ok_or_else(|| missing(method, "message"))?;
-            well_spelt(method, &message.content)?;
+            let message = args_in.message.ok_or_else(|| missing(method, "message"))?;
+            check_block_types(method, &message.content)?;
             return done(actions.send_message(message, send_options));
         }
         "pi.sendUserMessage" => {
-            let content = given.content.ok_or_else(|| missing(method, "content"))?;
-            well_spelt(method, &content)?;
+            let content = args_in.content.ok_or_else(|| missing(method, "content"))?;
+            check_block_types(method, &content)?;
             return done(actions.send_user_message(content, send_options));
         }
         "pi.appendEntry" => {
-            let custom_type = need(given.custom_type, "customType")?;
+            let custom_type = need(args_in.custom_type, "customType")?;
             json!(
                 actions
-                    .append_entry(&custom_type, given.data)
+                    .append_entry(&custom_type, args_in.data)
                     .map_err(refused)?
             )
         }
         "session.appendMessage" => {
-            let message = given.message.ok_or_else(|| missing(method, "message"))?;
+            let message = args_in.message.ok_or_else(|| missing(method, "message"))?;
             json!(actions.append_message(message).map_err(refused)?)
         }
         "pi.setSessionName" => {
             json!(
                 actions
-                    .set_session_name(&need(given.name, "name")?)
+                    .set_session_name(&need(args_in.name, "name")?)
                     .map_err(refused)?
             )
         }
         "pi.getSessionName" => json!(actions.session_name()),
         "pi.setLabel" => {
-            let entry = need(given.entry_id, "entryId")?;
+            let entry = need(args_in.entry_id, "entryId")?;
             json!(
                 actions
-                    .set_label(&entry, given.label.as_deref())
+                    .set_label(&entry, args_in.label.as_deref())
                     .map_err(refused)?
             )
         }
         "pi.getActiveTools" => json!(actions.active_tools()),
         "pi.setActiveTools" => {
-            actions.set_active_tools(given.names.ok_or_else(|| missing(method, "names"))?);
+            actions.set_active_tools(args_in.names.ok_or_else(|| missing(method, "names"))?);
             Value::Null
         }
         "pi.getAllTools" => actions.all_tools(),
@@ -129,8 +129,8 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
         "ctx.getSystemPromptOptions" => actions.system_prompt_options(),
         "pi.getThinkingLevel" => json!(actions.thinking_level()),
         "pi.setThinkingLevel" => {
-            let level = need(given.level, "level")?;
-            let level = level_called(&level).map_err(|error| HostError {
+            let level = need(args_in.level, "level")?;
+            let level = parse_thinking_level(&level).map_err(|error| HostError {
                 class: "TypeError",
                 message: format!("{method}: level: {}", error.message),
             })?;
@@ -138,44 +138,44 @@ pub fn act(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
             Value::Null
         }
         "themes.list" => actions.themes(),
-        "themes.set" => return done(actions.set_theme(&need(given.name, "name")?)),
+        "themes.set" => return done(actions.set_theme(&need(args_in.name, "name")?)),
         _ => return Err(unsupported(method)),
     };
     Ok(answer)
 }
 
 /// Executes methods that take time.
-pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
-    let given: Option<Args> = parse_explained(method, args)?;
-    let given = given.unwrap_or_default();
+pub async fn execute_async(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResult {
+    let args_in: Option<SessionArgs> = parse_explained(method, args)?;
+    let args_in = args_in.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let answer = match method {
         "ctx.waitForIdle" => {
             actions.wait_for_idle().await;
             Ok(Value::Null)
         }
-        "ctx.newSession" => match actions.new_session(given.parent_session).await {
+        "ctx.newSession" => match actions.new_session(args_in.parent_session).await {
             Ok(cancelled) => return to_value(cancelled),
             Err(error) => Err(error),
         },
-        "ctx.switchSession" => match actions.switch_session(need(given.path, "path")?).await {
+        "ctx.switchSession" => match actions.switch_session(need(args_in.path, "path")?).await {
             Ok(cancelled) => return to_value(cancelled),
             Err(error) => Err(error),
         },
         "ctx.fork" => {
-            let entry = need(given.entry_id, "entryId")?;
-            match actions.fork(entry, given.position).await {
+            let entry = need(args_in.entry_id, "entryId")?;
+            match actions.fork(entry, args_in.position).await {
                 Ok(cancelled) => return to_value(cancelled),
                 Err(error) => Err(error),
             }
         }
-        "ctx.compact" => match actions.compact(given.custom_instructions).await {
+        "ctx.compact" => match actions.compact(args_in.custom_instructions).await {
             Ok(compacted) => return to_value(compacted),
             Err(error) => Err(error),
         },
         "ctx.navigateTree" => {
-            let target = need(given.target_id, "targetId")?;
-            let options = given.navigation.unwrap_or_default();
+            let target = need(args_in.target_id, "targetId")?;
+            let options = args_in.navigation.unwrap_or_default();
             match actions.navigate_tree(target, options).await {
                 Ok(navigated) => return to_value(navigated),
                 Err(error) => Err(error),
@@ -183,9 +183,9 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Bridg
         }
         "ctx.reload" => actions.reload().await.map(|()| Value::Null),
         "pi.setModel" => {
-            let (provider, id) = (need(given.provider, "provider")?, need(given.id, "id")?);
+            let (provider, id) = (need(args_in.provider, "provider")?, need(args_in.id, "id")?);
             actions
-                .set_model(&provider, &id, given.model, given.queued)
+                .set_model(&provider, &id, args_in.model, args_in.queued)
                 .await
                 .map(|set| json!(set))
         }
@@ -194,7 +194,7 @@ pub async fn act_async(actions: &dyn Actions, method: &str, args: &str) -> Bridg
     answer.map_err(|error| HostError::new(error.0))
 }
 
-fn well_spelt(method: &str, content: &UserContent) -> Result<(), HostError> {
+fn check_block_types(method: &str, content: &UserContent) -> Result<(), HostError> {
     let problem = match content {
         UserContent::Blocks(blocks) => misspelt_block_type(blocks),
         UserContent::Text(_) => None,
@@ -220,7 +220,7 @@ fn missing(method: &str, member: &str) -> HostError {
 }
 
 /// Parses a thinking level of an extension.
-pub(in crate::extensions) fn level_called(name: &str) -> Result<ThinkingLevel, HostError> {
+pub(in crate::extensions) fn parse_thinking_level(name: &str) -> Result<ThinkingLevel, HostError> {
     match name {
         // An alias that some APIs use for "off".
         "none" => Ok(ThinkingLevel::Off),

@@ -12,7 +12,9 @@ use crate::agent::queue::Delivery;
 use crate::ai::message::{UserContent, js_number_if_any};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::Compacted;
-use crate::extensions::child::{SecondBegin, SecondSession, SecondSet, SetBegin};
+use crate::extensions::child::{
+    ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession,
+};
 use crate::extensions::events::turn_end::Draft;
 use crate::extensions::registry::ExtensionId;
 use crate::session::LooseSession;
@@ -130,13 +132,13 @@ impl Navigated {
 }
 
 #[async_trait]
-pub trait Actions: Send + Sync {
+pub trait SessionApi: Send + Sync {
     /// Sends an event to the mode; waits if the mode is slow.
     async fn emit(&self, event: Event);
     /// Sends a UI message without an answer to the mode; never waits.
     fn show(&self, method: UiMethod);
     /// Clears UI elements of a generation that is gone.
-    fn clear_shown(&self);
+    fn clear_ui(&self);
 
     /// Returns whether there is a user who can answer dialogs.
     fn has_ui(&self) -> bool;
@@ -232,7 +234,7 @@ pub trait Actions: Send + Sync {
     async fn wait_for_run(&self);
     /// Returns whether a session or generation is being replaced or, for navigation, a
     /// summary is being written.
-    fn is_held(&self, for_navigation: bool) -> bool;
+    fn is_replacing(&self, for_navigation: bool) -> bool;
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
     /// Creates a session to write to before it is entered; `None` if an extension
     /// cancelled.
@@ -249,7 +251,10 @@ pub trait Actions: Send + Sync {
     ) -> ActionResult<Navigated>;
     async fn reload(&self) -> ActionResult<()>;
     /// Loads extensions for a child session that starts later.
-    async fn second_extensions(&self, begin: SetBegin) -> ActionResult<SecondSet>;
+    async fn load_child_extensions(
+        &self,
+        begin: ChildExtensionsRequest,
+    ) -> ActionResult<ChildExtensions>;
     /// Starts a child session.
-    async fn second_session(&self, begin: SecondBegin) -> ActionResult<Arc<dyn SecondSession>>;
+    async fn open_child_session(&self, begin: ChildConfig) -> ActionResult<Arc<dyn ChildSession>>;
 }

@@ -18,7 +18,7 @@ use crate::session::{
 };
 
 #[derive(Default)]
-pub struct Sessions {
+pub struct OpenSessions {
     held: Mutex<HashMap<u64, LooseSession>>,
     tokens: AtomicU64,
 }
@@ -26,7 +26,7 @@ pub struct Sessions {
 /// Arguments that name a session to open, or where to store a new one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Make {
+struct SessionArgs {
     #[serde(default)]
     path: PathBuf,
     #[serde(default)]
@@ -47,7 +47,7 @@ struct Make {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Of {
+struct OpenSessionArgs {
     token: u64,
     #[serde(default)]
     id: Option<String>,
@@ -63,7 +63,7 @@ struct Of {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entries {
+struct EntriesArgs {
     lines: Vec<Box<RawValue>>,
     /// `null` stands for the position before the first entry.
     #[serde(default)]
@@ -78,7 +78,7 @@ fn here() -> PathBuf {
     std::env::current_dir().unwrap_or_default()
 }
 
-impl Make {
+impl SessionArgs {
     /// Checks required members, which JavaScript may leave out.
     fn complete(self, method: &str) -> Result<Self, HostError> {
         let is_empty = |path: &Path| path.as_os_str().is_empty();
@@ -116,36 +116,36 @@ impl Make {
     }
 }
 
-impl Sessions {
-    pub fn hold(&self, session: LooseSession) -> u64 {
+impl OpenSessions {
+    pub fn insert(&self, session: LooseSession) -> u64 {
         let token = self.tokens.fetch_add(1, Ordering::Relaxed) + 1;
         self.held.lock().insert(token, session);
         token
     }
 
     pub fn take(&self, token: u64) -> Result<LooseSession, HostError> {
-        self.held.lock().remove(&token).ok_or_else(lost)
+        self.held.lock().remove(&token).ok_or_else(entered_error)
     }
 
     /// Serves methods whose result is JSON text and may be long; `None` for other methods.
-    pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
+    pub fn serve_json(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
         Some(match method {
-            "sessions.since" => self.of(method, args, |session, of| {
+            "sessions.since" => self.with_session(method, args, |session, of| {
                 let path = session.path().map(Path::to_owned);
                 let dir = session.dir().map(Path::to_owned).unwrap_or_default();
                 let id = of.id.unwrap_or_default();
                 let session = session.session();
-                Ok(since(session, path.as_deref(), &dir, &id, of.since))
+                Ok(entries_since(session, path.as_deref(), &dir, &id, of.since))
             }),
-            "sessions.context" => self.of(method, args, |session, _| {
+            "sessions.context" => self.with_session(method, args, |session, _| {
                 Ok(session.session().context_json())
             }),
-            "sessions.contextOf" => parse::<Entries>(method, args).and_then(|given| {
+            "sessions.contextOf" => parse::<EntriesArgs>(method, args).and_then(|given| {
                 let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
                 let leaf = (!given.at_end).then_some(given.leaf_id.as_deref());
-                context_json_of(&lines, leaf).map_err(failed)
+                context_json_of(&lines, leaf).map_err(session_error)
             }),
-            "sessions.migrate" => parse::<Entries>(method, args).map(|given| {
+            "sessions.migrate" => parse::<EntriesArgs>(method, args).map(|given| {
                 let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
                 match migrate_lines(&lines) {
                     Some(migrated) => format!("[{}]", migrated.join(",")),
@@ -159,10 +159,10 @@ impl Sessions {
     /// Serves methods with small results; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         let made = |made: Result<LooseSession, SessionError>| {
-            let session = made.map_err(failed)?;
-            Ok(json!({ "token": self.hold(session) }))
+            let session = made.map_err(session_error)?;
+            Ok(json!({ "token": self.insert(session) }))
         };
-        let make = || parse::<Make>(method, args).and_then(|given| given.complete(method));
+        let make = || parse::<SessionArgs>(method, args).and_then(|given| given.complete(method));
         let nothing = |result: Result<(), SessionError>| result.map(|()| Value::Null);
         Some(match method {
             "sessions.create" => make().and_then(|given| {
@@ -184,16 +184,16 @@ impl Sessions {
                     given.id.clone(),
                 ))
             }),
-            "sessions.append" => self.of(method, args, |session, of| {
-                let entry = given_entry(&of)?;
+            "sessions.append" => self.with_session(method, args, |session, of| {
+                let entry = entry_arg(&of)?;
                 let stored = session.write(|session| session.append_given(entry.get()))?;
                 Ok(json!(stored.id))
             }),
-            "sessions.leaf" => self.of(method, args, |session, of| {
+            "sessions.leaf" => self.with_session(method, args, |session, of| {
                 nothing(session.session().set_leaf(of.id.as_deref()))
             }),
-            "sessions.summarize" => self.of(method, args, |session, of| {
-                let entry = given_entry(&of)?;
+            "sessions.summarize" => self.with_session(method, args, |session, of| {
+                let entry = entry_arg(&of)?;
                 let stored = session.write(|session| {
                     let before = session.leaf_id().map(str::to_owned);
                     session.set_leaf(of.id.as_deref())?;
@@ -205,16 +205,16 @@ impl Sessions {
                 })?;
                 Ok(json!(stored.id))
             }),
-            "sessions.branchOff" => self.of(method, args, |session, of| {
+            "sessions.branchOff" => self.with_session(method, args, |session, of| {
                 nothing(session.branch_off(&of.id.unwrap_or_default()))
             }),
-            "sessions.begin" => self.of(method, args, |session, of| {
+            "sessions.begin" => self.with_session(method, args, |session, of| {
                 nothing(session.begin(NewSession {
                     id: of.id,
                     parent_session: of.parent_session,
                 }))
             }),
-            "sessions.reopen" => self.of(method, args, |session, of| {
+            "sessions.reopen" => self.with_session(method, args, |session, of| {
                 let path = of.path.unwrap_or_default();
                 let dir = session.dir().map(Path::to_owned);
                 let cwd = session.session().cwd().to_owned();
@@ -222,7 +222,7 @@ impl Sessions {
                 *session = other;
                 Ok(Value::Null)
             }),
-            "sessions.close" => parse::<Of>(method, args).map(|of| {
+            "sessions.close" => parse::<OpenSessionArgs>(method, args).map(|of| {
                 self.held.lock().remove(&of.token);
                 Value::Null
             }),
@@ -230,20 +230,20 @@ impl Sessions {
         })
     }
 
-    fn of<T>(
+    fn with_session<T>(
         &self,
         method: &str,
         args: &str,
-        work: impl FnOnce(&mut LooseSession, Of) -> Result<T, SessionError>,
+        work: impl FnOnce(&mut LooseSession, OpenSessionArgs) -> Result<T, SessionError>,
     ) -> Result<T, HostError> {
-        let of: Of = parse(method, args)?;
+        let of: OpenSessionArgs = parse(method, args)?;
         let mut held = self.held.lock();
-        let session = held.get_mut(&of.token).ok_or_else(lost)?;
-        work(session, of).map_err(failed)
+        let session = held.get_mut(&of.token).ok_or_else(entered_error)?;
+        work(session, of).map_err(session_error)
     }
 }
 
-impl Make {
+impl SessionArgs {
     fn open(&self, path: &Path) -> Result<LooseSession, SessionError> {
         let opened = LooseSession::open(path, self.dir.as_deref(), self.cwd.as_deref(), &self.here);
         let (session, warnings) = opened?;
@@ -262,8 +262,8 @@ impl Make {
 }
 
 /// Serves `SessionManager.list` and `listAll`.
-pub async fn listed(method: &str, args: &str) -> BridgeResult {
-    let given = parse::<Make>(method, args)?.complete(method)?;
+pub async fn list_sessions(method: &str, args: &str) -> BridgeResult {
+    let given = parse::<SessionArgs>(method, args)?.complete(method)?;
     let all = method == "sessions.listAll";
     let found = tokio::task::spawn_blocking(move || match all {
         true => list_all(&given.agent_dir.join("sessions")),
@@ -272,7 +272,7 @@ pub async fn listed(method: &str, args: &str) -> BridgeResult {
     let found = found
         .await
         .map_err(|error| HostError::new(error.to_string()))?;
-    let found = found.map_err(failed)?;
+    let found = found.map_err(session_error)?;
     Ok(found.into_iter().map(describe).collect())
 }
 
@@ -297,8 +297,14 @@ fn describe(info: SessionInfo) -> Value {
     value
 }
 
-/// Returns JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
-pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since: usize) -> String {
+/// Returns JSON of `NewEntries` in `js/modules/pi-coding-agent/session-manager/view.ts`.
+pub fn entries_since(
+    session: &Session,
+    path: Option<&Path>,
+    dir: &Path,
+    id: &str,
+    since: usize,
+) -> String {
     let entries = session.entries();
     let since = match session.id() == id {
         true => since.min(entries.len()),
@@ -323,14 +329,14 @@ pub fn since(session: &Session, path: Option<&Path>, dir: &Path, id: &str, since
     )
 }
 
-fn given_entry(of: &Of) -> Result<&RawValue, SessionError> {
+fn entry_arg(of: &OpenSessionArgs) -> Result<&RawValue, SessionError> {
     of.entry.as_deref().ok_or_else(|| SessionError::BadEntry {
         what: "the entry".into(),
         reason: "it is missing".into(),
     })
 }
 
-fn failed(error: SessionError) -> HostError {
+fn session_error(error: SessionError) -> HostError {
     let text = error.to_string();
     HostError::new(match error {
         SessionError::Locked { .. } => format!(
@@ -341,7 +347,7 @@ fn failed(error: SessionError) -> HostError {
     })
 }
 
-fn lost() -> HostError {
+fn entered_error() -> HostError {
     HostError::new("This SessionManager is not usable any more: its session was entered")
 }
 
@@ -350,8 +356,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
-        let sessions = Sessions::default();
+    fn missing_members_are_named() {
+        let sessions = OpenSessions::default();
         for (method, args, missing) in [
             ("sessions.open", json!({}), "path"),
             ("sessions.open", json!({ "path": "" }), "path"),
@@ -365,8 +371,13 @@ mod tests {
             assert_eq!(error.class, "TypeError");
             assert!(error.message.contains(missing), "{error}");
         }
-        let lost = sessions.serve("sessions.leaf", r#"{"token":7}"#).unwrap();
-        assert!(lost.unwrap_err().message.contains("not usable any more"));
+        let entered_error = sessions.serve("sessions.leaf", r#"{"token":7}"#).unwrap();
+        assert!(
+            entered_error
+                .unwrap_err()
+                .message
+                .contains("not usable any more")
+        );
         assert!(sessions.serve("other", "{}").is_none());
     }
 }

@@ -28,21 +28,21 @@ use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocatio
 use crate::tools::{self, ToolOptions};
 
 /// Capacity of a run's event channel, and maximum number of events per fetch.
-const NEWS: usize = 64;
+const EVENT_CAPACITY: usize = 64;
 
 pub struct ToolRuns {
     handle: Handle,
-    open: Mutex<HashMap<u64, Arc<Run>>>,
+    open: Mutex<HashMap<u64, Arc<OpenRun>>>,
 }
 
-struct Run {
-    news: tokio::sync::Mutex<mpsc::Receiver<News>>,
-    asked: Arc<Asked>,
+struct OpenRun {
+    events: tokio::sync::Mutex<mpsc::Receiver<RunEvent>>,
+    remote: Arc<RemoteOperations>,
     cancel: CancellationToken,
 }
 
 /// Aborts the command when the extension's isolate ends.
-impl Drop for Run {
+impl Drop for OpenRun {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
@@ -50,7 +50,7 @@ impl Drop for Run {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
-enum News {
+enum RunEvent {
     Update {
         output: ToolOutput,
     },
@@ -71,7 +71,7 @@ enum News {
     },
 }
 
-impl News {
+impl RunEvent {
     fn is_last(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Failed { .. })
     }
@@ -79,7 +79,7 @@ impl News {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Start {
+struct StartArgs {
     token: u64,
     name: String,
     #[serde(default)]
@@ -100,14 +100,14 @@ struct Start {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OwnShell {
+struct ShellArgs {
     /// As in [`StartArgs`].
     #[serde(default)]
     shell_path: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
-struct OfRun {
+struct RunArgs {
     token: u64,
     #[serde(default)]
     id: u64,
@@ -120,19 +120,19 @@ struct OfRun {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NameArgs {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct Prepare {
+struct PrepareArgs {
     name: String,
     args: Value,
 }
 
 /// Arguments of the shell.
 #[derive(Deserialize)]
-struct Exec {
+struct ExecArgs {
     command: String,
     timeout: Option<f64>,
 }
@@ -154,30 +154,30 @@ impl ToolRuns {
     ) -> Option<BridgeResult> {
         Some(match method {
             "tools.describe" => {
-                parse::<Named>(method, args).and_then(|given| describe(&given.name))
+                parse::<NameArgs>(method, args).and_then(|given| describe(&given.name))
             }
-            "tools.prepare" => parse::<Prepare>(method, args).and_then(|given| {
+            "tools.prepare" => parse::<PrepareArgs>(method, args).and_then(|given| {
                 let tool = builtin(&given.name, PathBuf::new(), ToolOptions::default())?;
                 // Built-in tools only inspect the arguments, so this does not block.
                 let prepared = futures::executor::block_on(tool.prepare_arguments(given.args));
                 prepared.map_err(|error| HostError::new(error.0))
             }),
-            "tools.shell" => parse::<OwnShell>(method, args)
+            "tools.shell" => parse::<ShellArgs>(method, args)
                 .and_then(|own| shell(&options().with_shell(own.shell_path))),
             "tools.start" => self.start(method, args, options()),
-            "tools.respond" => parse::<OfRun>(method, args).map(|given| {
+            "tools.respond" => parse::<RunArgs>(method, args).map(|given| {
                 if let Some(run) = self.run(given.token) {
-                    run.asked.answer(given.id, given.value, given.error);
+                    run.remote.respond(given.id, given.value, given.error);
                 }
                 Value::Null
             }),
-            "tools.abort" => parse::<OfRun>(method, args).map(|given| {
+            "tools.abort" => parse::<RunArgs>(method, args).map(|given| {
                 if let Some(run) = self.run(given.token) {
                     run.cancel.cancel();
                 }
                 Value::Null
             }),
-            "tools.close" => parse::<OfRun>(method, args).map(|given| {
+            "tools.close" => parse::<RunArgs>(method, args).map(|given| {
                 self.open.lock().remove(&given.token);
                 Value::Null
             }),
@@ -185,18 +185,18 @@ impl ToolRuns {
         })
     }
 
-    fn run(&self, token: u64) -> Option<Arc<Run>> {
+    fn run(&self, token: u64) -> Option<Arc<OpenRun>> {
         self.open.lock().get(&token).cloned()
     }
 
     fn start(&self, method: &str, args: &str, options: ToolOptions) -> BridgeResult {
-        let start: Start = parse(method, args)?;
+        let start: StartArgs = parse(method, args)?;
         let mut options = options.with_shell(start.shell_path);
-        let (sender, news) = mpsc::channel(NEWS);
+        let (sender, events) = mpsc::channel(EVENT_CAPACITY);
         let cancel = CancellationToken::new();
-        let asked = Arc::new(Asked {
+        let remote = Arc::new(RemoteOperations {
             offers: start.offers.clone().unwrap_or_default(),
-            news: sender.clone(),
+            events: sender.clone(),
             last: AtomicU64::new(0),
             waiting: Mutex::default(),
             outputs: Mutex::default(),
@@ -204,23 +204,29 @@ impl ToolRuns {
         // The user's setting for pi's own tool does not apply to this one.
         options.command_prefix = None;
         options.auto_resize_images = start.auto_resize_images.unwrap_or(true);
-        let run = Run {
-            news: tokio::sync::Mutex::new(news),
-            asked: asked.clone(),
+        let run = OpenRun {
+            events: tokio::sync::Mutex::new(events),
+            remote: remote.clone(),
             cancel: cancel.clone(),
         };
         if start.name == "exec" {
-            let exec: Exec = parse_value(start.args)?;
+            let exec: ExecArgs = parse_value(start.args)?;
             let mut shell = options.shell();
             shell.env = start.env;
             self.handle.spawn(async move {
-                let news = execute(exec, start.cwd, shell, &sender, cancel).await;
+                let events = execute(exec, start.cwd, shell, &sender, cancel).await;
                 // The receiver may be gone.
-                let _ = sender.send(news).await;
+                let _ = sender.send(events).await;
             });
         } else {
-            let elsewhere = start.offers.is_some().then_some(asked);
-            let tool = tool(&start.name, start.cwd, options, start.env, elsewhere)?;
+            let remote_operations = start.offers.is_some().then_some(remote);
+            let tool = make_tool(
+                &start.name,
+                start.cwd,
+                options,
+                start.env,
+                remote_operations,
+            )?;
             let latest = sender.clone();
             let call = ToolInvocation {
                 id: start.call_id,
@@ -229,19 +235,19 @@ impl ToolRuns {
                 updates: Arc::new(move |output| {
                     // Each update replaces the previous one, so updates that are not
                     // fetched are dropped.
-                    let _ = latest.try_send(News::Update { output });
+                    let _ = latest.try_send(RunEvent::Update { output });
                 }),
                 begun: None,
             };
             let queueing = tool.queueing();
             let mut work = Box::pin(async move {
-                let news = match tool.execute(call).await {
-                    Ok(output) => News::Done {
+                let events = match tool.execute(call).await {
+                    Ok(output) => RunEvent::Done {
                         output: json!(output),
                     },
-                    Err(error) => News::Failed { error: error.0 },
+                    Err(error) => RunEvent::Failed { error: error.0 },
                 };
-                let _ = sender.send(news).await;
+                let _ = sender.send(events).await;
             });
             // Enters the queue of its file before this call returns.
             let _entered = self.handle.enter();
@@ -258,25 +264,29 @@ impl ToolRuns {
     }
 
     /// Returns at least one event; none when the run is over.
-    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
-        let OfRun { token, .. } = parse(method, args)?;
+    pub async fn next_events(&self, method: &str, args: &str) -> BridgeResult {
+        let RunArgs { token, .. } = parse(method, args)?;
         let Some(run) = self.run(token) else {
             return Ok(json!([]));
         };
         let mut batch = Vec::new();
-        run.news.lock().await.recv_many(&mut batch, NEWS).await;
-        if batch.last().is_none_or(News::is_last) {
+        run.events
+            .lock()
+            .await
+            .recv_many(&mut batch, EVENT_CAPACITY)
+            .await;
+        if batch.last().is_none_or(RunEvent::is_last) {
             self.open.lock().remove(&token);
         }
         to_value(batch)
     }
 
     /// Sends output of a command that the extension runs; waits if the tool is slow.
-    pub async fn data(&self, method: &str, args: &str) -> BridgeResult {
-        let given: OfRun = parse(method, args)?;
+    pub async fn send_data(&self, method: &str, args: &str) -> BridgeResult {
+        let given: RunArgs = parse(method, args)?;
         let bytes = decode(&given.data)?;
         let output = self.run(given.token);
-        let output = output.and_then(|run| run.asked.outputs.lock().get(&given.id).cloned());
+        let output = output.and_then(|run| run.remote.outputs.lock().get(&given.id).cloned());
         if let Some(output) = output {
             // The tool may have ended.
             let _ = output.send(bytes).await;
@@ -291,16 +301,16 @@ pub(in crate::extensions) fn decode(data: &str) -> Result<Vec<u8>, HostError> {
 }
 
 /// Operations that run in the extension, with their open requests.
-struct Asked {
+struct RemoteOperations {
     offers: Vec<String>,
-    news: mpsc::Sender<News>,
+    events: mpsc::Sender<RunEvent>,
     last: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
     outputs: Mutex<HashMap<u64, mpsc::Sender<Vec<u8>>>>,
 }
 
-impl Asked {
-    fn answer(&self, id: u64, value: Option<Value>, error: Option<String>) {
+impl RemoteOperations {
+    fn respond(&self, id: u64, value: Option<Value>, error: Option<String>) {
         if let Some(waiting) = self.waiting.lock().remove(&id) {
             let answer = match error {
                 Some(error) => Err(ToolError(error)),
@@ -311,16 +321,21 @@ impl Asked {
         }
     }
 
-    async fn put(&self, id: u64, operation: &'static str, args: Value) -> Result<Value, ToolError> {
+    async fn request(
+        &self,
+        id: u64,
+        operation: &'static str,
+        args: Value,
+    ) -> Result<Value, ToolError> {
         let (sender, answer) = oneshot::channel();
         self.waiting.lock().insert(id, sender);
-        let ask = News::Ask {
+        let ask = RunEvent::Ask {
             id,
             operation,
             args,
         };
         let gone = || ToolError::new(format!("The extension that offers {operation} is gone"));
-        self.news.send(ask).await.map_err(|_| gone())?;
+        self.events.send(ask).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
@@ -330,18 +345,18 @@ impl Asked {
 }
 
 #[async_trait]
-impl Operations for Asked {
+impl Operations for RemoteOperations {
     fn offers(&self, name: &str) -> bool {
         self.offers.iter().any(|offer| offer == name)
     }
 
     async fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
-        self.put(self.id(), name, args).await
+        self.request(self.id(), name, args).await
     }
 }
 
 #[async_trait]
-impl Commands for Asked {
+impl Commands for RemoteOperations {
     async fn exec(
         &self,
         command: CommandElsewhere,
@@ -357,7 +372,7 @@ impl Commands for Asked {
             env,
         } = command;
         let args = json!([command, cwd, { "timeout": timeout, "env": env }]);
-        let ended = self.put(id, "exec", args).await;
+        let ended = self.request(id, "exec", args).await;
         self.outputs.lock().remove(&id);
         Ok(exit_code(&ended?))
     }
@@ -376,35 +391,35 @@ fn builtin(name: &str, cwd: PathBuf, options: ToolOptions) -> Result<Arc<dyn Too
         .ok_or_else(|| HostError::new(format!("There is no built-in tool \"{name}\"")))
 }
 
-fn tool(
+fn make_tool(
     name: &str,
     cwd: PathBuf,
     options: ToolOptions,
     env: Option<HashMap<String, String>>,
-    elsewhere: Option<Arc<Asked>>,
+    remote_operations: Option<Arc<RemoteOperations>>,
 ) -> Result<Arc<dyn Tool>, HostError> {
     if name == "bash" {
         let mut shell = options.shell_of_model();
         shell.env = env;
         let tool = tools::bash::BashTool::new(cwd, shell);
-        return Ok(match elsewhere {
-            Some(elsewhere) => Arc::new(tool.with_commands(elsewhere)),
+        return Ok(match remote_operations {
+            Some(remote_operations) => Arc::new(tool.with_commands(remote_operations)),
             None => Arc::new(tool),
         });
     }
-    let Some(elsewhere) = elsewhere else {
+    let Some(remote_operations) = remote_operations else {
         return builtin(name, cwd, options);
     };
     Ok(match name {
         "read" => {
             let tool = tools::read::ReadTool::new(cwd, options.auto_resize_images);
-            Arc::new(tool.with_operations(elsewhere))
+            Arc::new(tool.with_operations(remote_operations))
         }
-        "edit" => Arc::new(tools::edit::EditTool::new(cwd).with_operations(elsewhere)),
-        "write" => Arc::new(tools::write::WriteTool::new(cwd).with_operations(elsewhere)),
-        "grep" => Arc::new(tools::grep::GrepTool::new(cwd).with_operations(elsewhere)),
-        "find" => Arc::new(tools::find::FindTool::new(cwd).with_operations(elsewhere)),
-        "ls" => Arc::new(tools::ls::LsTool::new(cwd).with_operations(elsewhere)),
+        "edit" => Arc::new(tools::edit::EditTool::new(cwd).with_operations(remote_operations)),
+        "write" => Arc::new(tools::write::WriteTool::new(cwd).with_operations(remote_operations)),
+        "grep" => Arc::new(tools::grep::GrepTool::new(cwd).with_operations(remote_operations)),
+        "find" => Arc::new(tools::find::FindTool::new(cwd).with_operations(remote_operations)),
+        "ls" => Arc::new(tools::ls::LsTool::new(cwd).with_operations(remote_operations)),
         _ => return builtin(name, cwd, options),
     })
 }
@@ -450,35 +465,35 @@ fn parse_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, HostEr
 }
 
 async fn execute(
-    exec: Exec,
+    exec: ExecArgs,
     cwd: PathBuf,
     shell: tools::shell::ShellOptions,
-    news: &mpsc::Sender<News>,
+    events: &mpsc::Sender<RunEvent>,
     cancel: CancellationToken,
-) -> News {
+) -> RunEvent {
     let seconds = exec.timeout.filter(|seconds| *seconds > 0.0);
     let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let (sender, mut output) = mpsc::channel::<Vec<u8>>(NEWS);
+    let (sender, mut output) = mpsc::channel::<Vec<u8>>(EVENT_CAPACITY);
     let running = run_command(&exec.command, &cwd, &shell, limit, sender, cancel);
     let forward = async {
         while let Some(bytes) = output.recv().await {
             let data = STANDARD.encode(bytes);
-            if news.send(News::Data { data }).await.is_err() {
+            if events.send(RunEvent::Data { data }).await.is_err() {
                 return;
             }
         }
     };
     let (ended, ()) = tokio::join!(running, forward);
     match ended {
-        Ok(CommandEnd::Exited(code)) => News::Done {
+        Ok(CommandEnd::Exited(code)) => RunEvent::Done {
             output: json!({ "exitCode": code }),
         },
-        Ok(CommandEnd::Aborted) => News::Failed {
+        Ok(CommandEnd::Aborted) => RunEvent::Failed {
             error: "aborted".into(),
         },
-        Ok(CommandEnd::TimedOut) => News::Failed {
+        Ok(CommandEnd::TimedOut) => RunEvent::Failed {
             error: format!("timeout:{}", seconds.unwrap_or_default()),
         },
-        Err(error) => News::Failed { error: error.0 },
+        Err(error) => RunEvent::Failed { error: error.0 },
     }
 }

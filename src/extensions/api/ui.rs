@@ -6,11 +6,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use super::session_api::Actions;
+use super::session_api::SessionApi;
 use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
 
 #[derive(Default)]
-pub struct UiBroker {
+pub struct DialogBroker {
     state: Mutex<State>,
     /// Counts dialogs that ended without an answer of the user.
     withdrawn: watch::Sender<u64>,
@@ -27,15 +27,15 @@ struct Pending {
     /// The extension's number of the dialog.
     token: Option<u64>,
     /// Whether the answer is yes or no.
-    confirms: bool,
+    is_confirm: bool,
     answer: oneshot::Sender<UiAnswer>,
 }
 
-impl UiBroker {
+impl DialogBroker {
     /// Opens a dialog and waits for the answer; without a user it is `Cancelled`.
-    pub async fn ask(
+    pub async fn request(
         &self,
-        actions: &dyn Actions,
+        actions: &dyn SessionApi,
         method: UiMethod,
         token: Option<u64>,
         timeout: Option<Duration>,
@@ -52,12 +52,12 @@ impl UiBroker {
             }
             let pending = Pending {
                 token,
-                confirms: matches!(method, UiMethod::Confirm { .. }),
+                is_confirm: matches!(method, UiMethod::Confirm { .. }),
                 answer,
             };
             state.pending.insert(id.clone(), pending);
         }
-        let _forget = Forget {
+        let _withdraw = WithdrawOnDrop {
             broker: self,
             id: &id,
         };
@@ -65,7 +65,7 @@ impl UiBroker {
             id: id.clone(),
             method,
         };
-        let asked = async {
+        let answering = async {
             // A mode that does not take the request must not delay a cancelled dialog.
             tokio::select! {
                 biased;
@@ -78,8 +78,8 @@ impl UiBroker {
             answered.await
         };
         let answer = match timeout {
-            None => asked.await.ok(),
-            Some(timeout) => tokio::time::timeout(timeout, asked)
+            None => answering.await.ok(),
+            Some(timeout) => tokio::time::timeout(timeout, answering)
                 .await
                 .ok()
                 .and_then(Result::ok),
@@ -88,7 +88,7 @@ impl UiBroker {
     }
 
     /// Passes on the user's answer. Returns whether the dialog was open.
-    pub fn answer(&self, id: &str, answer: UiAnswer) -> bool {
+    pub fn respond(&self, id: &str, answer: UiAnswer) -> bool {
         let Some(pending) = self.state.lock().pending.remove(id) else {
             return false;
         };
@@ -96,16 +96,16 @@ impl UiBroker {
     }
 
     /// Returns whether the dialog is a confirmation.
-    pub fn confirms(&self, id: &str) -> bool {
+    pub fn is_confirm(&self, id: &str) -> bool {
         let state = self.state.lock();
         state
             .pending
             .get(id)
-            .is_some_and(|pending| pending.confirms)
+            .is_some_and(|pending| pending.is_confirm)
     }
 
     /// Returns whether the dialog is open.
-    pub fn asks(&self, id: &str) -> bool {
+    pub fn is_open(&self, id: &str) -> bool {
         self.state.lock().pending.contains_key(id)
     }
 
@@ -139,12 +139,12 @@ impl UiBroker {
 }
 
 /// Withdraws the dialog when its future is dropped.
-struct Forget<'a> {
-    broker: &'a UiBroker,
+struct WithdrawOnDrop<'a> {
+    broker: &'a DialogBroker,
     id: &'a str,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for WithdrawOnDrop<'_> {
     fn drop(&mut self) {
         self.broker.withdraw(|id, _| id == self.id);
     }

@@ -23,43 +23,43 @@ use crate::tools::tool::ToolError;
 /// How to run a command, as decided by handlers of `user_bash`.
 pub enum UserBash {
     /// No handler took it: run it in pi's shell.
-    Here,
-    Elsewhere(Arc<dyn Commands>),
+    RunLocally,
+    RunWith(Arc<dyn Commands>),
     /// The handler has run the command.
-    Done(UserCommandResult),
+    Finished(UserCommandResult),
     /// The handler failed; the command does not run. Holds the reason.
-    Refused(String),
+    Failed(String),
 }
 
 /// Receivers of the output of commands that JavaScript runs.
 #[derive(Default)]
-pub struct Outputs {
+pub struct CommandOutputs {
     open: Mutex<HashMap<u64, mpsc::Sender<Vec<u8>>>>,
     last: AtomicU64,
 }
 
 #[derive(Deserialize)]
-struct Piece {
+struct OutputArgs {
     token: u64,
     data: String,
 }
 
-impl Outputs {
+impl CommandOutputs {
     /// Registers a receiver until the guard is dropped.
-    pub(in crate::extensions) fn open(&self, output: mpsc::Sender<Vec<u8>>) -> Open<'_> {
+    pub(in crate::extensions) fn open(&self, output: mpsc::Sender<Vec<u8>>) -> OutputGuard<'_> {
         let token = self.last.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(token, output);
-        Open {
+        OutputGuard {
             outputs: self,
             token,
         }
     }
 
     /// Sends output to the receiver; waits if the receiver is slow.
-    pub async fn data(&self, method: &str, args: &str) -> BridgeResult {
-        let piece: Piece = parse(method, args)?;
-        let bytes = decode(&piece.data)?;
-        let output = self.open.lock().get(&piece.token).cloned();
+    pub async fn send_data(&self, method: &str, json: &str) -> BridgeResult {
+        let args: OutputArgs = parse(method, json)?;
+        let bytes = decode(&args.data)?;
+        let output = self.open.lock().get(&args.token).cloned();
         if let Some(output) = output {
             // The command may have been aborted.
             let _ = output.send(bytes).await;
@@ -68,12 +68,12 @@ impl Outputs {
     }
 }
 
-pub(in crate::extensions) struct Open<'a> {
-    outputs: &'a Outputs,
+pub(in crate::extensions) struct OutputGuard<'a> {
+    outputs: &'a CommandOutputs,
     pub token: u64,
 }
 
-impl Drop for Open<'_> {
+impl Drop for OutputGuard<'_> {
     fn drop(&mut self) {
         self.outputs.open.lock().remove(&self.token);
     }
@@ -122,18 +122,18 @@ impl Commands for ExtensionCommands {
 }
 
 /// Reads the result of the handler that took the command.
-pub(in crate::extensions) fn chosen(
+pub(in crate::extensions) fn choose(
     generation: &Arc<Generation>,
     answer: &serde_json::Map<String, Value>,
 ) -> Result<UserBash, HostError> {
     if let Some(operations) = answer.get("operations").and_then(Value::as_u64) {
-        return Ok(UserBash::Elsewhere(Arc::new(ExtensionCommands {
+        return Ok(UserBash::RunWith(Arc::new(ExtensionCommands {
             generation: generation.clone(),
             operations,
         })));
     }
     match answer.get("result").filter(|result| !result.is_null()) {
-        Some(result) => parse("user_bash: result", &result.to_string()).map(UserBash::Done),
-        None => Ok(UserBash::Here),
+        Some(result) => parse("user_bash: result", &result.to_string()).map(UserBash::Finished),
+        None => Ok(UserBash::RunLocally),
     }
 }

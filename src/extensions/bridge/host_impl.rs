@@ -16,11 +16,11 @@ impl Host for BridgeHost {
         // The JavaScript thread's stack may be small.
         nesting::with_room(|| match method {
             "child.entriesSince" | "child.context" => {
-                let text = self.second_sessions.text(method, args);
+                let text = self.child_sessions.serve_json(method, args);
                 text.unwrap_or_else(|| Ok(String::new()))
             }
             // These results are JSON text already, and may be long.
-            _ if method.starts_with("sessions.") => match self.sessions.text(method, args) {
+            _ if method.starts_with("sessions.") => match self.sessions.serve_json(method, args) {
                 Some(answer) => answer,
                 None => self
                     .handle_sync(method, args)

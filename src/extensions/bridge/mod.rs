@@ -4,6 +4,7 @@
 mod envelope;
 mod host_impl;
 mod register;
+mod router;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,42 +14,33 @@ use std::time::Duration;
 
 use js_runtime::{Author, Console, HostError, Imports};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::DropGuard;
 
-use envelope::{
-    CallerArgs, EnterArgs, ReplacementArgs, ReportArgs, StaleCallArgs, TokenArgs, ToolUpdateArgs,
-    UiRequestArgs, ui_method,
-};
 pub(super) use envelope::{parse, parse_explained, parse_stored, to_value};
 
-use super::api::clipboard;
 use super::api::compaction::Summaries;
-use super::api::exec::{Execs, milliseconds};
+use super::api::exec::Execs;
+use super::api::file_mutations::FileMutations;
 use super::api::model_streams::ModelStreams;
-use super::api::resources;
-use super::api::services::{self, FileMutations};
-use super::api::session::{act, act_async};
-use super::api::session_api::Actions;
-use super::api::session_manager::{self, Sessions};
+use super::api::session_api::SessionApi;
+use super::api::session_manager::OpenSessions;
 use super::api::tool_runs::ToolRuns;
-use super::api::ui::UiBroker;
-use super::api::user_bash::Outputs;
-use super::child::SecondSessions;
+use super::api::ui::DialogBroker;
+use super::api::user_bash::CommandOutputs;
+use super::child::ChildSessions;
 use super::diagnostics::ignored_results::ReportedWarnings;
 use super::events::mutations::Mutations;
-use super::events::table;
 use super::events::turn_end::Proposals;
-use super::lifecycle::debugger;
 use super::lifecycle::reports::{Attribution, IsolateEnd, Reports, Stopped};
 use super::lifecycle::stale_calls::StaleCalls;
 use super::limits::counters::Tally;
 use super::limits::deadline::HandlerClock;
 use super::limits::reentrancy::AgentWaits;
 use super::limits::thread_usage::ThreadUsage;
-use super::registry::providers::Provisions;
+use super::registry::providers::ProviderRegistrations;
 use super::registry::{ExtensionId, Registry};
-use crate::agent::event::{Event, ExtensionError, UiAnswer, WaitOutcome};
+use crate::agent::event::{Event, ExtensionError, WaitOutcome};
 use crate::ai::registry::ModelRegistry;
 use crate::tools::ToolOptions;
 use crate::tools::tool::UpdateSink;
@@ -66,10 +58,10 @@ pub struct BridgeHost {
     /// start.
     pub start_guards: Mutex<HashMap<u64, DropGuard>>,
     pub flags: Arc<Mutex<HashMap<String, Value>>>,
-    ui: Arc<UiBroker>,
+    ui: Arc<DialogBroker>,
     execs: Execs,
     file_mutations: FileMutations,
-    pub(super) sessions: Sessions,
+    pub(super) sessions: OpenSessions,
     /// Calls that are allowed although this generation is stale.
     pub stale_calls: StaleCalls,
     pub agent_waits: AgentWaits,
@@ -80,13 +72,13 @@ pub struct BridgeHost {
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
-    second_sessions: SecondSessions,
+    child_sessions: ChildSessions,
     /// Output of commands that extensions run for the user.
-    pub outputs: Arc<Outputs>,
+    pub outputs: Arc<CommandOutputs>,
     tokens: AtomicU64,
     /// Providers, sign-ins and wire APIs that extensions registered.
-    pub provisions: Provisions,
-    actions: OnceLock<Weak<dyn Actions>>,
+    pub provider_registrations: ProviderRegistrations,
+    actions: OnceLock<Weak<dyn SessionApi>>,
     /// Set when a newer generation took over.
     stale: AtomicBool,
     /// Set when this generation is shutting down; an isolate that stops from then on is not
@@ -115,13 +107,13 @@ impl BridgeHost {
     pub fn new(
         generation: u32,
         registry: Registry,
-        ui: Arc<UiBroker>,
+        ui: Arc<DialogBroker>,
         flags: Arc<Mutex<HashMap<String, Value>>>,
         models: Arc<ModelRegistry>,
         reports: Reports,
         console: ConsoleSink,
     ) -> Arc<Self> {
-        let outputs = Arc::<Outputs>::default();
+        let outputs = Arc::<CommandOutputs>::default();
         Arc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
             registry: Mutex::new(registry),
@@ -133,7 +125,7 @@ impl BridgeHost {
             ui,
             execs: Execs::default(),
             file_mutations: FileMutations::default(),
-            sessions: Sessions::default(),
+            sessions: OpenSessions::default(),
             stale_calls: StaleCalls::default(),
             agent_waits: AgentWaits::default(),
             mutations: Mutations::default(),
@@ -142,13 +134,10 @@ impl BridgeHost {
             streams: ModelStreams::new(tokio::runtime::Handle::current()),
             summaries: Summaries::new(tokio::runtime::Handle::current()),
             tool_runs: ToolRuns::new(tokio::runtime::Handle::current()),
-            second_sessions: SecondSessions::new(
-                tokio::runtime::Handle::current(),
-                outputs.clone(),
-            ),
+            child_sessions: ChildSessions::new(tokio::runtime::Handle::current(), outputs.clone()),
             outputs,
             tokens: AtomicU64::new(1),
-            provisions: Provisions::new(models),
+            provider_registrations: ProviderRegistrations::new(models),
             actions: OnceLock::new(),
             stale: AtomicBool::new(false),
             shutting_down: AtomicBool::new(false),
@@ -164,10 +153,10 @@ impl BridgeHost {
     }
 
     /// Connects the session; action methods work from here on.
-    pub fn bind(&self, actions: Weak<dyn Actions>) {
+    pub fn bind(&self, actions: Weak<dyn SessionApi>) {
         // A generation is bound once, when it is installed.
         let _ = self.actions.set(actions);
-        self.provisions.installed.notify_waiters();
+        self.provider_registrations.installed.notify_waiters();
     }
 
     /// Returns whether action methods work.
@@ -176,7 +165,7 @@ impl BridgeHost {
     }
 
     /// Returns the session, if there is one already.
-    pub fn bound_actions(&self) -> Option<Arc<dyn Actions>> {
+    pub fn bound_actions(&self) -> Option<Arc<dyn SessionApi>> {
         self.actions.get().and_then(Weak::upgrade)
     }
 
@@ -355,7 +344,7 @@ impl BridgeHost {
 
     /// Returns the session for a call with these arguments. Fails if the generation is
     /// stale or not bound yet.
-    pub(super) fn actions(&self, args: &str) -> Result<Arc<dyn Actions>, HostError> {
+    pub(super) fn actions(&self, args: &str) -> Result<Arc<dyn SessionApi>, HostError> {
         self.check_stale(args)?;
         self.actions.get().and_then(Weak::upgrade).ok_or_else(|| {
             HostError::new(
@@ -363,145 +352,6 @@ impl BridgeHost {
                  extension loading.",
             )
         })
-    }
-
-    fn handle_sync(&self, method: &str, args: &str) -> BridgeResult {
-        match method {
-            "enter" => {
-                let enter: EnterArgs = parse(method, args)?;
-                if enter.queued {
-                    let extension = enter.attribution.extension;
-                    *self.queued_wait_at_start.lock() = self.clock.total_wait(extension);
-                    self.thread_usage.set_queued(Some(extension));
-                }
-                *self.current.lock() = enter.attribution;
-                return Ok(Value::Null);
-            }
-            "report" => {
-                let report: ReportArgs = parse(method, args)?;
-                let stack = js_runtime::readable_stack(&report.error);
-                let extension = report.extension;
-                let extension = extension.unwrap_or_else(|| self.current().extension);
-                let path = self.registry.lock().path(extension);
-                let error = ExtensionError::thrown(path, report.event, report.plain, Some(stack));
-                self.emit(Event::ExtensionError(match report.warning {
-                    true => error.as_warning(),
-                    false => error,
-                }));
-                return Ok(Value::Null);
-            }
-            "result.ignored" => {
-                self.warn_of_ignored_result(parse(method, args)?);
-                return Ok(Value::Null);
-            }
-            "debugger.waits" => {
-                debugger::note(args);
-                return Ok(Value::Null);
-            }
-            "stale.check" => return self.check_stale(args).map(|()| Value::Null),
-            "pi.getFlag" => return self.flag(args),
-            "pi.execKill" => {
-                self.execs.kill(parse::<TokenArgs>(method, args)?.token);
-                return Ok(Value::Null);
-            }
-            "ui.cancel" => {
-                self.ui
-                    .cancel(self.ui_token(parse::<TokenArgs>(method, args)?.token));
-                return Ok(Value::Null);
-            }
-            "tool.started" => {
-                let TokenArgs { token } = parse(method, args)?;
-                self.start_guards.lock().remove(&token);
-                return Ok(Value::Null);
-            }
-            "tool.update" => {
-                let update: ToolUpdateArgs = parse_stored(method, args)?;
-                let sink = self.updates.lock().get(&update.token).cloned();
-                if let Some(sink) = sink {
-                    sink(update.output);
-                }
-                return Ok(Value::Null);
-            }
-            _ => {}
-        }
-        if method == "ai.stream.abort" {
-            return self.streams.abort(method, args);
-        }
-        if method == "file_mutation.release" {
-            return self.file_mutations.release(method, args);
-        }
-        if method == "staleCall.end" {
-            self.stale_calls
-                .finish(parse::<StaleCallArgs>(method, args)?.stale_call);
-            return Ok(Value::Null);
-        }
-        if let Some(answer) = self
-            .register(method, args)
-            .or_else(|| self.serve_providers(method, args))
-            .or_else(|| services::serve(method, args))
-            .or_else(|| resources::serve(method, args))
-            .or_else(|| self.sessions.serve(method, args))
-            .or_else(|| self.mutations.serve(method, args))
-            .or_else(|| self.proposals.serve(method, args, || self.actions(args)))
-            .or_else(|| self.summaries.serve(method, args))
-            .or_else(|| self.second_sessions.serve(method, args))
-            .or_else(|| {
-                let options = || self.tool_options();
-                self.tool_runs.serve(method, args, options)
-            })
-        {
-            return answer;
-        }
-        let actions = self.actions(args)?;
-        if method == "ui.show" {
-            let shown = ui_method(args)?;
-            if actions.has_ui() && actions.ui_supports(shown.name()) {
-                actions.show(shown);
-            }
-            return Ok(Value::Null);
-        }
-        act(&*actions, method, args)
-    }
-
-    /// Handles calls that may replace the session. The replaced generation may hold the
-    /// prepared session, and a stale call keeps it alive until the command has finished.
-    async fn handle_replacement(
-        &self,
-        actions: &dyn Actions,
-        method: &str,
-        args: &str,
-    ) -> BridgeResult {
-        let given: Option<ReplacementArgs> = parse(method, args)?;
-        let given = given.unwrap_or_default();
-        // The stale call starts before the replacement, because a replaced generation
-        // without open stale calls ends.
-        if let Some(call) = given.begin_stale_call {
-            self.stale_calls.begin(call);
-        }
-        let answer = match (method, given.session) {
-            ("ctx.prepareSession", _) => {
-                match actions.prepare_session(given.parent_session).await {
-                    Ok(Some(prepared)) => Ok(json!({ "token": self.sessions.hold(prepared) })),
-                    Ok(None) => Ok(Value::Null),
-                    Err(error) => Err(HostError::new(error.0)),
-                }
-            }
-            ("ctx.newSession", Some(token)) => match self.sessions.take(token) {
-                Ok(prepared) => actions
-                    .enter_session(prepared)
-                    .await
-                    .map(|()| json!({ "cancelled": false }))
-                    .map_err(|error| HostError::new(error.0)),
-                Err(error) => Err(error),
-            },
-            _ => act_async(actions, method, args).await,
-        };
-        if let Some(call) = given.begin_stale_call
-            && !matches!(&answer, Ok(answer) if answer["cancelled"] != true)
-        {
-            self.stale_calls.finish(call);
-        }
-        answer
     }
 
     pub fn next_token(&self) -> u64 {
@@ -512,106 +362,4 @@ impl BridgeHost {
     fn ui_token(&self, token: u64) -> u64 {
         u64::from(self.generation) << 32 | token
     }
-
-    async fn handle_async(self: Arc<Self>, method: &str, args: &str) -> BridgeResult {
-        if method == "pi.exec" {
-            let cwd = match self.actions.get().and_then(Weak::upgrade) {
-                Some(actions) => actions.cwd(),
-                None => ".".to_string(),
-            };
-            return to_value(self.execs.run(parse(method, args)?, cwd).await);
-        }
-        match method {
-            "ai.stream.open" => {
-                let id = self.next_token();
-                return self.streams.open(method, args, id);
-            }
-            "ai.stream.respond" => return self.streams.answer(method, args),
-            "clipboard.copy" => return clipboard::copy(method, args).await,
-            "image.type" => return services::image_type(method, args).await,
-            "image.resize" => return services::resize_image(method, args).await,
-            "image.png" => return services::image_to_png(method, args).await,
-            "tools.previewEdit" => return services::preview_edit(method, args).await,
-            "ai.stream.next" => return self.streams.next(method, args).await,
-            "child.nextEvents" => return self.second_sessions.next(method, args).await,
-            "child.awaitAction" => return self.second_sessions.act(method, args).await,
-            "tools.next" => return self.tool_runs.next(method, args).await,
-            "tools.data" => return self.tool_runs.data(method, args).await,
-            "user_bash.data" => return self.outputs.data(method, args).await,
-            "compaction.next" => return self.summaries.next(method, args).await,
-            "compaction.compact" | "compaction.branch" => {
-                return self.summaries.write(method, args).await;
-            }
-            _ => {}
-        }
-        if matches!(method, "sessions.list" | "sessions.listAll") {
-            return session_manager::listed(method, args).await;
-        }
-        if let Some(answer) = self.wait_for_providers(method, args).await {
-            return answer;
-        }
-        if method == "file_mutation.acquire" {
-            let token = self.next_token();
-            return self.file_mutations.acquire(method, args, token).await;
-        }
-        let actions = self.actions(args)?;
-        match method {
-            "child.loadExtensions" => self.second_sessions.load(&*actions, method, args).await,
-            "child.open" => {
-                self.second_sessions
-                    .open(&self, &*actions, method, args)
-                    .await
-            }
-            "ui.request" => {
-                let ask: UiRequestArgs = parse(method, args)?;
-                let method = ui_method(args)?;
-                let timeout = ask.timeout.and_then(milliseconds);
-                let _waiting = self.clock.pause(ask.extension);
-                let _prompt = actions.ui_prompt(&method);
-                let token = Some(self.ui_token(ask.token));
-                Ok(match self.ui.ask(&*actions, method, token, timeout).await {
-                    UiAnswer::Value(value) => json!({ "value": value }),
-                    UiAnswer::Confirmed(confirmed) => json!({ "confirmed": confirmed }),
-                    UiAnswer::Cancelled => json!({ "cancelled": true }),
-                })
-            }
-            _ => {
-                let owner = parse::<CallerArgs>(method, args).ok();
-                // Time spent waiting for the agent or the user is not the extension's.
-                // Nothing waits for a compaction; its handlers have their own limits.
-                let waits = owner.as_ref().filter(|_| method != "ctx.compact");
-                let _waiting = waits.map(|owner| self.clock.pause(owner.extension));
-                let during = owner.as_ref().and_then(|owner| owner.during.as_deref());
-                if let Some(event) = during.filter(|name| table::blocks_session(name)) {
-                    // The session waits for this handler.
-                    if method == "ctx.waitForIdle" {
-                        actions.wait_for_run().await;
-                        return Ok(Value::Null);
-                    }
-                    if actions.is_held(method == "ctx.navigateTree") {
-                        return Err(session_waits_error(method, event));
-                    }
-                }
-                if method == "ctx.waitForIdle"
-                    && let Some(event) = during.filter(|name| table::blocks_run(name))
-                {
-                    return Err(HostError::new(format!(
-                        "ctx.waitForIdle() cannot be waited for in a handler of {event}: the run \
-                         goes on only when the handler has answered. Call it without waiting, or \
-                         in agent_end"
-                    )));
-                }
-                let yields = owner.is_some_and(|owner| owner.queued && method != "pi.setModel");
-                let _yielding = yields.then(|| self.agent_waits.begin());
-                self.handle_replacement(&*actions, method, args).await
-            }
-        }
-    }
-}
-
-fn session_waits_error(method: &str, event: &str) -> HostError {
-    HostError::new(format!(
-        "{method}() cannot be waited for in a handler of {event}: the session waits for the handler. \
-         Call it when that is over, after session_start, session_compact or session_tree"
-    ))
 }

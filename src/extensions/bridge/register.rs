@@ -96,13 +96,13 @@ impl BridgeHost {
         let Some(own) = own else {
             return Ok(Value::Null);
         };
-        let given = self.flags.lock().get(&flag.name).cloned();
+        let args_of_replacement = self.flags.lock().get(&flag.name).cloned();
         // The first extension with a default sets the default for all.
         let defaults = registry
             .flags()
             .iter()
             .filter(|known| known.name == own.name);
         let default = || defaults.filter_map(|known| known.default.clone()).next();
-        Ok(given.or_else(default).unwrap_or(Value::Null))
+        Ok(args_of_replacement.or_else(default).unwrap_or(Value::Null))
     }
 }

@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::ai::registry::ModelRegistry;
-use crate::extensions::api::resources::Place;
-use crate::extensions::api::session_api::Actions;
+use crate::extensions::api::resources::ResourceArgs;
+use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::extensions::lifecycle::{Extensions, LoadReport};
 use crate::extensions::registry::inventory::DescribedExtension;
@@ -22,14 +22,14 @@ use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 
 /// Extensions to load, and the settings they use.
-pub struct SetBegin {
+pub struct ChildExtensionsRequest {
     pub paths: Paths,
     pub settings: Arc<Settings>,
     pub extensions: Vec<ExtensionPath>,
 }
 
 /// Loaded extensions that no session has taken yet.
-pub struct SecondSet {
+pub struct ChildExtensions {
     pub extensions: Arc<Extensions>,
     pub report: LoadReport,
     /// The registry in which their providers are registered.
@@ -39,47 +39,47 @@ pub struct SecondSet {
 }
 
 #[derive(Deserialize)]
-struct Load {
+struct LoadArgs {
     #[serde(flatten)]
-    place: Place,
+    resources: ResourceArgs,
     /// Restricts the load to these files; all if absent.
     #[serde(default)]
     only: Option<Vec<PathBuf>>,
 }
 
 #[derive(Deserialize)]
-struct Number {
+struct UnloadArgs {
     set: u64,
 }
 
 #[derive(Serialize)]
-struct Failed<'a> {
+struct LoadFailureJson<'a> {
     path: &'a str,
     error: &'a str,
 }
 
 /// Loaded extensions without a session. They end with the generation that requested them.
 #[derive(Default)]
-pub struct SecondSets(Mutex<HashMap<u64, SecondSet>>);
+pub struct LoadedExtensions(Mutex<HashMap<u64, ChildExtensions>>);
 
-impl SecondSets {
+impl LoadedExtensions {
     /// Loads extensions. Returns their description and a number, which is absent if there
     /// was nothing to load.
     pub async fn load(
         &self,
-        actions: &dyn Actions,
+        actions: &dyn SessionApi,
         number: u64,
         method: &str,
         args: &str,
     ) -> BridgeResult {
-        let Load { place, only } = parse(method, args)?;
-        let paths = place.paths();
-        let settings = place.settings(&paths);
+        let LoadArgs { resources, only } = parse(method, args)?;
+        let paths = resources.paths();
+        let settings = resources.settings(&paths);
         let found = find_extensions(&ResourceSources {
             paths: &paths,
             settings: &settings,
-            cli_extensions: &place.paths,
-            discover: place.include_defaults,
+            cli_extensions: &resources.paths,
+            discover: resources.include_defaults,
         });
         let wanted =
             |one: &ExtensionPath| only.as_ref().is_none_or(|only| only.contains(&one.path));
@@ -91,17 +91,17 @@ impl SecondSets {
         if extensions.is_empty() {
             return Ok(json!({ "extensions": [], "errors": errors }));
         }
-        let begin = SetBegin {
+        let begin = ChildExtensionsRequest {
             paths,
             settings,
             extensions,
         };
-        let set = actions.second_extensions(begin).await;
+        let set = actions.load_child_extensions(begin).await;
         let set = set.map_err(|error| HostError::new(error.0))?;
         let failed = set.report.failed.iter();
         for (path, error) in failed {
             let error = &error.to_string();
-            errors.push(to_value(Failed { path, error })?);
+            errors.push(to_value(LoadFailureJson { path, error })?);
         }
         let loaded = set.extensions.describe().into_iter();
         let loaded: Vec<DescribedExtension> = loaded.filter(|one| one.error.is_none()).collect();
@@ -110,13 +110,13 @@ impl SecondSets {
     }
 
     /// Returns `None` if a session has taken the extensions already, or they were unloaded.
-    pub fn take(&self, number: u64) -> Option<SecondSet> {
+    pub fn take(&self, number: u64) -> Option<ChildExtensions> {
         self.0.lock().remove(&number)
     }
 
     /// Unloads extensions that no session will use.
     pub fn unload(&self, handle: &Handle, method: &str, args: &str) -> BridgeResult {
-        let Number { set } = parse(method, args)?;
+        let UnloadArgs { set } = parse(method, args)?;
         if let Some(set) = self.take(set) {
             handle.spawn(async move { set.extensions.stop(0).await });
         }

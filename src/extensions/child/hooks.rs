@@ -11,17 +11,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::SecondNews;
-use super::tools::Calls;
+use super::ChildEvent;
+use super::tools::JsCalls;
 use crate::agent::run::{Outcome, Refusal};
 use crate::ai::message::{ContentBlock, ToolCall};
 use crate::ai::nesting::{self, Of};
-use crate::extensions::api::session_api::Actions;
+use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::events::turn_end::{Proposal, parse_drafts};
 use crate::tools::tool::ToolError;
 
-pub struct SecondHooks {
-    calls: Arc<Calls>,
+pub struct ChildHooks {
+    calls: Arc<JsCalls>,
     before: AtomicBool,
     after: AtomicBool,
     turn_end: AtomicBool,
@@ -32,7 +32,7 @@ pub struct SecondHooks {
 /// Changes of hooks; absent members stay.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct SetHooks {
+pub(super) struct HookChanges {
     before: Option<bool>,
     after: Option<bool>,
     turn_end: Option<bool>,
@@ -40,14 +40,14 @@ pub(super) struct SetHooks {
 }
 
 #[derive(Deserialize)]
-struct Ended {
+struct TurnEndResult {
     entries: Vec<Value>,
     #[serde(rename = "continue")]
     continues: bool,
 }
 
 #[derive(Deserialize)]
-struct Before {
+struct BeforeResult {
     blocked: Option<Blocked>,
     args: Value,
 }
@@ -61,7 +61,7 @@ struct Blocked {
 /// Absent members stay.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct After {
+struct AfterResult {
     content: Option<Vec<ContentBlock>>,
     details: Option<Value>,
     is_error: Option<bool>,
@@ -76,8 +76,8 @@ fn refusal(error: &ToolError) -> Refusal {
     }
 }
 
-impl SecondHooks {
-    pub(super) fn new(calls: Arc<Calls>) -> Self {
+impl ChildHooks {
+    pub(super) fn new(calls: Arc<JsCalls>) -> Self {
         Self {
             calls,
             before: AtomicBool::new(false),
@@ -87,7 +87,7 @@ impl SecondHooks {
         }
     }
 
-    pub(super) fn set(&self, set: &SetHooks) {
+    pub(super) fn set(&self, set: &HookChanges) {
         let hooks = [
             (&self.before, set.before),
             (&self.after, set.after),
@@ -126,7 +126,7 @@ impl SecondHooks {
             // The result of an aborted call is ignored.
             Err(_) if cancel.is_cancelled() => None,
             Err(error) => {
-                self.complain(format!("{name}: {error}")).await;
+                self.report_error(format!("{name}: {error}")).await;
                 None
             }
         }
@@ -139,8 +139,8 @@ impl SecondHooks {
         about: Value,
         cancel: &CancellationToken,
     ) -> Result<T, ToolError> {
-        let call = self.calls.number();
-        let answer = self.calls.put_until(call, hook, task, about, cancel);
+        let call = self.calls.next_number();
+        let answer = self.calls.call_until(call, hook, task, about, cancel);
         let answer = answer.await?;
         let unusable =
             |why: String| ToolError::new(format!("What {hook} gave cannot be used: {why}"));
@@ -166,7 +166,7 @@ impl SecondHooks {
             return Ok(());
         }
         let about = json!({ "toolCall": call, "args": args });
-        let said = self.ask::<Before>("beforeToolCall", "before", about, cancel);
+        let said = self.ask::<BeforeResult>("beforeToolCall", "before", about, cancel);
         let said = said.await.map_err(|error| refusal(&error))?;
         if let Some(Blocked { reason, terminate }) = said.blocked {
             return Err(Refusal { reason, terminate });
@@ -192,11 +192,11 @@ impl SecondHooks {
             "isError": outcome.is_error,
         });
         match self
-            .ask::<After>("afterToolCall", "after", about, cancel)
+            .ask::<AfterResult>("afterToolCall", "after", about, cancel)
             .await
         {
             Ok(said) => {
-                let After {
+                let AfterResult {
                     content,
                     details,
                     is_error,
@@ -220,26 +220,27 @@ impl SecondHooks {
     pub async fn end_turn(
         &self,
         event: impl FnOnce() -> Value,
-        actions: &dyn Actions,
+        actions: &dyn SessionApi,
         cancel: &CancellationToken,
     ) -> Result<Option<Proposal>, String> {
         if !self.turn_end.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let asked = self.ask::<Ended>("turn_end", "turnEnd", event(), cancel);
-        let Ended { entries, continues } = asked.await.map_err(|error| error.to_string())?;
+        let asked = self.ask::<TurnEndResult>("turn_end", "turnEnd", event(), cancel);
+        let TurnEndResult { entries, continues } =
+            asked.await.map_err(|error| error.to_string())?;
         let drafts = parse_drafts(entries, actions)?;
         Ok(Some(Proposal { drafts, continues }))
     }
 
     /// Throws an error in the parent extension.
-    pub async fn complain(&self, problem: String) {
-        let _ = self.calls.news.send(SecondNews::Error { problem }).await;
+    pub async fn report_error(&self, problem: String) {
+        let _ = self.calls.events.send(ChildEvent::Error { problem }).await;
     }
 
     /// Tells listeners of the session that an entry was appended.
     pub async fn appended(&self, id: String) {
         // Here and above: the session may be disposed.
-        let _ = self.calls.news.send(SecondNews::Appended { id }).await;
+        let _ = self.calls.events.send(ChildEvent::Appended { id }).await;
     }
 }

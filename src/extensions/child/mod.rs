@@ -22,13 +22,13 @@ mod extensions;
 mod hooks;
 mod tools;
 
-use self::extensions::SecondSets;
-pub use self::extensions::{SecondSet, SetBegin};
-pub use self::hooks::SecondHooks;
-use self::hooks::SetHooks;
-use self::tools::{Calls, CustomTool, JsCommands, JsTool};
-use super::api::session_api::{ActionResult, Actions};
-use super::api::user_bash::Outputs;
+use self::extensions::LoadedExtensions;
+pub use self::extensions::{ChildExtensions, ChildExtensionsRequest};
+pub use self::hooks::ChildHooks;
+use self::hooks::HookChanges;
+use self::tools::{CustomTool, JsCalls, JsCommands, JsTool};
+use super::api::session_api::{ActionResult, SessionApi};
+use super::api::user_bash::CommandOutputs;
 use super::bridge::{BridgeHost, BridgeResult, parse, to_value};
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
@@ -41,13 +41,13 @@ use crate::tools::operations::Commands;
 use crate::tools::tool::Tool;
 
 /// Capacity of a session's event channel.
-const NEWS: usize = 64;
+const EVENT_CAPACITY: usize = 64;
 
 /// A child session, as the application implements it.
 #[async_trait]
-pub trait SecondSession: Send + Sync {
+pub trait ChildSession: Send + Sync {
     /// Executes an action that takes time: `prompt`, `compact`, …
-    async fn act(&self, action: &str, args: &Value) -> ActionResult<Value>;
+    async fn execute(&self, action: &str, args: &Value) -> ActionResult<Value>;
     /// Runs `executeBash` with the extension's operations.
     async fn bash(
         &self,
@@ -56,9 +56,9 @@ pub trait SecondSession: Send + Sync {
         by: Arc<dyn Commands>,
     ) -> ActionResult<Value>;
     /// Answers a query at once: `state`, `messages`, …
-    fn ask(&self, question: &str, args: &Value) -> ActionResult<Value>;
-    /// Returns JSON of `Since` in `js/modules/pi-coding-agent/session-manager/view.ts`.
-    fn since(&self, id: &str, since: usize) -> String;
+    fn query(&self, query: &str, args: &Value) -> ActionResult<Value>;
+    /// Returns JSON of `NewEntries` in `js/modules/pi-coding-agent/session-manager/view.ts`.
+    fn entries_since(&self, id: &str, since: usize) -> String;
     fn context(&self) -> String;
     /// Ends the session; its file stays.
     async fn close(&self);
@@ -67,7 +67,7 @@ pub trait SecondSession: Send + Sync {
 /// Options of a new child session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SecondOptions {
+pub struct ChildOptions {
     pub cwd: PathBuf,
     #[serde(default)]
     pub agent_dir: Option<PathBuf>,
@@ -94,7 +94,7 @@ pub struct SecondOptions {
     pub exclude_tools: Vec<String>,
     /// Resources that replace those from files.
     #[serde(default)]
-    pub texts: GivenTexts,
+    pub texts: ChildResources,
     /// Settings that replace those of the user and the project.
     #[serde(default)]
     pub settings: Option<Map<String, Value>>,
@@ -105,22 +105,22 @@ pub struct SecondOptions {
 /// Resources from a resource loader; absent members are read from files.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct GivenTexts {
+pub struct ChildResources {
     pub system_prompt: Option<String>,
     pub append_system_prompt: Option<String>,
-    pub context_files: Option<Vec<GivenFile>>,
+    pub context_files: Option<Vec<ProvidedFile>>,
     pub skills: Option<Vec<Skill>>,
     pub prompts: Option<Vec<PromptTemplate>>,
 }
 
 #[derive(Clone, Deserialize)]
-pub struct GivenFile {
+pub struct ProvidedFile {
     pub path: PathBuf,
     pub content: String,
 }
 
 /// An event for JavaScript, or a call that JavaScript has to make.
-pub enum SecondNews {
+pub enum ChildEvent {
     Event(Arc<Event>),
     Call {
         call: u64,
@@ -140,14 +140,14 @@ pub enum SecondNews {
     },
     /// Sends a reply when JavaScript has handled all earlier events and queued its
     /// messages.
-    Heard(oneshot::Sender<()>),
+    Flush(oneshot::Sender<()>),
 }
 
-impl Serialize for SecondNews {
+impl Serialize for ChildEvent {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         #[serde(tag = "kind", rename_all = "camelCase")]
-        enum Shown<'a> {
+        enum Serialized<'a> {
             Event {
                 event: &'a Event,
             },
@@ -168,64 +168,64 @@ impl Serialize for SecondNews {
             },
         }
         match self {
-            Self::Event(event) => Shown::Event { event },
+            Self::Event(event) => Serialized::Event { event },
             Self::Call {
                 call,
                 name,
                 task,
                 args,
-            } => Shown::Call {
+            } => Serialized::Call {
                 call: *call,
                 name,
                 task,
                 args,
             },
-            Self::Abort { call } => Shown::Abort { call: *call },
-            Self::Appended { id } => Shown::Appended { id },
-            Self::Error { problem } => Shown::Error { problem },
-            Self::Heard(_) => return Err(S::Error::custom("it is not for JavaScript")),
+            Self::Abort { call } => Serialized::Abort { call: *call },
+            Self::Appended { id } => Serialized::Appended { id },
+            Self::Error { problem } => Serialized::Error { problem },
+            Self::Flush(_) => return Err(S::Error::custom("it is not for JavaScript")),
         }
         .serialize(serializer)
     }
 }
 
 /// The child sessions of one generation; they end with it.
-pub struct SecondSessions {
+pub struct ChildSessions {
     handle: Handle,
-    outputs: Arc<Outputs>,
-    sets: SecondSets,
-    open: Mutex<HashMap<u64, Arc<Second>>>,
+    outputs: Arc<CommandOutputs>,
+    loaded_extensions: LoadedExtensions,
+    open: Mutex<HashMap<u64, Arc<OpenChild>>>,
     last: AtomicU64,
 }
 
-struct Second {
-    session: Arc<dyn SecondSession>,
-    news: tokio::sync::Mutex<mpsc::Receiver<SecondNews>>,
+struct OpenChild {
+    session: Arc<dyn ChildSession>,
+    events: tokio::sync::Mutex<mpsc::Receiver<ChildEvent>>,
     /// Callers that wait until JavaScript has handled the events it fetched last.
-    hearing: Mutex<Vec<oneshot::Sender<()>>>,
+    flush_waiters: Mutex<Vec<oneshot::Sender<()>>>,
     /// Read-locked while a message is being queued.
-    queueing: Arc<RwLock<()>>,
-    calls: Arc<Calls>,
-    hooks: Arc<SecondHooks>,
-    begun: Mutex<HashMap<u64, Begun>>,
+    queue_lock: Arc<RwLock<()>>,
+    calls: Arc<JsCalls>,
+    hooks: Arc<ChildHooks>,
+    actions: Mutex<HashMap<u64, Action>>,
     /// Cancelled when the session is closed.
     closed: CancellationToken,
 }
 
 /// State of an action when JavaScript starts to wait for it.
-enum Begun {
-    Over(ActionResult<Value>),
-    UnderWay(JoinHandle<ActionResult<Value>>),
+enum Action {
+    Finished(ActionResult<Value>),
+    Running(JoinHandle<ActionResult<Value>>),
 }
 
-impl Second {
+impl OpenChild {
     /// Returns when JavaScript has handled all events so far, so that events of an action
     /// arrive before its result.
-    async fn wait_drained(&self) {
-        let (heard, hearing) = oneshot::channel();
+    async fn flush(&self) {
+        let (flushed, flush_waiters) = oneshot::channel();
         let told = async {
-            let _ = self.calls.news.send(SecondNews::Heard(heard)).await;
-            let _ = hearing.await;
+            let _ = self.calls.events.send(ChildEvent::Flush(flushed)).await;
+            let _ = flush_waiters.await;
         };
         tokio::select! {
             () = told => {}
@@ -235,16 +235,16 @@ impl Second {
 }
 
 #[derive(Deserialize)]
-struct Open {
+struct OpenArgs {
     #[serde(default)]
     session: Option<u64>,
     #[serde(default)]
     custom_tools: Vec<CustomTool>,
-    options: SecondOptions,
+    options: ChildOptions,
 }
 
 #[derive(Deserialize)]
-struct Of {
+struct ChildArgs {
     token: u64,
     #[serde(default)]
     action: String,
@@ -262,7 +262,7 @@ struct Of {
     error: Option<String>,
 }
 
-impl Of {
+impl ChildArgs {
     /// Fails if the arguments are nested too deep to be stored.
     fn check_depth(&self) -> Result<(), HostError> {
         match nesting::value_too_deep(&self.args, nesting::Of::Line) {
@@ -273,24 +273,24 @@ impl Of {
 }
 
 #[derive(Deserialize)]
-struct HooksOf {
+struct SetHooksArgs {
     token: u64,
     #[serde(flatten)]
-    set: SetHooks,
+    set: HookChanges,
 }
 
 /// Arguments of `executeBash` with operations, which JavaScript stores under a number.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Bash {
+struct BashArgs {
     command: String,
     #[serde(default)]
     exclude_from_context: bool,
     operations: u64,
 }
 
-impl Bash {
-    fn of(of: &Of) -> Result<Option<Self>, HostError> {
+impl BashArgs {
+    fn from_args(args: &ChildArgs) -> Result<Option<Self>, HostError> {
         if of.action != "bash" || of.args.get("operations").is_none() {
             return Ok(None);
         }
@@ -300,35 +300,35 @@ impl Bash {
     }
 }
 
-impl SecondSessions {
-    pub fn new(handle: Handle, outputs: Arc<Outputs>) -> Self {
+impl ChildSessions {
+    pub fn new(handle: Handle, outputs: Arc<CommandOutputs>) -> Self {
         Self {
             handle,
             outputs,
-            sets: SecondSets::default(),
+            loaded_extensions: LoadedExtensions::default(),
             open: Mutex::default(),
             last: AtomicU64::new(1),
         }
     }
 
-    fn end(&self, second: &Second) {
-        second.closed.cancel();
-        let session = second.session.clone();
+    fn close_child(&self, child: &OpenChild) {
+        child.closed.cancel();
+        let session = child.session.clone();
         self.handle.spawn(async move { session.close().await });
     }
 
-    fn get(&self, token: u64) -> Result<Arc<Second>, HostError> {
+    fn get(&self, token: u64) -> Result<Arc<OpenChild>, HostError> {
         let found = self.open.lock().get(&token).cloned();
         found.ok_or_else(|| HostError::new("This AgentSession was disposed"))
     }
 
     /// Serves methods whose result is JSON text already; `None` for other methods.
-    pub fn text(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
-        let of = |args| parse::<Of>(method, args);
+    pub fn serve_json(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
+        let of = |args| parse::<ChildArgs>(method, args);
         Some(match method {
             "child.entriesSince" => of(args).and_then(|of| {
-                let second = self.get(of.token)?;
-                Ok(second.session.since(&of.id, of.since))
+                let child = self.get(of.token)?;
+                Ok(child.session.entries_since(&of.id, of.since))
             }),
             "child.context" => of(args).and_then(|of| Ok(self.get(of.token)?.session.context())),
             _ => return None,
@@ -337,37 +337,37 @@ impl SecondSessions {
 
     /// Serves synchronous methods; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
-        let of = |args| parse::<Of>(method, args);
+        let of = |args| parse::<ChildArgs>(method, args);
         Some(match method {
             "child.query" => of(args).and_then(|of| {
-                let second = self.get(of.token)?;
+                let child = self.get(of.token)?;
                 of.check_depth()?;
-                let answer = second.session.ask(&of.action, &of.args);
+                let answer = child.session.query(&of.action, &of.args);
                 answer.map_err(|error| HostError::new(error.0))
             }),
-            "child.startAction" => of(args).and_then(|of| self.begin(of)),
+            "child.startAction" => of(args).and_then(|of| self.start_action(of)),
             "child.respond" => of(args).and_then(|of| {
-                let second = self.get(of.token)?;
-                second.calls.answer(of.call, of.value, of.error);
+                let child = self.get(of.token)?;
+                child.calls.respond(of.call, of.value, of.error);
                 Ok(Value::Null)
             }),
             "child.toolStarted" => of(args).and_then(|of| {
-                self.get(of.token)?.calls.begun(of.call);
+                self.get(of.token)?.calls.mark_started(of.call);
                 Ok(Value::Null)
             }),
             "child.toolUpdate" => of(args).and_then(|of| {
-                let second = self.get(of.token)?;
-                second.calls.update(of.call, of.value);
+                let child = self.get(of.token)?;
+                child.calls.update(of.call, of.value);
                 Ok(Value::Null)
             }),
-            "child.setHooks" => parse::<HooksOf>(method, args).and_then(|of| {
+            "child.setHooks" => parse::<SetHooksArgs>(method, args).and_then(|of| {
                 self.get(of.token)?.hooks.set(&of.set);
                 Ok(Value::Null)
             }),
-            "child.unloadExtensions" => self.sets.unload(&self.handle, method, args),
+            "child.unloadExtensions" => self.loaded_extensions.unload(&self.handle, method, args),
             "child.close" => of(args).map(|of| {
-                if let Some(second) = self.open.lock().remove(&of.token) {
-                    self.end(&second);
+                if let Some(child) = self.open.lock().remove(&of.token) {
+                    self.close_child(&child);
                 }
                 Value::Null
             }),
@@ -376,69 +376,71 @@ impl SecondSessions {
     }
 
     /// Loads extensions for a child session that starts later.
-    pub async fn load(&self, actions: &dyn Actions, method: &str, args: &str) -> BridgeResult {
+    pub async fn load(&self, actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResult {
         let number = self.last.fetch_add(1, Ordering::Relaxed);
-        self.sets.load(actions, number, method, args).await
+        self.loaded_extensions
+            .load(actions, number, method, args)
+            .await
     }
 
     pub async fn open(
         &self,
         host: &BridgeHost,
-        actions: &dyn Actions,
+        actions: &dyn SessionApi,
         method: &str,
         args: &str,
     ) -> BridgeResult {
-        let open: Open = parse(method, args)?;
+        let open: OpenArgs = parse(method, args)?;
         let models = open.options.registry.map(|number| host.registry_of(number));
         let models = models.transpose()?;
         let set = open.options.set.map(|number| {
-            let set = self.sets.take(number);
+            let set = self.loaded_extensions.take(number);
             set.ok_or_else(|| HostError::new(format!("The extensions {number} are not there")))
         });
         let set = set.transpose()?;
         let sessions = &host.sessions;
         let session = open.session.map(|token| sessions.take(token)).transpose()?;
-        let (news, received) = mpsc::channel(NEWS);
-        let calls = Arc::new(Calls::new(news.clone()));
+        let (events, received) = mpsc::channel(EVENT_CAPACITY);
+        let calls = Arc::new(JsCalls::new(events.clone()));
         let tool = |tool: CustomTool| Arc::new(JsTool::new(tool, calls.clone())) as Arc<dyn Tool>;
         let tools = open.custom_tools.into_iter().map(tool).collect();
-        let hooks = Arc::new(SecondHooks::new(calls.clone()));
-        let begin = SecondBegin {
+        let hooks = Arc::new(ChildHooks::new(calls.clone()));
+        let begin = ChildConfig {
             options: open.options,
             models,
             set,
             session,
             tools,
             hooks: hooks.clone(),
-            news,
+            events,
         };
-        let session = actions.second_session(begin).await;
+        let session = actions.open_child_session(begin).await;
         let session = session.map_err(|error| HostError::new(error.0))?;
         let token = self.last.fetch_add(1, Ordering::Relaxed);
-        let second = Second {
+        let child = OpenChild {
             session,
-            news: tokio::sync::Mutex::new(received),
-            hearing: Mutex::default(),
-            queueing: Arc::default(),
+            events: tokio::sync::Mutex::new(received),
+            flush_waiters: Mutex::default(),
+            queue_lock: Arc::default(),
             calls,
             hooks,
-            begun: Mutex::default(),
+            actions: Mutex::default(),
             closed: CancellationToken::new(),
         };
-        self.open.lock().insert(token, Arc::new(second));
+        self.open.lock().insert(token, Arc::new(child));
         Ok(json!({ "token": token }))
     }
 
     /// Starts an action and runs its first step at once, so that actions take effect in the
     /// order of the calls and are visible to the next query. Returns a number for
     /// [`Self::await_action`].
-    fn begin(&self, of: Of) -> BridgeResult {
-        let second = self.get(of.token)?;
+    fn start_action(&self, args: ChildArgs) -> BridgeResult {
+        let child = self.get(of.token)?;
         of.check_depth()?;
-        let session = second.session.clone();
-        let queueing = second.queueing.clone();
-        let bash = Bash::of(&of)?;
-        let calls = second.calls.clone();
+        let session = child.session.clone();
+        let queue_lock = child.queue_lock.clone();
+        let bash = BashArgs::from_args(&of)?;
+        let calls = child.calls.clone();
         let outputs = self.outputs.clone();
         let mut acting = Box::pin(async move {
             if let Some(bash) = bash {
@@ -451,32 +453,32 @@ impl SecondSessions {
                     .bash(&bash.command, bash.exclude_from_context, by)
                     .await;
             }
-            let _queueing = match of.action.as_str() {
-                "queue" => Some(queueing.read_owned().await),
+            let _queue_guard = match of.action.as_str() {
+                "queue" => Some(queue_lock.read_owned().await),
                 _ => None,
             };
-            session.act(&of.action, &of.args).await
+            session.execute(&of.action, &of.args).await
         });
         let _in_tokio = self.handle.enter();
-        let begun = match (&mut acting).now_or_never() {
-            Some(answer) => Begun::Over(answer),
-            None => Begun::UnderWay(self.handle.spawn(acting)),
+        let actions = match (&mut acting).now_or_never() {
+            Some(answer) => Action::Finished(answer),
+            None => Action::Running(self.handle.spawn(acting)),
         };
         let call = self.last.fetch_add(1, Ordering::Relaxed);
-        second.begun.lock().insert(call, begun);
+        child.actions.lock().insert(call, actions);
         Ok(json!(call))
     }
 
-    pub async fn act(&self, method: &str, args: &str) -> BridgeResult {
-        let of: Of = parse(method, args)?;
-        let second = self.get(of.token)?;
-        let begun = second.begun.lock().remove(&of.call);
-        let acted = match begun {
-            Some(Begun::Over(answer)) => Ok(answer),
-            Some(Begun::UnderWay(acting)) => acting.await,
+    pub async fn await_action(&self, method: &str, args: &str) -> BridgeResult {
+        let args: ChildArgs = parse(method, args)?;
+        let child = self.get(of.token)?;
+        let actions = child.actions.lock().remove(&of.call);
+        let acted = match actions {
+            Some(Action::Finished(answer)) => Ok(answer),
+            Some(Action::Running(acting)) => acting.await,
             None => return Err(HostError::new(format!("nothing has begun as {}", of.call))),
         };
-        second.wait_drained().await;
+        child.flush().await;
         match acted {
             Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),
@@ -484,25 +486,25 @@ impl SecondSessions {
     }
 
     /// Returns at least one event, or none after the session was closed.
-    pub async fn next(&self, method: &str, args: &str) -> BridgeResult {
-        let of: Of = parse(method, args)?;
-        let Ok(second) = self.get(of.token) else {
+    pub async fn next_events(&self, method: &str, args: &str) -> BridgeResult {
+        let args: ChildArgs = parse(method, args)?;
+        let Ok(child) = self.get(of.token) else {
             return Ok(json!([]));
         };
-        let mut news = second.news.lock().await;
+        let mut events = child.events.lock().await;
         loop {
             // A fetch means that JavaScript has handled the previous events.
-            self.let_go_on(&second);
+            self.release_waiters(&child);
             let mut batch = Vec::new();
             tokio::select! {
-                _ = news.recv_many(&mut batch, NEWS) => {}
-                () = second.closed.cancelled() => {}
+                _ = events.recv_many(&mut batch, EVENT_CAPACITY) => {}
+                () = child.closed.cancelled() => {}
             }
             let ended = batch.is_empty();
             let mut told = Vec::with_capacity(batch.len());
             for one in batch {
                 match one {
-                    SecondNews::Heard(heard) => second.hearing.lock().push(heard),
+                    ChildEvent::Flush(flushed) => child.flush_waiters.lock().push(flushed),
                     one => told.push(one),
                 }
             }
@@ -512,43 +514,43 @@ impl SecondSessions {
         }
     }
 
-    fn let_go_on(&self, second: &Second) {
-        let waiting = std::mem::take(&mut *second.hearing.lock());
+    fn release_waiters(&self, child: &OpenChild) {
+        let waiting = std::mem::take(&mut *child.flush_waiters.lock());
         if waiting.is_empty() {
             return;
         }
-        let queueing = second.queueing.clone();
+        let queue_lock = child.queue_lock.clone();
         // Runs as a task, because queued messages emit events that JavaScript has to fetch
         // meanwhile.
         self.handle.spawn(async move {
-            drop(queueing.write().await);
-            for heard in waiting {
+            drop(queue_lock.write().await);
+            for flushed in waiting {
                 // The caller may be gone.
-                let _ = heard.send(());
+                let _ = flushed.send(());
             }
         });
     }
 }
 
-impl Drop for SecondSessions {
+impl Drop for ChildSessions {
     fn drop(&mut self) {
         let open = std::mem::take(&mut *self.open.lock());
-        for second in open.values() {
-            self.end(second);
+        for child in open.values() {
+            self.close_child(child);
         }
     }
 }
 
 /// Everything that the application needs to start a child session.
-pub struct SecondBegin {
-    pub options: SecondOptions,
+pub struct ChildConfig {
+    pub options: ChildOptions,
     /// The registry that `options.registry` names.
     pub models: Option<Arc<ModelRegistry>>,
     /// The extensions that `options.set` names.
-    pub set: Option<SecondSet>,
+    pub set: Option<ChildExtensions>,
     /// The session to continue; a new one in memory if absent.
     pub session: Option<LooseSession>,
     pub tools: Vec<Arc<dyn Tool>>,
-    pub hooks: Arc<SecondHooks>,
-    pub news: mpsc::Sender<SecondNews>,
+    pub hooks: Arc<ChildHooks>,
+    pub events: mpsc::Sender<ChildEvent>,
 }

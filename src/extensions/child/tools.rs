@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::SecondNews;
+use super::ChildEvent;
 use crate::ai::nesting::{self, Of};
 use crate::ai::stream::ToolSpec;
 use crate::extensions::api::tool_runs::exit_code;
-use crate::extensions::api::user_bash::Outputs;
+use crate::extensions::api::user_bash::CommandOutputs;
 use crate::tools::operations::{CommandElsewhere, Commands};
 use crate::tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
@@ -43,8 +43,8 @@ pub(super) struct CustomTool {
 }
 
 /// Open calls to JavaScript.
-pub(super) struct Calls {
-    pub news: mpsc::Sender<SecondNews>,
+pub(super) struct JsCalls {
+    pub events: mpsc::Sender<ChildEvent>,
     last: AtomicU64,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Result<Value, ToolError>>>>,
     updates: Mutex<HashMap<u64, UpdateSink>>,
@@ -53,10 +53,10 @@ pub(super) struct Calls {
     start_guards: Mutex<HashMap<u64, DropGuard>>,
 }
 
-impl Calls {
-    pub fn new(news: mpsc::Sender<SecondNews>) -> Self {
+impl JsCalls {
+    pub fn new(events: mpsc::Sender<ChildEvent>) -> Self {
         Self {
-            news,
+            events,
             last: AtomicU64::new(0),
             waiting: Mutex::default(),
             updates: Mutex::default(),
@@ -64,7 +64,7 @@ impl Calls {
         }
     }
 
-    pub fn number(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         self.last.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -77,11 +77,11 @@ impl Calls {
         }
     }
 
-    pub fn begun(&self, call: u64) {
+    pub fn mark_started(&self, call: u64) {
         self.start_guards.lock().remove(&call);
     }
 
-    pub fn answer(&self, call: u64, value: Option<Value>, error: Option<String>) {
+    pub fn respond(&self, call: u64, value: Option<Value>, error: Option<String>) {
         if let Some(waiting) = self.waiting.lock().remove(&call) {
             let answer = match error {
                 Some(error) => Err(ToolError(error)),
@@ -92,7 +92,7 @@ impl Calls {
         }
     }
 
-    async fn put(
+    async fn call(
         &self,
         call: u64,
         name: &str,
@@ -102,18 +102,18 @@ impl Calls {
         let (sender, answer) = oneshot::channel();
         self.waiting.lock().insert(call, sender);
         let gone = || ToolError::new(format!("The extension that brought {name} is gone"));
-        let news = SecondNews::Call {
+        let events = ChildEvent::Call {
             call,
             name: name.to_string(),
             task,
             args,
         };
-        self.news.send(news).await.map_err(|_| gone())?;
+        self.events.send(events).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 
     /// Like [`Self::call`], and tells JavaScript when the call is aborted.
-    pub async fn put_until(
+    pub async fn call_until(
         &self,
         call: u64,
         name: &str,
@@ -121,7 +121,7 @@ impl Calls {
         args: Value,
         cancel: &CancellationToken,
     ) -> Result<Value, ToolError> {
-        let running = self.put(call, name, task, args);
+        let running = self.call(call, name, task, args);
         tokio::pin!(running);
         // JavaScript has to receive the call before its abort.
         let answer = tokio::select! {
@@ -129,7 +129,7 @@ impl Calls {
             answer = &mut running => answer,
             () = cancel.cancelled() => {
                 // The session may be closed.
-                let _ = self.news.send(SecondNews::Abort { call }).await;
+                let _ = self.events.send(ChildEvent::Abort { call }).await;
                 tokio::time::timeout(LAST_WORD, running)
                     .await
                     .unwrap_or_else(|_| Err(ToolError::aborted()))
@@ -144,11 +144,11 @@ impl Calls {
 pub(super) struct JsTool {
     tool: CustomTool,
     spec: ToolSpec,
-    calls: Arc<Calls>,
+    calls: Arc<JsCalls>,
 }
 
 impl JsTool {
-    pub fn new(tool: CustomTool, calls: Arc<Calls>) -> Self {
+    pub fn new(tool: CustomTool, calls: Arc<JsCalls>) -> Self {
         let spec = ToolSpec {
             name: tool.name.clone(),
             description: tool.description.clone(),
@@ -193,12 +193,14 @@ impl Tool for JsTool {
         if !self.tool.prepares {
             return Ok(args);
         }
-        let call = self.calls.number();
-        self.calls.put(call, &self.spec.name, "prepare", args).await
+        let call = self.calls.next_number();
+        self.calls
+            .call(call, &self.spec.name, "prepare", args)
+            .await
     }
 
     async fn execute(&self, invocation: ToolInvocation) -> Result<ToolOutput, ToolError> {
-        let call = self.calls.number();
+        let call = self.calls.next_number();
         let (calls, name) = (&self.calls, &self.spec.name);
         calls.updates.lock().insert(call, invocation.updates);
         let reports_start = invocation.begun.is_some();
@@ -211,11 +213,11 @@ impl Tool for JsTool {
             "reportsStart": reports_start,
         });
         let answer = calls
-            .put_until(call, name, "execute", args, &invocation.cancel)
+            .call_until(call, name, "execute", args, &invocation.cancel)
             .await;
         calls.updates.lock().remove(&call);
         // The tool may have ended before it was called.
-        calls.begun(call);
+        calls.mark_started(call);
         let answer = answer?;
         let no_result = |why: String| {
             ToolError::new(format!(
@@ -231,8 +233,8 @@ impl Tool for JsTool {
 
 /// The `operations` of `executeBash`.
 pub(super) struct JsCommands {
-    pub calls: Arc<Calls>,
-    pub outputs: Arc<Outputs>,
+    pub calls: Arc<JsCalls>,
+    pub outputs: Arc<CommandOutputs>,
     /// The number under which JavaScript stores the operations.
     pub operations: u64,
 }
@@ -245,7 +247,7 @@ impl Commands for JsCommands {
         output: mpsc::Sender<Vec<u8>>,
         cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {
-        let call = self.calls.number();
+        let call = self.calls.next_number();
         let open = self.outputs.open(output);
         let args = json!({
             "operations": self.operations,
@@ -255,7 +257,7 @@ impl Commands for JsCommands {
         });
         let ended = self
             .calls
-            .put_until(call, "executeBash", "bash", args, &cancel)
+            .call_until(call, "executeBash", "bash", args, &cancel)
             .await;
         drop(open);
         Ok(exit_code(&ended?))

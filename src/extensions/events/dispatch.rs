@@ -99,7 +99,7 @@ impl Generation {
         let handlers = self.host.registry.lock().handlers(name);
         let _greeting = match name {
             "session_start" => {
-                self.greeted.store(true, Ordering::Relaxed);
+                self.session_started.store(true, Ordering::Relaxed);
                 Some(self.greeting.lock().await)
             }
             _ => None,
@@ -209,7 +209,7 @@ impl Generation {
                     if !matches!(failure, CallFailure::Stopped(_)) {
                         let path = self.host.registry.lock().path(extension);
                         let place = self.position_if_timed_out(&failure, handler).await;
-                        let error = failure.tell_of(path, name);
+                        let error = failure.to_error(path, name);
                         emission.errors.push(error.in_frame(place));
                     }
                     if kind.on_error == OnError::Block {
@@ -370,7 +370,7 @@ fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<HandlerResult>
     json.map(|json| nesting::from_str(&json, of))
         .transpose()
         .map_err(|error| {
-            CallFailure::of_ours(format!("The handler's answer cannot be read: {error}"))
+            CallFailure::internal(format!("The handler's answer cannot be read: {error}"))
         })
 }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::extensions::api::session_api::Actions;
+use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::bridge::{BridgeResult, parse};
 use crate::session::message::CustomMessage;
 
@@ -79,7 +79,7 @@ struct ProposalArgs {
 }
 
 /// Parses entries and checks that the session accepts them.
-pub fn parse_drafts(entries: Vec<Value>, actions: &dyn Actions) -> Result<Vec<Draft>, String> {
+pub fn parse_drafts(entries: Vec<Value>, actions: &dyn SessionApi) -> Result<Vec<Draft>, String> {
     let numbered = entries.into_iter().enumerate();
     let drafts = numbered.map(|(index, entry)| {
         let draft = Draft::read(entry).and_then(|draft| {
@@ -105,9 +105,9 @@ impl Proposals {
         &self,
         method: &str,
         args: &str,
-        actions: impl FnOnce() -> Result<Arc<dyn Actions>, HostError>,
+        actions: impl FnOnce() -> Result<Arc<dyn SessionApi>, HostError>,
     ) -> Option<BridgeResult> {
-        let answer = |given: fn(&Self, ProposalArgs, &dyn Actions) -> BridgeResult| {
+        let answer = |given: fn(&Self, ProposalArgs, &dyn SessionApi) -> BridgeResult| {
             let given = || given(self, parse(method, args)?, &*actions()?);
             given()
         };
@@ -121,7 +121,7 @@ impl Proposals {
         }
     }
 
-    fn propose(&self, proposed: ProposalArgs, actions: &dyn Actions) -> BridgeResult {
+    fn propose(&self, proposed: ProposalArgs, actions: &dyn SessionApi) -> BridgeResult {
         let (change, continues) = (proposed.change, proposed.continues);
         Ok(match parse_drafts(proposed.entries, actions) {
             Ok(drafts) => {

@@ -3,13 +3,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static WAITS: AtomicBool = AtomicBool::new(false);
+static WAITING: AtomicBool = AtomicBool::new(false);
 
 pub fn waits_for_debugger() -> bool {
-    WAITS.load(Ordering::Relaxed)
+    WAITING.load(Ordering::Relaxed)
 }
 
 /// Stores the state that the isolate reported in `args`.
-pub(in crate::extensions) fn note(args: &str) {
-    WAITS.store(args == "true", Ordering::Relaxed);
+pub(in crate::extensions) fn set_waiting(args: &str) {
+    WAITING.store(args == "true", Ordering::Relaxed);
 }

@@ -23,16 +23,16 @@ use crate::extensions::limits::thread_usage::CountGuard;
 use crate::extensions::registry::{ExtensionId, FunctionId};
 
 /// Maximum size of a handler's result, in bytes of JSON.
-const LARGEST: usize = 64 << 20;
+const MAX_RESULT_BYTES: usize = 64 << 20;
 
 /// Time limit for queries to the isolate: its memory, or the position of a function.
-const MOMENT: Duration = Duration::from_millis(500);
+const QUERY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time limit for a heap snapshot. JavaScript may be busy before it starts.
-const SNAPSHOT: Duration = Duration::from_secs(20);
+const HEAP_SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Code that has run for less is slow, not stuck: it may have to be compiled first.
-pub const STUCK: Duration = Duration::from_secs(1);
+pub const STUCK_THRESHOLD: Duration = Duration::from_secs(1);
 
 /// A loaded set of extensions. Without extensions there is no isolate and no cost.
 pub struct Generation {
@@ -42,17 +42,17 @@ pub struct Generation {
     pub abandoned: Arc<AbandonedHandlers>,
     pub(in crate::extensions) runtime: Option<Arc<Runtime>>,
     /// Whether `exit` was emitted, or is being emitted.
-    dismissed: AtomicBool,
+    exit_emitted: AtomicBool,
     /// Shutdowns without a caller that waits.
-    farewells: TaskTracker,
+    shutdown_tasks: TaskTracker,
     handle: Handle,
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub aborted_run: AtomicU64,
     /// Whether `session_start` was emitted. `session_shutdown` is emitted only after it.
-    pub greeted: AtomicBool,
+    pub session_started: AtomicBool,
     /// Held while `session_start` is handled.
-    pub greeting: tokio::sync::Mutex<()>,
+    pub session_start_lock: tokio::sync::Mutex<()>,
 }
 
 /// Why a call of an extension's function has no result.
@@ -86,7 +86,7 @@ impl CallFailure {
     }
 
     /// Makes the error to report.
-    pub fn tell_of(&self, path: impl Into<String>, event: impl Into<String>) -> ExtensionError {
+    pub fn to_error(&self, path: impl Into<String>, event: impl Into<String>) -> ExtensionError {
         let (plain, stack) = self.parts();
         ExtensionError::thrown(path, event, plain, stack)
     }
@@ -110,7 +110,7 @@ impl CallFailure {
         }
     }
 
-    pub fn of_ours(message: String) -> Self {
+    pub fn internal(message: String) -> Self {
         Self::Thrown {
             plain: message.clone(),
             message,
@@ -124,23 +124,23 @@ impl Generation {
         host: Arc<BridgeHost>,
         limits: Limits,
         runtime: Option<Arc<Runtime>>,
-        farewells: TaskTracker,
+        shutdown_tasks: TaskTracker,
     ) -> Arc<Self> {
         Arc::new_cyclic(|this| {
-            host.provisions.attach(this.clone());
+            host.provider_registrations.attach(this.clone());
             Self {
                 event_queue: EventQueue::start(this.clone()),
                 abandoned: Arc::default(),
                 host,
                 limits,
                 runtime,
-                dismissed: AtomicBool::new(false),
-                farewells,
+                exit_emitted: AtomicBool::new(false),
+                shutdown_tasks,
                 handle: Handle::current(),
                 tokens: AtomicU64::new(1),
                 aborted_run: AtomicU64::new(0),
-                greeted: AtomicBool::new(false),
-                greeting: tokio::sync::Mutex::default(),
+                session_started: AtomicBool::new(false),
+                session_start_lock: tokio::sync::Mutex::default(),
             }
         })
     }
@@ -161,8 +161,8 @@ impl Generation {
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
         let runtime = self.runtime.as_ref().ok_or(CallFailure::Gone)?;
-        let args =
-            serde_json::to_string(args).map_err(|error| CallFailure::of_ours(error.to_string()))?;
+        let args = serde_json::to_string(args)
+            .map_err(|error| CallFailure::internal(error.to_string()))?;
         let answer = runtime.call(function, args).await;
         let answer = answer.map_err(|error| match error {
             CallError::Thrown {
@@ -174,15 +174,15 @@ impl Generation {
                 plain,
                 stack,
             },
-            CallError::Stopped(reason) => CallFailure::Stopped(stop_text(reason)),
+            CallError::Stopped(reason) => CallFailure::Stopped(stop_reason_text(reason)),
             CallError::Gone => CallFailure::Gone,
         })?;
         match answer.as_ref().map_or(0, String::len) {
-            0..=LARGEST => Ok(answer),
-            length => Err(CallFailure::of_ours(format!(
+            0..=MAX_RESULT_BYTES => Ok(answer),
+            length => Err(CallFailure::internal(format!(
                 "RangeError: The answer is too large: {} MB, where {} are the most",
                 length >> 20,
-                LARGEST >> 20
+                MAX_RESULT_BYTES >> 20
             ))),
         }
     }
@@ -216,7 +216,7 @@ impl Generation {
                 }
             }
         };
-        let meter = Meter::start(&self.host, extension, event);
+        let meter = CallMeter::start(&self.host, extension, event);
         let answer = wait.during(answered).await;
         wait.finish(outcome(&answer));
         meter.stop(&answer);
@@ -237,23 +237,26 @@ impl Generation {
 
     /// Returns the position of a registered function, as a stack frame.
     pub async fn source_position_of(&self, function: FunctionId) -> Option<String> {
-        let asked = tokio::time::timeout(MOMENT, self.call("sourcePositionOf", &function));
+        let asked = tokio::time::timeout(QUERY_TIMEOUT, self.call("sourcePositionOf", &function));
         let frame = asked.await.ok()?.ok()??;
         Some(js_runtime::readable_stack(&frame)).filter(|frame| !frame.is_empty())
     }
 
     /// Returns the memory usage of the isolate, if there is one and it responds.
     pub async fn memory(&self) -> Option<Memory> {
-        self.runtime.as_ref()?.memory(MOMENT).await
+        self.runtime.as_ref()?.memory(QUERY_TIMEOUT).await
     }
 
     /// Returns heap usage by extension; `None` as for [`Self::memory`].
     pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
-        self.runtime.as_ref()?.heap_owners(SNAPSHOT).await
+        self.runtime
+            .as_ref()?
+            .heap_owners(HEAP_SNAPSHOT_TIMEOUT)
+            .await
     }
 
     /// Like [`Self::call_within`], with an optional limit.
-    pub async fn call_within_some(
+    pub async fn call_with_limit(
         &self,
         extension: ExtensionId,
         event: &str,
@@ -268,7 +271,7 @@ impl Generation {
                     .await
             }
             None => {
-                let meter = Meter::start(&self.host, extension, event);
+                let meter = CallMeter::start(&self.host, extension, event);
                 let answer = self.call(function, args).await;
                 meter.stop(&answer);
                 answer
@@ -283,19 +286,19 @@ impl Generation {
         if let Some(runtime) = &self.runtime
             && !self.host.thread_usage.is_other_running(extension)
         {
-            runtime.stop_if_busy((limit / 2).max(STUCK)).await;
+            runtime.stop_if_busy((limit / 2).max(STUCK_THRESHOLD)).await;
         }
     }
 
     /// Returns when the isolate has responded, or was stopped because it did not.
-    pub async fn answers(&self) {
+    pub async fn wait_responsive(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.busy_for().await;
         }
     }
 
     /// Emits the signal that ends pi, if `code` is the exit code of one.
-    pub async fn signalled(&self, code: u8) -> Vec<ExtensionError> {
+    pub async fn emit_signal(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {
             Some(runtime) => {
                 shutdown::emit_signal(runtime, &self.host, self.limits.shutdown, code).await
@@ -309,7 +312,7 @@ impl Generation {
     pub async fn end(&self, code: u8) -> Vec<ExtensionError> {
         let mut thrown = Vec::new();
         if let Some(runtime) = &self.runtime {
-            if !self.dismissed.swap(true, Ordering::Relaxed) {
+            if !self.exit_emitted.swap(true, Ordering::Relaxed) {
                 thrown = shutdown::emit_exit(runtime, &self.host, self.limits.shutdown, code).await;
             }
             runtime.stop(Stop::Asked);
@@ -318,9 +321,9 @@ impl Generation {
     }
 
     /// Returns when the stopped isolate is gone and its last reports are out.
-    pub async fn ended(&self) {
+    pub async fn wait_ended(&self) {
         if let Some(runtime) = &self.runtime {
-            runtime.ended().await;
+            runtime.wait_ended().await;
         }
     }
 }
@@ -328,17 +331,17 @@ impl Generation {
 impl Drop for Generation {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take()
-            && !self.dismissed.load(Ordering::Relaxed)
+            && !self.exit_emitted.load(Ordering::Relaxed)
         {
-            let farewell =
+            let shutdown =
                 shutdown::emit_exit_and_stop(runtime, self.host.clone(), self.limits.shutdown);
-            self.farewells.spawn_on(farewell, &self.handle);
+            self.shutdown_tasks.spawn_on(shutdown, &self.handle);
         }
     }
 }
 
 /// Adds a call to the extension's counters when dropped, also after a timeout.
-struct Meter<'a> {
+struct CallMeter<'a> {
     host: &'a BridgeHost,
     extension: ExtensionId,
     event: &'a str,
@@ -349,7 +352,7 @@ struct Meter<'a> {
     _called: CountGuard<'a>,
 }
 
-impl<'a> Meter<'a> {
+impl<'a> CallMeter<'a> {
     fn start(host: &'a BridgeHost, extension: ExtensionId, event: &'a str) -> Self {
         Self {
             host,
@@ -367,7 +370,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-impl Drop for Meter<'_> {
+impl Drop for CallMeter<'_> {
     fn drop(&mut self) {
         let waited = self.host.clock.total_wait(self.extension);
         let waited = waited.saturating_sub(self.waited);
@@ -392,7 +395,7 @@ pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
     }
 }
 
-pub fn stop_text(reason: Stop) -> Cow<'static, str> {
+pub fn stop_reason_text(reason: Stop) -> Cow<'static, str> {
     match reason {
         Stop::Deadline => {
             "it did not give the thread back in time, as an endless loop does (settings: \

@@ -9,7 +9,7 @@ use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
 use super::generation::Generation;
 use super::load_error::LoadFailure;
-use super::quarantine::MadeOf;
+use super::quarantine::LoadedFiles;
 use super::reports::IsolateEnd;
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::diagnostics::error_context::find_location;
@@ -21,11 +21,11 @@ use crate::resources::settings::ExtensionHost;
 
 /// Most loads take milliseconds. An abort within [`ABORT_GRACE`] may be meant for something
 /// else, and gives up only a load that takes longer than [`LONG_LOAD`].
-const USUAL: Duration = Duration::from_secs(1);
-const LONG: Duration = Duration::from_secs(5);
+const ABORT_GRACE: Duration = Duration::from_secs(1);
+const LONG_LOAD: Duration = Duration::from_secs(5);
 
 /// The isolate stopped while this extension was loaded.
-struct Fatal {
+struct FatalLoad {
     index: usize,
     why: String,
 }
@@ -53,9 +53,9 @@ impl Extensions {
             );
             let runtime = match self.load_into(&host, paths).await {
                 Ok(runtime) => runtime,
-                Err(Fatal { index, why }) => {
-                    let made_of = MadeOf::of(&host, index as ExtensionId);
-                    self.quarantine.add(&paths[index].path, made_of, why);
+                Err(FatalLoad { index, why }) => {
+                    let loaded_files = LoadedFiles::for_extension(&host, index as ExtensionId);
+                    self.quarantine.add(&paths[index].path, loaded_files, why);
                     let info = &host.registry.lock().extensions[index];
                     let reason = info.error.clone().unwrap_or_default();
                     report.failed.push((info.path.clone(), reason));
@@ -76,7 +76,7 @@ impl Extensions {
             host.report_unknown_apis();
             let limits = self.allowance.lock().limits.clone();
             return (
-                Generation::new(host, limits, runtime, self.farewells.clone()),
+                Generation::new(host, limits, runtime, self.shutdown_tasks.clone()),
                 report,
             );
         }
@@ -86,7 +86,7 @@ impl Extensions {
         &self,
         host: &Arc<BridgeHost>,
         paths: &[ExtensionPath],
-    ) -> Result<Option<Arc<Runtime>>, Fatal> {
+    ) -> Result<Option<Arc<Runtime>>, FatalLoad> {
         let fail = |index: usize, error: LoadFailure| {
             host.registry.lock().extensions[index].error = Some(error);
         };
@@ -130,7 +130,7 @@ impl Extensions {
                     let text = format!("{error}{}", place.unwrap_or_default());
                     fail(index, text.into());
                     let why = ending.to_string();
-                    return Err(Fatal { index, why });
+                    return Err(FatalLoad { index, why });
                 }
                 Err(error) => {
                     fail(index, error.into());
@@ -154,19 +154,19 @@ impl Extensions {
         path: &Path,
     ) -> Result<(), LoadError> {
         let limit = self.allowance.lock().limits.load;
-        let mut patient = true;
-        let given_up = async {
-            let early = self.patience.lock().clone();
-            tokio::time::sleep(USUAL).await;
-            let patience = self.patience.lock().clone();
+        let mut is_patient = true;
+        let aborted = async {
+            let early = self.wait_cancel.lock().clone();
+            tokio::time::sleep(ABORT_GRACE).await;
+            let patience = self.wait_cancel.lock().clone();
             tokio::select! {
                 () = patience.cancelled() => {}
                 () = async {
                     early.cancelled().await;
-                    tokio::time::sleep(LONG - USUAL).await;
+                    tokio::time::sleep(LONG_LOAD - ABORT_GRACE).await;
                 } => {}
             }
-            patient = false;
+            is_patient = false;
         };
         let mut wait = host.slow_notice(id, "load", limit);
         let _called = host.thread_usage.count_call(id);
@@ -174,11 +174,11 @@ impl Extensions {
         let loaded = tokio::select! {
             biased;
             loaded = wait.during(runtime.load(id, path, limit)) => loaded,
-            () = given_up => Err(abandon(runtime).await),
+            () = aborted => Err(give_up_load(runtime).await),
         };
         host.add_load(id, begun.elapsed());
         wait.finish(match &loaded {
-            Err(_) if !patient => Outcome::Cancelled,
+            Err(_) if !is_patient => Outcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
             Err(LoadError::TimedOut(_)) => Outcome::Abandoned,
             Err(LoadError::Stopped(_) | LoadError::Gone) => Outcome::Stopped,
@@ -214,7 +214,7 @@ impl Extensions {
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,
             label: self.label.lock().clone(),
-            kept: self.kept.clone(),
+            kept: self.module_cache.clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };
@@ -226,7 +226,7 @@ impl Extensions {
 
 /// Gives up a load that the user aborted. If it only awaits something, the other extensions
 /// can be loaded meanwhile.
-async fn abandon(runtime: &Runtime) -> LoadError {
+async fn give_up_load(runtime: &Runtime) -> LoadError {
     if runtime.busy_for().await.is_some() {
         runtime.stop(Stop::Asked);
         return LoadError::Stopped(Stop::Asked);

@@ -19,7 +19,7 @@ pub struct LoadFailure {
 
 impl LoadFailure {
     /// Makes the error to report.
-    pub fn tell_of(&self, path: impl Into<String>) -> ExtensionError {
+    pub fn to_error(&self, path: impl Into<String>) -> ExtensionError {
         let Self { text, frames } = self;
         let place = find_location(frames);
         let shown =

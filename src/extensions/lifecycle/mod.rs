@@ -29,8 +29,8 @@ use tokio_util::task::TaskTracker;
 
 use self::quarantine::Quarantine;
 pub use self::stats::Statistics;
-use super::api::session_api::Actions;
-use super::api::ui::UiBroker;
+use super::api::session_api::SessionApi;
+use super::api::ui::DialogBroker;
 use super::bridge::BridgeHost;
 use super::config::{Allowance, ExtensionsConfig};
 use super::diagnostics::error_context::explain;
@@ -46,7 +46,7 @@ use crate::resources::settings::Settings;
 use crate::tools::tool::Tool;
 
 /// Capacity of the channel of reports.
-const REPORTS: usize = 1024;
+const REPORT_CAPACITY: usize = 1024;
 
 /// Result of a load, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,16 +63,16 @@ pub struct Extensions {
     /// Limits of generations that are loaded from now on.
     allowance: Mutex<Allowance>,
     /// Cancelled when the user aborts a wait for a load or for handlers of a shutdown.
-    patience: Mutex<CancellationToken>,
+    wait_cancel: Mutex<CancellationToken>,
     current: RwLock<Arc<Generation>>,
-    actions: Mutex<Option<Weak<dyn Actions>>>,
-    ui: Arc<UiBroker>,
+    actions: Mutex<Option<Weak<dyn SessionApi>>>,
+    ui: Arc<DialogBroker>,
     /// Values of flags from the command line.
     flags: Arc<Mutex<HashMap<String, Value>>>,
     /// Name of the isolate in debuggers.
     label: Mutex<String>,
     /// Module sources that were read for earlier isolates.
-    kept: Kept,
+    module_cache: Kept,
     /// Extensions that the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
     /// Extensions that stopped an isolate.
@@ -82,19 +82,19 @@ pub struct Extensions {
     /// Notified when another generation is current, or has handled `session_start`.
     installed: Arc<Notify>,
     /// The generation that handles `session_start` after a recovery.
-    greeting: Mutex<Option<u32>>,
+    session_starting: Mutex<Option<u32>>,
     /// Held while one generation replaces another.
-    changing: tokio::sync::Mutex<()>,
+    replace_lock: tokio::sync::Mutex<()>,
     /// Replaced generations that [`Self::release_replaced`] has not released yet.
     replaced: Mutex<Vec<Arc<Generation>>>,
     /// Released generations that still have open stale calls.
-    let_go: Mutex<Vec<Weak<Generation>>>,
+    released: Mutex<Vec<Weak<Generation>>>,
     /// Shutdowns without a caller that waits.
-    farewells: TaskTracker,
+    shutdown_tasks: TaskTracker,
     /// Receives slow notices, also before [`Self::bind`].
-    listener: Mutex<Option<Weak<dyn Actions>>>,
+    listener: Mutex<Option<Weak<dyn SessionApi>>>,
     /// Errors that were reported before [`Self::bind`].
-    early: Mutex<Vec<ExtensionError>>,
+    early_errors: Mutex<Vec<ExtensionError>>,
     /// Set when the session ends; an isolate that stops from then on is not replaced.
     closing: AtomicBool,
     /// Runs tasks on the threads of pi.
@@ -104,15 +104,15 @@ pub struct Extensions {
 impl Extensions {
     /// Creates an empty set. No isolate starts before [`Self::load`].
     pub fn new(config: ExtensionsConfig) -> Arc<Self> {
-        let (news, received) = mpsc::channel(REPORTS);
+        let (events, received) = mpsc::channel(REPORT_CAPACITY);
         let stops = Arc::<Stops>::default();
         let reports = Reports {
-            news,
+            events,
             delivery: Arc::default(),
             stops: stops.clone(),
             counters: Arc::default(),
         };
-        let ui = Arc::<UiBroker>::default();
+        let ui = Arc::<DialogBroker>::default();
         let flags = Arc::<Mutex<HashMap<String, Value>>>::default();
         let host = BridgeHost::new(
             0,
@@ -123,38 +123,38 @@ impl Extensions {
             reports.clone(),
             config.console.clone(),
         );
-        let farewells = TaskTracker::new();
+        let shutdown_tasks = TaskTracker::new();
         let this = Arc::new(Self {
             current: RwLock::new(Generation::new(
                 host,
                 config.allowance.limits.clone(),
                 None,
-                farewells.clone(),
+                shutdown_tasks.clone(),
             )),
             allowance: Mutex::new(config.allowance.clone()),
-            patience: Mutex::default(),
+            wait_cancel: Mutex::default(),
             config,
             actions: Mutex::default(),
             ui,
             flags,
             label: Mutex::default(),
-            kept: Kept::default(),
+            module_cache: Kept::default(),
             paths: Mutex::default(),
             quarantine: Quarantine::default(),
             generations: AtomicU32::new(1),
             reports,
             installed: Arc::default(),
-            greeting: Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
+            session_starting: Mutex::default(),
+            replace_lock: tokio::sync::Mutex::default(),
             replaced: Mutex::default(),
-            let_go: Mutex::default(),
-            farewells,
+            released: Mutex::default(),
+            shutdown_tasks,
             listener: Mutex::default(),
-            early: Mutex::default(),
+            early_errors: Mutex::default(),
             closing: AtomicBool::new(false),
             handle: tokio::runtime::Handle::current(),
         });
-        tokio::spawn(watch(Arc::downgrade(&this), received, stops));
+        tokio::spawn(forward_reports(Arc::downgrade(&this), received, stops));
         this
     }
 
@@ -176,19 +176,19 @@ impl Extensions {
     }
 
     /// Returns the entry files of all requested extensions.
-    pub fn given(&self) -> BTreeSet<PathBuf> {
+    pub fn requested_files(&self) -> BTreeSet<PathBuf> {
         let paths = self.paths.lock();
         paths.iter().map(|path| path.path.clone()).collect()
     }
 
     /// Returns the entry files of loaded extensions.
-    pub fn entries(&self) -> Vec<PathBuf> {
+    pub fn entry_files(&self) -> Vec<PathBuf> {
         let running = loaded_paths(&self.current());
         running.into_iter().map(PathBuf::from).collect()
     }
 
     /// Returns when an extension imports another file.
-    pub fn imported_more(&self) -> impl Future<Output = ()> + use<> {
+    pub fn wait_imports_grown(&self) -> impl Future<Output = ()> + use<> {
         let imports = self.current().host.imports();
         async move {
             match imports {
@@ -199,19 +199,19 @@ impl Extensions {
     }
 
     /// Connects the session: extensions may act, and their reports are shown.
-    pub fn bind(&self, actions: Weak<dyn Actions>) {
+    pub fn bind(&self, actions: Weak<dyn SessionApi>) {
         self.current().host.bind(actions.clone());
         *self.actions.lock() = Some(actions);
     }
 
     /// Sets the receiver of slow notices during the first load, before [`Self::bind`].
-    pub fn tell_waits(&self, listener: Weak<dyn Actions>) {
+    pub fn set_wait_listener(&self, listener: Weak<dyn SessionApi>) {
         *self.listener.lock() = Some(listener);
     }
 
     /// Takes the errors that were reported before [`Self::bind`].
     pub fn take_early_errors(&self) -> Vec<ExtensionError> {
-        std::mem::take(&mut self.early.lock())
+        std::mem::take(&mut self.early_errors.lock())
     }
 
     /// Names the session of later isolates for debuggers.
@@ -227,21 +227,21 @@ impl Extensions {
         self.current().host.registry.lock().flags().to_vec()
     }
 
-    pub(super) fn with_registry<T>(&self, look: impl FnOnce(&Registry) -> T) -> T {
-        look(&self.current().host.registry.lock())
+    pub(super) fn with_registry<T>(&self, read: impl FnOnce(&Registry) -> T) -> T {
+        read(&self.current().host.registry.lock())
     }
 
     fn current(&self) -> Arc<Generation> {
         self.current.read().clone()
     }
 
-    fn actions(&self) -> Option<Arc<dyn Actions>> {
+    fn actions(&self) -> Option<Arc<dyn SessionApi>> {
         self.actions.lock().as_ref().and_then(Weak::upgrade)
     }
 
     /// Loads extensions for the first time. Those that fail are reported and left out.
     pub async fn load(&self, paths: Vec<ExtensionPath>) -> LoadReport {
-        let _changing = self.changing.lock().await;
+        let _replacing = self.replace_lock.lock().await;
         let (generation, report) = self.build(&paths).await;
         *self.paths.lock() = paths;
         self.install(generation);
@@ -254,9 +254,9 @@ impl Extensions {
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         // If an extension has just stopped the isolate, the recovery reports and
         // quarantines it first.
-        let cancel = self.patience.lock().clone();
-        self.living(&cancel).await;
-        let _changing = self.changing.lock().await;
+        let cancel = self.wait_cancel.lock().clone();
+        self.wait_ready(&cancel).await;
+        let _replacing = self.replace_lock.lock().await;
         self.quarantine.release_changed();
         let (generation, mut report) = self.build(&paths).await;
         let old = self.current();
@@ -271,13 +271,13 @@ impl Extensions {
             return report;
         }
         *self.paths.lock() = paths;
-        self.say_goodbye(&old, "reload", None).await;
+        self.emit_shutdown(&old, "reload", None).await;
         self.replace(generation);
         report
     }
 
     /// Takes over changed settings, for generations that are loaded from now on.
-    pub fn allow(&self, settings: &Settings) {
+    pub fn set_allowance(&self, settings: &Settings) {
         *self.allowance.lock() = Allowance::new(settings);
     }
 
@@ -285,7 +285,7 @@ impl Extensions {
     /// starts. Handlers of a shutdown, of earlier events and of later events of `run` are
     /// called with a short limit.
     pub fn abort(&self, run: Option<u64>) {
-        std::mem::take(&mut *self.patience.lock()).cancel();
+        std::mem::take(&mut *self.wait_cancel.lock()).cancel();
         self.current().event_queue.abort(run);
     }
 
@@ -297,7 +297,7 @@ impl Extensions {
     /// Loads all extensions for another session. The old generation has had its
     /// `session_shutdown` and always ends; see [`Self::release_replaced`].
     pub async fn restart(&self, paths: Vec<ExtensionPath>) -> LoadReport {
-        let _changing = self.changing.lock().await;
+        let _replacing = self.replace_lock.lock().await;
         self.quarantine.release_changed();
         let (generation, report) = self.build(&paths).await;
         *self.paths.lock() = paths;
@@ -311,29 +311,29 @@ impl Extensions {
         let old = self.install(generation);
         old.host.begin_shutdown();
         old.host.retire();
-        self.clear_shown();
+        self.clear_ui();
         self.replaced.lock().push(old);
     }
 
     /// Clears UI elements of the old generation before the new one shows its own.
-    fn clear_shown(&self) {
+    fn clear_ui(&self) {
         if let Some(actions) = self.actions() {
-            actions.clear_shown();
+            actions.clear_ui();
         }
     }
 
     /// Ends replaced generations once their stale calls are over, or their shutdown limit
     /// has passed. Called after `session_start` of the new generation.
-    pub fn let_old_go(&self) {
+    pub fn release_replaced(&self) {
         for old in self.replaced.lock().drain(..) {
             let (limit, host) = (old.limits.shutdown, old.host.clone());
             // Only open stale calls keep the generation alive.
             let old = Arc::downgrade(&old);
-            let mut let_go = self.let_go.lock();
-            let_go.retain(|old| old.strong_count() > 0);
-            let_go.push(old.clone());
+            let mut released = self.released.lock();
+            released.retain(|old| old.strong_count() > 0);
+            released.push(old.clone());
             tokio::spawn(async move {
-                host.stale_calls.over(limit).await;
+                host.stale_calls.wait_ended(limit).await;
                 if let Some(old) = old.upgrade() {
                     for error in old.end(0).await {
                         host.emit(Event::ExtensionError(error));
@@ -347,9 +347,13 @@ impl Extensions {
         if let Some(actions) = &*self.actions.lock() {
             generation.host.bind(actions.clone());
         }
-        let registered = &generation.host.provisions.registered;
+        let registered = &generation.host.provider_registrations.registered;
         self.config.models.provide(registered.clone());
-        generation.host.provisions.installed.notify_waiters();
+        generation
+            .host
+            .provider_registrations
+            .installed
+            .notify_waiters();
         let old = std::mem::replace(&mut *self.current.write(), generation);
         self.installed.notify_waiters();
         old
@@ -367,7 +371,7 @@ impl Extensions {
         event: Map<String, Value>,
         cancel: &CancellationToken,
     ) -> Emission {
-        let generation = self.living(cancel).await;
+        let generation = self.wait_ready(cancel).await;
         if name != "session_start" && !generation.has_handlers(name) {
             return Emission {
                 event,
@@ -377,7 +381,7 @@ impl Extensions {
         let run = self.actions().and_then(|actions| actions.run());
         let mut emission = generation.emit(name, event, run, cancel).await;
         for error in emission.errors.drain(..) {
-            self.show(error).await;
+            self.show_error(error).await;
         }
         emission
     }
@@ -392,7 +396,7 @@ impl Extensions {
     /// extension and reason.
     pub fn refused_providers(&self) -> Vec<(String, String)> {
         let host = &self.current().host;
-        let refused = host.provisions.refused();
+        let refused = host.provider_registrations.refused();
         let registry = host.registry.lock();
         let named = refused.into_iter();
         named
@@ -436,7 +440,7 @@ impl Extensions {
     /// the user sees it and can abort. Returns `None` for an unknown command. An exception
     /// becomes an `extension_error`.
     pub async fn run_command(&self, name: &str, args: &str) -> Option<()> {
-        let generation = self.living(&CancellationToken::new()).await;
+        let generation = self.wait_ready(&CancellationToken::new()).await;
         let commands = generation.host.registry.lock().commands();
         let found = commands.into_iter().find(|command| command.name == name)?;
         let extension = found.command.extension;
@@ -450,17 +454,17 @@ impl Extensions {
         let limit = generation.limits.command;
         let what = || format!("The command /{name}");
         let ran = generation
-            .call_within_some(extension, "command", limit, what, "runCommand", &call)
+            .call_with_limit(extension, "command", limit, what, "runCommand", &call)
             .await;
         if let Err(failure) = ran {
             let place = generation
                 .position_if_timed_out(&failure, found.command.id)
                 .await;
             let path = generation.host.registry.lock().path(extension);
-            let error = failure.tell_of(format!("command:{name}"), "command");
+            let error = failure.to_error(format!("command:{name}"), "command");
             let mut error = error.in_frame(place);
             explain(&mut error, Some(&path));
-            self.show(error).await;
+            self.show_error(error).await;
         }
         Some(())
     }
@@ -497,31 +501,31 @@ impl Extensions {
     }
 
     /// Passes on the user's answer. Returns `false` if no dialog with this id is open.
-    pub fn answer(&self, id: &str, answer: UiAnswer) -> bool {
-        self.ui.answer(id, answer)
+    pub fn answer_dialog(&self, id: &str, answer: UiAnswer) -> bool {
+        self.ui.respond(id, answer)
     }
 
     /// Returns whether the dialog is a confirmation.
-    pub fn confirms(&self, id: &str) -> bool {
-        self.ui.confirms(id)
+    pub fn is_confirm_dialog(&self, id: &str) -> bool {
+        self.ui.is_confirm(id)
     }
 
     /// Returns whether the dialog is open.
-    pub fn asks(&self, id: &str) -> bool {
-        self.ui.asks(id)
+    pub fn has_dialog(&self, id: &str) -> bool {
+        self.ui.is_open(id)
     }
 
     /// Changes when dialogs were withdrawn.
-    pub fn withdrawn_questions(&self) -> watch::Receiver<u64> {
+    pub fn withdrawn_dialogs(&self) -> watch::Receiver<u64> {
         self.ui.withdrawn()
     }
 
     /// Opens a dialog of pi itself.
-    pub async fn ask(&self, actions: &dyn Actions, method: UiMethod) -> UiAnswer {
-        self.ui.ask(actions, method, None, None).await
+    pub async fn request_dialog(&self, actions: &dyn SessionApi, method: UiMethod) -> UiAnswer {
+        self.ui.request(actions, method, None, None).await
     }
 
-    async fn show(&self, mut error: ExtensionError) {
+    async fn show_error(&self, mut error: ExtensionError) {
         explain(&mut error, None);
         tracing::warn!(
             extension = error.extension_path,
@@ -532,7 +536,7 @@ impl Extensions {
         let actions = {
             let actions = self.actions.lock();
             if actions.is_none() {
-                self.early.lock().push(error);
+                self.early_errors.lock().push(error);
                 return;
             }
             actions.as_ref().and_then(Weak::upgrade)
@@ -547,8 +551,12 @@ impl Extensions {
     }
 }
 
-async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, stops: Arc<Stops>) {
-    let mut bursts = RateLimiter::default();
+async fn forward_reports(
+    extensions: Weak<Extensions>,
+    mut events: mpsc::Receiver<Event>,
+    stops: Arc<Stops>,
+) {
+    let mut limiter = RateLimiter::default();
     loop {
         tokio::select! {
             biased;
@@ -558,14 +566,14 @@ async fn watch(extensions: Weak<Extensions>, mut news: mpsc::Receiver<Event>, st
                     extensions.recover(stopped).await;
                 }
             }
-            event = news.recv() => {
+            event = events.recv() => {
                 let (Some(event), Some(extensions)) = (event, extensions.upgrade()) else {
                     return;
                 };
                 match event {
                     Event::ExtensionError(error) => {
-                        if let Some(error) = bursts.pass(error) {
-                            extensions.show(error).await;
+                        if let Some(error) = limiter.pass(error) {
+                            extensions.show_error(error).await;
                         }
                     }
                     event => {

@@ -18,12 +18,12 @@ pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
 struct Offender {
     /// How the extension stopped the isolate.
     why: String,
-    files: Hashed,
-    packaged: Hashed,
+    files: FileHashes,
+    packaged: FileHashes,
 }
 
 /// Hashes of files; `None` for a missing file.
-type Hashed = Vec<(PathBuf, Option<u64>)>;
+type FileHashes = Vec<(PathBuf, Option<u64>)>;
 
 impl Offender {
     fn has_changed(&self) -> bool {
@@ -34,14 +34,14 @@ impl Offender {
 
 /// The files that an extension was loaded from.
 #[derive(Clone, Default)]
-pub struct MadeOf {
+pub struct LoadedFiles {
     own: Vec<PathBuf>,
     /// Files of packages; other extensions may have loaded some of them.
     packaged: Vec<PathBuf>,
 }
 
-impl MadeOf {
-    pub fn of(host: &BridgeHost, extension: ExtensionId) -> Self {
+impl LoadedFiles {
+    pub fn for_extension(host: &BridgeHost, extension: ExtensionId) -> Self {
         let packaged = host.imports().map(|all| all.packaged_of(extension));
         Self {
             own: host.files_of(extension),
@@ -52,10 +52,10 @@ impl MadeOf {
 
 impl Quarantine {
     /// Adds an extension. `why` says how it stopped the isolate.
-    pub fn add(&self, path: &Path, made_of: MadeOf, why: String) {
-        let mut files = hashed(made_of.own);
+    pub fn add(&self, path: &Path, loaded_files: LoadedFiles, why: String) {
+        let mut files = hashed(loaded_files.own);
         files.extend(hashed(vec![path.to_path_buf()]));
-        let packaged = hashed(made_of.packaged);
+        let packaged = hashed(loaded_files.packaged);
         let offender = Offender {
             why,
             files,
@@ -85,7 +85,7 @@ impl Quarantine {
     pub fn release(&self, name: &str) -> Result<(), String> {
         let mut offenders = self.0.lock();
         let before = offenders.len();
-        offenders.retain(|path, _| !is_called(path, name));
+        offenders.retain(|path, _| !matches_name(path, name));
         if offenders.len() < before {
             return Ok(());
         }
@@ -107,13 +107,13 @@ impl Quarantine {
         Some(format!(
             "set aside, because it was {} and has not changed since; {}",
             offender.why,
-            way_back(path)
+            release_hint(path)
         ))
     }
 }
 
 /// Returns the hint how a quarantined extension is released.
-pub fn way_back(path: &Path) -> String {
+pub fn release_hint(path: &Path) -> String {
     format!(
         "it comes back when its code or that of its packages has changed and pi reloads, or with \
          /reload {}",
@@ -131,14 +131,14 @@ fn short_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn is_called(path: &Path, name: &str) -> bool {
+fn matches_name(path: &Path, name: &str) -> bool {
     let short = short_name(path);
     let stem = Path::new(&short).file_stem();
     let is_here = path == Path::new(name) || short == name || stem.is_some_and(|stem| stem == name);
     is_here || extension_name(path).name == name
 }
 
-fn hashed(files: Vec<PathBuf>) -> Hashed {
+fn hashed(files: Vec<PathBuf>) -> FileHashes {
     let hashed = files.into_iter().map(|file| {
         let hash = hash_of(&file);
         (file, hash)
@@ -159,7 +159,7 @@ mod tests {
     use crate::extensions::lifecycle::*;
 
     #[test]
-    fn a_change_of_any_file_lets_it_go() {
+    fn changed_file_releases_extension() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -168,12 +168,12 @@ mod tests {
         };
         let (entry, helper) = (file("a.ts", "1"), file("helper.ts", "1"));
         let packaged = vec![file("packaged.js", "1")];
-        let made_of = MadeOf {
+        let loaded_files = LoadedFiles {
             own: vec![helper.clone()],
             packaged,
         };
         let quarantine = Quarantine::default();
-        let add = || quarantine.add(&entry, made_of.clone(), "why".into());
+        let add = || quarantine.add(&entry, loaded_files.clone(), "why".into());
         let is_in = || quarantine.reason(&entry).is_some();
         add();
         quarantine.release_changed();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_called_by_path_file_or_folder() {
+    fn release_matches_path_file_or_folder() {
         let quarantine = Quarantine::default();
         let paths = ["/e/a.ts", "/e/todo/index.ts"];
         for (name, path) in [
@@ -208,7 +208,7 @@ mod tests {
             ("/e/todo/index.ts", paths[1]),
         ] {
             for path in paths {
-                quarantine.add(Path::new(path), MadeOf::default(), "why".into());
+                quarantine.add(Path::new(path), LoadedFiles::default(), "why".into());
             }
             quarantine.release(name).unwrap();
             for other in paths {

@@ -1,16 +1,16 @@
 //! Recovers from a stopped isolate: loads all extensions again except the one whose code
 //! ran.
 
-use pi_base::active_clock;
 use std::path::Path;
 use std::sync::Arc;
 
+use pi_base::active_clock;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
 use super::generation::Generation;
-use super::quarantine::{MadeOf, way_back};
+use super::quarantine::{LoadedFiles, release_hint};
 use super::reports::Stopped;
 use crate::resources::extension_paths::ExtensionPath;
 
@@ -18,13 +18,13 @@ impl Extensions {
     /// Returns the current generation, or the one that replaces a stopped one. Events that
     /// happen meanwhile, above all those that a gate may block, must neither skip the
     /// extensions nor reach a handler before its `session_start`.
-    pub(super) async fn living(&self, cancel: &CancellationToken) -> Arc<Generation> {
+    pub(super) async fn wait_ready(&self, cancel: &CancellationToken) -> Arc<Generation> {
         let patience = active_clock::sleep(self.current().limits.load);
         tokio::pin!(patience);
         loop {
             let installed = self.installed.notified();
             let current = self.current();
-            let is_ready = !current.is_broken() && !self.is_greeting(&current);
+            let is_ready = !current.is_broken() && !self.is_starting(&current);
             if is_ready || self.is_closing() {
                 return current;
             }
@@ -37,7 +37,7 @@ impl Extensions {
     }
 
     pub(super) async fn recover(self: &Arc<Self>, stopped: Stopped) {
-        let _changing = self.changing.lock().await;
+        let _replacing = self.replace_lock.lock().await;
         let old = self.current();
         // The code that loads it reports the failure.
         if old.host.generation() < stopped.generation {
@@ -49,12 +49,12 @@ impl Extensions {
                 let ending = stopped.ending;
                 let sentence = format!("The extension was {ending} while it was replaced");
                 let error = ending.to_error(stopped.path, stopped.attribution.what, sentence);
-                self.show(error).await;
+                self.show_error(error).await;
             }
             return self.reports.stops.mark_reported();
         }
         let paths = self.paths.lock().clone();
-        let attribution = self.set_aside(&old, &paths, stopped).await;
+        let attribution = self.quarantine_offender(&old, &paths, stopped).await;
         self.reports.stops.mark_reported();
         if self.is_closing() {
             return;
@@ -63,14 +63,14 @@ impl Extensions {
         if self.is_closing() {
             return;
         }
-        *self.greeting.lock() = Some(generation.host.generation());
+        *self.session_starting.lock() = Some(generation.host.generation());
         // The old isolate is gone already.
         self.install(generation.clone()).host.retire();
-        self.clear_shown();
+        self.clear_ui();
         for (path, error) in report.failed {
             // The user knows of extensions that failed before.
             if path != attribution && !old.host.registry.lock().has_failed(&path) {
-                self.show(error.tell_of(path)).await;
+                self.show_error(error.to_error(path)).await;
             }
         }
         if let Some(actions) = self.actions() {
@@ -79,32 +79,34 @@ impl Extensions {
         }
         // The next event may wait for a dialog of a handler.
         let this = self.clone();
-        tokio::spawn(async move { this.greet(&generation).await });
+        tokio::spawn(async move { this.emit_session_start(&generation).await });
     }
 
     /// Emits `session_start` to the generation that replaces a stopped one.
-    async fn greet(&self, generation: &Arc<Generation>) {
+    async fn emit_session_start(&self, generation: &Arc<Generation>) {
         // A newer generation gets its own `session_start`.
         if Arc::ptr_eq(generation, &self.current()) {
             let event = [("reason".to_string(), json!("reload"))];
             let event = event.into_iter().collect();
             let cancel = CancellationToken::new();
-            let greeted = generation.emit("session_start", event, None, &cancel).await;
-            for error in greeted.errors {
-                self.show(error).await;
+            let emitted = generation.emit("session_start", event, None, &cancel).await;
+            for error in emitted.errors {
+                self.show_error(error).await;
             }
         }
         let number = generation.host.generation();
-        self.greeting.lock().take_if(|greeted| *greeted == number);
+        self.session_starting
+            .lock()
+            .take_if(|emitted| *emitted == number);
         self.installed.notify_waiters();
     }
 
-    fn is_greeting(&self, generation: &Generation) -> bool {
-        *self.greeting.lock() == Some(generation.host.generation())
+    fn is_starting(&self, generation: &Generation) -> bool {
+        *self.session_starting.lock() == Some(generation.host.generation())
     }
 
     /// Quarantines the extension, reports that, and returns its path.
-    async fn set_aside(
+    async fn quarantine_offender(
         &self,
         old: &Generation,
         paths: &[ExtensionPath],
@@ -112,9 +114,9 @@ impl Extensions {
     ) -> String {
         let (attribution, ending, path) = (stopped.attribution, stopped.ending, stopped.path);
         if let Some(found) = paths.get(attribution.extension as usize) {
-            let made_of = MadeOf::of(&old.host, attribution.extension);
+            let loaded_files = LoadedFiles::for_extension(&old.host, attribution.extension);
             self.quarantine
-                .add(&found.path, made_of, ending.to_string());
+                .add(&found.path, loaded_files, ending.to_string());
         }
         let rest = match self.is_closing() {
             true => "",
@@ -122,10 +124,10 @@ impl Extensions {
         };
         let sentence = format!(
             "The extension was {ending} and set aside: {}{rest}",
-            way_back(Path::new(&path))
+            release_hint(Path::new(&path))
         );
         let error = ending.to_error(path.clone(), attribution.what, sentence);
-        self.show(error).await;
+        self.show_error(error).await;
         path
     }
 }

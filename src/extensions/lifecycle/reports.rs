@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 
-use super::generation::stop_text;
+use super::generation::stop_reason_text;
 use crate::agent::event::{Event, ExtensionError};
 use crate::extensions::diagnostics::error_context::find_location;
 use crate::extensions::limits::counters::ExtensionCounters;
@@ -134,7 +134,7 @@ impl fmt::Display for IsolateEnd {
         if let Some(place) = find_location(&self.stack) {
             write!(f, "at {place} ")?;
         }
-        write!(f, "({})", stop_text(self.reason))
+        write!(f, "({})", stop_reason_text(self.reason))
     }
 }
 

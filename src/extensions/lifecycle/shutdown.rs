@@ -7,7 +7,7 @@ use std::time::Duration;
 use js_runtime::{CallError, Runtime, Stop, readable_stack};
 use serde::Deserialize;
 
-use super::generation::STUCK;
+use super::generation::STUCK_THRESHOLD;
 use crate::agent::event::{Event, ExtensionError};
 use crate::extensions::bridge::BridgeHost;
 use crate::extensions::registry::ExtensionId;
@@ -82,7 +82,7 @@ pub async fn emit_exit(
     let emitted = async {
         // A process may not even answer that.
         let busy = runtime.busy_for().await;
-        match busy.is_some_and(|busy| busy >= STUCK) {
+        match busy.is_some_and(|busy| busy >= STUCK_THRESHOLD) {
             true => Ok(None),
             false => runtime.call(EXIT_EVENT, code.to_string()).await,
         }

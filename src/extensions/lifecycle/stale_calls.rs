@@ -32,21 +32,21 @@ impl StaleCalls {
         });
     }
 
-    pub fn finish(&self, id: StaleCallId) {
+    pub fn end(&self, id: StaleCallId) {
         self.open.send_modify(|open| {
             open.remove(&id);
         });
     }
 
     /// Returns whether the arguments name an open call.
-    pub fn allow(&self, args: &str) -> bool {
+    pub fn set_allowance(&self, args: &str) -> bool {
         let args: Option<Args> = serde_json::from_str(args).unwrap_or_default();
         let call = args.unwrap_or_default().stale_call;
         call.is_some_and(|call| self.open.borrow().contains(&call))
     }
 
     /// Returns when no call is open and none has started within `limit`.
-    pub async fn over(&self, limit: Duration) {
+    pub async fn wait_ended(&self, limit: Duration) {
         let mut open = self.open.subscribe();
         // The sender is owned by `self`, so waiting does not fail.
         let begun = |open: &HashSet<StaleCallId>| !open.is_empty();
@@ -68,8 +68,8 @@ mod tests {
         for args in [r#"{"staleCall":8}"#, "{}", "null", "7", ""] {
             assert!(!calls.allow(args), "{args}");
         }
-        calls.finish(7);
-        calls.over(Duration::from_millis(1)).await;
+        calls.end(7);
+        calls.wait_ended(Duration::from_millis(1)).await;
         assert!(!calls.allow(r#"{"staleCall":7}"#));
     }
 }

@@ -52,14 +52,14 @@ impl Extensions {
         let heap = current.memory().await.map(HeapStats::from);
         let mut statistics = Statistics { extensions, heap };
         if measure_heap && statistics.heap.is_some() {
-            statistics.take_apart(current.heap_owners().await);
+            statistics.set_heap_owners(current.heap_owners().await);
         }
         statistics
     }
 }
 
 impl Statistics {
-    fn take_apart(&mut self, owners: Option<Result<HeapOwners, String>>) {
+    fn set_heap_owners(&mut self, owners: Option<Result<HeapOwners, String>>) {
         let Some(heap) = &mut self.heap else { return };
         let owners = owners.unwrap_or_else(|| Err("JavaScript runs and does not end".into()));
         match owners {

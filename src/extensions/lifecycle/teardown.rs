@@ -9,7 +9,7 @@ use super::generation::Generation;
 use crate::extensions::events::table;
 
 /// How long the end waits until a stop of the isolate is reported.
-const LAST_NEWS: Duration = Duration::from_secs(1);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Extensions {
     /// Cancels all open dialogs, and those that are requested from now on.
@@ -20,10 +20,10 @@ impl Extensions {
 
     /// Emits the signal that ends pi with `code` to listeners on `process`. Returns whether
     /// a listener ended pi; only `exit` is emitted then.
-    pub async fn signalled(&self, code: u8) -> bool {
+    pub async fn emit_signal(&self, code: u8) -> bool {
         let current = self.current();
-        for error in current.signalled(code).await {
-            self.show(error).await;
+        for error in current.emit_signal(code).await {
+            self.show_error(error).await;
         }
         current.host.exit_code().is_some()
     }
@@ -33,35 +33,35 @@ impl Extensions {
     /// an abort handlers are called with a short limit.
     pub async fn shut_down(&self, reason: &str, target: Option<String>) {
         // A stopped isolate gets no event; its replacement does.
-        let cancel = self.patience.lock().clone();
-        let generation = self.living(&cancel).await;
+        let cancel = self.wait_cancel.lock().clone();
+        let generation = self.wait_ready(&cancel).await;
         // Detects an unresponsive process meanwhile, instead of at the end of the limit.
         let found_out = async {
-            generation.answers().await;
+            generation.wait_responsive().await;
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = self.say_goodbye(&generation, reason, target) => {}
+            () = self.emit_shutdown(&generation, reason, target) => {}
             () = found_out => {}
         }
     }
 
-    pub(super) async fn say_goodbye(
+    pub(super) async fn emit_shutdown(
         &self,
         generation: &Generation,
         reason: &str,
         target: Option<String>,
     ) {
-        let cancel = self.patience.lock().child_token();
+        let cancel = self.wait_cancel.lock().child_token();
         generation.host.begin_shutdown();
         // `session_shutdown` is not emitted twice.
-        if !generation.greeted.swap(false, Ordering::Relaxed) {
+        if !generation.session_started.swap(false, Ordering::Relaxed) {
             return;
         }
         // Handlers of earlier events finish, even without handlers of this one.
         let earlier = async {
             let limit = generation.limits.shutdown;
-            let _ = tokio::time::timeout(limit, generation.greeting.lock()).await;
+            let _ = tokio::time::timeout(limit, generation.session_start_lock.lock()).await;
             let _ = tokio::time::timeout(limit, generation.wait_drained()).await;
         };
         tokio::select! {
@@ -81,7 +81,7 @@ impl Extensions {
             }
         };
         for error in emission.errors {
-            self.show(error).await;
+            self.show_error(error).await;
         }
     }
 
@@ -90,10 +90,10 @@ impl Extensions {
     /// `code` unless a listener has set another.
     pub async fn stop(&self, code: u8) -> u8 {
         self.close_dialogs();
-        let _ = tokio::time::timeout(LAST_NEWS, self.reports.stops.wait_reported()).await;
+        let _ = tokio::time::timeout(REPORT_TIMEOUT, self.reports.stops.wait_reported()).await;
         let mut all = std::mem::take(&mut *self.replaced.lock());
-        let let_go = std::mem::take(&mut *self.let_go.lock());
-        all.extend(let_go.iter().filter_map(Weak::upgrade));
+        let released = std::mem::take(&mut *self.released.lock());
+        all.extend(released.iter().filter_map(Weak::upgrade));
         let current = self.current();
         let limit = current.limits.shutdown;
         all.push(current.clone());
@@ -101,11 +101,11 @@ impl Extensions {
         let ends = all.iter().map(|generation| generation.end(code));
         let thrown = futures::future::join_all(ends).await;
         for error in thrown.into_iter().flatten() {
-            self.show(error).await;
+            self.show_error(error).await;
         }
-        self.farewells.close();
-        let _ = tokio::time::timeout(limit, self.farewells.wait()).await;
-        current.ended().await;
+        self.shutdown_tasks.close();
+        let _ = tokio::time::timeout(limit, self.shutdown_tasks.wait()).await;
+        current.wait_ended().await;
         current.host.exit_code().unwrap_or(code)
     }
 }

@@ -20,7 +20,7 @@ impl Extensions {
     ) -> UserBash {
         let generation = self.current();
         if !generation.has_handlers("user_bash") {
-            return UserBash::Here;
+            return UserBash::RunLocally;
         }
         let event = [
             ("command".to_string(), json!(command)),
@@ -33,12 +33,12 @@ impl Extensions {
         let event = event.into_iter().collect();
         let emission = self.emit("user_bash", event, cancel).await;
         if let Some(problem) = emission.block_reason {
-            return UserBash::Refused(problem);
+            return UserBash::Failed(problem);
         }
         let answer = emission.result.unwrap_or_default();
-        match user_bash::chosen(&generation, &answer) {
+        match user_bash::choose(&generation, &answer) {
             Ok(chosen) => chosen,
-            Err(error) => UserBash::Refused(error.message),
+            Err(error) => UserBash::Failed(error.message),
         }
     }
 
@@ -67,7 +67,8 @@ impl Extensions {
         if let Err(failure) = generation.call("runShortcut", &call).await {
             let extension_path = generation.host.registry.lock().path(shortcut.extension);
             let event = format!("shortcut:{}", shortcut.key);
-            self.show(failure.tell_of(extension_path, event)).await;
+            self.show_error(failure.to_error(extension_path, event))
+                .await;
         }
     }
 }

@@ -150,7 +150,7 @@ impl Tool for ExtensionTool {
         let event = self.event();
         let what = || format!("The tool \"{}\"", self.spec.name);
         let limit = self.generation.limits.tool;
-        let running = self.generation.call_within_some(
+        let running = self.generation.call_with_limit(
             self.registration.extension,
             &event,
             limit,

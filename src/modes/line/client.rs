@@ -63,7 +63,7 @@ impl Client {
         prompts: Vec<PromptContent>,
     ) -> Self {
         Self {
-            withdrawn: session.extensions().withdrawn_questions(),
+            withdrawn: session.extensions().withdrawn_dialogs(),
             session,
             screen,
             terminal,
@@ -241,7 +241,7 @@ impl Client {
     fn on_event(&mut self, event: &Event) {
         if let Event::ExtensionUiRequest(request) = event {
             if let Some(dialog) = Dialog::new(request, Instant::now()) {
-                if self.session.extensions().asks(&dialog.id) {
+                if self.session.extensions().has_dialog(&dialog.id) {
                     self.dialogs.push_back(dialog);
                 }
                 return;
@@ -338,7 +338,7 @@ impl Client {
         if answer == UiAnswer::Cancelled {
             self.out += &self.screen.lines("(cancelled)");
         }
-        if !self.session.extensions().answer(&dialog.id, answer) {
+        if !self.session.extensions().answer_dialog(&dialog.id, answer) {
             self.out += &self.screen.lines("(nobody waits for this answer any more)");
         }
     }
@@ -426,7 +426,8 @@ impl Client {
         let soon = Instant::now() + CLOCKS;
         let extensions = self.session.extensions();
         self.dialogs.retain(|dialog| {
-            extensions.asks(&dialog.id) || dialog.deadline.is_some_and(|deadline| deadline <= soon)
+            extensions.has_dialog(&dialog.id)
+                || dialog.deadline.is_some_and(|deadline| deadline <= soon)
         });
         let front = self.dialogs.front().map(|dialog| &dialog.id);
         if self.asked.as_ref().is_some_and(|(id, _)| Some(id) != front) {

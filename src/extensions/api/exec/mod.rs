@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_timeout_kills() {
+    async fn timeout_kills_the_program() {
         assert!(sh("sleep 20", Some(50.0)).await.killed);
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn what_a_program_has_started_ends_with_it() {
+    async fn descendants_end_with_the_program() {
         let started = "sleep 300 & echo $$ $!; wait";
         let alive = |output: &str| {
             let pids = output.split_whitespace().map(|pid| pid.parse().unwrap());
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_timeout_longer_than_time_is_none() {
+    async fn unrepresentable_timeout_is_ignored() {
         for timeout in [1e30, f64::INFINITY, f64::NAN, -1.0] {
             assert_eq!(sh("exit 4", Some(timeout)).await.code, 4, "{timeout}");
         }
     }
 
     #[tokio::test]
-    async fn a_daemon_that_keeps_the_pipe_does_not_block() {
+    async fn daemon_with_the_pipe_does_not_block() {
         let result = sh("sleep 20 & echo started", None).await;
         assert_eq!(
             (result.stdout.as_str(), result.killed),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_started_has_code_1() {
+    async fn failed_start_yields_code_1() {
         let request = ExecRequest {
             token: 1,
             command: "no-such-program-anywhere".into(),

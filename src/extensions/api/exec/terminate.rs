@@ -9,7 +9,7 @@ use pi_base::process_tree::{Process, kill_after_grace, send_sigterm, with_descen
 use tokio::process::Child;
 
 /// Bytes of output that are read at each poll.
-const PIPE: u64 = 1 << 20;
+const READ_CHUNK: u64 = 1 << 20;
 
 /// A running program. Dropping it before the program ends means that the caller is gone.
 pub struct Running {
@@ -18,7 +18,7 @@ pub struct Running {
     pipes: Vec<File>,
     /// Processes that were asked to end. A second request would make another pi exit at
     /// once.
-    asked: Vec<Process>,
+    terminating: Vec<Process>,
 }
 
 impl Running {
@@ -32,7 +32,7 @@ impl Running {
         Self {
             pipes: pipes.map(File::from).collect(),
             child: Some(child),
-            asked: Vec::new(),
+            terminating: Vec::new(),
         }
     }
 
@@ -44,13 +44,13 @@ impl Running {
     pub fn ask_to_end(&mut self) {
         // The id is gone once the program has ended.
         let pid = self.child().id().and_then(|pid| i32::try_from(pid).ok());
-        let Some(pid) = pid.filter(|_| self.asked.is_empty()) else {
+        let Some(pid) = pid.filter(|_| self.terminating.is_empty()) else {
             return;
         };
         // Descendants are collected first, because those of an ended process cannot be
         // found.
-        self.asked = with_descendants(pid);
-        send_sigterm(&self.asked);
+        self.terminating = with_descendants(pid);
+        send_sigterm(&self.terminating);
     }
 }
 
@@ -62,10 +62,10 @@ impl Drop for Running {
         };
         let mut pipes = std::mem::take(&mut self.pipes);
         // The program itself is killed on drop, even if no thread can be started.
-        kill_after_grace(std::mem::take(&mut self.asked), move || {
+        kill_after_grace(std::mem::take(&mut self.terminating), move || {
             for pipe in &mut pipes {
                 // The pipes do not block, so each read ends at once.
-                _ = io::copy(&mut pipe.take(PIPE), &mut io::sink());
+                _ = io::copy(&mut pipe.take(READ_CHUNK), &mut io::sink());
             }
             !matches!(child.try_wait(), Ok(None))
         });
@@ -83,7 +83,7 @@ mod tests {
     use crate::extensions::api::exec::*;
 
     #[tokio::test]
-    async fn what_lost_its_caller_may_end_in_order_and_is_killed_if_it_does_not() {
+    async fn abandoned_program_gets_a_grace_period() {
         let dir = tempfile::tempdir().unwrap();
         let file = |name: &str| dir.path().join(name).display().to_string();
         let script = format!(

@@ -21,23 +21,23 @@ use crate::ai::registry::ModelRegistry;
 use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, parse_explained, to_value};
 use crate::extensions::lifecycle::generation::Generation;
 use crate::extensions::registry::{ExtensionId, FunctionId};
-use registries::Registries;
-use sign_in::{Dialogs, ExtensionSignIn};
-use streams::{ExtensionApi, Feeds};
-use unknown::Unknown;
+use model_registries::ModelRegistries;
+use sign_in::{ExtensionSignIn, LoginDialogs};
+use streams::{ExtensionApi, OpenStreams};
+use unresolved_apis::UnresolvedApis;
 
 /// Stands for the extension whose code runs.
-const RUNNING: ExtensionId = ExtensionId::MAX;
+const CURRENT_EXTENSION: ExtensionId = ExtensionId::MAX;
 
 /// Providers, wire APIs and sign-ins of one generation.
-pub struct Provisions {
+pub struct ProviderRegistrations {
     pub registered: Arc<Providers>,
     pub models: Arc<ModelRegistry>,
     /// The generation whose functions are called.
     generation: OnceLock<Weak<Generation>>,
-    feeds: Feeds,
-    dialogs: Dialogs,
-    registries: Registries,
+    streams: OpenStreams,
+    dialogs: LoginDialogs,
+    registries: ModelRegistries,
     /// Problems with registrations during the load.
     refused: Mutex<Vec<(ExtensionId, String)>>,
     unknown: Mutex<Unknown>,
@@ -45,7 +45,7 @@ pub struct Provisions {
 }
 
 #[derive(Deserialize)]
-struct Registration {
+struct ProviderRegistration {
     extension: ExtensionId,
     name: String,
     /// Number of the model registry; 0 is the session's.
@@ -77,14 +77,14 @@ struct SignInRegistration {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ProviderArgs {
     name: String,
     #[serde(default)]
     registry: u64,
 }
 
 #[derive(Deserialize)]
-struct Modified {
+struct ModifiedModelsArgs {
     name: String,
     #[serde(default)]
     registry: u64,
@@ -104,37 +104,37 @@ struct ApiRegistration {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Source {
+struct SourceArgs {
     #[serde(default)]
     source_id: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Reference {
+struct ModelRefArgs {
     provider: String,
     id: String,
 }
 
 #[derive(Deserialize)]
-struct OneApi {
+struct ApiArgs {
     api: String,
 }
 
 #[derive(Deserialize)]
-struct SignInAlone {
+struct SignInArgs {
     id: String,
     functions: SignInRegistration,
 }
 
-impl Provisions {
+impl ProviderRegistrations {
     pub fn new(models: Arc<ModelRegistry>) -> Self {
         Self {
             registered: Arc::default(),
             models,
             generation: OnceLock::new(),
-            feeds: Feeds::default(),
-            dialogs: Dialogs::default(),
-            registries: Registries::default(),
+            streams: OpenStreams::default(),
+            dialogs: LoginDialogs::default(),
+            registries: ModelRegistries::default(),
             refused: Mutex::default(),
             unknown: Mutex::default(),
             installed: Notify::default(),
@@ -156,7 +156,7 @@ impl Provisions {
     }
 
     /// Returns whether the session uses the providers of this generation.
-    pub fn in_force(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         Arc::ptr_eq(&self.models.provided(), &self.registered)
     }
 }
@@ -166,7 +166,7 @@ impl BridgeHost {
     /// of stream functions, which the bridge still holds.
     pub fn discard(&self, extension: ExtensionId) -> Vec<FunctionId> {
         self.registry.lock().remove_extension(extension);
-        self.provisions.registered.discard(extension)
+        self.provider_registrations.registered.discard(extension)
     }
 
     /// Serves synchronous methods; `None` for other methods.
@@ -178,12 +178,12 @@ impl BridgeHost {
         if let Some(method) = method.strip_prefix("registry.") {
             return Some(self.serve_registry(method, args));
         }
-        let provisions = &self.provisions;
+        let provisions = &self.provider_registrations;
         let registered = &provisions.registered;
         Some(match method {
             "pi.registerProvider" => self.register_provider(method, args),
-            "providers.unknownApi" => self.unknown_api(args),
-            "pi.unregisterProvider" => parse::<Named>(method, args).and_then(|given| {
+            "providers.unknownApi" => self.add_unknown_api(args),
+            "pi.unregisterProvider" => parse::<ProviderArgs>(method, args).and_then(|given| {
                 if self
                     .registered_with(given.registry)?
                     .unregister(&given.name)
@@ -196,7 +196,7 @@ impl BridgeHost {
                 Ok(Value::Null)
             }),
             // The arguments of `modifyModels`; `null` if the user is signed out.
-            "providers.signedIn" => parse::<Named>(method, args).and_then(|given| {
+            "providers.signedIn" => parse::<ProviderArgs>(method, args).and_then(|given| {
                 let models = self.registry_of(given.registry)?;
                 let registered = self.registered_with(given.registry)?;
                 let credentials = models.auth().oauth(&given.name);
@@ -207,7 +207,7 @@ impl BridgeHost {
                 let models = models.models_with(&given.name, &added.config);
                 to_value(json!({ "credentials": credentials, "models": models }))
             }),
-            "providers.modified" => parse::<Modified>(method, args).and_then(|given| {
+            "providers.modified" => parse::<ModifiedModelsArgs>(method, args).and_then(|given| {
                 let registered = self.registered_with(given.registry)?;
                 match given.models {
                     Some(mut models) => {
@@ -219,7 +219,7 @@ impl BridgeHost {
                 self.models_changed();
                 Ok(Value::Null)
             }),
-            "ai.find" => parse::<Reference>(method, args)
+            "ai.find" => parse::<ModelRefArgs>(method, args)
                 .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
             "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|given| {
                 let owner = self.current().extension;
@@ -233,21 +233,21 @@ impl BridgeHost {
                 });
                 Value::Null
             }),
-            "ai.unregisterApis" => parse::<Source>(method, args).map(|given| {
+            "ai.unregisterApis" => parse::<SourceArgs>(method, args).map(|given| {
                 registered.unregister_apis(given.source_id.as_deref());
                 Value::Null
             }),
-            "ai.unregisterApi" => parse::<OneApi>(method, args).map(|given| {
+            "ai.unregisterApi" => parse::<ApiArgs>(method, args).map(|given| {
                 registered.unregister_api(&given.api);
                 Value::Null
             }),
-            "oauth.register" => parse::<SignInAlone>(method, args).map(|given| {
+            "oauth.register" => parse::<SignInArgs>(method, args).map(|given| {
                 let extension = self.current().extension;
                 let sign_in = self.sign_in(extension, &given.id, given.functions);
                 registered.register_sign_in(extension, &given.id, sign_in);
                 Value::Null
             }),
-            "oauth.unregister" => parse::<Named>(method, args).map(|given| {
+            "oauth.unregister" => parse::<ProviderArgs>(method, args).map(|given| {
                 registered.unregister_sign_in(&given.name);
                 Value::Null
             }),
@@ -256,35 +256,47 @@ impl BridgeHost {
     }
 
     /// Serves methods that take time; `None` for other methods.
-    pub(in crate::extensions) async fn wait_for_providers(
+    pub(in crate::extensions) async fn serve_providers_async(
         &self,
         method: &str,
         args: &str,
     ) -> Option<BridgeResult> {
         if let Some(method) = method.strip_prefix("provider.") {
-            return Some(self.provisions.feeds.serve(method, args).await);
+            return Some(
+                self.provider_registrations
+                    .streams
+                    .serve(method, args)
+                    .await,
+            );
         }
         if let Some(method) = method.strip_prefix("registry.") {
-            return Some(self.wait_for_registry(method, args).await);
+            return Some(self.serve_registry_async(method, args).await);
         }
         if let Some(method) = method.strip_prefix("login.") {
-            return Some(self.provisions.dialogs.serve(method, args).await);
+            return Some(
+                self.provider_registrations
+                    .dialogs
+                    .serve(method, args)
+                    .await,
+            );
         }
         if method == "providers.active" {
-            return Some(Ok(json!({ "fetches": self.until_in_force().await })));
+            return Some(Ok(json!({ "fetches": self.wait_active().await })));
         }
         None
     }
 
     /// Waits until the session uses this generation. Returns whether lists of models may be
     /// fetched.
-    async fn until_in_force(&self) -> bool {
+    async fn wait_active(&self) -> bool {
         loop {
-            let installed = self.provisions.installed.notified();
+            let installed = self.provider_registrations.installed.notified();
             tokio::pin!(installed);
             installed.as_mut().enable();
             match self.bound_actions() {
-                Some(actions) if self.provisions.in_force() => return actions.fetches_models(),
+                Some(actions) if self.provider_registrations.is_active() => {
+                    return actions.fetches_models();
+                }
                 _ => installed.await,
             }
         }
@@ -292,11 +304,11 @@ impl BridgeHost {
 
     /// Registers a provider. During the load an error only rejects the provider.
     fn register_provider(&self, method: &str, args: &str) -> BridgeResult {
-        let given: Registration = match parse_explained(method, args) {
+        let given: ProviderRegistration = match parse_explained(method, args) {
             Ok(given) => given,
-            Err(error) => return self.refuse(self.current().extension, error.message),
+            Err(error) => return self.reject(self.current().extension, error.message),
         };
-        let Registration {
+        let ProviderRegistration {
             extension,
             name,
             registry,
@@ -306,7 +318,7 @@ impl BridgeHost {
             own_auth,
         } = given;
         let extension = match extension {
-            RUNNING => self.current().extension,
+            CURRENT_EXTENSION => self.current().extension,
             known => known,
         };
         let problem = config.without_nameless(&name);
@@ -315,7 +327,7 @@ impl BridgeHost {
             name => config.check(name, streams.is_some(), oauth.is_some() || own_auth),
         };
         if let Err(problem) = checked {
-            return self.refuse(extension, problem);
+            return self.reject(extension, problem);
         }
         let registered = self.registered_with(registry)?;
         if let (Some(id), Some(api)) = (streams, &config.api) {
@@ -329,7 +341,7 @@ impl BridgeHost {
             });
         }
         let unknown = match registry {
-            0 => self.unknown_apis(&name, &config),
+            0 => self.find_unknown_apis(&name, &config),
             _ => Vec::new(),
         };
         let sign_in = oauth.map(|oauth| self.sign_in(extension, &name, oauth));
@@ -350,16 +362,16 @@ impl BridgeHost {
     /// Returns the providers of this generation, or of a registry that an extension opened.
     fn registered_with(&self, registry: u64) -> Result<Arc<Providers>, HostError> {
         match registry {
-            0 => Ok(Arc::clone(&self.provisions.registered)),
+            0 => Ok(Arc::clone(&self.provider_registrations.registered)),
             other => Ok(self.registry_of(other)?.provided()),
         }
     }
 
-    fn refuse(&self, extension: ExtensionId, problem: String) -> BridgeResult {
+    fn reject(&self, extension: ExtensionId, problem: String) -> BridgeResult {
         if self.is_bound() {
             return Err(HostError::new(problem));
         }
-        let refused = &self.provisions.refused;
+        let refused = &self.provider_registrations.refused;
         refused.lock().push((extension, problem.clone()));
         // JavaScript reports the problem, because it knows the source position.
         Ok(json!({ "taken": false, "extension": extension, "problem": problem }))
@@ -383,7 +395,7 @@ impl BridgeHost {
 
     /// Updates the session's model.
     fn models_changed(&self) {
-        if self.provisions.in_force()
+        if self.provider_registrations.is_active()
             && let Some(actions) = self.bound_actions()
         {
             actions.models_changed();

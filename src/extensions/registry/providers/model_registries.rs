@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::Provisions;
+use super::ProviderRegistrations;
 use crate::ai::auth::{AuthFileError, has_expired};
 use crate::ai::model::Model;
 use crate::ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
@@ -23,7 +23,7 @@ use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, to_value};
 
 /// Registries that extensions have opened; number 0 is the session's.
 #[derive(Default)]
-pub(super) struct Registries {
+pub(super) struct ModelRegistries {
     open: Mutex<HashMap<u64, Arc<ModelRegistry>>>,
     last: AtomicU64,
 }
@@ -31,7 +31,7 @@ pub(super) struct Registries {
 /// Arguments of all methods; each reads its own.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Question {
+struct RegistryArgs {
     registry: u64,
     provider: String,
     id: String,
@@ -48,14 +48,14 @@ struct Question {
     token: u64,
 }
 
-fn failed(error: &impl ToString) -> HostError {
+fn to_host_error(error: &impl ToString) -> HostError {
     HostError::new(error.to_string())
 }
 
 /// Resolves a model as the command line does for `--provider` and `--model`.
-fn cli_model(registry: &ModelRegistry, asked: &Question) -> Value {
-    let provider = Some(asked.provider.as_str()).filter(|provider| !provider.is_empty());
-    let pattern = asked.model.as_ref().and_then(Value::as_str);
+fn cli_model(registry: &ModelRegistry, args_in: &RegistryArgs) -> Value {
+    let provider = Some(args_in.provider.as_str()).filter(|provider| !provider.is_empty());
+    let pattern = args_in.model.as_ref().and_then(Value::as_str);
     match select::cli_model(registry, provider, pattern.unwrap_or_default()) {
         Ok(CliModel {
             model,
@@ -67,7 +67,7 @@ fn cli_model(registry: &ModelRegistry, asked: &Question) -> Value {
 }
 
 /// Resolves patterns one by one, so that each diagnostic names its pattern.
-fn scope_of(registry: &ModelRegistry, patterns: &[String]) -> Value {
+fn resolve_scope(registry: &ModelRegistry, patterns: &[String]) -> Value {
     let (mut models, mut diagnostics) = (Vec::<ScopedModel>::new(), Vec::new());
     for pattern in patterns {
         let scope = select::scope(registry, std::slice::from_ref(pattern));
@@ -95,8 +95,12 @@ fn scope_of(registry: &ModelRegistry, patterns: &[String]) -> Value {
     json!({ "scopedModels": models.collect::<Vec<_>>(), "diagnostics": diagnostics })
 }
 
-impl Registries {
-    fn get(&self, provisions: &Provisions, number: u64) -> Result<Arc<ModelRegistry>, HostError> {
+impl ModelRegistries {
+    fn get(
+        &self,
+        provisions: &ProviderRegistrations,
+        number: u64,
+    ) -> Result<Arc<ModelRegistry>, HostError> {
         if number == 0 {
             return Ok(Arc::clone(&provisions.models));
         }
@@ -113,13 +117,13 @@ impl BridgeHost {
         &self,
         number: u64,
     ) -> Result<Arc<ModelRegistry>, HostError> {
-        let provisions = &self.provisions;
+        let provisions = &self.provider_registrations;
         provisions.registries.get(provisions, number)
     }
 
     /// Fails if the session's registry is used by a stale generation.
-    fn check_fresh(&self, asked: &Question, args: &str) -> Result<(), HostError> {
-        match asked.registry == 0 && self.is_bound() {
+    fn check_stale_registry(&self, args_in: &RegistryArgs, args: &str) -> Result<(), HostError> {
+        match args_in.registry == 0 && self.is_bound() {
             true => self.actions(args).map(drop),
             false => Ok(()),
         }
@@ -127,18 +131,18 @@ impl BridgeHost {
 
     /// Serves methods with an immediate result.
     pub(super) fn serve_registry(&self, method: &str, args: &str) -> BridgeResult {
-        let asked: Question = parse(&format!("registry.{method}"), args)?;
-        let registries = &self.provisions.registries;
+        let args: RegistryArgs = parse(&format!("registry.{method}"), args)?;
+        let registries = &self.provider_registrations.registries;
         if method == "open" {
-            let registry = ModelRegistry::open(asked.models, asked.auth, asked.data);
-            let registry = registry.opened_by(Arc::clone(&self.provisions.registered));
+            let registry = ModelRegistry::open(args_in.models, args_in.auth, args_in.data);
+            let registry = registry.opened_by(Arc::clone(&self.provider_registrations.registered));
             let number = registries.last.fetch_add(1, Ordering::Relaxed) + 1;
             registries.open.lock().insert(number, Arc::new(registry));
             return Ok(json!(number));
         }
-        self.check_fresh(&asked, args)?;
-        let registry = self.registry_of(asked.registry)?;
-        let (auth, provider) = (registry.auth(), asked.provider.as_str());
+        self.check_stale_registry(&args_in, args)?;
+        let registry = self.registry_of(args_in.registry)?;
+        let (auth, provider) = (registry.auth(), args_in.provider.as_str());
         let stored = |result: Result<(), AuthFileError>| {
             registry.forget_models();
             result.map(|()| Value::Null).map_err(|error| {
@@ -147,23 +151,23 @@ impl BridgeHost {
                     "{error}. The change holds for now, and is stored with the next one that can be"
                 );
                 self.report(self.current().extension, "authStorage", text);
-                failed(&error)
+                to_host_error(&error)
             })
         };
         Ok(match method {
-            "find" => to_value(registry.find(provider, &asked.id))?,
+            "find" => to_value(registry.find(provider, &args_in.id))?,
             "all" if provider.is_empty() => to_value(registry.listed())?,
             "all" => to_value(registry.models_of(provider).to_vec())?,
             "available" => to_value(registry.available())?,
-            "scope" => scope_of(&registry, &asked.patterns),
-            "cli" => cli_model(&registry, &asked),
+            "scope" => resolve_scope(&registry, &args_in.patterns),
+            "cli" => cli_model(&registry, &args),
             "error" => json!(registry.error()),
             "refresh" => {
                 registry.reload();
                 Value::Null
             }
             "models" => {
-                registry.read_models_of(asked.models);
+                registry.read_models_of(args_in.models);
                 Value::Null
             }
             "registered" => json!(registry.provided().names()),
@@ -175,7 +179,7 @@ impl BridgeHost {
             "auth.error" => json!(auth.error()),
             "auth.has" => json!(registry.has_own_auth(provider)),
             "auth.set" => {
-                let Some(credential) = asked.credential else {
+                let Some(credential) = args_in.credential else {
                     return Err(HostError::new("authStorage.set: the credential is missing"));
                 };
                 return stored(auth.put(provider, credential));
@@ -187,7 +191,7 @@ impl BridgeHost {
                 Value::Null
             }
             "auth.runtime" => {
-                auth.set_runtime_key(provider, &asked.key);
+                auth.set_runtime_key(provider, &args_in.key);
                 Value::Null
             }
             "signIns" => registry
@@ -195,21 +199,21 @@ impl BridgeHost {
                 .into_iter()
                 .map(|(id, sign_in)| describe(&id, &*sign_in))
                 .collect(),
-            "copilot.url" => json!(copilot::base_url(&asked.credentials)),
-            "copilot.domain" => json!(copilot::normalize_domain(&asked.key)),
+            "copilot.url" => json!(copilot::base_url(&args_in.credentials)),
+            "copilot.domain" => json!(copilot::normalize_domain(&args_in.key)),
             other => return Err(HostError::new(format!("There is no registry.{other}"))),
         })
     }
 
     /// Serves methods that take time.
-    pub(super) async fn wait_for_registry(&self, method: &str, args: &str) -> BridgeResult {
-        let asked: Question = parse(&format!("registry.{method}"), args)?;
-        self.check_fresh(&asked, args)?;
-        let registry = self.registry_of(asked.registry)?;
-        let provider = asked.provider.as_str();
+    pub(super) async fn serve_registry_async(&self, method: &str, args: &str) -> BridgeResult {
+        let args: RegistryArgs = parse(&format!("registry.{method}"), args)?;
+        self.check_stale_registry(&args_in, args)?;
+        let registry = self.registry_of(args_in.registry)?;
+        let provider = args_in.provider.as_str();
         match method {
             "credentials" => {
-                let model = asked.model.unwrap_or_default();
+                let model = args_in.model.unwrap_or_default();
                 let known = match serde_json::from_value::<Model>(model.clone()) {
                     Ok(model) => Some(Arc::new(model)),
                     // For a model object made by hand only the name counts.
@@ -223,36 +227,36 @@ impl BridgeHost {
                     let name = format!("{}/{}", name("provider"), name("id"));
                     return Ok(json!({ "ok": false, "error": format!("Model not found: {name}") }));
                 };
-                Ok(told(registry.credentials_or_none(&model).await))
+                Ok(credentials_json(registry.credentials_or_none(&model).await))
             }
             // As in the original, a missing key is `null` and no error.
             "apiKey" => Ok(json!(registry.api_key(provider).await.ok())),
             "auth.key" => Ok(json!(registry.own_api_key(provider).await.ok())),
             "login" => {
-                let generation = self.provisions.generation();
+                let generation = self.provider_registrations.generation();
                 let generation = generation.ok_or_else(|| HostError::new("Login cancelled"))?;
-                let dialog = Arc::new(Callbacks {
+                let dialog = Arc::new(CallbackDialog {
                     generation: Arc::downgrade(&generation),
-                    token: asked.token,
+                    token: args_in.token,
                 });
                 let sign_in = registry.sign_in(provider);
-                let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
+                let sign_in = sign_in.ok_or_else(|| unknown_provider(provider))?;
                 let cancel = CancellationToken::new();
                 // Aborts the request when the isolate ends.
                 let _guard = cancel.clone().drop_guard();
                 let found = sign_in.login(dialog, cancel).await;
-                to_value(found.map_err(|error| failed(&error))?)
+                to_value(found.map_err(|error| to_host_error(&error))?)
             }
             "oauth.refresh" => {
                 let sign_in = registry.sign_in(provider);
-                let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
-                let found = sign_in.refresh(asked.credentials).await;
-                to_value(found.map_err(|error| failed(&error))?)
+                let sign_in = sign_in.ok_or_else(|| unknown_provider(provider))?;
+                let found = sign_in.refresh(args_in.credentials).await;
+                to_value(found.map_err(|error| to_host_error(&error))?)
             }
             "oauth.key" => {
                 let sign_in = registry.sign_in(provider);
-                let sign_in = sign_in.ok_or_else(|| unknown(provider))?;
-                let mut credentials = asked.credentials;
+                let sign_in = sign_in.ok_or_else(|| unknown_provider(provider))?;
+                let mut credentials = args_in.credentials;
                 if has_expired(&credentials) {
                     let renewed = sign_in.refresh(credentials).await;
                     credentials = renewed.map_err(|_| {
@@ -261,7 +265,7 @@ impl BridgeHost {
                     })?;
                 }
                 let key = sign_in.api_key(&credentials).await;
-                let key = key.map_err(|error| failed(&error))?;
+                let key = key.map_err(|error| to_host_error(&error))?;
                 Ok(json!({ "newCredentials": credentials, "apiKey": key }))
             }
             other => Err(HostError::new(format!("There is no registry.{other}"))),
@@ -269,7 +273,7 @@ impl BridgeHost {
     }
 }
 
-fn unknown(provider: &str) -> HostError {
+fn unknown_provider(provider: &str) -> HostError {
     HostError::new(format!("Unknown OAuth provider: {provider}"))
 }
 
@@ -283,7 +287,7 @@ fn describe(id: &str, sign_in: &dyn SignIn) -> Value {
 }
 
 /// Returns the result of `getApiKeyAndHeaders`.
-fn told(found: Result<Credentials, AuthError>) -> Value {
+fn credentials_json(found: Result<Credentials, AuthError>) -> Value {
     match found {
         Ok(found) => {
             let mut told = json!({ "ok": true });
@@ -300,13 +304,13 @@ fn told(found: Result<Credentials, AuthError>) -> Value {
 }
 
 /// A login dialog that is an object of the extension, with the original's callbacks.
-struct Callbacks {
+struct CallbackDialog {
     generation: std::sync::Weak<super::Generation>,
     token: u64,
 }
 
-impl Callbacks {
-    async fn ask(&self, what: &str, told: Value) -> Option<String> {
+impl CallbackDialog {
+    async fn call(&self, what: &str, told: Value) -> Option<String> {
         let generation = self.generation.upgrade()?;
         let call = json!({ "token": self.token, "what": what, "told": told });
         let answer = generation.call("answerLogin", &call).await.ok()??;
@@ -315,10 +319,10 @@ impl Callbacks {
 }
 
 #[async_trait]
-impl LoginDialog for Callbacks {
+impl LoginDialog for CallbackDialog {
     async fn open(&self, url: &str, instructions: Option<&str>) {
         let told = json!({ "url": url, "instructions": instructions });
-        self.ask("onAuth", told).await;
+        self.call("onAuth", told).await;
     }
 
     async fn prompt(
@@ -332,24 +336,24 @@ impl LoginDialog for Callbacks {
             "placeholder": placeholder,
             "allowEmpty": allow_empty,
         });
-        self.ask("onPrompt", told).await
+        self.call("onPrompt", told).await
     }
 
     async fn progress(&self, message: &str) {
-        self.ask("onProgress", json!(message)).await;
+        self.call("onProgress", json!(message)).await;
     }
 
     async fn device(&self, code: &DeviceCode) {
-        self.ask("onDeviceCode", json!(code)).await;
+        self.call("onDeviceCode", json!(code)).await;
     }
 
     async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String> {
         let told = json!({ "message": message, "options": options });
-        self.ask("onSelect", told).await
+        self.call("onSelect", told).await
     }
 
     async fn paste(&self) -> Option<String> {
-        match self.ask("onManualCodeInput", Value::Null).await {
+        match self.call("onManualCodeInput", Value::Null).await {
             Some(text) => Some(text),
             // Without pasted text the login completes through the browser.
             None => std::future::pending().await,

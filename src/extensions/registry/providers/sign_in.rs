@@ -21,14 +21,14 @@ use crate::extensions::registry::{ExtensionId, FunctionId};
 
 /// Open login dialogs.
 #[derive(Default)]
-pub(super) struct Dialogs {
+pub(super) struct LoginDialogs {
     open: Mutex<HashMap<u64, Arc<dyn LoginDialog>>>,
     tokens: AtomicU64,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Question {
+struct LoginArgs {
     token: u64,
     #[serde(default)]
     url: Option<String>,
@@ -44,16 +44,16 @@ struct Question {
     options: Vec<LoginOption>,
 }
 
-impl Dialogs {
+impl LoginDialogs {
     pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
-        let asked: Question = parse(method, args)?;
-        let dialog = self.open.lock().get(&asked.token).cloned();
+        let args: LoginArgs = parse(method, args)?;
+        let dialog = self.open.lock().get(&login.token).cloned();
         let dialog = dialog.ok_or_else(|| HostError::new("Login cancelled"))?;
-        let message = asked.message.as_deref().unwrap_or_default();
+        let message = login.message.as_deref().unwrap_or_default();
         let said = match method {
             "open" => {
-                let url = asked.url.as_deref().unwrap_or_default();
-                dialog.open(url, asked.instructions.as_deref()).await;
+                let url = login.url.as_deref().unwrap_or_default();
+                dialog.open(url, login.instructions.as_deref()).await;
                 return Ok(Value::Null);
             }
             "progress" => {
@@ -61,15 +61,15 @@ impl Dialogs {
                 return Ok(Value::Null);
             }
             "prompt" => {
-                let placeholder = asked.placeholder.as_deref();
-                dialog.prompt(message, placeholder, asked.allow_empty).await
+                let placeholder = login.placeholder.as_deref();
+                dialog.prompt(message, placeholder, login.allow_empty).await
             }
             "device" => {
                 dialog.device(&parse::<DeviceCode>(method, args)?).await;
                 return Ok(Value::Null);
             }
             // An empty selection is a valid answer.
-            "select" => return Ok(json!(dialog.select(message, &asked.options).await)),
+            "select" => return Ok(json!(dialog.select(message, &login.options).await)),
             "paste" => dialog.paste().await,
             other => return Err(HostError::new(format!("There is no login.{other}"))),
         };
@@ -105,7 +105,7 @@ impl ExtensionSignIn {
         more: Value,
     ) -> Result<T, SignInError> {
         let host = self.host()?;
-        let Some(generation) = host.provisions.generation() else {
+        let Some(generation) = host.provider_registrations.generation() else {
             return Err(SignInError::new("The extension is not loaded any more"));
         };
         let call = json!({
@@ -120,10 +120,10 @@ impl ExtensionSignIn {
             .call_within(self.extension, "oauth", limit, what, "callSignIn", &call)
             .await
             .map_err(|failure| SignInError::new(failure.plain()))?;
-        self.read(function, answer)
+        self.parse_result(function, answer)
     }
 
-    fn read<T: DeserializeOwned>(
+    fn parse_result<T: DeserializeOwned>(
         &self,
         function: &str,
         answer: Option<String>,
@@ -155,10 +155,10 @@ impl SignIn for ExtensionSignIn {
         cancel: CancellationToken,
     ) -> Result<OAuthCredentials, SignInError> {
         let host = self.host()?;
-        let Some(generation) = host.provisions.generation() else {
+        let Some(generation) = host.provider_registrations.generation() else {
             return Err(SignInError::new("The extension is not loaded any more"));
         };
-        let dialogs = &host.provisions.dialogs;
+        let dialogs = &host.provider_registrations.dialogs;
         let token = dialogs.tokens.fetch_add(1, Ordering::Relaxed);
         dialogs.open.lock().insert(token, dialog);
         let call = json!({
@@ -178,18 +178,18 @@ impl SignIn for ExtensionSignIn {
             }
         };
         dialogs.open.lock().remove(&token);
-        self.read("login", answer?)
+        self.parse_result("login", answer?)
     }
 
     async fn refresh(
         &self,
         credentials: OAuthCredentials,
     ) -> Result<OAuthCredentials, SignInError> {
-        self.ask("refreshToken", json!([credentials])).await
+        self.call("refreshToken", json!([credentials])).await
     }
 
     async fn api_key(&self, credentials: &OAuthCredentials) -> Result<String, SignInError> {
-        self.ask("getApiKey", json!([credentials])).await
+        self.call("getApiKey", json!([credentials])).await
     }
 
     fn modifies_models(&self) -> bool {
@@ -201,6 +201,7 @@ impl SignIn for ExtensionSignIn {
         models: Vec<Model>,
         credentials: &OAuthCredentials,
     ) -> Result<Vec<Model>, SignInError> {
-        self.ask("modifyModels", json!([models, credentials])).await
+        self.call("modifyModels", json!([models, credentials]))
+            .await
     }
 }

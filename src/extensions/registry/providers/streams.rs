@@ -24,66 +24,66 @@ use crate::extensions::registry::{ExtensionId, FunctionId};
 use crate::tools::tool::LAST_WORD;
 
 /// Capacity of a stream's channel, in batches of events.
-const BATCHES: usize = 4;
+const BATCH_CAPACITY: usize = 4;
 /// A stream without events for this long counts as failed, like a silent connection.
-const SILENCE: Duration = Duration::from_secs(600);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The open streams.
 #[derive(Default)]
-pub(super) struct Feeds {
-    open: Mutex<HashMap<u64, Arc<Feed>>>,
+pub(super) struct OpenStreams {
+    open: Mutex<HashMap<u64, Arc<OpenStream>>>,
     tokens: AtomicU64,
 }
 
-struct Feed {
+struct OpenStream {
     events: mpsc::Sender<Vec<Told>>,
     model: Arc<Model>,
     hooks: Option<Arc<dyn StreamHooks>>,
 }
 
 #[derive(Deserialize)]
-struct Events {
+struct EventsArgs {
     token: u64,
     events: Vec<Told>,
 }
 
 #[derive(Deserialize)]
-struct Payload {
+struct PayloadArgs {
     token: u64,
     #[serde(default)]
     payload: Value,
 }
 
 #[derive(Deserialize)]
-struct Response {
+struct ResponseArgs {
     token: u64,
     status: u16,
     #[serde(default)]
     headers: IndexMap<String, String>,
 }
 
-impl Feeds {
-    fn get(&self, token: u64) -> Result<Arc<Feed>, HostError> {
-        let feed = self.open.lock().get(&token).cloned();
-        feed.ok_or_else(|| HostError::new("Nobody listens to this stream any more"))
+impl OpenStreams {
+    fn get(&self, token: u64) -> Result<Arc<OpenStream>, HostError> {
+        let stream = self.open.lock().get(&token).cloned();
+        stream.ok_or_else(|| HostError::new("Nobody listens to this stream any more"))
     }
 
     /// Serves the calls that JavaScript makes about a stream.
     pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
         match method {
             "events" => {
-                let given: Events = parse_stored(method, args)?;
+                let given: EventsArgs = parse_stored(method, args)?;
                 let sent = self.get(given.token)?.events.send(given.events).await;
                 sent.map_err(|_| HostError::new("Nobody listens to this stream any more"))?;
                 Ok(Value::Null)
             }
             "payload" => {
-                let given: Payload = parse(method, args)?;
-                let feed = self.get(given.token)?;
-                let Some(hooks) = &feed.hooks else {
+                let given: PayloadArgs = parse(method, args)?;
+                let stream = self.get(given.token)?;
+                let Some(hooks) = &stream.hooks else {
                     return Ok(Value::Null);
                 };
-                let asked = hooks.payload(&feed.model, given.payload.clone()).await;
+                let args = hooks.payload(&stream.model, given.payload.clone()).await;
                 let payload = asked.map_err(HostError::new)?;
                 // JSON loses details of the payload, so an unchanged one is not sent back.
                 Ok(match payload == given.payload {
@@ -92,11 +92,11 @@ impl Feeds {
                 })
             }
             "response" => {
-                let given: Response = parse(method, args)?;
-                let feed = self.get(given.token)?;
-                if let Some(hooks) = &feed.hooks {
+                let given: ResponseArgs = parse(method, args)?;
+                let stream = self.get(given.token)?;
+                if let Some(hooks) = &stream.hooks {
                     hooks
-                        .response(&feed.model, given.status, &given.headers)
+                        .response(&stream.model, given.status, &given.headers)
                         .await
                         .map_err(HostError::new)?;
                 }
@@ -131,7 +131,7 @@ impl ExtensionApi {
     async fn run(self, request: Request, items: mpsc::Sender<StreamItem>) {
         let mut retelling = Retelling::new(&request.model, items.clone(), request.cancel.clone());
         let there = self.host.upgrade();
-        let there = there.and_then(|host| Some((host.provisions.generation()?, host)));
+        let there = there.and_then(|host| Some((host.provider_registrations.generation()?, host)));
         let Some((generation, host)) = there else {
             let gone = format!(
                 "The extension that provides \"{}\" is not loaded any more",
@@ -141,14 +141,14 @@ impl ExtensionApi {
             return;
         };
         let problem = self
-            .follow(&generation, &host, &request, &items, &mut retelling)
+            .forward_events(&generation, &host, &request, &items, &mut retelling)
             .await;
         retelling.finish(problem).await;
     }
 
     /// Forwards events until the message ends or is no longer wanted. Returns the error, if
     /// any.
-    async fn follow(
+    async fn forward_events(
         &self,
         generation: &Arc<Generation>,
         host: &BridgeHost,
@@ -156,54 +156,54 @@ impl ExtensionApi {
         items: &mpsc::Sender<StreamItem>,
         retelling: &mut Retelling,
     ) -> Option<String> {
-        let feeds = &host.provisions.feeds;
-        let token = feeds.tokens.fetch_add(1, Ordering::Relaxed);
-        let (events, mut told) = mpsc::channel(BATCHES);
-        let feed = Feed {
+        let streams = &host.provider_registrations.streams;
+        let token = streams.tokens.fetch_add(1, Ordering::Relaxed);
+        let (events, mut told) = mpsc::channel(BATCH_CAPACITY);
+        let stream = OpenStream {
             events,
             model: Arc::clone(&request.model),
             hooks: request.options.hooks.clone(),
         };
-        feeds.open.lock().insert(token, Arc::new(feed));
-        let mut closing = Closing {
-            feeds,
+        streams.open.lock().insert(token, Arc::new(stream));
+        let mut closing = CloseGuard {
+            streams,
             generation,
             token,
             over: false,
         };
-        let asked = asked(self.extension, self.function, token, request);
-        let call = generation.call("streamProvider", &asked);
+        let args = call_args(self.extension, self.function, token, request);
+        let call = generation.call("streamProvider", &args);
         tokio::pin!(call);
         let mut unwanted = false;
-        let mut limit = Instant::now() + SILENCE;
+        let mut limit = Instant::now() + SILENCE_TIMEOUT;
         loop {
             tokio::select! {
                 biased;
                 Some(batch) = told.recv() => {
                     if !unwanted {
-                        limit = Instant::now() + SILENCE;
+                        limit = Instant::now() + SILENCE_TIMEOUT;
                     }
-                    if !tell(retelling, batch).await {
+                    if !replay(retelling, batch).await {
                         return None;
                     }
                 }
                 result = &mut call => {
                     while let Ok(batch) = told.try_recv() {
-                        tell(retelling, batch).await;
+                        replay(retelling, batch).await;
                     }
                     closing.over = true;
                     return result.err().map(|failure| failure.plain());
                 }
-                () = unwanted_now(request, items), if !unwanted => {
+                () = wait_unwanted(request, items), if !unwanted => {
                     unwanted = true;
                     limit = Instant::now() + LAST_WORD;
-                    abort(generation, token);
+                    abort_stream(generation, token);
                 }
                 () = tokio::time::sleep_until(limit) => {
                     return Some(format!(
                         "{}: no event for {} s",
                         host.registry.lock().path(self.extension),
-                        SILENCE.as_secs()
+                        SILENCE_TIMEOUT.as_secs()
                     ));
                 }
             }
@@ -220,7 +220,7 @@ impl Api for ExtensionApi {
 }
 
 /// Replays a batch. Returns `false` when the stream has ended.
-async fn tell(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
+async fn replay(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
     for told in batch {
         if !retelling.tell(told).await || retelling.has_ended() {
             return false;
@@ -229,7 +229,7 @@ async fn tell(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
     true
 }
 
-async fn unwanted_now(request: &Request, items: &mpsc::Sender<StreamItem>) {
+async fn wait_unwanted(request: &Request, items: &mpsc::Sender<StreamItem>) {
     tokio::select! {
         () = request.cancel.cancelled() => {}
         () = items.closed() => {}
@@ -237,7 +237,7 @@ async fn unwanted_now(request: &Request, items: &mpsc::Sender<StreamItem>) {
 }
 
 /// Makes the function's arguments, without functions and signals.
-fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Request) -> Value {
+fn call_args(extension: ExtensionId, function: FunctionId, token: u64, request: &Request) -> Value {
     let options = &request.options;
     let level = options.reasoning.unwrap_or(ThinkingLevel::Off);
     let mut told = json!({});
@@ -279,25 +279,25 @@ fn asked(extension: ExtensionId, function: FunctionId, token: u64, request: &Req
 }
 
 /// Closes the stream on drop: later events are refused, and the extension's signal fires.
-struct Closing<'a> {
-    feeds: &'a Feeds,
+struct CloseGuard<'a> {
+    streams: &'a OpenStreams,
     generation: &'a Arc<Generation>,
     token: u64,
     over: bool,
 }
 
-impl Drop for Closing<'_> {
+impl Drop for CloseGuard<'_> {
     fn drop(&mut self) {
-        self.feeds.open.lock().remove(&self.token);
+        self.streams.open.lock().remove(&self.token);
         if self.over {
             return;
         }
-        abort(self.generation, self.token);
+        abort_stream(self.generation, self.token);
     }
 }
 
 /// Tells the extension to abort, in a task because its thread may be busy.
-fn abort(generation: &Arc<Generation>, token: u64) {
+fn abort_stream(generation: &Arc<Generation>, token: u64) {
     let generation = Arc::downgrade(generation);
     tokio::spawn(async move {
         if let Some(generation) = generation.upgrade() {

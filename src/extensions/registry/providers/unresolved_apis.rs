@@ -11,17 +11,17 @@ use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
 use crate::extensions::registry::{ExtensionId, ExtensionInfo};
 
 /// Minimum similarity at which an API name is suggested.
-const LIKENESS: f32 = 0.7;
+const WIRE_API_CUTOFF: f32 = 0.7;
 
 #[derive(Serialize)]
-pub(super) struct Slip {
+pub(super) struct UnknownApi {
     api: String,
     sentence: String,
 }
 
 /// An unknown API with the position of the registration.
 #[derive(Deserialize)]
-struct Placed {
+struct UnknownApiReport {
     extension: ExtensionId,
     api: String,
     sentence: String,
@@ -33,24 +33,32 @@ struct Placed {
 pub(super) struct Unknown {
     /// Whether all extensions are loaded.
     is_loaded: bool,
-    slips: Vec<Placed>,
+    unknown_apis: Vec<UnknownApiReport>,
 }
 
 impl BridgeHost {
     /// Returns the models of a provider whose API is unknown.
-    pub(super) fn unknown_apis(&self, provider: &str, config: &ProviderConfig) -> Vec<Slip> {
-        let mut slips: Vec<Slip> = Vec::new();
+    pub(super) fn find_unknown_apis(
+        &self,
+        provider: &str,
+        config: &ProviderConfig,
+    ) -> Vec<UnknownApi> {
+        let mut unknown_apis: Vec<UnknownApi> = Vec::new();
         for model in config.models.iter().flatten() {
             let own = model.api.as_ref().filter(|api| !api.trim().is_empty());
             let Some(api) = own.or(config.api.as_ref()) else {
                 continue;
             };
-            if self.has_api(api) || slips.iter().any(|slip| slip.api == *api) {
+            if self.has_api(api)
+                || unknown_apis
+                    .iter()
+                    .any(|unknown_api| unknown_api.api == *api)
+            {
                 continue;
             }
-            let meant = nearest(api, &WIRE_NAMES, LIKENESS);
+            let meant = nearest(api, &WIRE_NAMES, WIRE_API_CUTOFF);
             let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
-            slips.push(Slip {
+            unknown_apis.push(UnknownApi {
                 api: api.clone(),
                 sentence: format!(
                     "Provider {provider}, model {}: there is no API \"{api}\", and no streamSimple \
@@ -61,22 +69,22 @@ impl BridgeHost {
                 ),
             });
         }
-        slips
+        unknown_apis
     }
 
     fn has_api(&self, name: &str) -> bool {
-        let provisions = &self.provisions;
+        let provisions = &self.provider_registrations;
         provisions.registered.api(name).is_some() || provisions.models.api(name).is_some()
     }
 
-    pub(super) fn unknown_api(&self, args: &str) -> BridgeResult {
-        let slip: Placed = parse("providers.unknownApi", args)?;
-        let mut unknown = self.provisions.unknown.lock();
+    pub(super) fn add_unknown_api(&self, args: &str) -> BridgeResult {
+        let unknown_api: UnknownApiReport = parse("providers.unknownApi", args)?;
+        let mut unknown = self.provider_registrations.unknown.lock();
         match unknown.is_loaded {
-            false => unknown.slips.push(slip),
+            false => unknown.unknown_apis.push(unknown_api),
             true => {
                 drop(unknown);
-                self.tell_unknown(slip);
+                self.report_unknown_api(unknown_api);
             }
         }
         Ok(Value::Null)
@@ -84,31 +92,31 @@ impl BridgeHost {
 
     /// Reports APIs that are still unknown after all extensions were loaded.
     pub fn report_unknown_apis(&self) {
-        let mut unknown = self.provisions.unknown.lock();
+        let mut unknown = self.provider_registrations.unknown.lock();
         unknown.is_loaded = true;
-        let slips = std::mem::take(&mut unknown.slips);
+        let unknown_apis = std::mem::take(&mut unknown.unknown_apis);
         drop(unknown);
-        for slip in slips {
-            let extension = slip.extension as usize;
+        for unknown_api in unknown_apis {
+            let extension = unknown_api.extension as usize;
             let has_failed = |info: &ExtensionInfo| info.error.is_some();
-            let failed = self
+            let to_host_error = self
                 .registry
                 .lock()
                 .extensions
                 .get(extension)
                 .is_none_or(has_failed);
-            if !failed && !self.has_api(&slip.api) {
-                self.tell_unknown(slip);
+            if !to_host_error && !self.has_api(&unknown_api.api) {
+                self.report_unknown_api(unknown_api);
             }
         }
     }
 
-    fn tell_unknown(&self, slip: Placed) {
-        let stack = js_runtime::readable_stack(&slip.error);
+    fn report_unknown_api(&self, unknown_api: UnknownApiReport) {
+        let stack = js_runtime::readable_stack(&unknown_api.error);
         self.report_thrown(
-            slip.extension,
+            unknown_api.extension,
             "register_provider",
-            slip.sentence,
+            unknown_api.sentence,
             Some(stack),
         );
     }

@@ -1,0 +1,116 @@
+//! Model catalogue, keys and message conversion for pi-ai, without a session.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::agent::AgentMessage;
+use crate::ai::message::{StopReason, ToolCall};
+use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
+use crate::extensions::bridge::{BridgeResult, parse, to_value};
+
+#[derive(Deserialize)]
+struct TextArgs {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct ProviderArgs {
+    provider: String,
+    /// Environment as the extension sees it.
+    #[serde(default)]
+    env: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OverflowArgs {
+    message: AssistantReply,
+    #[serde(default)]
+    context_window: u64,
+}
+
+/// The members of an assistant message that are used; others may be missing.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AssistantReply {
+    stop_reason: StopReason,
+    #[serde(default)]
+    error_message: Option<String>,
+    #[serde(default)]
+    usage: ReplyUsage,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ReplyUsage {
+    input: u64,
+    cache_read: u64,
+}
+
+#[derive(Deserialize)]
+struct MessagesArgs {
+    messages: Vec<AgentMessage>,
+}
+
+/// Returns the key of a provider from the environment of pi.
+pub fn env_api_key(provider: &str) -> Option<String> {
+    catalogue::env_key(provider, &Env::process())
+}
+
+/// Serves `ai.*` and `messages.to_llm`; `None` for other methods.
+pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
+    Some(match method {
+        "ai.parse_partial_json" => {
+            parse::<TextArgs>(method, args).map(|given| partial_json::parse(&given.text))
+        }
+        "ai.read_tool_arguments" => parse::<TextArgs>(method, args).map(|given| {
+            let mut call = ToolCall::default();
+            call.set_arguments(&given.text);
+            let mut read = json!({ "arguments": call.arguments });
+            if let Some(error) = call.arguments_error {
+                read["argumentsError"] = json!(error);
+            }
+            read
+        }),
+        "ai.key_variables" => parse::<ProviderArgs>(method, args)
+            .map(|given| json!(catalogue::key_variables(&given.provider))),
+        "ai.env_api_key" => parse::<ProviderArgs>(method, args).map(|given| {
+            let env = Env::of(given.env);
+            json!(catalogue::env_key(&given.provider, &env))
+        }),
+        "ai.apis" => Ok(json!(api::WIRE_NAMES)),
+        "ai.providers" => Ok(catalogue::PROVIDERS.iter().map(|known| known.id).collect()),
+        "ai.models" => parse::<ProviderArgs>(method, args).and_then(|given| {
+            let known = catalogue::provider(&given.provider);
+            to_value(known.map(|known| known.load().models).unwrap_or_default())
+        }),
+        "ai.overflow_patterns" => Ok(json!(classify::overflow_patterns())),
+        "ai.is_context_overflow" => parse::<OverflowArgs>(method, args).map(|given| {
+            let AssistantReply {
+                stop_reason,
+                error_message,
+                usage,
+            } = given.message;
+            json!(classify::overflowed(
+                stop_reason,
+                error_message.as_deref(),
+                usage.input.saturating_add(usage.cache_read),
+                given.context_window
+            ))
+        }),
+        "ai.is_retryable" => {
+            parse::<TextArgs>(method, args).map(|given| json!(classify::is_retryable(&given.text)))
+        }
+        "messages.to_llm" => parse::<MessagesArgs>(method, args).and_then(|given| {
+            let told: Vec<_> = given
+                .messages
+                .iter()
+                .filter_map(AgentMessage::to_llm)
+                .collect();
+            to_value(told)
+        }),
+        _ => return None,
+    })
+}

@@ -1,0 +1,67 @@
+//! Reads and changes settings files for `SettingsManager` of pi's package.
+
+use std::path::PathBuf;
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::extensions::bridge::{BridgeResult, parse};
+use crate::resources::settings::{self, Change, SettingsError};
+
+#[derive(Deserialize)]
+struct ParseArgs {
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct FileArgs {
+    path: PathBuf,
+    #[serde(default)]
+    changes: Vec<ChangeArgs>,
+}
+
+#[derive(Deserialize)]
+struct ChangeArgs {
+    key: String,
+    #[serde(default)]
+    nested: Option<String>,
+    #[serde(default)]
+    value: Option<Value>,
+}
+
+fn settings_or_error(found: Result<Map<String, Value>, SettingsError>) -> Value {
+    match found {
+        Ok(settings) => json!({ "settings": settings }),
+        Err(error) => json!({ "error": error.to_string() }),
+    }
+}
+
+fn change_settings(given: &FileArgs) -> BridgeResult {
+    let changes: Vec<Change<'_>> = given
+        .changes
+        .iter()
+        .map(|change| Change {
+            key: &change.key,
+            nested: change.nested.as_deref(),
+            value: change.value.clone(),
+        })
+        .collect();
+    settings::change_file(&given.path, &changes)
+        .map(|()| Value::Null)
+        .map_err(|error| HostError::new(error.to_string()))
+}
+
+/// Serves `settings.*`; `None` for other methods.
+pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
+    Some(match method {
+        "settings.load" => parse::<FileArgs>(method, args)
+            .map(|given| settings_or_error(settings::load_file(&given.path))),
+        "settings.parse" => parse::<ParseArgs>(method, args)
+            .map(|given| settings_or_error(settings::parse_text(&given.text))),
+        "settings.change" => {
+            parse::<FileArgs>(method, args).and_then(|given| change_settings(&given))
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,89 @@
+//! ValidateArgs of tool arguments, diffs and ids, for functions of pi's package.
+
+use std::path::PathBuf;
+
+use js_runtime::HostError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::{NoContext, Timestamp, Uuid};
+
+use crate::ai::stream::ToolSpec;
+use crate::extensions::bridge::{BridgeResult, parse};
+use crate::tools::diff::Changes;
+use crate::tools::edit;
+use crate::tools::replace::Replacement;
+use crate::tools::validate::validate;
+
+#[derive(Deserialize)]
+struct ValidateArgs {
+    name: String,
+    parameters: Value,
+    arguments: Value,
+}
+
+/// Two texts to compare.
+#[derive(Deserialize)]
+struct DiffArgs {
+    #[serde(default)]
+    path: String,
+    old: String,
+    new: String,
+    context: usize,
+}
+
+#[derive(Deserialize)]
+struct UuidArgs {
+    /// Milliseconds since the epoch.
+    #[serde(default)]
+    timestamp: Option<u64>,
+}
+
+/// Serves `tools.validate`, `diff.*` and `uuid.v7`; `None` for other methods.
+pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
+    Some(match method {
+        "tools.validate" => parse::<ValidateArgs>(method, args).and_then(|given| {
+            let spec = ToolSpec {
+                name: given.name,
+                description: String::new(),
+                parameters: given.parameters,
+            };
+            validate(&spec, given.arguments).map_err(|error| HostError::new(error.0))
+        }),
+        "diff.display" => parse::<DiffArgs>(method, args).map(|given| {
+            let diff = Changes::between(&given.old, &given.new).display(given.context);
+            json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line })
+        }),
+        "diff.unified" => parse::<DiffArgs>(method, args).map(|given| {
+            json!(Changes::between(&given.old, &given.new).patch(&given.path, given.context))
+        }),
+        "uuid.v7" => parse::<UuidArgs>(method, args).map(|given| {
+            let id = match given.timestamp {
+                Some(time) => {
+                    let (seconds, rest) = (time / 1000, time % 1000);
+                    let nanoseconds = rest as u32 * 1_000_000;
+                    Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanoseconds))
+                }
+                None => Uuid::now_v7(),
+            };
+            json!(id.to_string())
+        }),
+        _ => return None,
+    })
+}
+
+#[derive(Deserialize)]
+struct EditPreviewArgs {
+    path: String,
+    edits: Vec<Replacement>,
+    cwd: PathBuf,
+}
+
+/// Returns the diff that a call of the edit tool would make.
+pub async fn preview_edit(method: &str, args: &str) -> BridgeResult {
+    let EditPreviewArgs { path, edits, cwd } = parse(method, args)?;
+    let preview = edit::preview(path, edits, cwd).await;
+    Ok(match preview {
+        Ok(diff) => json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line }),
+        Err(error) => json!({ "error": error.to_string() }),
+    })
+}
