@@ -1147,7 +1147,7 @@ export interface TokenTotals {
   total: number;
 }
 /**
- * How full the model's context is.
+ * Usage of the model's context window.
  */
 export interface ContextUsage {
   /**
@@ -1449,13 +1449,13 @@ export interface WaitEnd {
 export interface Statistics {
   extensions: ExtensionStats[];
   /**
-   * What all of them have together. Absent without an isolate, and while it does not
-   * give its thread back.
+   * Heap of all extensions together. Absent without an isolate, or while JavaScript runs
+   * without a pause.
    */
   heap?: HeapStats;
 }
 /**
- * As a client gets it; times are milliseconds.
+ * Statistics as a client gets them; times are milliseconds.
  */
 export interface ExtensionStats {
   /**
@@ -1466,11 +1466,11 @@ export interface ExtensionStats {
   path: string;
   loaded: boolean;
   /**
-   * Why it is not there.
+   * Why the extension is not loaded.
    */
   error?: string;
   /**
-   * How often it was loaded, and how long that took the last time.
+   * Number of loads; `loadMs` is the duration of the last one.
    */
   loads: number;
   loadMs: number;
@@ -1478,13 +1478,13 @@ export interface ExtensionStats {
   failures: number;
   totalMs: number;
   /**
-   * How long its code has held the thread that all extensions share, wherever it ran, as
-   * far as looking twenty times a second tells.
+   * Time on the JavaScript thread that all extensions share, sampled twenty times a
+   * second.
    */
   busyMs: number;
   slowest?: Slowest;
   /**
-   * What of V8's heap would go with it, in bytes. Absent unless it was asked for.
+   * Bytes of V8's heap that only this extension keeps alive. Absent unless requested.
    */
   heapBytes?: number;
   /**
@@ -1505,22 +1505,22 @@ export interface EventStats {
   slowestMs: number;
 }
 /**
- * Bytes.
+ * Sizes in bytes.
  */
 export interface HeapStats {
   used: number;
   total: number;
   limit: number;
   /**
-   * Outside the heap: array buffers above all.
+   * Memory outside the heap, mostly array buffers.
    */
   external: number;
   /**
-   * What several extensions keep alive together. Absent unless it was asked for.
+   * Bytes that several extensions keep alive together. Absent unless requested.
    */
   shared?: number;
   /**
-   * Why it is not known what of it is whose, though that was asked for.
+   * Why the heap could not be measured per extension, if that was requested.
    */
   unmeasured?: string;
 }

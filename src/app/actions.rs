@@ -96,11 +96,11 @@ impl SessionApi for AgentSession {
         !steering.is_empty() || !follow_up.is_empty()
     }
 
-    fn run(&self) -> Option<u64> {
+    fn current_run(&self) -> Option<u64> {
         self.run_id()
     }
 
-    fn rest(&self, run: u64) {
+    fn mark_idle(&self, run: u64) {
         self.rest_now(run);
     }
 

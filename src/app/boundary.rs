@@ -132,7 +132,7 @@ impl AgentSession {
             return;
         };
         let end = hooks.commit(SETTLE, proposal).await;
-        if !end.continues || here.is_cancelled() {
+        if !end.go_on || here.is_cancelled() {
             return;
         }
         let more = NewRun {
@@ -186,9 +186,9 @@ impl Hooks<'_> {
                 state.context = state.session.build_context().messages;
                 end.context = Some(state.context.clone());
             }
-            end.continues = proposal.continues && (state.can_go_on() || !state.queues.is_empty());
+            end.go_on = proposal.continues && (state.can_go_on() || !state.queues.is_empty());
         }
-        if proposal.continues && !end.continues {
+        if proposal.continues && !end.go_on {
             let problem = "A handler wants to go on, but the model has had the last word: `entries` \
                            must have a custom_message, too";
             self.complain(event, problem.to_owned()).await;

@@ -408,8 +408,8 @@ impl AgentSession {
             return Err(CompactError::Cancelled);
         }
         let given = emission
-            .answer
-            .and_then(|mut answer| answer.remove("compaction"));
+            .result
+            .and_then(|mut result| result.remove("compaction"));
         let Some(given) = given.filter(|given| !given.is_null()) else {
             return Ok(None);
         };

@@ -403,7 +403,7 @@ impl Hooks<'_> {
         }
         if emission.is_set("block") {
             let reason = emission
-                .answer
+                .result
                 .as_ref()
                 .and_then(|answer| answer.get("reason"));
             let reason = reason

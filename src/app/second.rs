@@ -31,7 +31,7 @@ use crate::extensions::api::session_api::{
 use crate::extensions::child::{
     ChildConfig, ChildEvent, ChildExtensions, ChildHooks, ChildResources, ChildSession,
 };
-use crate::extensions::drafts;
+use crate::extensions::parse_drafts;
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
@@ -103,7 +103,7 @@ impl AgentSession {
             session,
             tools,
             hooks,
-            news,
+            events: news,
         } = begin;
         let wrong = |error: &dyn std::fmt::Display| ActionError::new(error.to_string());
         let cwd = std::path::absolute(&options.cwd).map_err(|error| wrong(&error))?;

@@ -12,7 +12,7 @@ use crate::ai::message::{Usage, js_number};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::compaction::estimate_context;
 use crate::extensions::api::session_api::ContextUsage;
-use crate::version::VERSION;
+use pi_base::VERSION;
 
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

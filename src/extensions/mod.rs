@@ -19,7 +19,7 @@ pub use config::{Allowance, ExtensionsConfig};
 pub use diagnostics::key_conflicts::Shortcuts;
 pub use events::dispatch::Emission;
 pub use events::mutations::Mutation;
-pub use events::table::{complaint as unknown_event, ineffective_limits};
+pub use events::table::{ineffective_limits, unknown_event};
 pub use events::turn_end::{Draft, Proposal, parse_drafts};
 pub use lifecycle::debugger::waits_for_debugger;
 pub use lifecycle::load_error::LoadFailure;

@@ -3,7 +3,7 @@ import { JSON } from "ext:js_runtime/primordials.ts";
 
 type Block = Record<string, unknown> & { type: string };
 
-/** The payload of an update (`src/extensions/updates.rs`). */
+/** The payload of an update (`src/extensions/events/message_delta.rs`). */
 export interface Update {
   type: "message_update";
   step: Record<string, unknown>;

@@ -104,24 +104,24 @@ impl Summaries {
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
         Some(match method {
             "compaction.estimate" => {
-                parse::<EstimateArgs>(method, args).map(|given| json!(estimate(&given.message)))
+                parse::<EstimateArgs>(method, args).map(|args| json!(estimate(&args.message)))
             }
-            "compaction.cut" => parse::<CutArgs>(method, args).and_then(|given| {
-                let path = entries(&given.entries)?;
-                let start = given.start.min(path.len());
-                let (first_kept, turn_start) = cut_point(&path, start, given.keep);
+            "compaction.cut" => parse::<CutArgs>(method, args).and_then(|args| {
+                let path = entries(&args.entries)?;
+                let start = args.start.min(path.len());
+                let (first_kept, turn_start) = cut_point(&path, start, args.keep);
                 Ok(json!({
                     "firstKeptEntryIndex": first_kept,
                     "turnStartIndex": turn_start.map_or(json!(-1), |index| json!(index)),
                     "isSplitTurn": turn_start.is_some(),
                 }))
             }),
-            "compaction.branchPart" => parse::<BranchPartArgs>(method, args).and_then(|given| {
-                let (messages, files, tokens) = newest(&entries(&given.entries)?, given.budget);
+            "compaction.branchPart" => parse::<BranchPartArgs>(method, args).and_then(|args| {
+                let (messages, files, tokens) = newest(&entries(&args.entries)?, args.budget);
                 Ok(json!({ "messages": messages, "fileOps": files, "totalTokens": tokens }))
             }),
-            "compaction.abort" => parse::<TokenArgs>(method, args).map(|given| {
-                if let Some(cancel) = self.running.lock().get(&given.token) {
+            "compaction.abort" => parse::<TokenArgs>(method, args).map(|args| {
+                if let Some(cancel) = self.running.lock().get(&args.token) {
                     cancel.cancel();
                 }
                 Value::Null
@@ -177,21 +177,21 @@ impl Summaries {
         let summarizer = self.summarizer(request)?;
         let written = match method {
             "compaction.compact" => {
-                let given: CompactArgs = parse(method, args)?;
+                let args: CompactArgs = parse(method, args)?;
                 self.handle.spawn(async move {
-                    let focus = given.focus.as_deref();
-                    summarize(&given.preparation, focus, &summarizer, &cancel)
+                    let focus = args.focus.as_deref();
+                    summarize(&args.preparation, focus, &summarizer, &cancel)
                         .await
                         .map(|compacted| json!(compacted))
                 })
             }
             _ => {
-                let given: BranchArgs = parse(method, args)?;
-                let path = entries(&given.entries)?;
+                let args: BranchArgs = parse(method, args)?;
+                let path = entries(&args.entries)?;
                 let request = BranchRequest {
-                    instructions: given.instructions,
-                    replace_instructions: given.replace,
-                    reserve_tokens: given.reserve,
+                    instructions: args.instructions,
+                    replace_instructions: args.replace,
+                    reserve_tokens: args.reserve,
                 };
                 self.handle.spawn(async move {
                     let (summary, files) =

@@ -142,7 +142,7 @@ impl SummaryRequests {
 impl Api for ExtensionModel {
     fn stream(&self, request: Request) -> AssistantStream {
         let (items, stream) = AssistantStream::channel();
-        let (response, response) = oneshot::channel();
+        let (response, received) = oneshot::channel();
         let requests = self.0.clone();
         let request_json = json!({
             "systemPrompt": request.system_prompt,
@@ -151,13 +151,13 @@ impl Api for ExtensionModel {
             "reasoning": request.options.reasoning,
         });
         tokio::spawn(async move {
-            let request = SummaryRequest {
+            let summary_request = SummaryRequest {
                 request: request_json,
                 response,
             };
             let response = async {
-                requests.send(request).await.ok()?;
-                response.await.ok()
+                requests.send(summary_request).await.ok()?;
+                received.await.ok()
             };
             let response = tokio::select! {
                 response = response => response,

@@ -51,17 +51,17 @@ pub async fn image_type(method: &str, args: &str) -> BridgeResult {
 
 /// Resizes an image; `null` if it is not an image or cannot be made small enough.
 pub async fn resize_image(method: &str, args: &str) -> BridgeResult {
-    let given: ImageArgs = parse(method, args)?;
+    let args: ImageArgs = parse(method, args)?;
     let usual = Limits::default();
     let limits = Limits {
-        width: given.max_width.unwrap_or(usual.width),
-        height: given.max_height.unwrap_or(usual.height),
-        base64: given.max_bytes.unwrap_or(usual.base64),
-        quality: given.jpeg_quality.unwrap_or(usual.quality).clamp(1, 100),
+        width: args.max_width.unwrap_or(usual.width),
+        height: args.max_height.unwrap_or(usual.height),
+        base64: args.max_bytes.unwrap_or(usual.base64),
+        quality: args.jpeg_quality.unwrap_or(usual.quality).clamp(1, 100),
     };
     let resized = tokio::task::spawn_blocking(move || {
-        let bytes = STANDARD.decode(&given.data).ok()?;
-        let kind = ImageType::of_mime(&given.mime_type)?;
+        let bytes = STANDARD.decode(&args.data).ok()?;
+        let kind = ImageType::of_mime(&args.mime_type)?;
         image::resize(&bytes, kind, &limits)
     });
     let resized = resized
@@ -82,10 +82,10 @@ pub async fn resize_image(method: &str, args: &str) -> BridgeResult {
 
 /// Converts an image to PNG; `null` if it is not an image.
 pub async fn image_to_png(method: &str, args: &str) -> BridgeResult {
-    let given: ImageArgs = parse(method, args)?;
+    let args: ImageArgs = parse(method, args)?;
     let made = tokio::task::spawn_blocking(move || {
-        let bytes = STANDARD.decode(&given.data).ok()?;
-        image::to_png(&bytes, ImageType::of_mime(&given.mime_type)?)
+        let bytes = STANDARD.decode(&args.data).ok()?;
+        image::to_png(&bytes, ImageType::of_mime(&args.mime_type)?)
     });
     let made = made
         .await

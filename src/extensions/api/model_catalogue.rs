@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::agent::AgentMessage;
 use crate::ai::message::{StopReason, ToolCall};
@@ -63,11 +63,11 @@ pub fn env_api_key(provider: &str) -> Option<String> {
 pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "ai.parse_partial_json" => {
-            parse::<TextArgs>(method, args).map(|given| partial_json::parse(&given.text))
+            parse::<TextArgs>(method, args).map(|args| partial_json::parse(&args.text))
         }
-        "ai.read_tool_arguments" => parse::<TextArgs>(method, args).map(|given| {
+        "ai.read_tool_arguments" => parse::<TextArgs>(method, args).map(|args| {
             let mut call = ToolCall::default();
-            call.set_arguments(&given.text);
+            call.set_arguments(&args.text);
             let mut read = json!({ "arguments": call.arguments });
             if let Some(error) = call.arguments_error {
                 read["argumentsError"] = json!(error);
@@ -75,41 +75,41 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             read
         }),
         "ai.key_variables" => parse::<ProviderArgs>(method, args)
-            .map(|given| json!(catalogue::key_variables(&given.provider))),
-        "ai.env_api_key" => parse::<ProviderArgs>(method, args).map(|given| {
-            let env = Env::of(given.env);
-            json!(catalogue::env_key(&given.provider, &env))
+            .map(|args| json!(catalogue::key_variables(&args.provider))),
+        "ai.env_api_key" => parse::<ProviderArgs>(method, args).map(|args| {
+            let env = Env::of(args.env);
+            json!(catalogue::env_key(&args.provider, &env))
         }),
         "ai.apis" => Ok(json!(api::WIRE_NAMES)),
         "ai.providers" => Ok(catalogue::PROVIDERS.iter().map(|known| known.id).collect()),
-        "ai.models" => parse::<ProviderArgs>(method, args).and_then(|given| {
-            let known = catalogue::provider(&given.provider);
+        "ai.models" => parse::<ProviderArgs>(method, args).and_then(|args| {
+            let known = catalogue::provider(&args.provider);
             to_value(known.map(|known| known.load().models).unwrap_or_default())
         }),
         "ai.overflow_patterns" => Ok(json!(classify::overflow_patterns())),
-        "ai.is_context_overflow" => parse::<OverflowArgs>(method, args).map(|given| {
+        "ai.is_context_overflow" => parse::<OverflowArgs>(method, args).map(|args| {
             let AssistantReply {
                 stop_reason,
                 error_message,
                 usage,
-            } = given.message;
+            } = args.message;
             json!(classify::overflowed(
                 stop_reason,
                 error_message.as_deref(),
                 usage.input.saturating_add(usage.cache_read),
-                given.context_window
+                args.context_window
             ))
         }),
         "ai.is_retryable" => {
-            parse::<TextArgs>(method, args).map(|given| json!(classify::is_retryable(&given.text)))
+            parse::<TextArgs>(method, args).map(|args| json!(classify::is_retryable(&args.text)))
         }
-        "messages.to_llm" => parse::<MessagesArgs>(method, args).and_then(|given| {
-            let told: Vec<_> = given
+        "messages.to_llm" => parse::<MessagesArgs>(method, args).and_then(|args| {
+            let converted: Vec<_> = args
                 .messages
                 .iter()
                 .filter_map(AgentMessage::to_llm)
                 .collect();
-            to_value(told)
+            to_value(converted)
         }),
         _ => return None,
     })

@@ -47,7 +47,7 @@ struct OpenStream {
     stream: tokio::sync::Mutex<AssistantStream>,
     requests: tokio::sync::Mutex<mpsc::Receiver<HookRequest>>,
     /// Requests to hooks without a reply yet.
-    asked: Mutex<HashMap<u64, oneshot::Sender<HookReply>>>,
+    open_requests: Mutex<HashMap<u64, oneshot::Sender<HookReply>>>,
     cancel: CancellationToken,
 }
 
@@ -201,8 +201,8 @@ impl StreamOptionArgs {
 /// APIs that find credentials themselves if no key is given.
 const KEYLESS_APIS: [&str; 2] = ["bedrock-converse-stream", "google-vertex"];
 
-fn parse_options(given: &Value) -> Result<StreamOptionArgs, HostError> {
-    serde_path_to_error::deserialize(given).map_err(|error| {
+fn parse_options(options: &Value) -> Result<StreamOptionArgs, HostError> {
+    serde_path_to_error::deserialize(options).map_err(|error| {
         let (name, reason) = (error.path(), error.inner());
         HostError::new(format!("The option \"{name}\": {reason}"))
     })
@@ -232,27 +232,27 @@ impl ModelStreams {
     }
 
     pub fn open(&self, method: &str, args: &str, id: u64) -> BridgeResult {
-        let asked: StreamArgs = parse(method, args)?;
+        let stream_args: StreamArgs = parse(method, args)?;
         let StreamArgs {
             model,
             api: name,
             context,
-            options: given,
+            options: option_map,
             hooks,
             simple,
-        } = asked;
+        } = stream_args;
         let model = model.whole();
         let name = name.as_ref().unwrap_or(&model.api);
         let api = api(name)
             .ok_or_else(|| HostError::new(format!("No API provider registered for api: {name}")))?;
         let (requests, waiting) = mpsc::channel(1);
         let hooked = hooks.payload || hooks.response;
-        let asking = hooked.then(|| Arc::new(ExtensionHooks { hooks, requests }) as _);
-        let given = Value::Object(given);
-        let options = parse_options(&given)?;
+        let extension_hooks = hooked.then(|| Arc::new(ExtensionHooks { hooks, requests }) as _);
+        let option_map = Value::Object(option_map);
+        let options = parse_options(&option_map)?;
         let of_api = match simple {
             true => ApiOptions::default(),
-            false => ApiOptions::read(name, &given).map_err(HostError::new)?,
+            false => ApiOptions::read(name, &option_map).map_err(HostError::new)?,
         };
         let reasoning = options.thinking_level(name, simple)?;
         let api_key = options.api_key.or_else(|| env_api_key(&model.provider));
@@ -295,7 +295,7 @@ impl ModelStreams {
                 max_retries: options.max_retries,
                 timeout_ms: options.timeout_ms,
                 transport: None,
-                hooks: asking,
+                hooks: extension_hooks,
             },
             cancel: cancel.clone(),
         };
@@ -306,7 +306,7 @@ impl ModelStreams {
         let open = OpenStream {
             stream: tokio::sync::Mutex::new(stream),
             requests: tokio::sync::Mutex::new(waiting),
-            asked: Mutex::default(),
+            open_requests: Mutex::default(),
             cancel,
         };
         self.open.lock().insert(id, Arc::new(open));
@@ -338,16 +338,16 @@ impl ModelStreams {
 
     /// Passes on the reply of `onPayload` or `onResponse`.
     pub fn respond(&self, method: &str, args: &str) -> BridgeResult {
-        let given: HookReplyArgs = parse(method, args)?;
-        let open = self.open.lock().get(&given.id).cloned();
-        let reply = open.and_then(|open| open.asked.lock().remove(&given.ask));
+        let args: HookReplyArgs = parse(method, args)?;
+        let open = self.open.lock().get(&args.id).cloned();
+        let reply = open.and_then(|open| open.open_requests.lock().remove(&args.ask));
         if let Some(reply) = reply {
-            let said = match given.error {
+            let outcome = match args.error {
                 Some(error) => Err(error),
-                None => Ok(given.payload),
+                None => Ok(args.payload),
             };
             // The request may have been aborted.
-            let _ = reply.send(said);
+            let _ = reply.send(outcome);
         }
         Ok(Value::Null)
     }
@@ -365,24 +365,24 @@ impl ModelStreams {
 impl OpenStream {
     /// Makes the event that carries a hook request to the extension.
     fn to_event(&self, request: HookRequest) -> Value {
-        let mut asked = self.asked.lock();
-        let number = asked.keys().max().map_or(0, |last| last + 1);
-        asked.insert(number, request.reply);
-        let mut told = request.args;
-        told["ask"] = json!(number);
-        json!({ "type": "question", "question": told })
+        let mut open = self.open_requests.lock();
+        let number = open.keys().max().map_or(0, |last| last + 1);
+        open.insert(number, request.reply);
+        let mut args = request.args;
+        args["ask"] = json!(number);
+        json!({ "type": "question", "question": args })
     }
 }
 
 /// Parses the messages that a model can get. Extensions pass on all messages of a session.
-fn model_messages(given: Vec<Value>) -> Result<Vec<Message>, HostError> {
-    let is_told = |message: &Value| {
+fn model_messages(messages: Vec<Value>) -> Result<Vec<Message>, HostError> {
+    let is_visible = |message: &Value| {
         let role = message["role"].as_str().unwrap_or_default();
         matches!(role, "user" | "assistant" | "toolResult")
     };
-    let told = given.into_iter().enumerate();
-    let told = told.filter(|(_, message)| is_told(message));
-    let read = told.map(|(index, mut message)| {
+    let numbered = messages.into_iter().enumerate();
+    let visible = numbered.filter(|(_, message)| is_visible(message));
+    let read = visible.map(|(index, mut message)| {
         mend(&mut message);
         serde_json::from_value(message)
             .map_err(|error| HostError::new(format!("context.messages[{index}]: {error}")))

@@ -33,10 +33,10 @@ pub(in crate::extensions) struct ResourceArgs {
     agent_dir: PathBuf,
     #[serde(default, alias = "skillPaths")]
     pub(in crate::extensions) paths: Vec<String>,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub(in crate::extensions) include_defaults: bool,
     /// Whether resources of the project are used, unless the user has decided otherwise.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     project_trusted: bool,
     /// Settings that replace those of the user and the project.
     settings: Option<Map<String, Value>>,
@@ -51,7 +51,7 @@ struct ProjectArgs {
 #[derive(Deserialize)]
 struct PackageArgs {
     #[serde(flatten)]
-    place: ResourceArgs,
+    resources: ResourceArgs,
     source: String,
     scope: SourceScope,
 }
@@ -102,7 +102,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             json!(has_something_to_trust(&home, &cwd))
         }),
         "resources.trust" => parse::<TrustArgs>(method, args).and_then(|TrustArgs { file, cwd }| {
-            let said = recorded(&file, &cwd).map_err(|why| {
+            let decision = recorded(&file, &cwd).map_err(|why| {
                 let file = file.display();
                 HostError::new(format!(
                     "{file} cannot be read: {why}. Correct or remove it"
@@ -111,7 +111,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             let entry = |(folder, decision): (PathBuf, bool)| {
                 json!({ "path": folder.to_string_lossy(), "decision": decision })
             };
-            Ok(said.map_or(Value::Null, entry))
+            Ok(decision.map_or(Value::Null, entry))
         }),
         "resources.skills" => parse::<ResourceArgs>(method, args).and_then(|place| {
             let paths = place.paths();
@@ -121,7 +121,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             Ok(json!({ "skills": skills_json(skills)?, "diagnostics": diagnostics_json(&problems) }))
         }),
         "resources.skillsBlock" => {
-            parse::<SkillsArgs>(method, args).map(|given| json!(skills_block(&given.skills)))
+            parse::<SkillsArgs>(method, args).map(|args| json!(skills_block(&args.skills)))
         }
         "resources.prompts" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
@@ -142,22 +142,22 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             let paths = place.paths();
             let settings = place.settings(&paths);
             let configured = packages(&paths, &settings).configured();
-            let shown = configured.into_iter().map(|one| {
-                let mut shown = json!({
+            let described = configured.into_iter().map(|one| {
+                let mut described = json!({
                     "source": one.source, "scope": one.scope, "filtered": one.filtered,
                 });
                 if let Some(folder) = one.folder {
-                    shown["installedPath"] = folder.to_string_lossy().into();
+                    described["installedPath"] = folder.to_string_lossy().into();
                 }
-                shown
+                described
             });
-            shown.collect()
+            described.collect()
         }),
-        "resources.packagePath" => parse::<PackageArgs>(method, args).map(|asked| {
-            let paths = asked.place.paths();
-            let settings = asked.place.settings(&paths);
-            let source = PackageSource::parse(&asked.source).ok();
-            let place = |source| Places::new(&paths, &settings).of(&source, asked.scope).ok();
+        "resources.packagePath" => parse::<PackageArgs>(method, args).map(|args| {
+            let paths = args.resources.paths();
+            let settings = args.resources.settings(&paths);
+            let source = PackageSource::parse(&args.source).ok();
+            let place = |source| Places::new(&paths, &settings).of(&source, args.scope).ok();
             let folder = source.and_then(place).filter(|folder| folder.exists());
             json!(folder.map(|folder| folder.to_string_lossy().into_owned()))
         }),
@@ -194,10 +194,10 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
         "resources.promptTexts" => parse::<ResourceArgs>(method, args).map(|place| {
             let paths = place.paths();
             let (texts, _) = load_prompt_texts(&paths, &PromptFlags::default());
-            let mut shown = json!({});
+            let mut described = json!({});
             for (name, text) in [("system", texts.custom), ("append", texts.append)] {
                 if let Some(text) = text {
-                    shown[name] = text.into();
+                    described[name] = text.into();
                 }
             }
             for (name, file) in [
@@ -205,10 +205,10 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
                 ("appendFile", "APPEND_SYSTEM.md"),
             ] {
                 if let Some(path) = prompt_file(&paths, file) {
-                    shown[name] = path.to_string_lossy().into();
+                    described[name] = path.to_string_lossy().into();
                 }
             }
-            shown
+            described
         }),
         _ => return None,
     })

@@ -45,18 +45,18 @@ struct SessionArgs {
 
 /// Executes methods with an immediate result.
 pub fn execute(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResult {
-    let args_in: Option<SessionArgs> = parse_explained(method, args)?;
-    let args_in = args_in.unwrap_or_default();
+    let arguments: Option<SessionArgs> = parse_explained(method, args)?;
+    let arguments = arguments.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
     let refused = |error: ActionError| HostError::new(error.0);
     let done = |result: Result<(), ActionError>| result.map(|()| Value::Null).map_err(refused);
     let send_options = SendOptions {
-        from: args_in.extension,
-        ..args_in.options.unwrap_or_default()
+        from: arguments.extension,
+        ..arguments.options.unwrap_or_default()
     };
-    let answer = match method {
+    let result = match method {
         "ctx.hasUI" => json!(actions.has_ui()),
-        "ui.supports" => json!(actions.ui_supports(&need(args_in.method, "method")?)),
+        "ui.supports" => json!(actions.ui_supports(&need(arguments.method, "method")?)),
         "ctx.mode" => json!(actions.mode()),
         "ctx.isProjectTrusted" => json!(actions.is_project_trusted()),
         "ctx.cwd" => json!(actions.cwd()),
@@ -64,8 +64,8 @@ pub fn execute(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResu
         "ctx.isIdle" => json!(actions.is_idle()),
         "ctx.hasPendingMessages" => json!(actions.has_pending_messages()),
         "run.idle" => {
-            if let Some(run) = args_in.run {
-                actions.rest(run);
+            if let Some(run) = arguments.run {
+                actions.mark_idle(run);
             }
             Value::Null
         }
@@ -80,46 +80,52 @@ pub fn execute(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResu
         "ctx.getContextUsage" => to_value(actions.context_usage())?,
         "ctx.getSystemPrompt" => json!(actions.system_prompt()),
         "pi.sendMessage" => {
-            let message = args_in.message.ok_or_else(|| missing(method, "message"))?;
+            let message = arguments
+                .message
+                .ok_or_else(|| missing(method, "message"))?;
             check_block_types(method, &message.content)?;
             return done(actions.send_message(message, send_options));
         }
         "pi.sendUserMessage" => {
-            let content = args_in.content.ok_or_else(|| missing(method, "content"))?;
+            let content = arguments
+                .content
+                .ok_or_else(|| missing(method, "content"))?;
             check_block_types(method, &content)?;
             return done(actions.send_user_message(content, send_options));
         }
         "pi.appendEntry" => {
-            let custom_type = need(args_in.custom_type, "customType")?;
+            let custom_type = need(arguments.custom_type, "customType")?;
             json!(
                 actions
-                    .append_entry(&custom_type, args_in.data)
+                    .append_entry(&custom_type, arguments.data)
                     .map_err(refused)?
             )
         }
         "session.appendMessage" => {
-            let message = args_in.message.ok_or_else(|| missing(method, "message"))?;
+            let message = arguments
+                .message
+                .ok_or_else(|| missing(method, "message"))?;
             json!(actions.append_message(message).map_err(refused)?)
         }
         "pi.setSessionName" => {
             json!(
                 actions
-                    .set_session_name(&need(args_in.name, "name")?)
+                    .set_session_name(&need(arguments.name, "name")?)
                     .map_err(refused)?
             )
         }
         "pi.getSessionName" => json!(actions.session_name()),
         "pi.setLabel" => {
-            let entry = need(args_in.entry_id, "entryId")?;
+            let entry = need(arguments.entry_id, "entryId")?;
             json!(
                 actions
-                    .set_label(&entry, args_in.label.as_deref())
+                    .set_label(&entry, arguments.label.as_deref())
                     .map_err(refused)?
             )
         }
         "pi.getActiveTools" => json!(actions.active_tools()),
         "pi.setActiveTools" => {
-            actions.set_active_tools(args_in.names.ok_or_else(|| missing(method, "names"))?);
+            actions.set_active_tools(arguments.names.ok_or_else(|| missing(method, "names"))?);
             Value::Null
         }
         "pi.getAllTools" => actions.all_tools(),
@@ -129,7 +135,7 @@ pub fn execute(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResu
         "ctx.getSystemPromptOptions" => actions.system_prompt_options(),
         "pi.getThinkingLevel" => json!(actions.thinking_level()),
         "pi.setThinkingLevel" => {
-            let level = need(args_in.level, "level")?;
+            let level = need(arguments.level, "level")?;
             let level = parse_thinking_level(&level).map_err(|error| HostError {
                 class: "TypeError",
                 message: format!("{method}: level: {}", error.message),
@@ -138,44 +144,44 @@ pub fn execute(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResu
             Value::Null
         }
         "themes.list" => actions.themes(),
-        "themes.set" => return done(actions.set_theme(&need(args_in.name, "name")?)),
+        "themes.set" => return done(actions.set_theme(&need(arguments.name, "name")?)),
         _ => return Err(unsupported(method)),
     };
-    Ok(answer)
+    Ok(result)
 }
 
 /// Executes methods that take time.
 pub async fn execute_async(actions: &dyn SessionApi, method: &str, args: &str) -> BridgeResult {
-    let args_in: Option<SessionArgs> = parse_explained(method, args)?;
-    let args_in = args_in.unwrap_or_default();
+    let arguments: Option<SessionArgs> = parse_explained(method, args)?;
+    let arguments = arguments.unwrap_or_default();
     let need = |member: Option<String>, name: &str| member.ok_or_else(|| missing(method, name));
-    let answer = match method {
+    let result = match method {
         "ctx.waitForIdle" => {
             actions.wait_for_idle().await;
             Ok(Value::Null)
         }
-        "ctx.newSession" => match actions.new_session(args_in.parent_session).await {
+        "ctx.newSession" => match actions.new_session(arguments.parent_session).await {
             Ok(cancelled) => return to_value(cancelled),
             Err(error) => Err(error),
         },
-        "ctx.switchSession" => match actions.switch_session(need(args_in.path, "path")?).await {
+        "ctx.switchSession" => match actions.switch_session(need(arguments.path, "path")?).await {
             Ok(cancelled) => return to_value(cancelled),
             Err(error) => Err(error),
         },
         "ctx.fork" => {
-            let entry = need(args_in.entry_id, "entryId")?;
-            match actions.fork(entry, args_in.position).await {
+            let entry = need(arguments.entry_id, "entryId")?;
+            match actions.fork(entry, arguments.position).await {
                 Ok(cancelled) => return to_value(cancelled),
                 Err(error) => Err(error),
             }
         }
-        "ctx.compact" => match actions.compact(args_in.custom_instructions).await {
+        "ctx.compact" => match actions.compact(arguments.custom_instructions).await {
             Ok(compacted) => return to_value(compacted),
             Err(error) => Err(error),
         },
         "ctx.navigateTree" => {
-            let target = need(args_in.target_id, "targetId")?;
-            let options = args_in.navigation.unwrap_or_default();
+            let target = need(arguments.target_id, "targetId")?;
+            let options = arguments.navigation.unwrap_or_default();
             match actions.navigate_tree(target, options).await {
                 Ok(navigated) => return to_value(navigated),
                 Err(error) => Err(error),
@@ -183,15 +189,18 @@ pub async fn execute_async(actions: &dyn SessionApi, method: &str, args: &str) -
         }
         "ctx.reload" => actions.reload().await.map(|()| Value::Null),
         "pi.setModel" => {
-            let (provider, id) = (need(args_in.provider, "provider")?, need(args_in.id, "id")?);
+            let (provider, id) = (
+                need(arguments.provider, "provider")?,
+                need(arguments.id, "id")?,
+            );
             actions
-                .set_model(&provider, &id, args_in.model, args_in.queued)
+                .set_model(&provider, &id, arguments.model, arguments.queued)
                 .await
                 .map(|set| json!(set))
         }
         _ => return Err(unsupported(method)),
     };
-    answer.map_err(|error| HostError::new(error.0))
+    result.map_err(|error| HostError::new(error.0))
 }
 
 fn check_block_types(method: &str, content: &UserContent) -> Result<(), HostError> {
@@ -199,11 +208,11 @@ fn check_block_types(method: &str, content: &UserContent) -> Result<(), HostErro
         UserContent::Blocks(blocks) => misspelt_block_type(blocks),
         UserContent::Text(_) => None,
     };
-    let told = |problem| HostError {
+    let type_error = |problem| HostError {
         class: "TypeError",
         message: format!("{method}: {problem}"),
     };
-    problem.map(told).map_or(Ok(()), Err)
+    problem.map(type_error).map_or(Ok(()), Err)
 }
 
 fn unsupported(method: &str) -> HostError {

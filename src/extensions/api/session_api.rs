@@ -159,9 +159,9 @@ pub trait SessionApi: Send + Sync {
     fn is_idle(&self) -> bool;
     fn has_pending_messages(&self) -> bool;
     /// Returns the number of the current run.
-    fn run(&self) -> Option<u64>;
+    fn current_run(&self) -> Option<u64>;
     /// Marks the run as idle; called when handlers of `agent_end` have started.
-    fn rest(&self, run: u64);
+    fn mark_idle(&self, run: u64);
     fn abort(&self);
     /// Ends pi when the session is idle.
     fn shutdown(&self);
@@ -205,7 +205,7 @@ pub trait SessionApi: Send + Sync {
     fn set_thinking_level(&self, level: ThinkingLevel);
 
     /// Returns the session's entries from index `since` on (from 0 if `id` is another
-    /// session's) and its state: JSON of `Since` in
+    /// session's) and its state: JSON of `NewEntries` in
     /// `js/modules/pi-coding-agent/session-manager/view.ts`.
     fn session_since(&self, id: &str, since: usize) -> String;
     /// Returns JSON of the messages, model and thinking level that the model would get.
@@ -213,14 +213,14 @@ pub trait SessionApi: Send + Sync {
 
     /// Updates the session's model after providers were added or removed.
     fn models_changed(&self);
-    /// Sets the model. `given` is the extension's model object, which may have changed
+    /// Sets the model. `model` is the extension's model object, which may have changed
     /// limits or be new. Waits for handlers of `model_select`; if the caller is a `queued`
     /// handler, they are called out of order.
     async fn set_model(
         &self,
         provider: &str,
         id: &str,
-        given: Option<Value>,
+        model: Option<Value>,
         queued: bool,
     ) -> ActionResult<bool>;
 
@@ -253,8 +253,8 @@ pub trait SessionApi: Send + Sync {
     /// Loads extensions for a child session that starts later.
     async fn load_child_extensions(
         &self,
-        begin: ChildExtensionsRequest,
+        request: ChildExtensionsRequest,
     ) -> ActionResult<ChildExtensions>;
     /// Starts a child session.
-    async fn open_child_session(&self, begin: ChildConfig) -> ActionResult<Arc<dyn ChildSession>>;
+    async fn open_child_session(&self, config: ChildConfig) -> ActionResult<Arc<dyn ChildSession>>;
 }

@@ -140,13 +140,13 @@ impl OpenSessions {
             "sessions.context" => self.with_session(method, args, |session, _| {
                 Ok(session.session().context_json())
             }),
-            "sessions.contextOf" => parse::<EntriesArgs>(method, args).and_then(|given| {
-                let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
-                let leaf = (!given.at_end).then_some(given.leaf_id.as_deref());
+            "sessions.contextOf" => parse::<EntriesArgs>(method, args).and_then(|args| {
+                let lines: Vec<&str> = args.lines.iter().map(|line| line.get()).collect();
+                let leaf = (!args.at_end).then_some(args.leaf_id.as_deref());
                 context_json_of(&lines, leaf).map_err(session_error)
             }),
-            "sessions.migrate" => parse::<EntriesArgs>(method, args).map(|given| {
-                let lines: Vec<&str> = given.lines.iter().map(|line| line.get()).collect();
+            "sessions.migrate" => parse::<EntriesArgs>(method, args).map(|args| {
+                let lines: Vec<&str> = args.lines.iter().map(|line| line.get()).collect();
                 match migrate_lines(&lines) {
                     Some(migrated) => format!("[{}]", migrated.join(",")),
                     None => String::new(),
@@ -162,26 +162,26 @@ impl OpenSessions {
             let session = made.map_err(session_error)?;
             Ok(json!({ "token": self.insert(session) }))
         };
-        let make = || parse::<SessionArgs>(method, args).and_then(|given| given.complete(method));
+        let make = || parse::<SessionArgs>(method, args).and_then(|args| args.complete(method));
         let nothing = |result: Result<(), SessionError>| result.map(|()| Value::Null);
         Some(match method {
-            "sessions.create" => make().and_then(|given| {
+            "sessions.create" => make().and_then(|args| {
                 made(LooseSession::create(
-                    &given.dir(),
-                    given.cwd(),
-                    given.new_session(),
+                    &args.dir(),
+                    args.cwd(),
+                    args.new_session(),
                 ))
             }),
             "sessions.memory" => make()
-                .and_then(|given| made(LooseSession::in_memory(given.cwd(), given.new_session()))),
-            "sessions.open" => make().and_then(|given| made(given.open(&given.path))),
-            "sessions.recent" => make().and_then(|given| made(given.recent())),
-            "sessions.fork" => make().and_then(|given| {
+                .and_then(|args| made(LooseSession::in_memory(args.cwd(), args.new_session()))),
+            "sessions.open" => make().and_then(|args| made(args.open(&args.path))),
+            "sessions.recent" => make().and_then(|args| made(args.recent())),
+            "sessions.fork" => make().and_then(|args| {
                 made(LooseSession::fork_file(
-                    &given.path,
-                    &given.dir(),
-                    given.cwd(),
-                    given.id.clone(),
+                    &args.path,
+                    &args.dir(),
+                    args.cwd(),
+                    args.id.clone(),
                 ))
             }),
             "sessions.append" => self.with_session(method, args, |session, of| {
@@ -263,11 +263,11 @@ impl SessionArgs {
 
 /// Serves `SessionManager.list` and `listAll`.
 pub async fn list_sessions(method: &str, args: &str) -> BridgeResult {
-    let given = parse::<SessionArgs>(method, args)?.complete(method)?;
+    let args = parse::<SessionArgs>(method, args)?.complete(method)?;
     let all = method == "sessions.listAll";
     let found = tokio::task::spawn_blocking(move || match all {
-        true => list_all(&given.agent_dir.join("sessions")),
-        false => list(&given.dir()),
+        true => list_all(&args.agent_dir.join("sessions")),
+        false => list(&args.dir()),
     });
     let found = found
         .await

@@ -37,8 +37,8 @@ fn settings_or_error(found: Result<Map<String, Value>, SettingsError>) -> Value 
     }
 }
 
-fn change_settings(given: &FileArgs) -> BridgeResult {
-    let changes: Vec<Change<'_>> = given
+fn change_settings(args: &FileArgs) -> BridgeResult {
+    let changes: Vec<Change<'_>> = args
         .changes
         .iter()
         .map(|change| Change {
@@ -47,7 +47,7 @@ fn change_settings(given: &FileArgs) -> BridgeResult {
             value: change.value.clone(),
         })
         .collect();
-    settings::change_file(&given.path, &changes)
+    settings::change_file(&args.path, &changes)
         .map(|()| Value::Null)
         .map_err(|error| HostError::new(error.to_string()))
 }
@@ -56,11 +56,11 @@ fn change_settings(given: &FileArgs) -> BridgeResult {
 pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
         "settings.load" => parse::<FileArgs>(method, args)
-            .map(|given| settings_or_error(settings::load_file(&given.path))),
+            .map(|args| settings_or_error(settings::load_file(&args.path))),
         "settings.parse" => parse::<ParseArgs>(method, args)
-            .map(|given| settings_or_error(settings::parse_text(&given.text))),
+            .map(|args| settings_or_error(settings::parse_text(&args.text))),
         "settings.change" => {
-            parse::<FileArgs>(method, args).and_then(|given| change_settings(&given))
+            parse::<FileArgs>(method, args).and_then(|args| change_settings(&args))
         }
         _ => return None,
     })

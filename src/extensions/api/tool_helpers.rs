@@ -41,23 +41,23 @@ struct UuidArgs {
 /// Serves `tools.validate`, `diff.*` and `uuid.v7`; `None` for other methods.
 pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
     Some(match method {
-        "tools.validate" => parse::<ValidateArgs>(method, args).and_then(|given| {
+        "tools.validate" => parse::<ValidateArgs>(method, args).and_then(|args| {
             let spec = ToolSpec {
-                name: given.name,
+                name: args.name,
                 description: String::new(),
-                parameters: given.parameters,
+                parameters: args.parameters,
             };
-            validate(&spec, given.arguments).map_err(|error| HostError::new(error.0))
+            validate(&spec, args.arguments).map_err(|error| HostError::new(error.0))
         }),
-        "diff.display" => parse::<DiffArgs>(method, args).map(|given| {
-            let diff = Changes::between(&given.old, &given.new).display(given.context);
+        "diff.display" => parse::<DiffArgs>(method, args).map(|args| {
+            let diff = Changes::between(&args.old, &args.new).display(args.context);
             json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line })
         }),
-        "diff.unified" => parse::<DiffArgs>(method, args).map(|given| {
-            json!(Changes::between(&given.old, &given.new).patch(&given.path, given.context))
+        "diff.unified" => parse::<DiffArgs>(method, args).map(|args| {
+            json!(Changes::between(&args.old, &args.new).patch(&args.path, args.context))
         }),
-        "uuid.v7" => parse::<UuidArgs>(method, args).map(|given| {
-            let id = match given.timestamp {
+        "uuid.v7" => parse::<UuidArgs>(method, args).map(|args| {
+            let id = match args.timestamp {
                 Some(time) => {
                     let (seconds, rest) = (time / 1000, time % 1000);
                     let nanoseconds = rest as u32 * 1_000_000;

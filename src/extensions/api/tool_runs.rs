@@ -154,31 +154,31 @@ impl ToolRuns {
     ) -> Option<BridgeResult> {
         Some(match method {
             "tools.describe" => {
-                parse::<NameArgs>(method, args).and_then(|given| describe(&given.name))
+                parse::<NameArgs>(method, args).and_then(|args| describe(&args.name))
             }
-            "tools.prepare" => parse::<PrepareArgs>(method, args).and_then(|given| {
-                let tool = builtin(&given.name, PathBuf::new(), ToolOptions::default())?;
+            "tools.prepare" => parse::<PrepareArgs>(method, args).and_then(|args| {
+                let tool = builtin(&args.name, PathBuf::new(), ToolOptions::default())?;
                 // Built-in tools only inspect the arguments, so this does not block.
-                let prepared = futures::executor::block_on(tool.prepare_arguments(given.args));
+                let prepared = futures::executor::block_on(tool.prepare_arguments(args.args));
                 prepared.map_err(|error| HostError::new(error.0))
             }),
             "tools.shell" => parse::<ShellArgs>(method, args)
                 .and_then(|own| shell(&options().with_shell(own.shell_path))),
             "tools.start" => self.start(method, args, options()),
-            "tools.respond" => parse::<RunArgs>(method, args).map(|given| {
-                if let Some(run) = self.run(given.token) {
-                    run.remote.respond(given.id, given.value, given.error);
+            "tools.respond" => parse::<RunArgs>(method, args).map(|args| {
+                if let Some(run) = self.run(args.token) {
+                    run.remote.respond(args.id, args.value, args.error);
                 }
                 Value::Null
             }),
-            "tools.abort" => parse::<RunArgs>(method, args).map(|given| {
-                if let Some(run) = self.run(given.token) {
+            "tools.abort" => parse::<RunArgs>(method, args).map(|args| {
+                if let Some(run) = self.run(args.token) {
                     run.cancel.cancel();
                 }
                 Value::Null
             }),
-            "tools.close" => parse::<RunArgs>(method, args).map(|given| {
-                self.open.lock().remove(&given.token);
+            "tools.close" => parse::<RunArgs>(method, args).map(|args| {
+                self.open.lock().remove(&args.token);
                 Value::Null
             }),
             _ => return None,
@@ -214,9 +214,9 @@ impl ToolRuns {
             let mut shell = options.shell();
             shell.env = start.env;
             self.handle.spawn(async move {
-                let events = execute(exec, start.cwd, shell, &sender, cancel).await;
+                let event = execute(exec, start.cwd, shell, &sender, cancel).await;
                 // The receiver may be gone.
-                let _ = sender.send(events).await;
+                let _ = sender.send(event).await;
             });
         } else {
             let remote_operations = start.offers.is_some().then_some(remote);
@@ -241,13 +241,13 @@ impl ToolRuns {
             };
             let queueing = tool.queueing();
             let mut work = Box::pin(async move {
-                let events = match tool.execute(call).await {
+                let event = match tool.execute(call).await {
                     Ok(output) => RunEvent::Done {
                         output: json!(output),
                     },
                     Err(error) => RunEvent::Failed { error: error.0 },
                 };
-                let _ = sender.send(events).await;
+                let _ = sender.send(event).await;
             });
             // Enters the queue of its file before this call returns.
             let _entered = self.handle.enter();
@@ -283,10 +283,10 @@ impl ToolRuns {
 
     /// Sends output of a command that the extension runs; waits if the tool is slow.
     pub async fn send_data(&self, method: &str, args: &str) -> BridgeResult {
-        let given: RunArgs = parse(method, args)?;
-        let bytes = decode(&given.data)?;
-        let output = self.run(given.token);
-        let output = output.and_then(|run| run.remote.outputs.lock().get(&given.id).cloned());
+        let args: RunArgs = parse(method, args)?;
+        let bytes = decode(&args.data)?;
+        let output = self.run(args.token);
+        let output = output.and_then(|run| run.remote.outputs.lock().get(&args.id).cloned());
         if let Some(output) = output {
             // The tool may have ended.
             let _ = output.send(bytes).await;
@@ -312,12 +312,12 @@ struct RemoteOperations {
 impl RemoteOperations {
     fn respond(&self, id: u64, value: Option<Value>, error: Option<String>) {
         if let Some(waiting) = self.waiting.lock().remove(&id) {
-            let answer = match error {
+            let response = match error {
                 Some(error) => Err(ToolError(error)),
                 None => Ok(value.unwrap_or_default()),
             };
             // The caller may have been aborted.
-            let _ = waiting.send(answer);
+            let _ = waiting.send(response);
         }
     }
 
@@ -327,19 +327,19 @@ impl RemoteOperations {
         operation: &'static str,
         args: Value,
     ) -> Result<Value, ToolError> {
-        let (sender, answer) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         self.waiting.lock().insert(id, sender);
-        let ask = RunEvent::Ask {
+        let request = RunEvent::Ask {
             id,
             operation,
             args,
         };
         let gone = || ToolError::new(format!("The extension that offers {operation} is gone"));
-        self.events.send(ask).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.events.send(request).await.map_err(|_| gone())?;
+        response.await.map_err(|_| gone())?
     }
 
-    fn id(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.last.fetch_add(1, Ordering::Relaxed)
     }
 }
@@ -351,7 +351,7 @@ impl Operations for RemoteOperations {
     }
 
     async fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
-        self.request(self.id(), name, args).await
+        self.request(self.next_id(), name, args).await
     }
 }
 
@@ -363,7 +363,7 @@ impl Commands for RemoteOperations {
         output: mpsc::Sender<Vec<u8>>,
         _cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {
-        let id = self.id();
+        let id = self.next_id();
         self.outputs.lock().insert(id, output);
         let CommandElsewhere {
             command,

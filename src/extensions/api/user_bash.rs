@@ -124,15 +124,15 @@ impl Commands for ExtensionCommands {
 /// Reads the result of the handler that took the command.
 pub(in crate::extensions) fn choose(
     generation: &Arc<Generation>,
-    answer: &serde_json::Map<String, Value>,
+    result: &serde_json::Map<String, Value>,
 ) -> Result<UserBash, HostError> {
-    if let Some(operations) = answer.get("operations").and_then(Value::as_u64) {
+    if let Some(operations) = result.get("operations").and_then(Value::as_u64) {
         return Ok(UserBash::RunWith(Arc::new(ExtensionCommands {
             generation: generation.clone(),
             operations,
         })));
     }
-    match answer.get("result").filter(|result| !result.is_null()) {
+    match result.get("result").filter(|result| !result.is_null()) {
         Some(result) => parse("user_bash: result", &result.to_string()).map(UserBash::Finished),
         None => Ok(UserBash::RunLocally),
     }

@@ -21,7 +21,7 @@ impl Host for BridgeHost {
             }
             // These results are JSON text already, and may be long.
             _ if method.starts_with("sessions.") => match self.sessions.serve_json(method, args) {
-                Some(answer) => answer,
+                Some(result) => result,
                 None => self
                     .handle_sync(method, args)
                     .map(|value| json_text(&value)),

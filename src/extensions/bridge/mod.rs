@@ -68,7 +68,7 @@ pub struct BridgeHost {
     pub mutations: Mutations,
     pub proposals: Proposals,
     /// Warnings that were reported already.
-    reported_warnings: Mutex<ReportedWarnings>,
+    pub(super) reported_warnings: Mutex<ReportedWarnings>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,
@@ -332,7 +332,7 @@ impl BridgeHost {
 
     /// Fails if this generation was replaced, unless the arguments name an open stale call.
     fn check_stale(&self, args: &str) -> Result<(), HostError> {
-        if self.stale.load(Ordering::Relaxed) && !self.stale_calls.allow(args) {
+        if self.stale.load(Ordering::Relaxed) && !self.stale_calls.allows(args) {
             return Err(HostError::new(
                 "This extension instance is stale: it was replaced by a reload or a session \
                  switch. Use the `pi` and `ctx` that the new instance gets, or the ctx that \

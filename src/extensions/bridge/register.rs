@@ -68,7 +68,7 @@ impl BridgeHost {
             _ => return None,
         };
         drop(registry);
-        let answer = registered.map(|added| {
+        let result = registered.map(|added| {
             match added {
                 // JavaScript reports the problem, because it knows the source position.
                 Err(problem) => return Value::String(problem),
@@ -82,7 +82,7 @@ impl BridgeHost {
             }
             warning.map_or(Value::Null, Value::String)
         });
-        Some(answer)
+        Some(result)
     }
 
     pub(super) fn flag(&self, args: &str) -> BridgeResult {

@@ -91,12 +91,12 @@ impl LoadedExtensions {
         if extensions.is_empty() {
             return Ok(json!({ "extensions": [], "errors": errors }));
         }
-        let begin = ChildExtensionsRequest {
+        let request = ChildExtensionsRequest {
             paths,
             settings,
             extensions,
         };
-        let set = actions.load_child_extensions(begin).await;
+        let set = actions.load_child_extensions(request).await;
         let set = set.map_err(|error| HostError::new(error.0))?;
         let failed = set.report.failed.iter();
         for (path, error) in failed {

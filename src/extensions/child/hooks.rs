@@ -121,7 +121,7 @@ impl ChildHooks {
         }
         let mut event = members;
         event["type"] = name.into();
-        match self.ask(name, "change", event, cancel).await {
+        match self.call_hook(name, "change", event, cancel).await {
             Ok(changed) => Some(changed),
             // The result of an aborted call is ignored.
             Err(_) if cancel.is_cancelled() => None,
@@ -132,16 +132,16 @@ impl ChildHooks {
         }
     }
 
-    async fn ask<T: DeserializeOwned>(
+    async fn call_hook<T: DeserializeOwned>(
         &self,
         hook: &str,
         task: &'static str,
-        about: Value,
+        args: Value,
         cancel: &CancellationToken,
     ) -> Result<T, ToolError> {
         let call = self.calls.next_number();
-        let answer = self.calls.call_until(call, hook, task, about, cancel);
-        let answer = answer.await?;
+        let result = self.calls.call_until(call, hook, task, args, cancel);
+        let result = result.await?;
         let unusable =
             |why: String| ToolError::new(format!("What {hook} gave cannot be used: {why}"));
         // An event may contain stored entries, which may be nested deeper.
@@ -149,9 +149,9 @@ impl ChildHooks {
             "change" => Of::Line,
             _ => Of::Arguments,
         };
-        match nesting::value_too_deep(&answer, of) {
+        match nesting::value_too_deep(&result, of) {
             Some(problem) => Err(unusable(problem)),
-            None => serde_json::from_value(answer).map_err(|error| unusable(error.to_string())),
+            None => serde_json::from_value(result).map_err(|error| unusable(error.to_string())),
         }
     }
 
@@ -165,13 +165,13 @@ impl ChildHooks {
         if !self.before.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let about = json!({ "toolCall": call, "args": args });
-        let said = self.ask::<BeforeResult>("beforeToolCall", "before", about, cancel);
-        let said = said.await.map_err(|error| refusal(&error))?;
-        if let Some(Blocked { reason, terminate }) = said.blocked {
+        let input = json!({ "toolCall": call, "args": args });
+        let result = self.call_hook::<BeforeResult>("beforeToolCall", "before", input, cancel);
+        let result = result.await.map_err(|error| refusal(&error))?;
+        if let Some(Blocked { reason, terminate }) = result.blocked {
             return Err(Refusal { reason, terminate });
         }
-        *args = said.args;
+        *args = result.args;
         Ok(())
     }
 
@@ -185,24 +185,24 @@ impl ChildHooks {
         if !self.after.load(Ordering::Relaxed) {
             return;
         }
-        let about = json!({
+        let input = json!({
             "toolCall": call,
             "args": args,
             "result": outcome.output,
             "isError": outcome.is_error,
         });
         match self
-            .ask::<AfterResult>("afterToolCall", "after", about, cancel)
+            .call_hook::<AfterResult>("afterToolCall", "after", input, cancel)
             .await
         {
-            Ok(said) => {
+            Ok(result) => {
                 let AfterResult {
                     content,
                     details,
                     is_error,
                     terminate,
                     usage,
-                } = said;
+                } = result;
                 let output = &mut outcome.output;
                 output.content = content.unwrap_or_else(|| std::mem::take(&mut output.content));
                 output.details = details.or_else(|| output.details.take());
@@ -226,9 +226,9 @@ impl ChildHooks {
         if !self.turn_end.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let asked = self.ask::<TurnEndResult>("turn_end", "turnEnd", event(), cancel);
+        let result = self.call_hook::<TurnEndResult>("turn_end", "turnEnd", event(), cancel);
         let TurnEndResult { entries, continues } =
-            asked.await.map_err(|error| error.to_string())?;
+            result.await.map_err(|error| error.to_string())?;
         let drafts = parse_drafts(entries, actions)?;
         Ok(Some(Proposal { drafts, continues }))
     }

@@ -223,12 +223,12 @@ impl OpenChild {
     /// arrive before its result.
     async fn flush(&self) {
         let (flushed, flush_waiters) = oneshot::channel();
-        let told = async {
+        let flushing = async {
             let _ = self.calls.events.send(ChildEvent::Flush(flushed)).await;
             let _ = flush_waiters.await;
         };
         tokio::select! {
-            () = told => {}
+            () = flushing => {}
             () = self.closed.cancelled() => {}
         }
     }
@@ -291,10 +291,10 @@ struct BashArgs {
 
 impl BashArgs {
     fn from_args(args: &ChildArgs) -> Result<Option<Self>, HostError> {
-        if of.action != "bash" || of.args.get("operations").is_none() {
+        if args.action != "bash" || args.args.get("operations").is_none() {
             return Ok(None);
         }
-        let bash = serde_json::from_value(of.args.clone());
+        let bash = serde_json::from_value(args.args.clone());
         bash.map(Some)
             .map_err(|error| HostError::new(error.to_string()))
     }
@@ -324,49 +324,51 @@ impl ChildSessions {
 
     /// Serves methods whose result is JSON text already; `None` for other methods.
     pub fn serve_json(&self, method: &str, args: &str) -> Option<Result<String, HostError>> {
-        let of = |args| parse::<ChildArgs>(method, args);
+        let parse_args = |args| parse::<ChildArgs>(method, args);
         Some(match method {
-            "child.entriesSince" => of(args).and_then(|of| {
-                let child = self.get(of.token)?;
-                Ok(child.session.entries_since(&of.id, of.since))
+            "child.entriesSince" => parse_args(args).and_then(|args| {
+                let child = self.get(args.token)?;
+                Ok(child.session.entries_since(&args.id, args.since))
             }),
-            "child.context" => of(args).and_then(|of| Ok(self.get(of.token)?.session.context())),
+            "child.context" => {
+                parse_args(args).and_then(|args| Ok(self.get(args.token)?.session.context()))
+            }
             _ => return None,
         })
     }
 
     /// Serves synchronous methods; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
-        let of = |args| parse::<ChildArgs>(method, args);
+        let parse_args = |args| parse::<ChildArgs>(method, args);
         Some(match method {
-            "child.query" => of(args).and_then(|of| {
-                let child = self.get(of.token)?;
-                of.check_depth()?;
-                let answer = child.session.query(&of.action, &of.args);
-                answer.map_err(|error| HostError::new(error.0))
+            "child.query" => parse_args(args).and_then(|args| {
+                let child = self.get(args.token)?;
+                args.check_depth()?;
+                let result = child.session.query(&args.action, &args.args);
+                result.map_err(|error| HostError::new(error.0))
             }),
-            "child.startAction" => of(args).and_then(|of| self.start_action(of)),
-            "child.respond" => of(args).and_then(|of| {
-                let child = self.get(of.token)?;
-                child.calls.respond(of.call, of.value, of.error);
+            "child.startAction" => parse_args(args).and_then(|args| self.start_action(args)),
+            "child.respond" => parse_args(args).and_then(|args| {
+                let child = self.get(args.token)?;
+                child.calls.respond(args.call, args.value, args.error);
                 Ok(Value::Null)
             }),
-            "child.toolStarted" => of(args).and_then(|of| {
-                self.get(of.token)?.calls.mark_started(of.call);
+            "child.toolStarted" => parse_args(args).and_then(|args| {
+                self.get(args.token)?.calls.mark_started(args.call);
                 Ok(Value::Null)
             }),
-            "child.toolUpdate" => of(args).and_then(|of| {
-                let child = self.get(of.token)?;
-                child.calls.update(of.call, of.value);
+            "child.toolUpdate" => parse_args(args).and_then(|args| {
+                let child = self.get(args.token)?;
+                child.calls.update(args.call, args.value);
                 Ok(Value::Null)
             }),
-            "child.setHooks" => parse::<SetHooksArgs>(method, args).and_then(|of| {
-                self.get(of.token)?.hooks.set(&of.set);
+            "child.setHooks" => parse::<SetHooksArgs>(method, args).and_then(|args| {
+                self.get(args.token)?.hooks.set(&args.set);
                 Ok(Value::Null)
             }),
             "child.unloadExtensions" => self.loaded_extensions.unload(&self.handle, method, args),
-            "child.close" => of(args).map(|of| {
-                if let Some(child) = self.open.lock().remove(&of.token) {
+            "child.close" => parse_args(args).map(|args| {
+                if let Some(child) = self.open.lock().remove(&args.token) {
                     self.close_child(&child);
                 }
                 Value::Null
@@ -405,7 +407,7 @@ impl ChildSessions {
         let tool = |tool: CustomTool| Arc::new(JsTool::new(tool, calls.clone())) as Arc<dyn Tool>;
         let tools = open.custom_tools.into_iter().map(tool).collect();
         let hooks = Arc::new(ChildHooks::new(calls.clone()));
-        let begin = ChildConfig {
+        let config = ChildConfig {
             options: open.options,
             models,
             set,
@@ -414,7 +416,7 @@ impl ChildSessions {
             hooks: hooks.clone(),
             events,
         };
-        let session = actions.open_child_session(begin).await;
+        let session = actions.open_child_session(config).await;
         let session = session.map_err(|error| HostError::new(error.0))?;
         let token = self.last.fetch_add(1, Ordering::Relaxed);
         let child = OpenChild {
@@ -435,11 +437,11 @@ impl ChildSessions {
     /// order of the calls and are visible to the next query. Returns a number for
     /// [`Self::await_action`].
     fn start_action(&self, args: ChildArgs) -> BridgeResult {
-        let child = self.get(of.token)?;
-        of.check_depth()?;
+        let child = self.get(args.token)?;
+        args.check_depth()?;
         let session = child.session.clone();
         let queue_lock = child.queue_lock.clone();
-        let bash = BashArgs::from_args(&of)?;
+        let bash = BashArgs::from_args(&args)?;
         let calls = child.calls.clone();
         let outputs = self.outputs.clone();
         let mut acting = Box::pin(async move {
@@ -453,34 +455,39 @@ impl ChildSessions {
                     .bash(&bash.command, bash.exclude_from_context, by)
                     .await;
             }
-            let _queue_guard = match of.action.as_str() {
+            let _queue_guard = match args.action.as_str() {
                 "queue" => Some(queue_lock.read_owned().await),
                 _ => None,
             };
-            session.execute(&of.action, &of.args).await
+            session.execute(&args.action, &args.args).await
         });
         let _in_tokio = self.handle.enter();
-        let actions = match (&mut acting).now_or_never() {
-            Some(answer) => Action::Finished(answer),
+        let action = match (&mut acting).now_or_never() {
+            Some(result) => Action::Finished(result),
             None => Action::Running(self.handle.spawn(acting)),
         };
         let call = self.last.fetch_add(1, Ordering::Relaxed);
-        child.actions.lock().insert(call, actions);
+        child.actions.lock().insert(call, action);
         Ok(json!(call))
     }
 
     pub async fn await_action(&self, method: &str, args: &str) -> BridgeResult {
         let args: ChildArgs = parse(method, args)?;
-        let child = self.get(of.token)?;
-        let actions = child.actions.lock().remove(&of.call);
-        let acted = match actions {
-            Some(Action::Finished(answer)) => Ok(answer),
+        let child = self.get(args.token)?;
+        let action = child.actions.lock().remove(&args.call);
+        let acted = match action {
+            Some(Action::Finished(result)) => Ok(result),
             Some(Action::Running(acting)) => acting.await,
-            None => return Err(HostError::new(format!("nothing has begun as {}", of.call))),
+            None => {
+                return Err(HostError::new(format!(
+                    "nothing has begun as {}",
+                    args.call
+                )));
+            }
         };
         child.flush().await;
         match acted {
-            Ok(answer) => answer.map_err(|error| HostError::new(error.0)),
+            Ok(result) => result.map_err(|error| HostError::new(error.0)),
             Err(error) => Err(HostError::new(error.to_string())),
         }
     }
@@ -488,7 +495,7 @@ impl ChildSessions {
     /// Returns at least one event, or none after the session was closed.
     pub async fn next_events(&self, method: &str, args: &str) -> BridgeResult {
         let args: ChildArgs = parse(method, args)?;
-        let Ok(child) = self.get(of.token) else {
+        let Ok(child) = self.get(args.token) else {
             return Ok(json!([]));
         };
         let mut events = child.events.lock().await;
@@ -501,15 +508,15 @@ impl ChildSessions {
                 () = child.closed.cancelled() => {}
             }
             let ended = batch.is_empty();
-            let mut told = Vec::with_capacity(batch.len());
+            let mut fetched = Vec::with_capacity(batch.len());
             for one in batch {
                 match one {
                     ChildEvent::Flush(flushed) => child.flush_waiters.lock().push(flushed),
-                    one => told.push(one),
+                    one => fetched.push(one),
                 }
             }
-            if ended || !told.is_empty() {
-                return to_value(told);
+            if ended || !fetched.is_empty() {
+                return to_value(fetched);
             }
         }
     }

@@ -83,12 +83,12 @@ impl JsCalls {
 
     pub fn respond(&self, call: u64, value: Option<Value>, error: Option<String>) {
         if let Some(waiting) = self.waiting.lock().remove(&call) {
-            let answer = match error {
+            let result = match error {
                 Some(error) => Err(ToolError(error)),
                 None => Ok(value.unwrap_or_default()),
             };
             // The caller may be gone.
-            let _ = waiting.send(answer);
+            let _ = waiting.send(result);
         }
     }
 
@@ -99,17 +99,17 @@ impl JsCalls {
         task: &'static str,
         args: Value,
     ) -> Result<Value, ToolError> {
-        let (sender, answer) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         self.waiting.lock().insert(call, sender);
         let gone = || ToolError::new(format!("The extension that brought {name} is gone"));
-        let events = ChildEvent::Call {
+        let event = ChildEvent::Call {
             call,
             name: name.to_string(),
             task,
             args,
         };
-        self.events.send(events).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+        self.events.send(event).await.map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?
     }
 
     /// Like [`Self::call`], and tells JavaScript when the call is aborted.
@@ -124,9 +124,9 @@ impl JsCalls {
         let running = self.call(call, name, task, args);
         tokio::pin!(running);
         // JavaScript has to receive the call before its abort.
-        let answer = tokio::select! {
+        let result = tokio::select! {
             biased;
-            answer = &mut running => answer,
+            result = &mut running => result,
             () = cancel.cancelled() => {
                 // The session may be closed.
                 let _ = self.events.send(ChildEvent::Abort { call }).await;
@@ -136,7 +136,7 @@ impl JsCalls {
             }
         };
         self.waiting.lock().remove(&call);
-        answer
+        result
     }
 }
 
@@ -204,29 +204,29 @@ impl Tool for JsTool {
         let (calls, name) = (&self.calls, &self.spec.name);
         calls.updates.lock().insert(call, invocation.updates);
         let reports_start = invocation.begun.is_some();
-        if let Some(begun) = invocation.begun {
-            calls.start_guards.lock().insert(call, begun);
+        if let Some(started) = invocation.begun {
+            calls.start_guards.lock().insert(call, started);
         }
         let args = json!({
             "callId": invocation.id,
             "params": invocation.args,
             "reportsStart": reports_start,
         });
-        let answer = calls
+        let result = calls
             .call_until(call, name, "execute", args, &invocation.cancel)
             .await;
         calls.updates.lock().remove(&call);
         // The tool may have ended before it was called.
         calls.mark_started(call);
-        let answer = answer?;
+        let result = result?;
         let no_result = |why: String| {
             ToolError::new(format!(
                 "The tool \"{name}\" returned no tool result ({why})"
             ))
         };
-        match nesting::value_too_deep(&answer, Of::ToolOutput) {
+        match nesting::value_too_deep(&result, Of::ToolOutput) {
             Some(problem) => Err(no_result(problem)),
-            None => serde_json::from_value(answer).map_err(|error| no_result(error.to_string())),
+            None => serde_json::from_value(result).map_err(|error| no_result(error.to_string())),
         }
     }
 }

@@ -12,20 +12,21 @@ use crate::extensions::registry::ExtensionId;
 
 /// Members of a queued handler's result that the event does not have.
 #[derive(Deserialize)]
-pub(in crate::extensions::bridge) struct QueuedResult {
+pub(in crate::extensions) struct QueuedResult {
     extension: ExtensionId,
     event: String,
-    answer: Value,
+    #[serde(rename = "answer")]
+    members: Value,
     /// Stack frame of the handler.
     frame: String,
 }
 
 impl BridgeHost {
-    pub(in crate::extensions::bridge) fn warn_of_ignored_result(&self, result: QueuedResult) {
+    pub(in crate::extensions) fn warn_of_ignored_result(&self, result: QueuedResult) {
         let Some((_, kind)) = table::find(&result.event) else {
             return;
         };
-        let ignored = ignored_members(kind, &Map::new(), &result.answer);
+        let ignored = ignored_members(kind, &Map::new(), &result.members);
         for message in self.unreported(result.extension, kind.name, ignored) {
             self.warn(result.extension, kind.name, message, &result.frame);
         }
@@ -76,5 +77,5 @@ impl BridgeHost {
 
 fn stack_of(message: &str, frame: &str) -> Option<String> {
     let frame = js_runtime::readable_stack(frame);
-    (!frame.is_empty()).then(|| format!("{sentence}\n{frame}"))
+    (!frame.is_empty()).then(|| format!("{message}\n{frame}"))
 }

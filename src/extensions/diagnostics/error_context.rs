@@ -231,28 +231,28 @@ mod tests {
             Some(position("/p/node_modules/dep/index.js", 7, 8))
         );
         assert_eq!(
-            location("RangeError: from helper (/p/sub/helper.ts:3:9)"),
+            find_location("RangeError: from helper (/p/sub/helper.ts:3:9)"),
             Some(position("/p/sub/helper.ts", 3, 9))
         );
         assert_eq!(
-            location("Cannot find module './no.ts' (imported at /p/ext.ts:1:21)"),
+            find_location("Cannot find module './no.ts' (imported at /p/ext.ts:1:21)"),
             Some(position("/p/ext.ts", 1, 21))
         );
         assert_eq!(
-            location("Cannot find module './no.ts' (/p/no.ts) (imported at /p/ext.ts:1:21)"),
+            find_location("Cannot find module './no.ts' (/p/no.ts) (imported at /p/ext.ts:1:21)"),
             Some(position("/p/ext.ts", 1, 21))
         );
         assert_eq!(
-            location("Error: x\n    at f (/p/(routes)/a.ts:1:2)\n    at /p/b.ts:3:4"),
+            find_location("Error: x\n    at f (/p/(routes)/a.ts:1:2)\n    at /p/b.ts:3:4"),
             Some(position("/p/(routes)/a.ts", 1, 2))
         );
         assert_eq!(
-            location("Error: x\n    at eval (eval at f (/p/a.ts:1:2), <anonymous>:3:4)"),
+            find_location("Error: x\n    at eval (eval at f (/p/a.ts:1:2), <anonymous>:3:4)"),
             None
         );
-        assert_eq!(location("Error: see http://x:1:2 for more"), None);
+        assert_eq!(find_location("Error: see http://x:1:2 for more"), None);
         assert_eq!(
-            location("Invalid regular expression: /(/: Unterminated group (/p/a.js:4:15)"),
+            find_location("Invalid regular expression: /(/: Unterminated group (/p/a.js:4:15)"),
             Some(position("/p/a.js", 4, 15))
         );
     }
@@ -268,11 +268,11 @@ mod tests {
 
     #[test]
     fn suggestion_is_added_once() {
-        let said = "ctx.ui.notfy is not a function";
-        let mut error = ExtensionError::thrown("command:go", "command", said.into(), None);
+        let message = "ctx.ui.notfy is not a function";
+        let mut error = ExtensionError::thrown("command:go", "command", message.into(), None);
         explain(&mut error, Some("/p/mine.ts"));
         explain(&mut error, None);
-        assert_eq!(error.error, format!("{said}: is `ctx.ui.notify` meant?"));
+        assert_eq!(error.error, format!("{message}: is `ctx.ui.notify` meant?"));
     }
 
     #[test]

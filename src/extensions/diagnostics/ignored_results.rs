@@ -51,19 +51,19 @@ pub struct IgnoredMember {
 pub fn ignored_members(
     kind: &EventKind,
     event: &Map<String, Value>,
-    answer: &Value,
+    result: &Value,
 ) -> Vec<IgnoredMember> {
     if matches!(kind.merge, Merge::Replace(_)) {
         return Vec::new();
     }
-    let answer = match answer {
-        Value::Object(answer) => answer,
+    let result = match result {
+        Value::Object(result) => result,
         other => return Vec::from_iter(ignored_value(kind, other)),
     };
-    if answer.get("role").is_some_and(Value::is_string) {
+    if result.get("role").is_some_and(Value::is_string) {
         return Vec::new();
     }
-    let members = answer.iter().filter(|(name, value)| {
+    let members = result.iter().filter(|(name, value)| {
         !value.is_null() && !kind.result_members.contains(&name.as_str()) && *name != "type"
     });
     let warnings = members.filter_map(|(name, value)| {
@@ -86,9 +86,9 @@ pub fn ignored_members(
 
 /// Returns a warning if a handler assigned a member that counts only when it is changed in
 /// place. A result with that member counts, and needs no warning.
-pub fn ignored_assignment(kind: &EventKind, name: &str, answer: &Value) -> Option<IgnoredMember> {
+pub fn ignored_assignment(kind: &EventKind, name: &str, result: &Value) -> Option<IgnoredMember> {
     let is_all = matches!(kind.merge, Merge::Replace(_));
-    if answer.get(name).is_some() || (is_all && !answer.is_null()) {
+    if result.get(name).is_some() || (is_all && !result.is_null()) {
         return None;
     }
     let instead = match is_all || kind.result_members.contains(&name) {
@@ -128,8 +128,8 @@ fn ignored_refusal(kind: &EventKind, name: &str, value: &Value) -> Option<String
 }
 
 /// Checks a result that is not an object.
-fn ignored_value(kind: &EventKind, answer: &Value) -> Option<IgnoredMember> {
-    let what = match answer {
+fn ignored_value(kind: &EventKind, result: &Value) -> Option<IgnoredMember> {
+    let what = match result {
         Value::String(_) => "a text",
         Value::Array(_) => "an array",
         // An arrow function returns the value of its expression. Booleans are reported only
@@ -160,16 +160,16 @@ mod tests {
     use super::*;
     use crate::extensions::events::table;
 
-    fn warnings(name: &str, event: Value, answer: Value) -> Vec<(String, String)> {
+    fn warnings(name: &str, event: Value, result: Value) -> Vec<(String, String)> {
         let (_, kind) = table::find(name).unwrap();
-        let warnings = ignored_members(kind, event.as_object().unwrap(), &answer);
+        let warnings = ignored_members(kind, event.as_object().unwrap(), &result);
         let pairs = warnings.into_iter().map(|one| (one.member, one.message));
         pairs.collect()
     }
 
     #[test]
     fn ignored_member_gets_a_suggestion() {
-        let warnings = |answer| warnings("tool_call", json!({"input": {}}), answer);
+        let warnings = |result| warnings("tool_call", json!({"input": {}}), result);
         let expected = (
             "blocked".to_owned(),
             "The handler answered with `blocked`, which means nothing for tool_call. Is `block` \
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn valid_results_get_no_warning() {
         let event = json!({"type": "tool_call", "toolName": "bash", "input": {"a": 1}});
-        for answer in [
+        for result in [
             json!({"block": true, "reason": "no", "terminate": true}),
             json!({}),
             json!({"mystery": null}),
@@ -201,7 +201,7 @@ mod tests {
             json!(7),
             json!(null),
         ] {
-            assert_eq!(warnings("tool_call", event.clone(), answer), []);
+            assert_eq!(warnings("tool_call", event.clone(), result), []);
         }
         let message = json!({"role": "assistant", "content": []});
         assert_eq!(warnings("message_end", json!({}), message), []);
@@ -217,8 +217,8 @@ mod tests {
     #[test]
     fn in_place_members_are_explained() {
         let event = json!({"toolName": "bash", "input": {"command": "rm"}});
-        let answer = json!({"toolName": "bash", "input": {"command": "ls"}});
-        let warnings = warnings("tool_call", event, answer);
+        let result = json!({"toolName": "bash", "input": {"command": "ls"}});
+        let warnings = warnings("tool_call", event, result);
         assert_eq!(warnings.len(), 1);
         assert_eq!(
             warnings[0].1,
@@ -228,45 +228,48 @@ mod tests {
 
     #[test]
     fn assignment_is_reported_unless_returned() {
-        let said = |event: &str, name: &str, answer: Value| {
+        let message = |event: &str, name: &str, result: Value| {
             let (_, kind) = table::find(event).unwrap();
-            ignored_assignment(kind, name, &answer).map(|one| one.message)
+            ignored_assignment(kind, name, &result).map(|one| one.message)
         };
         let start = |name: &str| format!("The handler assigned event.{name}, and nothing comes");
-        let input = said("tool_call", "input", json!(null)).unwrap();
+        let input = message("tool_call", "input", json!(null)).unwrap();
         assert!(input.starts_with(&start("input")), "{input}");
         assert!(input.ends_with(": change it in place"), "{input}");
-        let messages = said("context", "messages", json!({})).unwrap();
+        let messages = message("context", "messages", json!({})).unwrap();
         assert!(
             messages.ends_with("or answer with another one"),
             "{messages}"
         );
-        assert_eq!(said("context", "messages", json!({"messages": []})), None);
-        assert!(said("before_provider_request", "payload", json!(null)).is_some());
         assert_eq!(
-            said("before_provider_request", "payload", json!({"x": 1})),
+            message("context", "messages", json!({"messages": []})),
+            None
+        );
+        assert!(message("before_provider_request", "payload", json!(null)).is_some());
+        assert_eq!(
+            message("before_provider_request", "payload", json!({"x": 1})),
             None
         );
     }
 
     #[test]
     fn non_object_result_is_reported() {
-        let said = |name: &str, answer| warnings(name, json!({}), answer).pop().unwrap().1;
-        let text = said("input", json!("in its place"));
+        let message = |name: &str, result| warnings(name, json!({}), result).pop().unwrap().1;
+        let text = message("input", json!("in its place"));
         assert_eq!(
             text,
             "The handler answered with a text, and nothing comes of it: an answer to input is an \
              object that may have `action`, `text`, `images`"
         );
-        assert!(said("context", json!([])).contains("with an array"));
-        assert!(said("tool_call", json!(false)).contains("with true or false"));
+        assert!(message("context", json!([])).contains("with an array"));
+        assert!(message("tool_call", json!(false)).contains("with true or false"));
     }
 
     #[test]
     fn ignored_block_is_reported() {
-        let said = |name: &str, answer| warnings(name, json!({}), answer).pop().unwrap().1;
+        let message = |name: &str, result| warnings(name, json!({}), result).pop().unwrap().1;
         assert_eq!(
-            said("tool_execution_start", json!({"block": true})),
+            message("tool_execution_start", json!({"block": true})),
             "The handler answered with `block`, but answers to tool_execution_start do not count: \
              tool_call can be blocked"
         );
@@ -280,9 +283,9 @@ mod tests {
     fn each_warning_is_new_once() {
         let mut all = ReportedWarnings::default();
         let (_, kind) = table::find("tool_call").unwrap();
-        let answer = json!({"blocked": true, "why": "x"});
-        let mut news = |extension| {
-            let ignored = ignored_members(kind, &Map::new(), &answer);
+        let result = json!({"blocked": true, "why": "x"});
+        let mut count_new = |extension| {
+            let ignored = ignored_members(kind, &Map::new(), &result);
             all.filter_new(extension, "tool_call", ignored).len()
         };
         assert_eq!([count_new(1), count_new(1), count_new(2)], [2, 0, 2]);

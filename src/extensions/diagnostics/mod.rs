@@ -9,5 +9,3 @@ pub mod suggestions;
 pub mod tool_schema;
 pub mod type_errors;
 pub mod unsupported_api;
-
-pub use author_warnings::QueuedResult;

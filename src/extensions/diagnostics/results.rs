@@ -40,38 +40,38 @@ pub struct CompactionResult {
     pub details: Option<Value>,
 }
 
-pub fn check_compaction(answer: &Map<String, Value>) -> Result<(), String> {
-    if answer.get("cancel") == Some(&Value::Bool(true)) {
+pub fn check_compaction(result: &Map<String, Value>) -> Result<(), String> {
+    if result.get("cancel") == Some(&Value::Bool(true)) {
         return Ok(());
     }
-    check_optional_member::<CompactionResult>(answer, "compaction")
+    check_optional_member::<CompactionResult>(result, "compaction")
 }
 
-pub fn check_command_result(answer: &Map<String, Value>) -> Result<(), String> {
-    check_optional_member::<UserCommandResult>(answer, "result")
+pub fn check_command_result(result: &Map<String, Value>) -> Result<(), String> {
+    check_optional_member::<UserCommandResult>(result, "result")
 }
 
 fn check_optional_member<T: DeserializeOwned>(
-    answer: &Map<String, Value>,
+    result: &Map<String, Value>,
     member: &str,
 ) -> Result<(), String> {
-    match answer.get(member).filter(|value| !value.is_null()) {
+    match result.get(member).filter(|value| !value.is_null()) {
         Some(value) => check_type::<T>(member, value),
         None => Ok(()),
     }
 }
 
-pub fn check_input(answer: &Map<String, Value>) -> Result<(), String> {
-    let action = match answer.get("action") {
+pub fn check_input(result: &Map<String, Value>) -> Result<(), String> {
+    let action = match result.get("action") {
         Some(Value::String(action)) => action.as_str(),
         Some(other) if !other.is_null() => return Err(unknown_action(&other.to_string())),
-        _ if answer.contains_key("text") => {
+        _ if result.contains_key("text") => {
             return Err("`action` is missing: \"transform\" takes the text".to_owned());
         }
         _ => return Ok(()),
     };
     match action {
-        "transform" if answer.get("text").is_none_or(Value::is_null) => {
+        "transform" if result.get("text").is_none_or(Value::is_null) => {
             Err("`text` is missing, which \"transform\" takes".to_owned())
         }
         "transform" | "continue" | "handled" => Ok(()),

@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn missing_members_get_suggestions() {
-        for (text, said) in [
+        for (text, message) in [
             (
                 "TypeError: pi.registerComand is not a function",
                 "is `pi.registerCommand` meant?",
@@ -227,7 +227,7 @@ mod tests {
             ),
         ] {
             let meant = suggest(text).map(|(_, meant)| meant);
-            assert_eq!(meant.as_deref(), Some(said), "{text}");
+            assert_eq!(meant.as_deref(), Some(message), "{text}");
         }
         for text in [
             "text.notfy is not a function",

@@ -73,8 +73,8 @@ mod tests {
             (json!({"_def": {}, "type": "string"}), "of another library"),
             (json!({"~standard": {}}), "of another library"),
         ] {
-            let told = schema_problem("t", &parameters).unwrap();
-            assert!(told.contains(words), "{told}");
+            let warning = schema_problem("t", &parameters).unwrap();
+            assert!(warning.contains(words), "{warning}");
         }
         for parameters in [
             json!({}),

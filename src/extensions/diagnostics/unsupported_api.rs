@@ -20,10 +20,13 @@ const NO_VIRTUAL_MODELS: &str = "there are no virtual models, register a provide
 /// Adds the reason or a suggestion to V8's message about a call.
 pub(in crate::extensions) fn explain_missing_member(text: &str) -> Cow<'_, str> {
     for (name, reason) in UNSUPPORTED {
-        let said = format!(".{name} is not a function");
-        if text.contains(&said) {
+        let message = format!(".{name} is not a function");
+        if text.contains(&message) {
             return text
-                .replace(&said, &format!("{said} in this version of pi: {reason}"))
+                .replace(
+                    &message,
+                    &format!("{message} in this version of pi: {reason}"),
+                )
                 .into();
         }
     }

@@ -48,9 +48,9 @@ pub struct Emission {
 impl Emission {
     /// Returns whether `member` of the winning result is truthy (`cancel`, `block`).
     pub fn is_set(&self, member: &str) -> bool {
-        self.answer
+        self.result
             .as_ref()
-            .is_some_and(|answer| truthy(answer.get(member)))
+            .is_some_and(|result| truthy(result.get(member)))
     }
 }
 
@@ -97,10 +97,10 @@ impl Generation {
             return emission;
         };
         let handlers = self.host.registry.lock().handlers(name);
-        let _greeting = match name {
+        let _starting = match name {
             "session_start" => {
                 self.session_started.store(true, Ordering::Relaxed);
-                Some(self.greeting.lock().await)
+                Some(self.session_start_lock.lock().await)
             }
             _ => None,
         };
@@ -139,7 +139,7 @@ impl Generation {
                 "dispatch",
                 &dispatch,
             );
-            let given_up = async {
+            let aborted = async {
                 if emission.aborted {
                     tokio::time::sleep(SKIPPED_HANDLER_GRACE).await;
                 } else {
@@ -149,12 +149,12 @@ impl Generation {
                 }
             };
             // Handlers are called first, even after an abort.
-            let answer = tokio::select! {
+            let result = tokio::select! {
                 biased;
-                answer = handled => answer,
-                () = given_up => Err(CallFailure::Cancelled),
+                result = handled => result,
+                () = aborted => Err(CallFailure::Cancelled),
             };
-            match &answer {
+            match &result {
                 Ok(_) => self.abandoned.mark_settled(handler),
                 Err(CallFailure::Thrown { .. }) => {
                     self.abandoned.mark_settled(handler);
@@ -195,11 +195,11 @@ impl Generation {
                 }
                 Err(CallFailure::Stopped(_) | CallFailure::Gone) => {}
             }
-            match answer.and_then(|json| parse(kind, json)) {
+            match result.and_then(|json| parse(kind, json)) {
                 Ok(None) => {}
                 Ok(Some(result)) => {
-                    let took = self.take_result(kind, &mut emission, extension, handler, result);
-                    if took.await {
+                    let merged = self.take_result(kind, &mut emission, extension, handler, result);
+                    if merged.await {
                         emission.stopped = true;
                         break;
                     }
@@ -237,11 +237,11 @@ impl Generation {
             true => None,
             false => self.source_position_of(handler).await,
         };
-        let told = mistakes.into_iter().map(|mistake| {
+        let errors = mistakes.into_iter().map(|mistake| {
             let path = self.host.registry.lock().path(extension);
             ExtensionError::new(path, event, mistake).in_frame(place.clone())
         });
-        told.collect()
+        errors.collect()
     }
 
     /// Merges a result. Returns whether the round is over.
@@ -315,7 +315,7 @@ impl Generation {
         if is_aborted || self.event_queue.is_empty() {
             return;
         }
-        let given_up = async {
+        let aborted = async {
             cancel.cancelled().await;
             tokio::time::sleep(SKIPPED_HANDLER_GRACE).await;
             if let Some(run) = run {
@@ -325,7 +325,7 @@ impl Generation {
         tokio::select! {
             biased;
             () = self.wait_drained() => {}
-            () = given_up => {}
+            () = aborted => {}
         }
     }
 
@@ -401,8 +401,8 @@ fn merge(
         }
     }
     if let Merge::Replace(member) = kind.merge {
-        let given = Some(result.result).filter(|result| !result.is_null());
-        if let Some(value) = given.and_then(|result| fitting(member, result)) {
+        let value = Some(result.result).filter(|result| !result.is_null());
+        if let Some(value) = value.and_then(|result| fitting(member, result)) {
             emission.event.insert(member.into(), value);
         }
         return false;

@@ -102,18 +102,18 @@ mod tests {
     fn only_new_content_is_encoded() {
         let text = |text: &str| json!({"type": "text", "text": text});
         let mut all = UpdateEncoder::default();
-        let mut answer = Partial::new(&message(json!([text("one"), text("a")])));
-        let first = encoded(&mut all, &answer);
+        let mut partial = Partial::new(&message(json!([text("one"), text("a")])));
+        let first = encoded(&mut all, &partial);
         assert_eq!(first["around"]["model"], "m");
         assert_eq!(
             first["blocks"],
             json!([{"index": 0, "block": text("one")}, {"index": 1, "block": text("a")}])
         );
-        assert!(answer.push(1, "bc"));
-        let second = encoded(&mut all, &answer);
+        assert!(partial.push(1, "bc"));
+        let second = encoded(&mut all, &partial);
         assert_eq!(second.get("around"), None);
         assert_eq!(second["blocks"], json!([{"index": 1, "more": "bc"}]));
-        assert_eq!(encoded(&mut all, &answer)["blocks"], json!([]));
+        assert_eq!(encoded(&mut all, &partial)["blocks"], json!([]));
         // Another message, with fewer blocks.
         let other = Partial::new(&message(json!([text("one")])));
         let third = encoded(&mut all, &other);
@@ -128,10 +128,10 @@ mod tests {
     fn tool_calls_are_encoded_whole() {
         let call = |json: &str, path: Value| json!({"type": "toolCall", "id": "1", "name": "n", "arguments": path, "partialJson": json});
         let mut all = UpdateEncoder::default();
-        let mut answer = Partial::new(&message(json!([call("{", json!({}))])));
-        encoded(&mut all, &answer);
-        assert!(answer.push(0, "\"a\":1"));
-        let second = encoded(&mut all, &answer);
+        let mut partial = Partial::new(&message(json!([call("{", json!({}))])));
+        encoded(&mut all, &partial);
+        assert!(partial.push(0, "\"a\":1"));
+        let second = encoded(&mut all, &partial);
         assert_eq!(second["blocks"][0]["block"]["arguments"], json!({"a": 1}));
     }
 }

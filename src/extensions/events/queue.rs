@@ -58,12 +58,12 @@ enum Item {
 struct Origin {
     run: Option<u64>,
     /// [`Aborts::count`] when the event was pushed.
-    count: u64,
+    abort_count: u64,
 }
 
 impl Origin {
     fn is_aborted(self, aborts: &Aborts) -> bool {
-        self.count < aborts.count || self.run.is_some_and(|run| run <= aborts.run)
+        self.abort_count < aborts.count || self.run.is_some_and(|run| run <= aborts.run)
     }
 }
 
@@ -129,8 +129,8 @@ impl EventQueue {
     }
 
     fn origin(&self, run: Option<u64>) -> Origin {
-        let count = self.aborts.borrow().count;
-        Origin { run, count }
+        let abort_count = self.aborts.borrow().count;
+        Origin { run, abort_count }
     }
 
     /// Returns whether every pushed event has been handled.
@@ -276,7 +276,7 @@ async fn deliver(
         run: origin.run,
         aborted: origin.is_aborted(&aborts.borrow()),
     };
-    let aborts = async {
+    let aborted = async {
         // The sender is owned by the generation, so it is never closed.
         let _ = aborts.wait_for(|now| origin.is_aborted(now)).await;
     };
@@ -284,7 +284,7 @@ async fn deliver(
     // Until the bridge reports which handler runs.
     let first = batch.events.iter().flat_map(|event| &event.targets).next();
     thread_usage.set_queued(first.map(|(extension, _)| *extension));
-    if !send_batch(generation, &batch, aborts).await {
+    if !send_batch(generation, &batch, aborted).await {
         updates.reset();
     }
     thread_usage.set_queued(None);
@@ -296,12 +296,12 @@ async fn deliver(
 async fn send_batch(
     generation: &Generation,
     batch: &Batch,
-    aborts: impl Future<Output = ()>,
+    batch_aborted: impl Future<Output = ()>,
 ) -> bool {
     let call = generation.call("notify", batch);
-    tokio::pin!(call, aborts);
+    tokio::pin!(call, batch_aborted);
     let mut aborted = batch.aborted;
-    let mut shown: Option<ShownNotice<'_>> = None;
+    let mut notice: Option<ShownNotice<'_>> = None;
     // Half of the limit, which is when the slow notice is due. The next event is unknown,
     // so the shortest limit counts.
     let max_pause = (generation.limits.shortest() / 2).max(MIN_POLL_INTERVAL);
@@ -311,34 +311,34 @@ async fn send_batch(
     loop {
         tokio::select! {
             biased;
-            answer = &mut call => {
-                if let Ok(Some(done)) = &answer {
-                    take_batch_result(generation, done);
+            result = &mut call => {
+                if let Ok(Some(json)) = &result {
+                    take_batch_result(generation, json);
                 }
-                if let Err(failure @ CallFailure::Thrown { .. }) = &answer {
+                if let Err(failure @ CallFailure::Thrown { .. }) = &result {
                     let current = generation.host.current();
                     let (plain, stack) = failure.parts();
                     generation
                         .host
                         .report_thrown(current.extension, &current.what, plain, stack);
                 }
-                if let Some(shown) = shown {
-                    shown.wait.finish(outcome(&answer));
+                if let Some(notice) = notice {
+                    notice.wait.finish(outcome(&result));
                 }
-                return answer.is_ok();
+                return result.is_ok();
             }
-            () = &mut aborts, if !aborted => {
+            () = &mut batch_aborted, if !aborted => {
                 aborted = true;
                 // Dropping a notice means that the wait was cancelled.
-                shown = None;
+                notice = None;
                 // An error means that the isolate is gone. A thread that does not respond
                 // is stopped below.
-                let event = generation.call("abortBatch", &batch.number);
-                let _ = active_clock::timeout(generation.limits.handler, event).await;
+                let aborting = generation.call("abortBatch", &batch.number);
+                let _ = active_clock::timeout(generation.limits.handler, aborting).await;
             }
             late = active_clock::sleep(pause) => {
                 lost += late;
-                match check_deadline(generation, &mut shown, lost).await {
+                match check_deadline(generation, &mut notice, lost).await {
                     Some(left) => pause = left.min(max_pause),
                     None => return false,
                 }
@@ -362,17 +362,17 @@ struct SkippedHandler {
     event: String,
 }
 
-fn take_batch_result(generation: &Generation, done: &str) {
-    let done = match serde_json::from_str::<BatchResult>(done) {
-        Ok(done) => done,
+fn take_batch_result(generation: &Generation, json: &str) {
+    let result = match serde_json::from_str::<BatchResult>(json) {
+        Ok(result) => result,
         Err(error) => return tracing::error!("what came of events cannot be read: {error}"),
     };
-    add_tallies(generation, done.tallies);
+    add_tallies(generation, result.tallies);
     for SkippedHandler {
         extension,
         handler,
         event,
-    } in done.skipped
+    } in result.skipped
     {
         let limit = generation.limits.of(&event);
         generation.watch_skipped(extension, PendingCall::Queued(handler), &event, limit);
@@ -418,12 +418,12 @@ struct ShownNotice<'a> {
 /// isolate had to be stopped.
 async fn check_deadline<'a>(
     generation: &'a Generation,
-    shown: &mut Option<ShownNotice<'a>>,
+    notice: &mut Option<ShownNotice<'a>>,
     lost: Duration,
 ) -> Option<Duration> {
     let limit = generation.limits.handler;
-    let asked = active_clock::timeout(limit, generation.call("currentHandler", &())).await;
-    let current = match asked {
+    let queried = active_clock::timeout(limit, generation.call("currentHandler", &())).await;
+    let current = match queried {
         Some(Ok(Some(json))) => serde_json::from_str::<CurrentHandler>(&json).ok(),
         Some(Ok(None)) => None,
         Some(Err(_)) => return None,
@@ -434,35 +434,35 @@ async fn check_deadline<'a>(
     };
     // Between two handlers no extension is responsible.
     let Some(current) = current else {
-        finish_notice(shown);
+        finish_notice(notice);
         return Some(limit / 2);
     };
     let limit = generation.limits.of(&current.event);
     let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
     let waited = generation.host.queued_handler_wait(current.extension);
     let used = elapsed.saturating_sub(waited + lost);
-    if shown
+    if notice
         .as_ref()
-        .is_none_or(|shown| shown.call != current.call)
+        .is_none_or(|notice| notice.call != current.call)
     {
-        finish_notice(shown);
+        finish_notice(notice);
         if used >= limit / 2 {
             let host = &generation.host;
             let mut wait = host.slow_notice(current.extension, current.event.clone(), limit);
             wait.emit_start(used);
             let call = current.call;
-            *shown = Some(ShownNotice { call, wait });
+            *notice = Some(ShownNotice { call, wait });
         }
     }
     if used < limit {
-        let next = match shown {
+        let next = match notice {
             Some(_) => limit,
             None => limit / 2,
         };
         return Some(next.saturating_sub(used).max(MIN_POLL_INTERVAL));
     }
-    if let Some(shown) = shown.take() {
-        shown.wait.finish(Outcome::Abandoned);
+    if let Some(notice) = notice.take() {
+        notice.wait.finish(Outcome::Abandoned);
     }
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
@@ -473,8 +473,8 @@ async fn check_deadline<'a>(
     Some(limit / 2)
 }
 
-fn finish_notice(shown: &mut Option<ShownNotice<'_>>) {
-    if let Some(shown) = shown.take() {
-        shown.wait.finish(Outcome::Settled);
+fn finish_notice(notice: &mut Option<ShownNotice<'_>>) {
+    if let Some(notice) = notice.take() {
+        notice.wait.finish(Outcome::Settled);
     }
 }

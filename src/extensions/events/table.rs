@@ -394,7 +394,7 @@ mod tests {
             })
             .filter(|(name, _)| find(name).is_some())
             .collect();
-        let answer = |kind: &EventKind| {
+        let members = |kind: &EventKind| {
             kind.result_members
                 .iter()
                 .map(|name| name.to_string())
@@ -402,10 +402,10 @@ mod tests {
         };
         let mut known: Vec<(String, Vec<String>)> = EVENTS
             .iter()
-            .map(|kind| (kind.name.to_owned(), answer(kind)))
+            .map(|kind| (kind.name.to_owned(), members(kind)))
             .collect();
-        for (_, answer) in rows.iter_mut().chain(&mut known) {
-            answer.sort();
+        for (_, members) in rows.iter_mut().chain(&mut known) {
+            members.sort();
         }
         rows.sort();
         known.sort();

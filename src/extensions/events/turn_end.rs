@@ -107,13 +107,13 @@ impl Proposals {
         args: &str,
         actions: impl FnOnce() -> Result<Arc<dyn SessionApi>, HostError>,
     ) -> Option<BridgeResult> {
-        let answer = |given: fn(&Self, ProposalArgs, &dyn SessionApi) -> BridgeResult| {
-            let given = || given(self, parse(method, args)?, &*actions()?);
-            given()
+        let serve = |handle: fn(&Self, ProposalArgs, &dyn SessionApi) -> BridgeResult| {
+            let call = || handle(self, parse(method, args)?, &*actions()?);
+            call()
         };
         match method {
-            "turnEnd.propose" => Some(answer(Self::propose)),
-            "turnEnd.preview" => Some(answer(|_, proposed, actions| {
+            "turnEnd.propose" => Some(serve(Self::propose)),
+            "turnEnd.preview" => Some(serve(|_, proposed, actions| {
                 let drafts = parse_drafts(proposed.entries, actions).map_err(HostError::new)?;
                 Ok(actions.preview(&drafts))
             })),

@@ -163,8 +163,8 @@ impl Generation {
         let runtime = self.runtime.as_ref().ok_or(CallFailure::Gone)?;
         let args = serde_json::to_string(args)
             .map_err(|error| CallFailure::internal(error.to_string()))?;
-        let answer = runtime.call(function, args).await;
-        let answer = answer.map_err(|error| match error {
+        let result = runtime.call(function, args).await;
+        let result = result.map_err(|error| match error {
             CallError::Thrown {
                 message,
                 plain,
@@ -177,8 +177,8 @@ impl Generation {
             CallError::Stopped(reason) => CallFailure::Stopped(stop_reason_text(reason)),
             CallError::Gone => CallFailure::Gone,
         })?;
-        match answer.as_ref().map_or(0, String::len) {
-            0..=MAX_RESULT_BYTES => Ok(answer),
+        match result.as_ref().map_or(0, String::len) {
+            0..=MAX_RESULT_BYTES => Ok(result),
             length => Err(CallFailure::internal(format!(
                 "RangeError: The answer is too large: {} MB, where {} are the most",
                 length >> 20,
@@ -206,10 +206,10 @@ impl Generation {
         args: &impl Serialize,
     ) -> Result<Option<String>, CallFailure> {
         let mut wait = self.host.slow_notice(extension, event, limit);
-        let answered = async {
+        let call = async {
             tokio::select! {
                 biased;
-                answer = self.call(function, args) => answer,
+                result = self.call(function, args) => result,
                 () = self.host.clock.expire(extension, limit) => {
                     self.stop_if_stuck(Some(extension), limit).await;
                     Err(CallFailure::Deadline { what: what(), limit })
@@ -217,10 +217,10 @@ impl Generation {
             }
         };
         let meter = CallMeter::start(&self.host, extension, event);
-        let answer = wait.during(answered).await;
-        wait.finish(outcome(&answer));
-        meter.stop(&answer);
-        answer
+        let result = wait.during(call).await;
+        wait.finish(outcome(&result));
+        meter.stop(&result);
+        result
     }
 
     /// Like [`Self::source_position_of`], if the failure is a timeout.
@@ -237,8 +237,8 @@ impl Generation {
 
     /// Returns the position of a registered function, as a stack frame.
     pub async fn source_position_of(&self, function: FunctionId) -> Option<String> {
-        let asked = tokio::time::timeout(QUERY_TIMEOUT, self.call("sourcePositionOf", &function));
-        let frame = asked.await.ok()?.ok()??;
+        let query = tokio::time::timeout(QUERY_TIMEOUT, self.call("sourcePositionOf", &function));
+        let frame = query.await.ok()?.ok()??;
         Some(js_runtime::readable_stack(&frame)).filter(|frame| !frame.is_empty())
     }
 
@@ -272,9 +272,9 @@ impl Generation {
             }
             None => {
                 let meter = CallMeter::start(&self.host, extension, event);
-                let answer = self.call(function, args).await;
-                meter.stop(&answer);
-                answer
+                let result = self.call(function, args).await;
+                meter.stop(&result);
+                result
             }
         }
     }
@@ -323,7 +323,7 @@ impl Generation {
     /// Returns when the stopped isolate is gone and its last reports are out.
     pub async fn wait_ended(&self) {
         if let Some(runtime) = &self.runtime {
-            runtime.wait_ended().await;
+            runtime.ended().await;
         }
     }
 }
@@ -345,7 +345,7 @@ struct CallMeter<'a> {
     host: &'a BridgeHost,
     extension: ExtensionId,
     event: &'a str,
-    begun: Instant,
+    started: Instant,
     /// Total wait of the extension before the call.
     waited: Duration,
     failed: bool,
@@ -358,15 +358,15 @@ impl<'a> CallMeter<'a> {
             host,
             extension,
             event,
-            begun: Instant::now(),
+            started: Instant::now(),
             waited: host.clock.total_wait(extension),
             failed: true,
             _called: host.thread_usage.count_call(extension),
         }
     }
 
-    fn stop<T>(mut self, answer: &Result<T, CallFailure>) {
-        self.failed = answer.is_err();
+    fn stop<T>(mut self, result: &Result<T, CallFailure>) {
+        self.failed = result.is_err();
     }
 }
 
@@ -374,7 +374,7 @@ impl Drop for CallMeter<'_> {
     fn drop(&mut self) {
         let waited = self.host.clock.total_wait(self.extension);
         let waited = waited.saturating_sub(self.waited);
-        let took = self.begun.elapsed().saturating_sub(waited);
+        let took = self.started.elapsed().saturating_sub(waited);
         let tally = Tally {
             calls: 1,
             failures: u64::from(self.failed),
@@ -386,8 +386,8 @@ impl Drop for CallMeter<'_> {
 }
 
 /// Returns the outcome for a slow notice.
-pub fn outcome<T>(answer: &Result<T, CallFailure>) -> Outcome {
-    match answer {
+pub fn outcome<T>(result: &Result<T, CallFailure>) -> Outcome {
+    match result {
         Ok(_) | Err(CallFailure::Thrown { .. }) => Outcome::Settled,
         Err(CallFailure::Deadline { .. }) => Outcome::Abandoned,
         Err(CallFailure::Cancelled) => Outcome::Cancelled,

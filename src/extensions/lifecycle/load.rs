@@ -170,13 +170,13 @@ impl Extensions {
         };
         let mut wait = host.slow_notice(id, "load", limit);
         let _called = host.thread_usage.count_call(id);
-        let begun = Instant::now();
+        let started = Instant::now();
         let loaded = tokio::select! {
             biased;
             loaded = wait.during(runtime.load(id, path, limit)) => loaded,
             () = aborted => Err(give_up_load(runtime).await),
         };
-        host.add_load(id, begun.elapsed());
+        host.add_load(id, started.elapsed());
         wait.finish(match &loaded {
             Err(_) if !is_patient => Outcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,

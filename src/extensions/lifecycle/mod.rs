@@ -378,7 +378,7 @@ impl Extensions {
                 ..Emission::default()
             };
         }
-        let run = self.actions().and_then(|actions| actions.run());
+        let run = self.actions().and_then(|actions| actions.current_run());
         let mut emission = generation.emit(name, event, run, cancel).await;
         for error in emission.errors.drain(..) {
             self.show_error(error).await;
@@ -444,7 +444,7 @@ impl Extensions {
         let commands = generation.host.registry.lock().commands();
         let found = commands.into_iter().find(|command| command.name == name)?;
         let extension = found.command.extension;
-        let run = self.actions().and_then(|actions| actions.run());
+        let run = self.actions().and_then(|actions| actions.current_run());
         let call = json!({
             "extension": extension,
             "command": found.command.id,
@@ -487,7 +487,7 @@ impl Extensions {
             .command
             .unwrap_or(generation.limits.handler);
         let what = || format!("getArgumentCompletions of {name}");
-        let answer = generation
+        let result = generation
             .call_within(
                 extension,
                 "command",
@@ -497,7 +497,7 @@ impl Extensions {
                 &call,
             )
             .await;
-        serde_json::from_str(&answer.ok()??).ok()
+        serde_json::from_str(&result.ok()??).ok()
     }
 
     /// Passes on the user's answer. Returns `false` if no dialog with this id is open.

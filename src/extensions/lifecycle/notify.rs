@@ -30,7 +30,7 @@ impl Extensions {
         let generation = self.current();
         let targets = generation.host.registry.lock().handlers("message_update");
         if !targets.is_empty() {
-            let run = self.actions().and_then(|actions| actions.run());
+            let run = self.actions().and_then(|actions| actions.current_run());
             let queued = QueuedEvent::Update(Box::new(update.clone()));
             let queue = &generation.event_queue;
             queue.push(queued, targets, None, run, cancel).await;
@@ -81,7 +81,7 @@ impl Extensions {
         if !has_handlers && generation.event_queue.is_empty() {
             return;
         }
-        let run = self.actions().and_then(|actions| actions.run());
+        let run = self.actions().and_then(|actions| actions.current_run());
         if has_handlers {
             let Some(event) = to_json(name, &event()) else {
                 return;
@@ -108,7 +108,7 @@ impl Extensions {
             return;
         };
         let targets = generation.host.registry.lock().handlers(name);
-        let run = self.actions().and_then(|actions| actions.run());
+        let run = self.actions().and_then(|actions| actions.current_run());
         let pushed = generation.event_queue.try_push(event, targets.clone(), run);
         if let Err(event) = pushed {
             self.handle.spawn(async move {

@@ -156,7 +156,7 @@ fn hash_of(file: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::extensions::lifecycle::*;
+    use super::*;
 
     #[test]
     fn changed_file_releases_extension() {

@@ -61,7 +61,7 @@ pub async fn emit_signal(
     let args = serde_json::json!(signal).to_string();
     let emitted = runtime.call("signal", args);
     match tokio::time::timeout(limit.min(SIGNAL_TIMEOUT), emitted).await {
-        Ok(Ok(answer)) => read_errors(host, signal.0, answer),
+        Ok(Ok(result)) => read_errors(host, signal.0, result),
         _ => Vec::new(),
     }
 }
@@ -87,8 +87,8 @@ pub async fn emit_exit(
             false => runtime.call(EXIT_EVENT, code.to_string()).await,
         }
     };
-    let answer = match tokio::time::timeout(limit, emitted).await {
-        Ok(Ok(answer)) => answer,
+    let result = match tokio::time::timeout(limit, emitted).await {
+        Ok(Ok(result)) => result,
         // The code that stopped it reports that.
         Ok(Err(CallError::Stopped(_) | CallError::Gone)) => None,
         Ok(Err(CallError::Thrown { message, .. })) => {
@@ -105,11 +105,11 @@ pub async fn emit_exit(
             None
         }
     };
-    read_errors(host, EXIT_EVENT, answer)
+    read_errors(host, EXIT_EVENT, result)
 }
 
-fn read_errors(host: &BridgeHost, event: &str, answer: Option<String>) -> Vec<ExtensionError> {
-    let results = answer.and_then(|json| serde_json::from_str::<ListenerResults>(&json).ok());
+fn read_errors(host: &BridgeHost, event: &str, result: Option<String>) -> Vec<ExtensionError> {
+    let results = result.and_then(|json| serde_json::from_str::<ListenerResults>(&json).ok());
     let ListenerResults { thrown, code } = results.unwrap_or_default();
     if let Some(code) = code {
         // As the operating system does: the lowest byte.

@@ -39,7 +39,7 @@ impl StaleCalls {
     }
 
     /// Returns whether the arguments name an open call.
-    pub fn set_allowance(&self, args: &str) -> bool {
+    pub fn allows(&self, args: &str) -> bool {
         let args: Option<Args> = serde_json::from_str(args).unwrap_or_default();
         let call = args.unwrap_or_default().stale_call;
         call.is_some_and(|call| self.open.borrow().contains(&call))
@@ -49,8 +49,8 @@ impl StaleCalls {
     pub async fn wait_ended(&self, limit: Duration) {
         let mut open = self.open.subscribe();
         // The sender is owned by `self`, so waiting does not fail.
-        let begun = |open: &HashSet<StaleCallId>| !open.is_empty();
-        while timeout(limit, open.wait_for(begun)).await.is_ok() {
+        let started = |open: &HashSet<StaleCallId>| !open.is_empty();
+        while timeout(limit, open.wait_for(started)).await.is_ok() {
             let _ = open.wait_for(HashSet::is_empty).await;
         }
     }
@@ -64,12 +64,12 @@ mod tests {
     async fn stale_call_is_allowed_until_it_ends() {
         let calls = StaleCalls::default();
         calls.begin(7);
-        assert!(calls.allow(r#"{"staleCall":7}"#));
+        assert!(calls.allows(r#"{"staleCall":7}"#));
         for args in [r#"{"staleCall":8}"#, "{}", "null", "7", ""] {
-            assert!(!calls.allow(args), "{args}");
+            assert!(!calls.allows(args), "{args}");
         }
         calls.end(7);
         calls.wait_ended(Duration::from_millis(1)).await;
-        assert!(!calls.allow(r#"{"staleCall":7}"#));
+        assert!(!calls.allows(r#"{"staleCall":7}"#));
     }
 }

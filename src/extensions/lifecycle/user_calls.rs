@@ -35,8 +35,8 @@ impl Extensions {
         if let Some(problem) = emission.block_reason {
             return UserBash::Failed(problem);
         }
-        let answer = emission.result.unwrap_or_default();
-        match user_bash::choose(&generation, &answer) {
+        let result = emission.result.unwrap_or_default();
+        match user_bash::choose(&generation, &result) {
             Ok(chosen) => chosen,
             Err(error) => UserBash::Failed(error.message),
         }
@@ -57,7 +57,7 @@ impl Extensions {
     /// `extension_error`.
     pub async fn run_shortcut(&self, shortcut: &ShortcutRegistration) {
         let generation = self.current();
-        let run = self.actions().and_then(|actions| actions.run());
+        let run = self.actions().and_then(|actions| actions.current_run());
         let call = json!({
             "extension": shortcut.extension,
             "shortcut": shortcut.id,

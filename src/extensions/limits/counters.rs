@@ -43,7 +43,7 @@ pub struct ExtensionStats {
     /// Why the extension is not loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Number of loads.
+    /// Number of loads; `loadMs` is the duration of the last one.
     pub loads: u64,
     pub load_ms: f64,
     pub calls: u64,

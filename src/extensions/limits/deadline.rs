@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use pi_base::active_clock::sleep_slice;
 use parking_lot::Mutex;
+use pi_base::active_clock::sleep_slice;
 
 use crate::extensions::registry::ExtensionId;
 
@@ -105,7 +105,7 @@ mod tests {
     async fn wait_for_thread_does_not_count() {
         let clock = HandlerClock::default();
         let limit = Duration::from_millis(40);
-        let begun = Instant::now();
+        let started = Instant::now();
         let hold = async {
             // The clock of the call runs by then.
             tokio::task::yield_now().await;
@@ -119,6 +119,6 @@ mod tests {
             assert_eq!(clock.total_wait(7), limit);
         };
         tokio::join!(clock.expire(7, limit), hold);
-        assert!(begun.elapsed() >= limit * 2, "{:?}", begun.elapsed());
+        assert!(started.elapsed() >= limit * 2, "{:?}", started.elapsed());
     }
 }

@@ -49,13 +49,13 @@ impl SlowNotice<'_> {
         tokio::pin!(work);
         tokio::select! {
             biased;
-            answer = &mut work => return answer,
+            result = &mut work => return result,
             () = self.host.clock.expire(self.extension, self.limit / 2) => {}
         }
         // The user may see already that its code holds the thread.
         tokio::select! {
             biased;
-            answer = &mut work => return answer,
+            result = &mut work => return result,
             () = self.host.thread_usage.wait_unseen(self.extension) => {}
         }
         self.emit_start(Duration::ZERO);

@@ -114,7 +114,7 @@ impl Tool for ExtensionTool {
             return Ok(args);
         }
         let extension = self.registration.extension;
-        let answer = self
+        let result = self
             .generation
             .call_within(
                 extension,
@@ -126,7 +126,7 @@ impl Tool for ExtensionTool {
             )
             .await
             .map_err(|failure| self.error(&failure))?;
-        nesting::from_str(answer.as_deref().unwrap_or("null"), Of::ToolOutput)
+        nesting::from_str(result.as_deref().unwrap_or("null"), Of::ToolOutput)
             .map_err(|error| ToolError::new(error.to_string()))
     }
 
@@ -136,8 +136,8 @@ impl Tool for ExtensionTool {
         updates.lock().insert(token, call.updates);
         let start_guards = &self.generation.host.start_guards;
         let reports_start = call.begun.is_some();
-        if let Some(begun) = call.begun {
-            start_guards.lock().insert(token, begun);
+        if let Some(started) = call.begun {
+            start_guards.lock().insert(token, started);
         }
         let args = json!({
             "extension": self.registration.extension,
@@ -159,8 +159,8 @@ impl Tool for ExtensionTool {
             &args,
         );
         tokio::pin!(running);
-        let answer = tokio::select! {
-            answer = &mut running => answer,
+        let result = tokio::select! {
+            result = &mut running => result,
             () = call.cancel.cancelled() => {
                 let abort = async {
                     // An error means that the tool is gone already.
@@ -172,14 +172,14 @@ impl Tool for ExtensionTool {
                     .unwrap_or(Err(CallFailure::Cancelled))
             }
         };
-        if let Err(CallFailure::Deadline { .. }) = answer {
+        if let Err(CallFailure::Deadline { .. }) = result {
             // An error means that the tool is gone already.
             let _ = self.generation.call("abortTool", &token).await;
         }
         updates.lock().remove(&token);
         // The tool may have ended before it was called.
         start_guards.lock().remove(&token);
-        match answer {
+        match result {
             Ok(json) => self.output(json).await,
             Err(failure) => Err(self.error(&failure)),
         }

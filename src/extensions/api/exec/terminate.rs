@@ -80,7 +80,7 @@ mod tests {
     use pi_base::process_tree::finish_terminations;
 
     use super::super::{ExecRequest, Execs};
-    use crate::extensions::api::exec::*;
+    use super::*;
 
     #[tokio::test]
     async fn abandoned_program_gets_a_grace_period() {

@@ -40,7 +40,7 @@ pub struct ProviderRegistrations {
     registries: ModelRegistries,
     /// Problems with registrations during the load.
     refused: Mutex<Vec<(ExtensionId, String)>>,
-    unknown: Mutex<Unknown>,
+    unknown: Mutex<UnresolvedApis>,
     pub(in crate::extensions) installed: Notify,
 }
 
@@ -178,77 +178,73 @@ impl BridgeHost {
         if let Some(method) = method.strip_prefix("registry.") {
             return Some(self.serve_registry(method, args));
         }
-        let provisions = &self.provider_registrations;
-        let registered = &provisions.registered;
+        let registrations = &self.provider_registrations;
+        let registered = &registrations.registered;
         Some(match method {
             "pi.registerProvider" => self.register_provider(method, args),
             "providers.unknownApi" => self.add_unknown_api(args),
-            "pi.unregisterProvider" => parse::<ProviderArgs>(method, args).and_then(|given| {
-                if self
-                    .registered_with(given.registry)?
-                    .unregister(&given.name)
-                {
-                    if given.registry == 0 {
-                        self.registry.lock().remove_provider(&given.name);
+            "pi.unregisterProvider" => parse::<ProviderArgs>(method, args).and_then(|args| {
+                if self.registered_with(args.registry)?.unregister(&args.name) {
+                    if args.registry == 0 {
+                        self.registry.lock().remove_provider(&args.name);
                     }
                     self.models_changed();
                 }
                 Ok(Value::Null)
             }),
             // The arguments of `modifyModels`; `null` if the user is signed out.
-            "providers.signedIn" => parse::<ProviderArgs>(method, args).and_then(|given| {
-                let models = self.registry_of(given.registry)?;
-                let registered = self.registered_with(given.registry)?;
-                let credentials = models.auth().oauth(&given.name);
-                let Some((credentials, added)) = credentials.zip(registered.get(&given.name))
-                else {
+            "providers.signedIn" => parse::<ProviderArgs>(method, args).and_then(|args| {
+                let models = self.registry_of(args.registry)?;
+                let registered = self.registered_with(args.registry)?;
+                let credentials = models.auth().oauth(&args.name);
+                let Some((credentials, added)) = credentials.zip(registered.get(&args.name)) else {
                     return Ok(Value::Null);
                 };
-                let models = models.models_with(&given.name, &added.config);
+                let models = models.models_with(&args.name, &added.config);
                 to_value(json!({ "credentials": credentials, "models": models }))
             }),
-            "providers.modified" => parse::<ModifiedModelsArgs>(method, args).and_then(|given| {
-                let registered = self.registered_with(given.registry)?;
-                match given.models {
+            "providers.modified" => parse::<ModifiedModelsArgs>(method, args).and_then(|args| {
+                let registered = self.registered_with(args.registry)?;
+                match args.models {
                     Some(mut models) => {
-                        models.retain(|model| model.provider == given.name);
-                        registered.set_modified(&given.name, models);
+                        models.retain(|model| model.provider == args.name);
+                        registered.set_modified(&args.name, models);
                     }
-                    None => registered.unmodify(&given.name),
+                    None => registered.unmodify(&args.name),
                 }
                 self.models_changed();
                 Ok(Value::Null)
             }),
             "ai.find" => parse::<ModelRefArgs>(method, args)
-                .and_then(|given| to_value(provisions.models.find(&given.provider, &given.id))),
-            "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|given| {
+                .and_then(|args| to_value(registrations.models.find(&args.provider, &args.id))),
+            "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|args| {
                 let owner = self.current().extension;
-                let api = ExtensionApi::new(self.weak_self.clone(), owner, given.id);
+                let api = ExtensionApi::new(self.weak_self.clone(), owner, args.id);
                 registered.register_api(ProvidedApi {
-                    name: given.api,
-                    source: given.source_id,
+                    name: args.api,
+                    source: args.source_id,
                     owner,
-                    id: given.id,
+                    id: args.id,
                     api: Arc::new(api),
                 });
                 Value::Null
             }),
-            "ai.unregisterApis" => parse::<SourceArgs>(method, args).map(|given| {
-                registered.unregister_apis(given.source_id.as_deref());
+            "ai.unregisterApis" => parse::<SourceArgs>(method, args).map(|args| {
+                registered.unregister_apis(args.source_id.as_deref());
                 Value::Null
             }),
-            "ai.unregisterApi" => parse::<ApiArgs>(method, args).map(|given| {
-                registered.unregister_api(&given.api);
+            "ai.unregisterApi" => parse::<ApiArgs>(method, args).map(|args| {
+                registered.unregister_api(&args.api);
                 Value::Null
             }),
-            "oauth.register" => parse::<SignInArgs>(method, args).map(|given| {
+            "oauth.register" => parse::<SignInArgs>(method, args).map(|args| {
                 let extension = self.current().extension;
-                let sign_in = self.sign_in(extension, &given.id, given.functions);
-                registered.register_sign_in(extension, &given.id, sign_in);
+                let sign_in = self.sign_in(extension, &args.id, args.functions);
+                registered.register_sign_in(extension, &args.id, sign_in);
                 Value::Null
             }),
-            "oauth.unregister" => parse::<ProviderArgs>(method, args).map(|given| {
-                registered.unregister_sign_in(&given.name);
+            "oauth.unregister" => parse::<ProviderArgs>(method, args).map(|args| {
+                registered.unregister_sign_in(&args.name);
                 Value::Null
             }),
             _ => return None,
@@ -304,8 +300,8 @@ impl BridgeHost {
 
     /// Registers a provider. During the load an error only rejects the provider.
     fn register_provider(&self, method: &str, args: &str) -> BridgeResult {
-        let given: ProviderRegistration = match parse_explained(method, args) {
-            Ok(given) => given,
+        let args: ProviderRegistration = match parse_explained(method, args) {
+            Ok(args) => args,
             Err(error) => return self.reject(self.current().extension, error.message),
         };
         let ProviderRegistration {
@@ -316,7 +312,7 @@ impl BridgeHost {
             streams,
             oauth,
             own_auth,
-        } = given;
+        } = args;
         let extension = match extension {
             CURRENT_EXTENSION => self.current().extension,
             known => known,
@@ -381,15 +377,15 @@ impl BridgeHost {
         &self,
         extension: ExtensionId,
         id: &str,
-        given: SignInRegistration,
+        args: SignInRegistration,
     ) -> Arc<dyn SignIn> {
         Arc::new(ExtensionSignIn {
             host: self.weak_self.clone(),
             extension,
-            id: given.id,
-            name: given.name.unwrap_or_else(|| id.to_owned()),
-            uses_callback_server: given.uses_callback_server,
-            modifies: given.modifies,
+            id: args.id,
+            name: args.name.unwrap_or_else(|| id.to_owned()),
+            uses_callback_server: args.uses_callback_server,
+            modifies: args.modifies,
         })
     }
 

@@ -53,9 +53,9 @@ fn to_host_error(error: &impl ToString) -> HostError {
 }
 
 /// Resolves a model as the command line does for `--provider` and `--model`.
-fn cli_model(registry: &ModelRegistry, args_in: &RegistryArgs) -> Value {
-    let provider = Some(args_in.provider.as_str()).filter(|provider| !provider.is_empty());
-    let pattern = args_in.model.as_ref().and_then(Value::as_str);
+fn cli_model(registry: &ModelRegistry, arguments: &RegistryArgs) -> Value {
+    let provider = Some(arguments.provider.as_str()).filter(|provider| !provider.is_empty());
+    let pattern = arguments.model.as_ref().and_then(Value::as_str);
     match select::cli_model(registry, provider, pattern.unwrap_or_default()) {
         Ok(CliModel {
             model,
@@ -98,11 +98,11 @@ fn resolve_scope(registry: &ModelRegistry, patterns: &[String]) -> Value {
 impl ModelRegistries {
     fn get(
         &self,
-        provisions: &ProviderRegistrations,
+        registrations: &ProviderRegistrations,
         number: u64,
     ) -> Result<Arc<ModelRegistry>, HostError> {
         if number == 0 {
-            return Ok(Arc::clone(&provisions.models));
+            return Ok(Arc::clone(&registrations.models));
         }
         let found = self.open.lock().get(&number).cloned();
         found.ok_or_else(|| {
@@ -117,13 +117,13 @@ impl BridgeHost {
         &self,
         number: u64,
     ) -> Result<Arc<ModelRegistry>, HostError> {
-        let provisions = &self.provider_registrations;
-        provisions.registries.get(provisions, number)
+        let registrations = &self.provider_registrations;
+        registrations.registries.get(registrations, number)
     }
 
     /// Fails if the session's registry is used by a stale generation.
-    fn check_stale_registry(&self, args_in: &RegistryArgs, args: &str) -> Result<(), HostError> {
-        match args_in.registry == 0 && self.is_bound() {
+    fn check_stale_registry(&self, arguments: &RegistryArgs, args: &str) -> Result<(), HostError> {
+        match arguments.registry == 0 && self.is_bound() {
             true => self.actions(args).map(drop),
             false => Ok(()),
         }
@@ -131,18 +131,18 @@ impl BridgeHost {
 
     /// Serves methods with an immediate result.
     pub(super) fn serve_registry(&self, method: &str, args: &str) -> BridgeResult {
-        let args: RegistryArgs = parse(&format!("registry.{method}"), args)?;
+        let arguments: RegistryArgs = parse(&format!("registry.{method}"), args)?;
         let registries = &self.provider_registrations.registries;
         if method == "open" {
-            let registry = ModelRegistry::open(args_in.models, args_in.auth, args_in.data);
+            let registry = ModelRegistry::open(arguments.models, arguments.auth, arguments.data);
             let registry = registry.opened_by(Arc::clone(&self.provider_registrations.registered));
             let number = registries.last.fetch_add(1, Ordering::Relaxed) + 1;
             registries.open.lock().insert(number, Arc::new(registry));
             return Ok(json!(number));
         }
-        self.check_stale_registry(&args_in, args)?;
-        let registry = self.registry_of(args_in.registry)?;
-        let (auth, provider) = (registry.auth(), args_in.provider.as_str());
+        self.check_stale_registry(&arguments, args)?;
+        let registry = self.registry_of(arguments.registry)?;
+        let (auth, provider) = (registry.auth(), arguments.provider.as_str());
         let stored = |result: Result<(), AuthFileError>| {
             registry.forget_models();
             result.map(|()| Value::Null).map_err(|error| {
@@ -155,19 +155,19 @@ impl BridgeHost {
             })
         };
         Ok(match method {
-            "find" => to_value(registry.find(provider, &args_in.id))?,
+            "find" => to_value(registry.find(provider, &arguments.id))?,
             "all" if provider.is_empty() => to_value(registry.listed())?,
             "all" => to_value(registry.models_of(provider).to_vec())?,
             "available" => to_value(registry.available())?,
-            "scope" => resolve_scope(&registry, &args_in.patterns),
-            "cli" => cli_model(&registry, &args),
+            "scope" => resolve_scope(&registry, &arguments.patterns),
+            "cli" => cli_model(&registry, &arguments),
             "error" => json!(registry.error()),
             "refresh" => {
                 registry.reload();
                 Value::Null
             }
             "models" => {
-                registry.read_models_of(args_in.models);
+                registry.read_models_of(arguments.models);
                 Value::Null
             }
             "registered" => json!(registry.provided().names()),
@@ -179,7 +179,7 @@ impl BridgeHost {
             "auth.error" => json!(auth.error()),
             "auth.has" => json!(registry.has_own_auth(provider)),
             "auth.set" => {
-                let Some(credential) = args_in.credential else {
+                let Some(credential) = arguments.credential else {
                     return Err(HostError::new("authStorage.set: the credential is missing"));
                 };
                 return stored(auth.put(provider, credential));
@@ -191,7 +191,7 @@ impl BridgeHost {
                 Value::Null
             }
             "auth.runtime" => {
-                auth.set_runtime_key(provider, &args_in.key);
+                auth.set_runtime_key(provider, &arguments.key);
                 Value::Null
             }
             "signIns" => registry
@@ -199,21 +199,21 @@ impl BridgeHost {
                 .into_iter()
                 .map(|(id, sign_in)| describe(&id, &*sign_in))
                 .collect(),
-            "copilot.url" => json!(copilot::base_url(&args_in.credentials)),
-            "copilot.domain" => json!(copilot::normalize_domain(&args_in.key)),
+            "copilot.url" => json!(copilot::base_url(&arguments.credentials)),
+            "copilot.domain" => json!(copilot::normalize_domain(&arguments.key)),
             other => return Err(HostError::new(format!("There is no registry.{other}"))),
         })
     }
 
     /// Serves methods that take time.
     pub(super) async fn serve_registry_async(&self, method: &str, args: &str) -> BridgeResult {
-        let args: RegistryArgs = parse(&format!("registry.{method}"), args)?;
-        self.check_stale_registry(&args_in, args)?;
-        let registry = self.registry_of(args_in.registry)?;
-        let provider = args_in.provider.as_str();
+        let arguments: RegistryArgs = parse(&format!("registry.{method}"), args)?;
+        self.check_stale_registry(&arguments, args)?;
+        let registry = self.registry_of(arguments.registry)?;
+        let provider = arguments.provider.as_str();
         match method {
             "credentials" => {
-                let model = args_in.model.unwrap_or_default();
+                let model = arguments.model.unwrap_or_default();
                 let known = match serde_json::from_value::<Model>(model.clone()) {
                     Ok(model) => Some(Arc::new(model)),
                     // For a model object made by hand only the name counts.
@@ -237,7 +237,7 @@ impl BridgeHost {
                 let generation = generation.ok_or_else(|| HostError::new("Login cancelled"))?;
                 let dialog = Arc::new(CallbackDialog {
                     generation: Arc::downgrade(&generation),
-                    token: args_in.token,
+                    token: arguments.token,
                 });
                 let sign_in = registry.sign_in(provider);
                 let sign_in = sign_in.ok_or_else(|| unknown_provider(provider))?;
@@ -250,13 +250,13 @@ impl BridgeHost {
             "oauth.refresh" => {
                 let sign_in = registry.sign_in(provider);
                 let sign_in = sign_in.ok_or_else(|| unknown_provider(provider))?;
-                let found = sign_in.refresh(args_in.credentials).await;
+                let found = sign_in.refresh(arguments.credentials).await;
                 to_value(found.map_err(|error| to_host_error(&error))?)
             }
             "oauth.key" => {
                 let sign_in = registry.sign_in(provider);
                 let sign_in = sign_in.ok_or_else(|| unknown_provider(provider))?;
-                let mut credentials = args_in.credentials;
+                let mut credentials = arguments.credentials;
                 if has_expired(&credentials) {
                     let renewed = sign_in.refresh(credentials).await;
                     credentials = renewed.map_err(|_| {
@@ -290,14 +290,14 @@ fn describe(id: &str, sign_in: &dyn SignIn) -> Value {
 fn credentials_json(found: Result<Credentials, AuthError>) -> Value {
     match found {
         Ok(found) => {
-            let mut told = json!({ "ok": true });
+            let mut json = json!({ "ok": true });
             if let Some(key) = found.api_key {
-                told["apiKey"] = json!(key);
+                json["apiKey"] = json!(key);
             }
             if !found.headers.is_empty() {
-                told["headers"] = json!(found.headers);
+                json["headers"] = json!(found.headers);
             }
-            told
+            json
         }
         Err(error) => json!({ "ok": false, "error": error.to_string() }),
     }
@@ -310,19 +310,19 @@ struct CallbackDialog {
 }
 
 impl CallbackDialog {
-    async fn call(&self, what: &str, told: Value) -> Option<String> {
+    async fn call(&self, what: &str, json: Value) -> Option<String> {
         let generation = self.generation.upgrade()?;
-        let call = json!({ "token": self.token, "what": what, "told": told });
-        let answer = generation.call("answerLogin", &call).await.ok()??;
-        serde_json::from_str(&answer).ok()
+        let call = json!({ "token": self.token, "what": what, "told": json });
+        let result = generation.call("answerLogin", &call).await.ok()??;
+        serde_json::from_str(&result).ok()
     }
 }
 
 #[async_trait]
 impl LoginDialog for CallbackDialog {
     async fn open(&self, url: &str, instructions: Option<&str>) {
-        let told = json!({ "url": url, "instructions": instructions });
-        self.call("onAuth", told).await;
+        let json = json!({ "url": url, "instructions": instructions });
+        self.call("onAuth", json).await;
     }
 
     async fn prompt(
@@ -331,12 +331,12 @@ impl LoginDialog for CallbackDialog {
         placeholder: Option<&str>,
         allow_empty: bool,
     ) -> Option<String> {
-        let told = json!({
+        let json = json!({
             "message": message,
             "placeholder": placeholder,
             "allowEmpty": allow_empty,
         });
-        self.call("onPrompt", told).await
+        self.call("onPrompt", json).await
     }
 
     async fn progress(&self, message: &str) {
@@ -348,8 +348,8 @@ impl LoginDialog for CallbackDialog {
     }
 
     async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String> {
-        let told = json!({ "message": message, "options": options });
-        self.call("onSelect", told).await
+        let json = json!({ "message": message, "options": options });
+        self.call("onSelect", json).await
     }
 
     async fn paste(&self) -> Option<String> {

@@ -46,11 +46,11 @@ struct LoginArgs {
 
 impl LoginDialogs {
     pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
-        let args: LoginArgs = parse(method, args)?;
+        let login: LoginArgs = parse(method, args)?;
         let dialog = self.open.lock().get(&login.token).cloned();
         let dialog = dialog.ok_or_else(|| HostError::new("Login cancelled"))?;
         let message = login.message.as_deref().unwrap_or_default();
-        let said = match method {
+        let input = match method {
             "open" => {
                 let url = login.url.as_deref().unwrap_or_default();
                 dialog.open(url, login.instructions.as_deref()).await;
@@ -73,7 +73,8 @@ impl LoginDialogs {
             "paste" => dialog.paste().await,
             other => return Err(HostError::new(format!("There is no login.{other}"))),
         };
-        said.map(Value::String)
+        input
+            .map(Value::String)
             .ok_or_else(|| HostError::new("Login cancelled"))
     }
 }
@@ -99,7 +100,7 @@ impl ExtensionSignIn {
     }
 
     /// Calls one of the functions, with the limit of handlers.
-    async fn ask<T: DeserializeOwned>(
+    async fn call_function<T: DeserializeOwned>(
         &self,
         function: &str,
         more: Value,
@@ -116,20 +117,20 @@ impl ExtensionSignIn {
         });
         let limit = generation.limits.handler;
         let what = || format!("oauth.{function} of {}", self.name);
-        let answer = generation
+        let result = generation
             .call_within(self.extension, "oauth", limit, what, "callSignIn", &call)
             .await
             .map_err(|failure| SignInError::new(failure.plain()))?;
-        self.parse_result(function, answer)
+        self.parse_result(function, result)
     }
 
     fn parse_result<T: DeserializeOwned>(
         &self,
         function: &str,
-        answer: Option<String>,
+        result: Option<String>,
     ) -> Result<T, SignInError> {
         // The error omits the content, which contains keys.
-        serde_json::from_str(&answer.unwrap_or_default()).map_err(|_| {
+        serde_json::from_str(&result.unwrap_or_default()).map_err(|_| {
             SignInError::new(format!(
                 "oauth.{function} of {} gave something that cannot be used",
                 self.name
@@ -167,9 +168,9 @@ impl SignIn for ExtensionSignIn {
             "token": token,
             "pastes": self.uses_callback_server,
         });
-        let answer = tokio::select! {
-            answer = generation.call("login", &call) => {
-                answer.map_err(|failure| SignInError::new(failure.plain()))
+        let result = tokio::select! {
+            result = generation.call("login", &call) => {
+                result.map_err(|failure| SignInError::new(failure.plain()))
             }
             () = cancel.cancelled() => {
                 // Fails only if the extension is gone.
@@ -178,18 +179,19 @@ impl SignIn for ExtensionSignIn {
             }
         };
         dialogs.open.lock().remove(&token);
-        self.parse_result("login", answer?)
+        self.parse_result("login", result?)
     }
 
     async fn refresh(
         &self,
         credentials: OAuthCredentials,
     ) -> Result<OAuthCredentials, SignInError> {
-        self.call("refreshToken", json!([credentials])).await
+        self.call_function("refreshToken", json!([credentials]))
+            .await
     }
 
     async fn api_key(&self, credentials: &OAuthCredentials) -> Result<String, SignInError> {
-        self.call("getApiKey", json!([credentials])).await
+        self.call_function("getApiKey", json!([credentials])).await
     }
 
     fn modifies_models(&self) -> bool {
@@ -201,7 +203,7 @@ impl SignIn for ExtensionSignIn {
         models: Vec<Model>,
         credentials: &OAuthCredentials,
     ) -> Result<Vec<Model>, SignInError> {
-        self.call("modifyModels", json!([models, credentials]))
+        self.call_function("modifyModels", json!([models, credentials]))
             .await
     }
 }

@@ -72,31 +72,31 @@ impl OpenStreams {
     pub(super) async fn serve(&self, method: &str, args: &str) -> BridgeResult {
         match method {
             "events" => {
-                let given: EventsArgs = parse_stored(method, args)?;
-                let sent = self.get(given.token)?.events.send(given.events).await;
+                let args: EventsArgs = parse_stored(method, args)?;
+                let sent = self.get(args.token)?.events.send(args.events).await;
                 sent.map_err(|_| HostError::new("Nobody listens to this stream any more"))?;
                 Ok(Value::Null)
             }
             "payload" => {
-                let given: PayloadArgs = parse(method, args)?;
-                let stream = self.get(given.token)?;
+                let args: PayloadArgs = parse(method, args)?;
+                let stream = self.get(args.token)?;
                 let Some(hooks) = &stream.hooks else {
                     return Ok(Value::Null);
                 };
-                let args = hooks.payload(&stream.model, given.payload.clone()).await;
-                let payload = asked.map_err(HostError::new)?;
+                let changed = hooks.payload(&stream.model, args.payload.clone()).await;
+                let payload = changed.map_err(HostError::new)?;
                 // JSON loses details of the payload, so an unchanged one is not sent back.
-                Ok(match payload == given.payload {
+                Ok(match payload == args.payload {
                     true => Value::Null,
                     false => json!({ "payload": payload }),
                 })
             }
             "response" => {
-                let given: ResponseArgs = parse(method, args)?;
-                let stream = self.get(given.token)?;
+                let args: ResponseArgs = parse(method, args)?;
+                let stream = self.get(args.token)?;
                 if let Some(hooks) = &stream.hooks {
                     hooks
-                        .response(&stream.model, given.status, &given.headers)
+                        .response(&stream.model, args.status, &args.headers)
                         .await
                         .map_err(HostError::new)?;
                 }
@@ -158,7 +158,7 @@ impl ExtensionApi {
     ) -> Option<String> {
         let streams = &host.provider_registrations.streams;
         let token = streams.tokens.fetch_add(1, Ordering::Relaxed);
-        let (events, mut told) = mpsc::channel(BATCH_CAPACITY);
+        let (events, mut batches) = mpsc::channel(BATCH_CAPACITY);
         let stream = OpenStream {
             events,
             model: Arc::clone(&request.model),
@@ -179,7 +179,7 @@ impl ExtensionApi {
         loop {
             tokio::select! {
                 biased;
-                Some(batch) = told.recv() => {
+                Some(batch) = batches.recv() => {
                     if !unwanted {
                         limit = Instant::now() + SILENCE_TIMEOUT;
                     }
@@ -188,7 +188,7 @@ impl ExtensionApi {
                     }
                 }
                 result = &mut call => {
-                    while let Ok(batch) = told.try_recv() {
+                    while let Ok(batch) = batches.try_recv() {
                         replay(retelling, batch).await;
                     }
                     closing.over = true;
@@ -221,8 +221,8 @@ impl Api for ExtensionApi {
 
 /// Replays a batch. Returns `false` when the stream has ended.
 async fn replay(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
-    for told in batch {
-        if !retelling.tell(told).await || retelling.has_ended() {
+    for event in batch {
+        if !retelling.tell(event).await || retelling.has_ended() {
             return false;
         }
     }
@@ -240,10 +240,10 @@ async fn wait_unwanted(request: &Request, items: &mpsc::Sender<StreamItem>) {
 fn call_args(extension: ExtensionId, function: FunctionId, token: u64, request: &Request) -> Value {
     let options = &request.options;
     let level = options.reasoning.unwrap_or(ThinkingLevel::Off);
-    let mut told = json!({});
+    let mut options_json = json!({});
     let mut set = |name: &str, value: Value| {
         if !value.is_null() {
-            told[name] = value;
+            options_json[name] = value;
         }
     };
     set("apiKey", json!(options.api_key));
@@ -273,7 +273,7 @@ fn call_args(extension: ExtensionId, function: FunctionId, token: u64, request: 
         "token": token,
         "model": request.model,
         "context": context,
-        "options": told,
+        "options": options_json,
         "hooked": options.hooks.is_some(),
     })
 }

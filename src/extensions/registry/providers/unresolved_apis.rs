@@ -30,7 +30,7 @@ struct UnknownApiReport {
 }
 
 #[derive(Default)]
-pub(super) struct Unknown {
+pub(super) struct UnresolvedApis {
     /// Whether all extensions are loaded.
     is_loaded: bool,
     unknown_apis: Vec<UnknownApiReport>,
@@ -73,8 +73,8 @@ impl BridgeHost {
     }
 
     fn has_api(&self, name: &str) -> bool {
-        let provisions = &self.provider_registrations;
-        provisions.registered.api(name).is_some() || provisions.models.api(name).is_some()
+        let registrations = &self.provider_registrations;
+        registrations.registered.api(name).is_some() || registrations.models.api(name).is_some()
     }
 
     pub(super) fn add_unknown_api(&self, args: &str) -> BridgeResult {
