@@ -1,6 +1,6 @@
 """Drives pi through every method of both clients of `pi-agent-python-sdk`.
 
-`python sdk.py <pi> <a picture as base64>`, in a home whose model answers as tests/it/rpc_clients.rs
+`python sdk.py <pi> <a picture as base64>`, in a home whose model answers as tests/it/rpc/third_party_clients.rs
 says. Ends with "every method: ok".
 """
 

@@ -96,7 +96,7 @@ function ask(tool) {
 		writeFileSync(suite, text);
 		run(process.execPath, [join(here, "reference.mjs"), packageDir, suite, theirs], { PARITY_RG: program("PARITY_RG", ["rg"]), PARITY_FD: program("PARITY_FD", ["fd", "fdfind"]) });
 	}
-	run(executable, ["--ignored", "--exact", "tool_parity::answers_for_the_comparison"], { PARITY_SUITE: suite, PARITY_ANSWERS: ours });
+	run(executable, ["--ignored", "--exact", "tools::parity::answers_for_the_comparison"], { PARITY_SUITE: suite, PARITY_ANSWERS: ours });
 	return { asked, theirs: read(theirs), ours: read(ours) };
 }
 

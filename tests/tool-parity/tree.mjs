@@ -1,5 +1,5 @@
 // Makes the files that cases need from a description that JSON can hold, so
-// that tests/it/tool_parity.rs can make the same ones.
+// that tests/it/tools/parity.rs can make the same ones.
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 

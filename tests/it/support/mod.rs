@@ -5,6 +5,7 @@ mod home;
 mod reference;
 pub mod registry;
 mod rpc;
+mod terminal;
 
 use std::time::Duration;
 
@@ -15,12 +16,26 @@ pub use browser::Browser;
 pub use home::{Finished, Home, copy, finish, read_jsonl};
 pub use reference::{
     Reference, cache_dir, locked, newest_client, newest_json_parser, npm, python_with,
+    type_packages,
 };
 pub use rpc::{Rpc, pause};
+pub use terminal::Terminal;
 
 /// How long a test waits for something that is bound to happen, on a slow
 /// machine that has other things to do as well.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Arguments that choose the built-in demo model, which needs no key and no network.
+pub const DEMO: [&str; 4] = ["--provider", "demo", "--model", "demo"];
+
+/// [`DEMO`] without a session file.
+pub const DEMO_NO_SESSION: [&str; 5] = ["--provider", "demo", "--model", "demo", "--no-session"];
+
+/// The values of the setting `extensionHost`.
+pub const EXTENSION_HOSTS: [&str; 2] = ["thread", "process"];
+
+/// A picture of one pixel: a PNG in base64.
+pub const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// A model server, an empty home, and a client of pi.
 pub async fn idle() -> (ModelServer, Home, Rpc) {
@@ -99,4 +114,23 @@ pub async fn quiet(pid: u32) {
         };
         before = now;
     }
+}
+
+/// Whether a process runs. A zombie does not: in a container there may be no parent that reaps it.
+#[cfg(target_os = "linux")]
+pub fn is_running(process: u64) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
+}
+
+/// Runs a slash command and returns the JSON that its handler passes to `ctx.ui.notify`.
+pub async fn command_result(rpc: &mut Rpc, command: &str) -> Value {
+    rpc.ok(prompt(&format!("/{command}"))).await;
+    let line = rpc
+        .wait("the result", |line| {
+            line["method"] == "notify" || line["type"] == "extension_error"
+        })
+        .await;
+    let text = line["message"].as_str().unwrap_or_else(|| panic!("{line}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

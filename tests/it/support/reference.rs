@@ -179,3 +179,22 @@ pub fn cache_dir() -> PathBuf {
         .or_else(|| Some(std::env::home_dir()?.join(".cache")))
         .expect("a home folder")
 }
+
+/// `node_modules` with TypeScript and the packages of `extension-types`, installed once per
+/// version of its lock file.
+pub fn type_packages() -> PathBuf {
+    let types = Path::new(env!("CARGO_MANIFEST_DIR")).join("extension-types");
+    let folder = cache_dir().join("pi-tests/types");
+    fs::create_dir_all(&folder).unwrap();
+    let _lock = locked(&folder.join("lock"));
+    let wanted = fs::read(types.join("package-lock.json")).unwrap();
+    let complete = folder.join("complete");
+    if fs::read(&complete).ok().as_ref() != Some(&wanted) {
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(types.join(name), folder.join(name)).unwrap();
+        }
+        npm(&folder, &["ci"]);
+        fs::write(complete, wanted).unwrap();
+    }
+    folder.join("node_modules")
+}

@@ -71,18 +71,27 @@ impl Rpc {
     }
 
     /// Sends a command and gives the response.
-    pub async fn ask(&mut self, mut command: Value) -> Value {
+    pub async fn ask(&mut self, command: Value) -> Value {
         self.ids += 1;
         let id = format!("test-{}", self.ids);
-        command["id"] = json!(id);
+        let what = format!("the response to {command}");
         let from = self.count();
+        self.begin(&id, command).await;
+        let is_response = |line: &Value| line["type"] == "response" && line["id"] == id.as_str();
+        self.find(from, &what, is_response).await.1
+    }
+
+    /// Sends a command with this id and does not wait for the response.
+    pub async fn begin(&mut self, id: &str, mut command: Value) {
+        command["id"] = json!(id);
         self.send(&command.to_string()).await;
-        let (_, response) = self
-            .find(from, &format!("the response to {command}"), |line| {
-                line["type"] == "response" && line["id"] == id.as_str()
-            })
-            .await;
-        response
+    }
+
+    /// Waits for the response to a command that [`Self::begin`] sent.
+    pub async fn response(&mut self, id: &str) -> Value {
+        let what = format!("the response to {id}");
+        let is_response = |line: &Value| line["type"] == "response" && line["id"] == id;
+        self.find(0, &what, is_response).await.1
     }
 
     /// Sends a command, insists on success, gives the data.
@@ -124,6 +133,13 @@ impl Rpc {
 
     pub async fn event(&mut self, kind: &str) -> Value {
         self.wait(kind, |line| line["type"] == kind).await
+    }
+
+    /// The text of each message of the session.
+    pub async fn message_texts(&mut self) -> Vec<String> {
+        let data = self.ok(super::command("get_messages")).await;
+        let messages = data["messages"].as_array().expect("an array");
+        messages.iter().map(super::text_of).collect()
     }
 
     /// Sends a prompt, waits until the agent is done, gives everything that

@@ -1,0 +1,393 @@
+//! Every mode, ended in every way: what it started is killed, extensions have their
+//! last word, the session is on the disk, and the exit code says what it was.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use futures::future::join_all;
+use model_server::{Answer, ModelServer};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin};
+use tokio::time::{Instant, timeout};
+
+use crate::support::{Home, PATIENCE, Terminal, finish, pause, quiet};
+
+/// A tool that waits for ever, and has a child of its own that does.
+const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait";
+
+const LAST_WORD: &str = r#"
+    import { appendFileSync } from "node:fs";
+    process.on("exit", () => { throw new Error("of one listener"); });
+    export default (pi) => pi.on("session_shutdown", async (event) => {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        appendFileSync("last-word", event.type + "\n");
+        process.once("exit", (code) => appendFileSync("last-word", `exit ${code}\n`));
+    });"#;
+
+const HANGS: &str = r#"
+    export default (pi) => pi.on("session_shutdown", () => new Promise(() => {}));"#;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Print,
+    Json,
+    Rpc,
+    Line,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cause {
+    Signal(Signal),
+    /// Nobody reads stdout any more; the agent has not said anything since.
+    Stdout,
+    /// For RPC, where a client closes it to end pi.
+    Stdin,
+    /// The window of the terminal is closed.
+    Terminal,
+}
+
+const SIGNALS: [(Cause, i32); 3] = [
+    (Cause::Signal(Signal::SIGTERM), 143),
+    (Cause::Signal(Signal::SIGHUP), 129),
+    (Cause::Signal(Signal::SIGINT), 130),
+];
+
+struct Story {
+    mode: Mode,
+    cause: Cause,
+    code: i32,
+    /// The extension.
+    last_word: &'static str,
+}
+
+impl Story {
+    async fn run(&self) {
+        let Self { mode, cause, .. } = *self;
+        let what = format!("{mode:?}, {cause:?}");
+        let server = ModelServer::start().await;
+        server.push(Answer::tool("bash", json!({ "command": WAIT })));
+        let home = Home::new(&server);
+        home.settings(json!({"extensionTimeouts": {"shutdown": 300}}));
+        home.extension("last.ts", self.last_word);
+        let code = match mode {
+            Mode::Line => self.in_a_terminal(&home).await,
+            _ => self.in_pipes(&home, &what).await,
+        };
+        assert_eq!(code, Some(self.code), "{what}");
+
+        let pids = fs::read_to_string(home.cwd().join("pids")).unwrap();
+        for pid in pids.split_whitespace() {
+            let deadline = Instant::now() + PATIENCE;
+            while lives(pid) {
+                assert!(Instant::now() < deadline, "{what}: {pid} still runs");
+                pause(10).await;
+            }
+        }
+        let word = fs::read_to_string(home.cwd().join("last-word")).ok();
+        let said = || format!("session_shutdown\nexit {}\n", self.code);
+        let wanted = (self.last_word == LAST_WORD).then(said);
+        assert_eq!(word, wanted, "{what}");
+        let entries = home.entries();
+        let messages = entries.iter().filter(|entry| entry["type"] == "message");
+        let roles: Vec<&Value> = messages.map(|entry| &entry["message"]["role"]).collect();
+        assert_eq!(roles[..3], ["user", "assistant", "toolResult"], "{what}");
+        let text = fs::read_to_string(home.session()).unwrap();
+        assert!(text.ends_with('\n'), "{what}");
+    }
+
+    async fn in_pipes(&self, home: &Home, what: &str) -> Option<i32> {
+        let (mut child, mut stdin) = start(home, self.mode).await;
+        runs(&home.cwd(), what).await;
+        match self.cause {
+            Cause::Signal(signal) => send(child.id().unwrap(), signal),
+            Cause::Stdout => drop(child.stdout.take()),
+            Cause::Stdin => stdin = None,
+            Cause::Terminal => panic!("there is none"),
+        }
+        let code = ended(&mut child, what).await.code();
+        drop(stdin);
+        code
+    }
+
+    async fn in_a_terminal(&self, home: &Home) -> Option<i32> {
+        let Cause::Signal(signal) = self.cause else {
+            return hang_up(home).await;
+        };
+        let mut terminal = Terminal::open(home, "xterm", &[]);
+        terminal.see("/help lists the commands.");
+        terminal.see("> ");
+        terminal.line("go");
+        runs(&home.cwd(), "a terminal").await;
+        send(terminal.process_id(), signal);
+        Some(terminal.end().cast_signed())
+    }
+}
+
+/// The user closes the window: the last hold on the terminal is gone.
+async fn hang_up(home: &Home) -> Option<i32> {
+    const USER: &str = r#"
+import os, pty, re, select, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1]])
+shown, asked = b"", False
+while not os.path.exists("pids"):
+    if not select.select([terminal], [], [], 0.02)[0]:
+        continue
+    new = os.read(terminal, 4096)
+    shown += new
+    os.write(terminal, b"\x1b[1;1R" * new.count(b"\x1b[6n"))
+    plain = re.sub(rb"\x1b\[[0-9;?]*[ -/]*[@-~]", b"", shown)
+    if not asked and b"> " in plain.partition(b"/help lists")[2]:
+        asked = True
+        os.write(terminal, b"go\r")
+os.close(terminal)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+    let mut command = home.command("python3");
+    command.args(["-c", USER, env!("CARGO_BIN_EXE_pi")]);
+    command.env("TERM", "xterm");
+    finish(command, "").await.status.code()
+}
+
+/// Says "go" to it. Stdin is there if it is read from.
+async fn start(home: &Home, mode: Mode) -> (Child, Option<ChildStdin>) {
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    match mode {
+        Mode::Print => command.args(["-p", "go"]),
+        Mode::Json => command.args(["--mode", "json", "go"]),
+        _ => command.args(["--mode", "rpc"]),
+    };
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().filter(|_| mode == Mode::Rpc);
+    if let Some(input) = &mut stdin {
+        let line = b"{\"type\":\"prompt\",\"message\":\"go\"}\n";
+        input.write_all(line).await.unwrap();
+    }
+    (child, stdin)
+}
+
+async fn runs(cwd: &Path, what: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !cwd.join("pids").exists() {
+        assert!(Instant::now() < deadline, "{what}: the tool does not run");
+        pause(10).await;
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+async fn ended(child: &mut Child, what: &str) -> ExitStatus {
+    let status = timeout(PATIENCE, child.wait()).await;
+    status
+        .unwrap_or_else(|_| panic!("{what}: still runs"))
+        .unwrap()
+}
+
+/// Zombies count as gone: nobody in a container may be there to reap them.
+fn lives(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
+}
+
+async fn all(modes: &[Mode], causes: &[(Cause, i32)], last_word: &'static str) {
+    let stories: Vec<Story> = modes
+        .iter()
+        .flat_map(|&mode| causes.iter().map(move |&(cause, code)| (mode, cause, code)))
+        .map(|(mode, cause, code)| Story {
+            mode,
+            cause,
+            code,
+            last_word,
+        })
+        .collect();
+    join_all(stories.iter().map(Story::run)).await;
+}
+
+#[tokio::test]
+async fn a_signal_ends_every_mode_in_order() {
+    all(&[Mode::Print, Mode::Json, Mode::Rpc], &SIGNALS, LAST_WORD).await;
+}
+
+#[tokio::test]
+async fn a_pipe_that_closes_ends_every_mode_in_order() {
+    let modes = [Mode::Print, Mode::Json, Mode::Rpc];
+    all(&modes, &[(Cause::Stdout, 1)], LAST_WORD).await;
+    all(&[Mode::Rpc], &[(Cause::Stdin, 0)], LAST_WORD).await;
+}
+
+#[tokio::test]
+async fn who_hears_of_the_end_has_heard_of_the_beginning() {
+    const DIARY: &str = r#"import { appendFileSync } from "node:fs";
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        export default (pi) => {
+            for (const name of ["session_start", "session_shutdown"]) {
+                pi.on(name, () => appendFileSync("diary", name + "\n"));
+            }
+        };"#;
+    let closed = async |mode: Mode| {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.extension("diary.ts", DIARY);
+        let (mut child, stdin) = start(&home, mode).await;
+        // Long before anything is said.
+        drop(child.stdout.take());
+        let what = format!("{mode:?}");
+        assert_eq!(ended(&mut child, &what).await.code(), Some(1), "{what}");
+        drop(stdin);
+        let diary = fs::read_to_string(home.cwd().join("diary")).unwrap_or_default();
+        let all = "session_start\nsession_shutdown\n";
+        assert!(diary.is_empty() || diary == all, "{what}: {diary}");
+    };
+    join_all([Mode::Print, Mode::Json, Mode::Rpc].map(closed)).await;
+}
+
+#[tokio::test]
+async fn an_extension_that_hangs_does_not_keep_any_mode() {
+    let term = [(Cause::Signal(Signal::SIGTERM), 143)];
+    all(&[Mode::Print, Mode::Json, Mode::Rpc], &term, HANGS).await;
+}
+
+/// What is printed fits no pipe, and nobody reads it.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
+    let blocked = async |mode: Mode| {
+        let what = format!("{mode:?}");
+        let server = ModelServer::start().await;
+        server.push(Answer::deltas(2000, &"0123456789".repeat(10)));
+        let home = Home::new(&server);
+        home.extension("last.ts", LAST_WORD);
+        let (mut child, stdin) = start(&home, mode).await;
+        server.received(1).await;
+        quiet(child.id().unwrap()).await;
+        send(child.id().unwrap(), Signal::SIGTERM);
+        assert_eq!(ended(&mut child, &what).await.code(), Some(143), "{what}");
+        drop(stdin);
+        let word = fs::read_to_string(home.cwd().join("last-word"));
+        let said = "session_shutdown\nexit 143\n";
+        assert_eq!(word.ok().as_deref(), Some(said), "{what}");
+        let entries = home.entries();
+        let last = entries.last().unwrap();
+        assert_eq!(last["message"]["role"], "assistant", "{what}: {last}");
+    };
+    join_all([Mode::Print, Mode::Json, Mode::Rpc].map(blocked)).await;
+}
+
+/// Packages kill their children and remove their lock files there; `signal-exit` takes the
+/// place of `process.emit`.
+#[tokio::test]
+async fn exit_listeners_run_whenever_their_extensions_go() {
+    const LISTENS: &str = r#"
+        import { appendFileSync } from "node:fs";
+        const say = (what) => appendFileSync("said", `${what}\n`);
+        const { emit } = process;
+        process.emit = function (event, ...args) {
+            if (event === "exit") say("emit");
+            return emit.call(this, event, ...args);
+        };
+        process.on("exit", () => { say("leaves"); process.exit(); });
+        process.on("exit", () => { throw new Error("broken"); });
+        process.on("exit", function (code) { say(`${code} ${this === process}`); });
+        export default (pi) => pi.registerCommand("spin", { handler: async () => {
+            process.on("exit", () => { say("spins"); for (;;); });
+        }});"#;
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));
+    home.extension("listens.ts", LISTENS);
+    let said = || fs::read_to_string(home.cwd().join("said")).unwrap_or_default();
+    const ALL: &str = "emit\nleaves\n0 true\n";
+    let mut rpc = home.rpc(&[]);
+    for (turn, kind) in ["reload", "new_session"].into_iter().enumerate() {
+        rpc.ok(json!({ "type": kind })).await;
+        rpc.wait("the error", |line| {
+            line["event"] == "exit" && line["error"] == "broken"
+        })
+        .await;
+        assert_eq!(said(), ALL.repeat(turn + 1));
+    }
+    rpc.ok(json!({"type": "prompt", "message": "/spin"})).await;
+    assert_eq!(rpc.close().await.code(), Some(0));
+    assert_eq!(said(), [&ALL.repeat(3), "spins\n"].concat());
+}
+
+/// It was a neighbour's fault, or nobody's: nobody's code was known to run.
+#[tokio::test]
+async fn an_exit_listener_that_spins_is_its_authors_fault() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));
+    home.extension(
+        "b-spins.ts",
+        r#"process.once("exit", () => { for (;;); });
+        export default () => {};"#,
+    );
+    for neighbour in ["a.ts", "c.ts"] {
+        home.extension(
+            neighbour,
+            r#"process.on("exit", () => {});
+            export default (pi) => pi.on("session_shutdown", async () => {});"#,
+        );
+    }
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "reload"})).await;
+    let error = rpc.event("extension_error").await;
+    assert_eq!(error["extension"]["name"], "b-spins", "{error}");
+    assert_eq!(error["event"], "exit");
+}
+
+/// Who reads gets everything, to the last word of an extension that takes its time.
+#[tokio::test]
+async fn a_reader_that_reads_loses_nothing() {
+    const SLOW: &str = r#"
+        export default (pi) => pi.on("session_shutdown", async (_event, ctx) => {
+            await new Promise((resolve) => setTimeout(resolve, 1500));
+            ctx.ui.notify("farewell");
+        });"#;
+    let server = ModelServer::start().await;
+    server.push(Answer::text("half of it").stall_after(1));
+    let home = Home::new(&server);
+    home.extension("slow.ts", SLOW);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "prompt", "message": "go"})).await;
+    rpc.event("message_update").await;
+    send(rpc.process_id(), Signal::SIGTERM);
+    assert_eq!(rpc.end().await.code(), Some(143));
+    rpc.event("agent_end").await;
+    rpc.notified("farewell").await;
+}
+
+// A terminal is read from by blocking calls, and the model answers meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_and_the_end_of_the_terminal_end_line_mode() {
+    let causes = [&SIGNALS[..], &[(Cause::Terminal, 129)]].concat();
+    all(&[Mode::Line], &causes, LAST_WORD).await;
+    all(&[Mode::Line], &causes[..1], HANGS).await;
+}
+
+/// A full disk ended print and RPC without a word.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn why_stdout_cannot_be_written_is_told() {
+    let home = Home::bare();
+    let demo = ["--provider", "demo", "--model", "demo"];
+    for mode in [["-p", "hi"], ["--mode", "json"], ["--mode", "rpc"]] {
+        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+        command.args(demo).args(mode);
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        command.stdout(full);
+        let finished = finish(command, "{\"type\":\"get_state\"}\n").await;
+        let told = finished.failed(1);
+        assert!(
+            told.contains("stdout: No space left on device"),
+            "{mode:?}: {told}"
+        );
+    }
+}

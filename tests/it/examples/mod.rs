@@ -1,0 +1,3 @@
+mod fleet;
+mod programs;
+mod rpc_clients;

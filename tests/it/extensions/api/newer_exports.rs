@@ -1,0 +1,287 @@
+//! Values that only newer versions export, and that have a counterpart here.
+
+use model_server::{Answer, ModelServer};
+use serde_json::json;
+
+use crate::support::{Home, Rpc, command_result};
+
+#[tokio::test]
+async fn a_provider_that_is_put_together_can_be_registered() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    let source = r#"
+        import { anthropicMessagesApi, createProvider, envApiKeyAuth, getBuiltinModel, getBuiltinProviders, getModel } from "@earendil-works/pi-ai/compat";
+        const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+        const model = (id, api) => ({
+          id, name: id, api, provider: "made", baseUrl: "URL", reasoning: false, input: ["text"], cost, contextWindow: 200000, maxTokens: 77,
+        });
+        const anthropic = anthropicMessagesApi();
+        const asked = [];
+        const provider = createProvider({
+          id: "made", name: "Made here", baseUrl: "URL", auth: { apiKey: envApiKeyAuth("The key", ["NO_KEY", "MADE_KEY"]) },
+          models: [model("own", "anthropic-messages"), model("wrapped", "wrapping")],
+          api: {
+            "anthropic-messages": anthropic,
+            wrapping: { ...anthropic, streamSimple: (model, context, options) => {
+              asked.push(model.api, options.apiKey);
+              return anthropic.streamSimple({ ...model, api: "anthropic-messages" }, context, options);
+            } },
+          },
+        });
+        export default (pi) => {
+          pi.registerProvider(provider);
+          pi.registerCommand("look", { handler: async (_args, ctx) => {
+            const { modelRegistry: registry } = ctx;
+            const [model] = provider.getModels();
+            const nobody = await provider.stream({ ...model, api: "strange" }, { messages: [] }).result();
+            const signal = new AbortController().signal;
+            const env = (name) => name === "MADE_KEY" ? "mine" : undefined;
+            ctx.ui.notify(JSON.stringify({
+              asked, native: registry.getRegisteredNativeProvider("made") === provider,
+              config: registry.getRegisteredProviderConfig("made") ?? null, name: registry.getProviderDisplayName("made"),
+              nobody: nobody.errorMessage,
+              auth: await provider.auth.apiKey.resolve({ ctx: { env }, signal }),
+              builtin: getBuiltinModel("anthropic", "claude-opus-4-1")?.id === getModel("anthropic", "claude-opus-4-1")?.id &&
+                getBuiltinProviders().includes("anthropic"),
+            }));
+          } });
+        };"#;
+    home.extension("made.ts", &source.replace("URL", &server.url()));
+    let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+    command.args(["--mode", "rpc"]).env("MADE_KEY", "secret");
+    let mut rpc = Rpc::start(command);
+    for id in ["own", "wrapped"] {
+        rpc.ok(json!({"type": "set_model", "provider": "made", "modelId": id}))
+            .await;
+        assert_eq!(rpc.answer_to("hello").await, "Fine.");
+        let body = server.last_request().body;
+        assert_eq!(
+            [&body["model"], &body["max_tokens"]],
+            [&json!(id), &json!(77)]
+        );
+    }
+    let expected = json!({
+        "asked": ["wrapping", "secret"],
+        "native": true,
+        "config": null,
+        "name": "Made here",
+        "nobody": "Provider made has no API implementation for \"strange\"",
+        "auth": {"auth": {"apiKey": "mine"}, "source": "MADE_KEY"},
+        "builtin": true,
+    });
+    assert_eq!(command_result(&mut rpc, "look").await, expected);
+}
+
+#[tokio::test]
+async fn scopes_pictures_and_stacks() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "newer.ts",
+        r#"
+        import { convertToPng, createAgentSession, resolveModelScopeWithDiagnostics } from "@earendil-works/pi-coding-agent";
+        import { HStack, ScrollView, stripTerminalSequences, VStack } from "@earendil-works/pi-tui";
+        const GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+        class Kept extends ScrollView {}
+        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
+          const patterns = ["scripted-1", "scripted/*:high", "none*", "scripted-1:huge"];
+          const { scopedModels, diagnostics } = await resolveModelScopeWithDiagnostics(patterns, ctx.modelRegistry);
+          const png = await convertToPng(GIF, "image/gif");
+          const { session } = await createAgentSession({ model: ctx.model });
+          const text = (words) => ({ render: () => words.split("\n"), invalidate() {} });
+          const row = new HStack([{ component: text("left"), grow: 1 }, text("r\nig\nht")], { gap: 1, align: "end" });
+          const column = new VStack([text("one"), { component: text("a\nb\nc"), maxSize: 2 }, { component: text("x"), minSize: 2 }], { gap: 1 });
+          const view = new Kept(column, { follow: "end", scrollbar: "always" });
+          view.updateLayout(10, 4, () => {});
+          const seen = [view.scrollTop, view.scrollBy(-20), view.scrollTop, view.isFollowingEnd];
+          view.scrollToEnd();
+          seen.push(view.scrollTop, view.isFollowingEnd, view.getContentWidth(10));
+          ctx.ui.notify(JSON.stringify({
+            scoped: scopedModels.map(({ model, thinkingLevel }) => [model.id, thinkingLevel ?? null]),
+            diagnostics: diagnostics.map(({ code, pattern }) => [code, pattern]),
+            png: [png.mimeType, png.data.startsWith("iVBORw0KGgo")], broken: await convertToPng("abc", "image/gif"),
+            idle: session.isIdle,
+            row: row.render(12).map(stripTerminalSequences), column: column.render(6).map((line) => line.trimEnd()), seen,
+          }));
+          session.dispose();
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let expected = json!({
+        "scoped": [["scripted-1", null]],
+        "diagnostics": [["no-match", "none*"], ["invalid-thinking-level", "scripted-1:huge"]],
+        "png": ["image/png", true],
+        "broken": null,
+        "idle": true,
+        "row": ["          r ", "          ig", "left      ht"],
+        "column": ["one", "", "a", "b", "", "x", ""],
+        "seen": [6, -14, 0, false, 6, true, 9],
+    });
+    assert_eq!(command_result(&mut rpc, "look").await, expected);
+}
+
+/// The newest pi-subagents begins its children with the first.
+#[tokio::test]
+async fn models_of_the_command_line_types_of_pictures_and_what_entries_tell() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.file("a.bin", "GIF89a\u{1}\u{0}");
+    home.file("b.bin", "no picture");
+    home.extension(
+        "newer.ts",
+        r#"
+        import * as sdk from "@earendil-works/pi-coding-agent";
+        const entry = (id, parentId, more) => ({ id, parentId, timestamp: "2026-01-01T00:00:00.000Z", ...more });
+        const entries = [
+          entry("a", null, { type: "message", message: { role: "user", content: "hi", timestamp: 1 } }),
+          entry("b", "a", { type: "thinking_level_change", thinkingLevel: "high" }),
+          entry("c", "b", { type: "custom_message", customType: "x", content: "note", display: true }),
+        ];
+        const failing = async (call) => { try { await call(); } catch (error) { return error.message.split(":")[0]; } };
+        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
+          const modelRuntime = ctx.modelRegistry.runtime;
+          const found = [{}, { cliModel: "scripted-1:high" }, { cliProvider: "scripted", cliModel: "own" }, { cliModel: "nope/x" }]
+            .map((options) => sdk.resolveCliModel({ ...options, modelRuntime }))
+            .map(({ model, thinkingLevel, warning, error }) => [model?.id ?? null, thinkingLevel ?? null, warning ?? error ?? null]);
+          const projection = sdk.buildSessionProjection(entries);
+          const error = new sdk.CredentialSynchronizationError("p", "login", undefined, { cause: new Error("why") });
+          ctx.ui.notify(JSON.stringify({
+            found,
+            types: await Promise.all(["a.bin", "b.bin"].map((file) => sdk.detectSupportedImageMimeTypeFromFile(file))),
+            projected: projection.entries.map(({ sourceEntry, messages }) => [sourceEntry.id, messages.length]),
+            told: projection.messages.map(({ role }) => role), level: projection.thinkingLevel,
+            error: [error instanceof Error, error.providerId, error.cause.message],
+            missing: [await failing(() => sdk.runPrintMode([])), await failing(() => sdk.createPowerShellTool("."))],
+          }));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let here = "of @mariozechner/pi-coding-agent is not available in this version of pi";
+    let expected = json!({
+        "found": [
+            [null, null, null],
+            ["scripted-1", "high", null],
+            ["own", null, "Model \"own\" not found for provider \"scripted\". Using custom model id."],
+            [null, null, "Model \"nope/x\" not found. Use --list-models to see available models."],
+        ],
+        "types": ["image/gif", null],
+        "projected": [["a", 1], ["b", 0], ["c", 1]],
+        "told": ["user", "custom"],
+        "level": "high",
+        "error": [true, "p", "why"],
+        "missing": [format!("\"runPrintMode\" {here}"), format!("\"createPowerShellTool\" {here}")],
+    });
+    assert_eq!(command_result(&mut rpc, "look").await, expected);
+}
+
+/// The model was asked without prompt and without tools.
+#[tokio::test]
+async fn system_messages_are_read_by_providers_and_taken_in_contexts() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    let source = r#"
+        import { collapseSystemMessages, complete, createAssistantMessageEventStream, getCurrentSystemPrompt, getCurrentTools } from "@earendil-works/pi-ai";
+        const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+        const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost };
+        export default (pi) => {
+          pi.registerProvider("own", {
+            baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "own-api",
+            models: [{ id: "m", name: "m", reasoning: false, input: ["text"], cost, contextWindow: 9000, maxTokens: 99 }],
+            streamSimple: (model, context) => {
+              const { messages } = context;
+              const [head, ...rest] = collapseSystemMessages(context).messages;
+              const text = [getCurrentSystemPrompt(messages) === context.systemPrompt, getCurrentTools(messages).map(({ name }) => name),
+                head.role, rest.length === messages.length].join();
+              const stream = createAssistantMessageEventStream();
+              stream.push({ type: "done", reason: "stop", message: { role: "assistant", content: [{ type: "text", text }],
+                api: model.api, provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: 1 } });
+              stream.end();
+              return stream;
+            },
+          });
+          pi.registerCommand("ask", { handler: async (_args, ctx) => {
+            const { apiKey } = await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model);
+            const tool = { name: "dig", description: "digs", parameters: { type: "object", properties: {} } };
+            const head = { role: "system", content: "Be kind.", sections: { style: "And brief." }, toolsAdded: [tool], timestamp: 1 };
+            await complete(ctx.model, { messages: [head, { role: "user", content: "hello", timestamp: 2 }] }, { apiKey });
+            ctx.ui.notify("asked");
+          } });
+        };"#;
+    home.extension("own.ts", source);
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "prompt", "message": "/ask"})).await;
+    rpc.notified("asked").await;
+    let asked = server.last_request().body;
+    assert_eq!(
+        asked["system"][0]["text"], "Be kind.\n\nAnd brief.",
+        "{asked}"
+    );
+    assert_eq!(asked["tools"][0]["name"], "dig", "{asked}");
+    rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "m"}))
+        .await;
+    assert_eq!(
+        rpc.answer_to("hello").await,
+        "true,read,bash,edit,write,system,true"
+    );
+}
+
+/// The prompt and the tools of the request said different things.
+#[tokio::test]
+async fn tools_that_a_handler_selects_are_those_that_the_model_has() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "gate.ts",
+        r#"export default (pi) => pi.on("before_agent_start", ({ systemPromptOptions }) => {
+            systemPromptOptions.selectedTools = ["read"];
+        });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::text("Fine."));
+    rpc.run("hello").await;
+    let asked = server.last_request().body;
+    let tools = asked["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "{asked}");
+    assert_eq!(tools[0]["name"], "read");
+}
+
+/// What a tool has spent on models of its own is part of what the session costs.
+#[tokio::test]
+async fn usage_of_a_tool_counts() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "spends.ts",
+        r#"export default (pi) => {
+          pi.registerTool({ name: "spend", label: "s", description: "s",
+            parameters: { type: "object", properties: {} },
+            execute: async () => ({ content: [{ type: "text", text: "spent" }], details: {},
+                usage: { input: 7, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10,
+                    cost: { input: 0.1, output: 0.2, cacheRead: 0, cacheWrite: 0, total: 0.25 } } }) });
+          // One that looks at the result may have spent something, too.
+          pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, output: 20 } }));
+          pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, input: usage.input + 1 } }));
+          pi.on("tool_result", () => ({ usage: "nonsense" }));
+        };"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    server.push(Answer::tool("spend", json!({})));
+    server.push(Answer::text("Done."));
+    let events = rpc.run("go").await;
+    let ended = events
+        .iter()
+        .find(|event| event["type"] == "tool_execution_end");
+    let usage = &ended.unwrap()["result"]["usage"];
+    assert_eq!((&usage["input"], &usage["output"]), (&json!(8), &json!(20)));
+    let misfit = (events.iter()).find(|event| event["type"] == "extension_error");
+    let misfit = misfit.unwrap()["error"].as_str().unwrap();
+    assert!(misfit.contains("`usage` cannot be used"), "{misfit}");
+    let stats = rpc.ok(json!({"type": "get_session_stats"})).await;
+    assert!(stats["cost"].as_f64().unwrap() > 0.25, "{stats}");
+    // It is in the file, too.
+    rpc.close().await;
+    let mut rpc = home.rpc(&["-c"]);
+    assert_eq!(rpc.ok(json!({"type": "get_session_stats"})).await, stats);
+}

@@ -1,0 +1,131 @@
+//! What extensions have started ends with them: nobody else knows of it any more.
+
+use model_server::ModelServer;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::support::{Home, PATIENCE, Rpc, is_running, pause, prompt, with_extension};
+
+/// Starts children in every way, and says which these are. They run for longer than anybody
+/// waits here, and not for ever: what a test leaves behind holds what it was started with.
+const PARENT: &str = r#"
+    import { exec, spawn } from "node:child_process";
+    import { once } from "node:events";
+    import { Worker } from "node:worker_threads";
+
+    const SLEEP = ["sleep", ["200"]];
+    const SHELL = "sleep 200 & echo $!; wait";
+    const quiet = (more) => ({ stdio: "ignore", ...more });
+    const number = async (stream) => Number(String((await once(stream, "data"))[0]));
+    const inWorker = `const { spawn } = require("node:child_process");
+        require("node:worker_threads").parentPort.postMessage(spawn("sleep", ["200"]).pid);
+        setInterval(() => {}, 1000);`;
+
+    export default (pi) => {
+        pi.registerCommand("spin", { handler: () => { for (;;); } });
+        pi.registerCommand("start", { handler: async (args, ctx) => {
+            const unreferenced = spawn(...SLEEP, quiet());
+            unreferenced.unref();
+            const detached = spawn(...SLEEP, quiet({ detached: true }));
+            detached.unref();
+            const told = once(new Worker(inWorker, { eval: true }), "message");
+            // It ends when it wants to.
+            const stubborn = spawn("sh", ["-c", "trap 'exit 0' TERM; echo $$; for i in $(seq 1000); do sleep 0.2; done"]);
+            const ends = [
+                spawn(...SLEEP).pid,
+                unreferenced.pid,
+                await number(stubborn.stdout),
+                await number(exec(SHELL).stdout),
+                await number(spawn(SHELL, { shell: true }).stdout),
+                (await told)[0],
+            ];
+            ctx.ui.notify(`children ${JSON.stringify({ ends, stays: detached.pid })}`);
+        }});
+    };"#;
+
+/// Those that are to end, and the one that stays.
+async fn start(rpc: &mut Rpc) -> (Vec<u64>, u64) {
+    rpc.ok(prompt("/start")).await;
+    let children = |line: &Value| {
+        let text = line["message"].as_str()?.strip_prefix("children ")?;
+        serde_json::from_str::<Value>(text).ok()
+    };
+    let told = |line: &Value| children(line).is_some();
+    let line = rpc.wait("the children", told).await;
+    let started = children(&line).unwrap();
+    let numbers = started["ends"].as_array().unwrap();
+    let ends: Vec<u64> = numbers.iter().filter_map(Value::as_u64).collect();
+    assert_eq!(ends.len(), 6, "{started}");
+    assert!(ends.iter().all(|child| is_running(*child)), "{started}");
+    (ends, started["stays"].as_u64().unwrap())
+}
+
+async fn all_end(children: &[u64], cause: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while let Some(child) = children.iter().position(|child| is_running(*child)) {
+        let late = Instant::now() > deadline;
+        assert!(!late, "{cause}: child {child} is left");
+        pause(20).await;
+    }
+}
+
+async fn all_but_one_end(ends: &[u64], stays: u64, cause: &str) {
+    all_end(ends, cause).await;
+    assert!(is_running(stays), "{cause}");
+    kill(Pid::from_raw(stays.try_into().unwrap()), Signal::SIGKILL).unwrap();
+}
+
+/// What they had started beside `spawn` itself, and what it was told not to wait for, was
+/// there until the machine was switched off.
+#[tokio::test]
+async fn children_of_replaced_extensions_end_unless_they_are_detached() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    // With the usual time: less would stop what starts the children on a busy machine.
+    home.extension("ext.ts", PARENT);
+    let mut rpc = home.rpc(&[]);
+    let causes = [
+        json!({"type": "reload"}),
+        json!({"type": "new_session"}),
+        prompt("/spin"),
+    ];
+    for cause in causes {
+        let (ends, stays) = start(&mut rpc).await;
+        // It may be answered with an error: the command was stopped.
+        rpc.ask(cause.clone()).await;
+        all_but_one_end(&ends, stays, &cause.to_string()).await;
+    }
+}
+
+#[tokio::test]
+async fn children_of_extensions_end_with_pi_unless_they_are_detached() {
+    let (_server, _home, mut rpc) = with_extension(PARENT).await;
+    let (ends, stays) = start(&mut rpc).await;
+    assert_eq!(rpc.close().await.code(), Some(0));
+    all_but_one_end(&ends, stays, "the end").await;
+}
+
+/// Some were asked to end; then pi had gone, and the others ran for ever.
+#[tokio::test]
+async fn of_many_children_none_is_left_when_pi_ends() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionHost": "thread" }));
+    home.extension(
+        "ext.ts",
+        r#"import { spawn } from "node:child_process";
+        export default (pi) => pi.registerCommand("start", { handler: async (args, ctx) => {
+            const children = Array.from({ length: 200 }, () => spawn("sleep", ["200"]).pid);
+            ctx.ui.notify(JSON.stringify(children));
+        } });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("/start")).await;
+    let told = rpc.ui("notify").await;
+    let children: Vec<u64> = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    assert_eq!(children.len(), 200);
+    assert_eq!(rpc.close().await.code(), Some(0));
+    all_end(&children, "the end").await;
+}

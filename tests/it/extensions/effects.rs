@@ -1,0 +1,450 @@
+//! What extensions do has the effect that it has in the original.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, PIXEL, prompt, text_of, with_extension};
+
+/// It was thrown away when the command, or the handler, was done.
+#[tokio::test]
+async fn what_a_command_says_is_said_in_print_mode() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "it.ts",
+        r#"export default (pi) => {
+            let again = true;
+            pi.registerCommand("review", { handler: async () => pi.sendUserMessage("look at it") });
+            pi.on("agent_end", async () => {
+                await new Promise((resolve) => setTimeout(resolve, 5));
+                if (again) pi.sendUserMessage("and again");
+                again = false;
+            });
+        };"#,
+    );
+    server.push(Answer::text("One."));
+    server.push(Answer::text("Two."));
+    let output = home.run(&["-p", "/review"], "").await;
+    assert_eq!(output.stdout, "Two.\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(0));
+    let said: Vec<String> = server
+        .requests()
+        .iter()
+        .map(|it| it.body["messages"].to_string())
+        .collect();
+    assert!(
+        said[0].contains("look at it") && said[1].contains("and again"),
+        "{said:?}"
+    );
+}
+
+/// The secret went to the model and into the file.
+#[tokio::test]
+async fn a_result_may_be_changed_in_place() {
+    let (server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("tool_result", (event) => {
+                for (const block of event.content) block.text = block.text.replace(/SECRET\d+/g, "***");
+                event.details = { ...event.details, redacted: true };
+            });
+            pi.on("tool_result", (event) => {
+                event.content.push({ type: "text", text: String(event.details.redacted) });
+            });
+        };"#,
+    )
+    .await;
+    server.push(Answer::tool("bash", json!({"command": "echo SECRET123"})));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("go")).await;
+    let end = rpc.event("tool_execution_end").await;
+    assert_eq!(text_of(&end["result"]), "***\ntrue");
+    assert_eq!(end["result"]["details"]["redacted"], true, "{end}");
+    rpc.event("agent_end").await;
+    let told = server.requests()[1].body.to_string();
+    assert!(
+        told.contains("***") && !told.contains("SECRET123\\n"),
+        "{told}"
+    );
+    assert!(!json!(home.entries()).to_string().contains("SECRET123\\n"));
+}
+
+#[tokio::test]
+async fn pictures_of_a_prompt_are_blocks() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("input", ({ images, text }) => {
+                if (text !== "look") return;
+                pi.sendUserMessage([{ type: "text", text: "mine" }, ...images]);
+                return { action: "handled" };
+            });
+            pi.on("before_agent_start", ({ images }, ctx) => ctx.ui.notify(images[0].type));
+        };"#,
+    )
+    .await;
+    server.push(Answer::text("A pixel."));
+    let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
+    rpc.ok(json!({"type": "prompt", "message": "look", "images": [image]}))
+        .await;
+    rpc.notified("image").await;
+    rpc.event("agent_end").await;
+    assert!(server.requests()[0].body.to_string().contains(PIXEL));
+}
+
+#[tokio::test]
+async fn what_message_end_handlers_change_is_what_was_said() {
+    let (server, home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("message_end", async ({ message }) => {
+                await undefined;
+                if (message.role === "user") message.content[0].text = message.content[0].text.replace("swordfish", "[hidden]");
+                if (message.role === "toolResult") return { message: { role: "user", content: "x" } };
+                if (message.role !== "assistant" || message.content.some((block) => block.type === "toolCall")) return;
+                return { message: { ...message, content: [{ type: "text", text: "Said." }] } };
+            });
+            pi.on("message_end", ({ message }) => {
+                if (message.role === "user" && message.content[0].text === "a circle") message.content[1] = message.content;
+                if (message.role === "assistant" && message.content[0].text === "Said.") message.content[0].text += " Twice.";
+            });
+        };"#,
+    )
+    .await;
+    server.push(Answer::tool("bash", json!({"command": "echo tool-output"})));
+    server.push(Answer::text("the word is swordfish"));
+    rpc.ok(json!({"type": "prompt", "message": "the word is swordfish"}))
+        .await;
+    // The error is told beside the run, perhaps after its end.
+    let mut awaited = vec!["extension_error", "agent_end"];
+    while !awaited.is_empty() {
+        let line = rpc
+            .wait("the error and the end", |line| {
+                awaited.iter().any(|kind| line["type"] == *kind)
+            })
+            .await;
+        match line["type"] == "agent_end" {
+            true => assert!(line.to_string().contains("Said. Twice."), "{line}"),
+            false => assert_eq!(
+                line["error"],
+                "What the handler left was not taken: a message of the role \"toolResult\" cannot become one of \"user\""
+            ),
+        }
+        awaited.retain(|kind| line["type"] != *kind);
+    }
+    server.push(Answer::text("Fine."));
+    rpc.run("more").await;
+    for request in server.requests() {
+        let asked = request.body.to_string();
+        assert!(asked.contains("[hidden]"), "{asked}");
+        assert!(!asked.contains("swordfish"), "{asked}");
+    }
+    let asked = server.last_request().body.to_string();
+    assert!(
+        asked.contains("tool-output") && asked.contains("Said. Twice."),
+        "{asked}"
+    );
+    let stored = std::fs::read_to_string(home.session()).unwrap();
+    assert!(
+        !stored.contains("swordfish") && stored.contains("Said. Twice."),
+        "{stored}"
+    );
+
+    server.push(Answer::text("Round."));
+    rpc.ok(json!({"type": "prompt", "message": "a circle"}))
+        .await;
+    let error = rpc.event("extension_error").await;
+    let text = error["error"].as_str().unwrap();
+    assert!(text.contains("circular"), "{error}");
+    rpc.event("agent_end").await;
+    let asked = server.last_request().body.to_string();
+    assert!(asked.contains("a circle"), "{asked}");
+}
+
+/// The handlers of the first message go on when the run is over, and nobody waits for them.
+#[tokio::test]
+async fn a_late_change_of_a_message_does_not_become_another_message() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            let context;
+            pi.registerCommand("hold", { handler: async (_, ctx) => { context = ctx; ctx.ui.notify("held"); } });
+            let first = true;
+            pi.on("message_end", async ({ message }, ctx) => {
+                if (message.role !== "user" || !first) return;
+                first = false;
+                await context.waitForIdle();
+                ctx.ui.notify("over");
+                await new Promise((resolve) => setTimeout(resolve, 500));
+                message.content[0].text = "late";
+            });
+        };"#,
+    )
+    .await;
+    rpc.ok(json!({"type": "prompt", "message": "/hold"})).await;
+    rpc.notified("held").await;
+    server.repeat(Answer::text("Yes."));
+    rpc.ok(json!({"type": "prompt", "message": "one"})).await;
+    rpc.notified("over").await;
+    rpc.run("two").await;
+    let asked = server.last_request().body.to_string();
+    assert!(
+        asked.contains("\"one\"") && asked.contains("\"two\"") && !asked.contains("late"),
+        "{asked}"
+    );
+}
+
+/// Half of it was there.
+#[tokio::test]
+async fn nothing_is_left_of_an_extension_that_does_not_load() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.registerCommand("early", { handler: async (_, ctx) => ctx.ui.notify("here") });
+            pi.registerTool({ name: "early", label: "e", description: "d", parameters: { type: "object", properties: {} },
+                execute: async () => ({ content: [] }) });
+            pi.registerProvider("half", { baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "anthropic-messages",
+                models: [{ id: "h1", name: "h1", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 100,
+                    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] });
+            pi.on("before_agent_start", () => ({ systemPrompt: "HALF" }));
+            throw new Error("config missing");
+        };"#,
+    )
+    .await;
+    let error = rpc.event("extension_error").await;
+    assert!(
+        error["error"].as_str().unwrap().contains("config missing"),
+        "{error}"
+    );
+    server.push(Answer::text("Plain."));
+    rpc.run("/early").await;
+    let asked = server.requests()[0].body.to_string();
+    assert!(
+        !asked.contains("HALF") && !asked.contains("\"early\""),
+        "{asked}"
+    );
+    let models = rpc.ok(json!({"type": "get_available_models"})).await;
+    assert!(!models.to_string().contains("h1"), "{models}");
+}
+
+#[tokio::test]
+async fn a_model_is_told_which_tool_to_call_and_nothing_after_an_abort() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"import { complete } from "@mariozechner/pi-ai";
+        export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
+            const { apiKey, headers } = await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model);
+            const tools = [{ name: "answer", description: "d", parameters: { type: "object", properties: {} } }];
+            for (const toolChoice of ["any", { type: "tool", name: "answer" }]) {
+                await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }], tools }, { apiKey, headers, toolChoice });
+            }
+            const never = { apiKey, headers, signal: AbortSignal.abort() };
+            const { stopReason } = await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }] }, never);
+            ctx.ui.notify(stopReason);
+        } });"#,
+    )
+    .await;
+    server.repeat(Answer::text("Fine."));
+    rpc.ok(prompt("/ask")).await;
+    rpc.notified("aborted").await;
+    let choices: Vec<Value> = server
+        .requests()
+        .iter()
+        .map(|it| it.body["tool_choice"].clone())
+        .collect();
+    assert_eq!(
+        choices,
+        [
+            json!({"type": "any"}),
+            json!({"type": "tool", "name": "answer"})
+        ]
+    );
+}
+
+/// Steering missed the next request by chance.
+#[tokio::test]
+async fn what_a_tool_says_is_queued_when_it_returns() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerTool({ name: "steer", label: "s", description: "d",
+            parameters: { type: "object", properties: {} },
+            execute: async (_id, _args, _signal, _update, ctx) => {
+                pi.sendUserMessage("steered", { deliverAs: "steer" });
+                return { content: [{ type: "text", text: String(ctx.hasPendingMessages()) }] };
+            } });"#,
+    )
+    .await;
+    server.push(Answer::tool("steer", json!({})));
+    server.push(Answer::text("Done."));
+    rpc.run("go").await;
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("steered") && told.contains("true"), "{told}");
+}
+
+#[tokio::test]
+async fn a_session_of_an_extension_has_answered_when_its_message_is_sent() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
+        export default (pi) => pi.registerCommand("sub", { handler: async (_, ctx) => {
+            const { session } = await createAgentSession({ sessionManager: SessionManager.inMemory(), model: ctx.model });
+            await session.sendUserMessage("one");
+            const first = session.getLastAssistantText();
+            await session.prompt("two");
+            const second = session.getLastAssistantText();
+            const message = { customType: "note", content: "three", display: true };
+            await session.sendCustomMessage(message, { triggerTurn: true });
+            ctx.ui.notify([first, second, session.getLastAssistantText()].join(" "));
+            session.dispose();
+        } });"#,
+    )
+    .await;
+    server.push(Answer::text("First."));
+    server.push(Answer::text("Second."));
+    server.push(Answer::text("Third."));
+    rpc.ok(prompt("/sub")).await;
+    rpc.notified("First. Second. Third.").await;
+}
+
+#[tokio::test]
+async fn a_stream_may_end_with_its_message() {
+    let (_server, _home, mut rpc) = with_extension(
+        r#"import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
+        export default (pi) => pi.registerProvider("own", { baseUrl: "http://own", apiKey: "k", api: "own-api",
+            models: [{ id: "o1", name: "o1", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 100,
+                cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
+            streamSimple: (model) => {
+                const stream = createAssistantMessageEventStream();
+                const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2,
+                    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+                const message = { role: "assistant", content: [{ type: "text", text: "In one." }], api: model.api,
+                    provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: Date.now() };
+                setTimeout(() => stream.end(message), 1);
+                return stream;
+            } });"#,
+    )
+    .await;
+    rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "o1"}))
+        .await;
+    assert_eq!(rpc.answer_to("go").await, "In one.");
+}
+
+#[tokio::test]
+async fn an_abort_is_seen_by_who_has_asked_for_it() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => {
+            pi.on("turn_start", (_, ctx) => {
+                ctx.abort();
+                ctx.ui.notify(String(ctx.signal.aborted));
+                try { pi.setSessionName(undefined); } catch (error) { ctx.ui.notify(error.message); }
+            });
+        };"#,
+    )
+    .await;
+    server.repeat(Answer::text("Never."));
+    rpc.ok(prompt("go")).await;
+    rpc.notified("true").await;
+    rpc.notified("pi.setSessionName: a string is wanted, not undefined")
+        .await;
+}
+
+#[tokio::test]
+async fn a_model_is_set_as_it_is_given() {
+    let (server, _home, mut rpc) = with_extension(
+        r#"export default (pi) => pi.registerCommand("small", { handler: async (args, ctx) => {
+            const changed = args ? { id: args } : { maxTokens: 123 };
+            ctx.ui.notify(String(await pi.setModel({ ...ctx.model, ...changed })));
+        } });"#,
+    )
+    .await;
+    server.repeat(Answer::text("Fine."));
+    for (command, member, value) in [
+        ("/small", "max_tokens", json!(123)),
+        ("/small mine", "model", json!("mine")),
+    ] {
+        rpc.ok(prompt(command)).await;
+        rpc.notified("true").await;
+        rpc.run("go").await;
+        assert_eq!(server.requests().pop().unwrap().body[member], value);
+    }
+}
+
+/// What another extension leaves there costs nobody else's work: a secret stays one.
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension(
+        "1-redacts.ts",
+        r#"const hide = (text) => text.replaceAll("SECRET", "***");
+        const blocks = (content) => content.map((block) => block.type === "text" ? { ...block, text: hide(block.text) } : block);
+        export default (pi) => {
+          pi.on("tool_result", ({ content }) => ({ content: blocks(content) }));
+          pi.on("message_end", ({ message }) => message.role === "assistant"
+            ? { message: { ...message, content: blocks(message.content) } } : undefined);
+          pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "assistant", content: [{ type: "text", text: "by hand" }] },
+            { role: "of its own", content: 5 }, { role: "user", content: "also" }] }));
+          pi.on("before_provider_headers", ({ headers }) => { headers["x-kept"] = "1"; });
+          pi.on("input", ({ text }) => ({ action: "transform", text: hide(text) }));
+        };"#,
+    );
+    home.extension(
+        "2-breaks.ts",
+        r#"export default (pi) => {
+          pi.on("tool_result", ({ content, details = { none: true } }) => ({
+            content: [...content, { type: "text" }], details: { kept: details.none } }));
+          pi.on("message_end", ({ message }) => { if (message.role === "assistant") message.role = "user"; });
+          pi.on("context", ({ messages }) => ({ messages: [{ role: "user", content: { no: "list" } }, ...messages] }));
+          pi.on("before_provider_headers", (event) => { event.headers = null; });
+          pi.on("input", () => ({ action: "transform", text: "say SECRET", images: [5] }));
+        };"#,
+    );
+    home.extension(
+        "3-sees.ts",
+        r#"export default (pi) => {
+          pi.on("tool_result", ({ content }, ctx) => ctx.ui.notify(`result ${content[0].text}`));
+          pi.on("message_end", ({ message }, ctx) => { if (message.role === "assistant") ctx.ui.notify(`said ${message.content.at(-1).text}`); });
+          pi.on("input", ({ text }) => ({ action: "transform", text: text + "!" }));
+        };"#,
+    );
+    home.file("a.txt", "SECRET\n");
+    server.push(Answer::tool("read", json!({"path": "a.txt"})));
+    server.push(Answer::text("It is SECRET."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("say")).await;
+    rpc.notified("result ***\n").await;
+    rpc.notified("said It is ***.").await;
+    rpc.event("agent_end").await;
+    let last = server.last_request();
+    assert_eq!(last.headers["x-kept"], "1");
+    let last = last.body["messages"].to_string();
+    for part in ["***", "by hand", "also"] {
+        assert!(last.contains(part), "{last}");
+    }
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    let all = messages.to_string();
+    // It was a text, so it was taken.
+    assert!(all.contains("say SECRET!"), "{all}");
+    assert_eq!(all.matches("SECRET").count(), 1, "{all}");
+    assert!(all.contains(r#""details":{"kept":true}"#), "{all}");
+    let lines = rpc.lines();
+    let errors = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    let mut told: Vec<String> = errors
+        .map(|error| {
+            let path = error["extensionPath"].as_str().unwrap();
+            assert!(path.ends_with("2-breaks.ts"), "{error}");
+            format!(
+                "{}: {}",
+                error["event"].as_str().unwrap(),
+                error["error"].as_str().unwrap()
+            )
+        })
+        .collect();
+    told.sort();
+    told.dedup();
+    let expected = [
+        "before_provider_headers: What the handler left was not taken: `headers` cannot be used: ",
+        "context: What the handler left was not taken: `messages[0]` cannot be used: ",
+        "input: What the handler left was not taken: `images[0]` cannot be used: ",
+        "message_end: What the handler left was not taken: a message of the role \"assistant\" cannot become one of \"user\"",
+        "tool_result: What the handler left was not taken: `content[1]` cannot be used: ",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.contains(expected), "{told} for {expected}");
+    }
+}

@@ -1,0 +1,3 @@
+mod host_process;
+mod slow_notices;
+mod stats;

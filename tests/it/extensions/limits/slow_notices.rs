@@ -1,0 +1,185 @@
+//! Who holds the thread that all extensions share is named, and nobody else is.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{EXTENSION_HOSTS, Home, prompt};
+
+fn is_of(line: &Value, name: &str) -> bool {
+    let path = line["extensionPath"].as_str().unwrap_or_default();
+    path.ends_with(name)
+}
+
+/// It was stopped when its time was up, and nobody was told before whom the agent waits for.
+#[tokio::test]
+async fn an_endless_loop_is_announced_at_half_of_its_time() {
+    const LOOPS: [(&str, &str); 3] = [
+        (
+            "before_agent_start",
+            r#"pi.on("before_agent_start", () => { for (;;); });"#,
+        ),
+        (
+            "tool:spin",
+            r#"pi.registerTool({
+                name: "spin", label: "s", description: "d", parameters: { type: "object", properties: {} },
+                execute() { for (;;); },
+            });"#,
+        ),
+        (
+            "turn_start",
+            r#"pi.on("turn_start", async () => { await undefined; for (;;); });"#,
+        ),
+    ];
+    for host in EXTENSION_HOSTS {
+        for (event, source) in LOOPS {
+            let server = ModelServer::start().await;
+            let home = Home::new(&server);
+            home.settings(json!({"extensionHost": host, "extensionTimeouts": {"spin": 3000}}));
+            home.extension(
+                "loops.ts",
+                &format!("export default (pi) => {{ {source} }};"),
+            );
+            server.push(Answer::tool("spin", json!({})));
+            server.push(Answer::text("Done."));
+            let mut rpc = home.rpc(&[]);
+            rpc.ok(prompt("go")).await;
+            let start = rpc.event("extension_wait_start").await;
+            let what = (&start["event"], &start["limitMs"]);
+            assert_eq!(what, (&json!(event), &json!(3000)), "{host}: {start}");
+            assert!(is_of(&start, "loops.ts"), "{host}: {start}");
+            let elapsed = start["elapsedMs"].as_u64().unwrap();
+            assert!((1500..3000).contains(&elapsed), "{host}: {start}");
+            rpc.event("agent_settled").await;
+            // Reports have a way of their own, and may come later.
+            let is_error = |line: &Value| line["type"] == "extension_error";
+            let (_, error) = rpc.find(0, "the report", is_error).await;
+            assert!(is_of(&error, "loops.ts"), "{host}: {error}");
+            let is_end = |line: &Value| line["type"] == "extension_wait_end";
+            let (_, end) = rpc.find(0, "the end of the wait", is_end).await;
+            assert_eq!(end["outcome"], "stopped", "{host}");
+            let lines = rpc.lines();
+            assert_eq!(
+                lines.iter().filter(|line| is_error(line)).count(),
+                1,
+                "{host}"
+            );
+        }
+    }
+}
+
+/// Every handler of the others seemed to take as long, and was left behind.
+#[tokio::test]
+async fn a_timer_that_keeps_the_thread_is_named_and_not_who_waits_for_it() {
+    let work = "const begun = Date.now(); while (Date.now() - begun < 1800);";
+    for host in EXTENSION_HOSTS {
+        hogged(host, work).await;
+    }
+}
+
+/// JavaScript cannot be asked whose code it is while native code runs.
+#[tokio::test]
+async fn native_code_that_keeps_the_thread_is_that_of_whoever_called_it() {
+    for host in EXTENSION_HOSTS {
+        hogged(host, r#"execSync("sleep 1.8");"#).await;
+    }
+}
+
+/// One extension does this work in a timer again and again, and another waits.
+async fn hogged(host: &str, work: &str) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    // Half of it is far more than three timers take on a busy machine, and less than the work.
+    let timeouts = json!({"handler": 4000});
+    home.settings(json!({"extensionHost": host, "extensionTimeouts": timeouts}));
+    home.extension(
+        "keeps.ts",
+        &format!(
+            r#"import {{ execSync }} from "node:child_process";
+            export default (pi) => pi.on("session_start", () => {{
+                setInterval(() => {{ {work} }}, 50);
+            }});"#
+        ),
+    );
+    home.extension(
+        "waits.ts",
+        r#"export default (pi) => {
+            const turns = async () => { for (let n = 0; n < 3; n += 1) await new Promise((resolve) => setTimeout(resolve, 5)); };
+            for (const event of ["input", "before_agent_start", "turn_end"]) pi.on(event, turns);
+        };"#,
+    );
+    server.push(Answer::text("Done."));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(prompt("go")).await;
+    rpc.event("agent_settled").await;
+    let lines = rpc.lines();
+    let told = |kind: &str, name: &str| -> Vec<&Value> {
+        let told = lines.iter().filter(|line| line["type"] == kind);
+        told.filter(|line| is_of(line, name)).collect()
+    };
+    let nothing = [&Value::Null; 0];
+    assert_eq!(told("extension_error", "waits.ts"), nothing, "{host}");
+    assert_eq!(told("extension_wait_start", "waits.ts"), nothing, "{host}");
+    let waits = told("extension_wait_start", "keeps.ts");
+    assert!(waits.len() > 1, "{host}: {lines:?}");
+    assert_eq!(waits[0]["event"], "session_start", "{host}");
+    let errors = told("extension_error", "keeps.ts");
+    let texts = errors.iter().map(|error| error["error"].as_str().unwrap());
+    let texts: Vec<&str> = texts.collect();
+    let words = "more than 5 of 10 s, in what was begun in session_start";
+    assert!(
+        texts.len() == 1 && texts[0].contains(words),
+        "{host}: {texts:?}"
+    );
+    let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
+    let of = |name: &str, member: &str| {
+        let extensions = stats["extensions"].as_array().unwrap();
+        let of = extensions.iter().find(|it| it["name"] == name).unwrap();
+        of[member].as_f64().unwrap()
+    };
+    let busy = (of("keeps", "busyMs"), of("waits", "busyMs"));
+    assert!(
+        busy.0 > 5000.0 && busy.1 < busy.0 / 10.0,
+        "{host}: {busy:?}"
+    );
+    let took = of("waits", "totalMs");
+    assert!(took < busy.0 / 2.0, "{host}: {took} {busy:?}");
+}
+
+/// What came before it in the same turn of the event loop counted for the last one, which was
+/// set aside: two handlers, two timers, sixty updates.
+#[tokio::test]
+async fn those_who_give_the_thread_back_are_no_endless_loop() {
+    let takes_its_time = r#"
+        const work = (ms) => { const begun = Date.now(); while (Date.now() - begun < ms); };
+        export default (pi) => {
+            pi.on("turn_end", () => work(1200));
+            pi.on("message_update", () => work(40));
+            pi.on("agent_end", async () => {
+                await new Promise((resolve) => setTimeout(() => { work(1200); resolve(); }, 20));
+            });
+            pi.on("agent_settled", () => setTimeout(() => work(1200), 20));
+        };"#;
+    for host in EXTENSION_HOSTS {
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        home.settings(json!({"extensionHost": host, "extensionTimeouts": {"spin": 2000}}));
+        for name in ["one.ts", "two.ts"] {
+            home.extension(name, takes_its_time);
+        }
+        home.extension(
+            "last.ts",
+            r#"export default (pi) => pi.registerCommand("last", { handler: async (_, ctx) => ctx.ui.notify("here") });"#,
+        );
+        server.push(Answer::deltas(60, "word "));
+        let mut rpc = home.rpc(&[]);
+        rpc.ok(prompt("go")).await;
+        rpc.event("agent_settled").await;
+        rpc.ok(prompt("/last")).await;
+        rpc.notified("here").await;
+        let lines = rpc.lines();
+        let failed = lines
+            .iter()
+            .filter(|line| line["type"] == "extension_error" && line["event"] != "busy");
+        assert_eq!(failed.collect::<Vec<_>>(), [&Value::Null; 0], "{host}");
+    }
+}

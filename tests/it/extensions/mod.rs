@@ -1,0 +1,11 @@
+mod api;
+mod child_processes;
+mod children;
+mod diagnostics;
+mod effects;
+mod events;
+mod limits;
+mod matrix;
+mod original_examples;
+mod reload;
+mod signals;

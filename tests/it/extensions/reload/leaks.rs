@@ -1,0 +1,105 @@
+//! What extensions hold or wait for when they are let go: nothing of it may stay.
+
+use std::fs;
+
+use model_server::ModelServer;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{Home, PATIENCE, is_running, pause, prompt};
+
+fn open_descriptors(process: u32) -> usize {
+    fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
+}
+
+/// Three for each child, for ever: after some hundred reloads no extension was loaded any more.
+#[tokio::test]
+async fn pipes_of_children_are_closed_with_the_extension_that_started_them() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "extensionHost": "thread" }));
+    home.extension(
+        "ext.ts",
+        r#"import { exec, spawn } from "node:child_process";
+        import { once } from "node:events";
+        import { Worker } from "node:worker_threads";
+
+        const inWorker = `require("node:child_process").spawn("sleep", ["200"]);
+            require("node:worker_threads").parentPort.postMessage("started");
+            setInterval(() => {}, 1000);`;
+        export default (pi) => pi.on("session_start", async () => {
+            spawn("cat").stdout.on("data", () => {});
+            spawn("sleep", ["200"], { stdio: ["pipe", "pipe", "pipe", "pipe"] });
+            exec("sleep 200");
+            await once(new Worker(inWorker, { eval: true }), "message");
+        });"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    let process = rpc.process_id();
+    rpc.ok(json!({ "type": "reload" })).await;
+    let before = open_descriptors(process);
+    for _ in 0..8 {
+        rpc.ok(json!({ "type": "reload" })).await;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while open_descriptors(process) > before + 8 {
+        let open = open_descriptors(process);
+        assert!(Instant::now() < deadline, "{before} were open, now {open}");
+        pause(20).await;
+    }
+    assert_eq!(rpc.close().await.code(), Some(0));
+}
+
+/// pi was gone before the process of the extensions, and nobody ended what that waited for.
+#[tokio::test]
+async fn what_exec_sync_waits_for_ends_with_pi() {
+    let deaf = "trap '' TERM; ";
+    for (host, first, signals) in [
+        ("process", "", 1),
+        ("process", deaf, 1),
+        ("process", deaf, 2),
+        ("thread", deaf, 1),
+        ("thread", deaf, 2),
+    ] {
+        let case = format!("{host}, {first:?}, {signals}");
+        let server = ModelServer::start().await;
+        let home = Home::new(&server);
+        let timeouts = json!({ "shutdown": 300 });
+        home.settings(json!({ "extensionHost": host, "extensionTimeouts": timeouts }));
+        let script = format!("{first}sleep 200 & echo $$ $! > part; mv part pids; wait");
+        home.extension(
+            "ext.ts",
+            &format!(
+                r#"import {{ execSync }} from "node:child_process";
+                export default (pi) => pi.registerCommand("wait", {{
+                    handler: () => execSync({}) }});"#,
+                json!(script)
+            ),
+        );
+        let mut rpc = home.rpc(&[]);
+        rpc.send(&prompt("/wait").to_string()).await;
+        let pids = home.cwd().join("pids");
+        let deadline = Instant::now() + PATIENCE;
+        while !pids.exists() {
+            assert!(Instant::now() < deadline, "{case}: nothing was started");
+            pause(10).await;
+        }
+        let pids = fs::read_to_string(pids).unwrap();
+        let process = Pid::from_raw(rpc.process_id().cast_signed());
+        for _ in 0..signals {
+            kill(process, Signal::SIGTERM).unwrap();
+            // The second of two that come at once is the first.
+            pause(50).await;
+        }
+        assert_eq!(rpc.end().await.code(), Some(143), "{case}");
+        for pid in pids.split_whitespace() {
+            let deadline = Instant::now() + PATIENCE;
+            while is_running(pid.parse().unwrap()) {
+                assert!(Instant::now() < deadline, "{case}: {pid} still runs");
+                pause(10).await;
+            }
+        }
+    }
+}

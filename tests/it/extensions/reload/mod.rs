@@ -1,0 +1,2 @@
+mod leaks;
+mod swap;

@@ -1,0 +1,400 @@
+//! Line mode at a pseudo-terminal: what a user types and sees.
+
+use crate::support::{Home, Terminal};
+
+const ESCAPE: &str = "\x1b";
+const CONTROL_C: &str = "\x03";
+const CONTROL_D: &str = "\x04";
+
+const ASK: &str = r#"export default function (pi) {
+  pi.registerCommand("ask", {
+    description: "asks",
+    getArgumentCompletions: (prefix) => [{ value: "colour", label: "colour" }],
+    handler: async (args, ctx) => {
+      const picked = await ctx.ui.select("Which one?", ["red", "green", "blue"]);
+      const sure = await ctx.ui.confirm("Sure?", "It is only a colour.");
+      ctx.ui.notify(`picked ${picked} ${sure} ${args}`);
+    },
+  });
+  pi.registerCommand("note", {
+    handler: async (_args, ctx) => {
+      const text = await ctx.ui.editor("Edit", "one");
+      ctx.ui.notify(JSON.stringify(text));
+    },
+  });
+  pi.registerCommand("impatient", {
+    handler: async (_args, ctx) => {
+      const signal = AbortSignal.timeout(300);
+      const sure = await ctx.ui.confirm("Quick?", "", { signal });
+      ctx.ui.notify(`went on: ${sure}`);
+      await ctx.ui.confirm("Slow?", "", { timeout: 300 });
+      ctx.ui.notify("and on");
+    },
+  });
+  pi.registerCommand("late", {
+    handler: (_args, ctx) => {
+      setTimeout(() => ctx.ui.notify("here it is"), 300);
+      setTimeout(() => ctx.ui.notify("and another"), 600);
+    },
+  });
+  pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
+  pi.registerCommand("odd", { getArgumentCompletions: () => [{ value: "odder" }, { name: "x" }], handler() {} });
+}
+"#;
+
+fn home() -> Home {
+    let home = Home::bare();
+    home.file("violets.txt", "violets are blue\n");
+    home.extension("ask.ts", ASK);
+    home
+}
+
+/// A home and a terminal that draws, or one that does not.
+fn set_up(term: &str) -> (Home, Terminal) {
+    let home = home();
+    let terminal = Terminal::start(&home, term);
+    (home, terminal)
+}
+
+#[tokio::test]
+async fn prompts_tools_and_the_end() {
+    let (home, mut terminal) = set_up("xterm");
+    assert!(terminal.is_raw());
+    terminal.line("read violets.txt");
+    terminal.see("* read: ");
+    terminal.see("ok (");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/session");
+    let told = terminal.see("Cost: $0");
+    assert!(told.contains("1 tool call"), "{told}");
+    terminal.see("> ");
+    terminal.line("!echo $((6*7))");
+    terminal.see("\n42\n");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+    let history = std::fs::read_to_string(home.agent_dir().join("history")).unwrap();
+    assert_eq!(
+        history,
+        "read violets.txt\n/session\n!echo $((6*7))\n/quit\n"
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_is_compacted() {
+    let home = home();
+    let settings = r#"{"compaction": {"keepRecentTokens": 1}}"#;
+    std::fs::write(home.agent_dir().join("settings.json"), settings).unwrap();
+    let mut terminal = Terminal::start(&home, "xterm");
+    terminal.line("/compact");
+    terminal.see("Error: Compaction failed: Nothing to compact (session too small)\n");
+    terminal.see("> ");
+    terminal.line("hello");
+    terminal.see("built-in demo");
+    terminal.see("> ");
+    terminal.line("/compact the violets");
+    terminal.see("Compacting the conversation\n");
+    terminal.see("Compacted: it was about ");
+    terminal.see("> ");
+    terminal.line("/session");
+    terminal.see("Context: not known yet");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn the_tree_is_listed_and_walked() {
+    let (home, mut terminal) = set_up("xterm");
+    terminal.line("/tree");
+    terminal.see("(thinking_level_change)  <- here\n");
+    terminal.see("> ");
+    terminal.line("read violets.txt");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    let entries = home.entries();
+    let id = entries[3]["id"].as_str().unwrap();
+    terminal.line("/tree");
+    terminal.see(&format!("* {id} you: read violets.txt\n"));
+    terminal.see("  <- here\n");
+    terminal.see("> ");
+    terminal.line(&format!("/tree {id} summary"));
+    terminal.see(&format!("Now before {id}; its text is at the prompt."));
+    // It can be changed, and said again.
+    terminal.see("> read violets.txt");
+    terminal.keys("\r");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/tree");
+    let listed = terminal.see("  <- here\n");
+    assert!(listed.contains(&format!("    {id} you: read")), "{listed}");
+    assert!(
+        listed.contains("summary of a branch: The user explored"),
+        "{listed}"
+    );
+    terminal.see("> ");
+    terminal.line("/tree nonsense");
+    terminal.see("Error: there is no entry nonsense; /tree lists them\n");
+}
+
+#[tokio::test]
+async fn dialogs_are_questions() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/ask now");
+    let asked = terminal.see("1-3> ");
+    assert!(
+        asked.contains("? Which one?\n  1. red\n  2. green\n  3. blue\n"),
+        "{asked}"
+    );
+    terminal.line("7");
+    terminal.see("Type a number from 1 to 3");
+    terminal.see("1-3> ");
+    terminal.line("2");
+    terminal.see("? Sure?\nIt is only a colour.\n");
+    terminal.see("y/n> ");
+    terminal.line("y");
+    terminal.see("picked green true now\n");
+    terminal.see("> ");
+    terminal.line("/ask");
+    terminal.see("1-3> ");
+    terminal.keys(ESCAPE);
+    terminal.see("(cancelled)");
+    terminal.see("y/n> ");
+    terminal.keys(CONTROL_C);
+    terminal.see("picked undefined false");
+    terminal.see("> ");
+    terminal.line("/note");
+    terminal.see("text> ");
+    terminal.keys("!\r\r");
+    terminal.see("\"one!\"\n");
+}
+
+#[tokio::test]
+async fn extensions_need_not_wait_for_an_answer() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/impatient");
+    terminal.see("? Quick?\n");
+    terminal.see_both("(the question was withdrawn)\n", "went on: false\n");
+    terminal.see("? Slow?\n(1 s to answer)\n");
+    terminal.see_both("(no answer in time)\n", "and on\n");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+/// The line editor painted its prompt over it when it had one line.
+#[tokio::test]
+async fn what_comes_while_the_prompt_waits_stays_on_the_screen() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("/late");
+    terminal.see("/late\n");
+    terminal.see("> ");
+    terminal.keys("half a pro");
+    terminal.see("here it is\n");
+    terminal.see("and another\n");
+    terminal.see("half a pro");
+    terminal.keys("mpt");
+    terminal.see("mpt");
+    let shown = terminal.screen.lock().screen().contents();
+    let lines: Vec<&str> = shown
+        .lines()
+        .skip_while(|line| !line.contains("/late"))
+        .collect();
+    assert_eq!(
+        lines,
+        ["> /late", "here it is", "and another", "> half a prompt"]
+    );
+}
+
+#[tokio::test]
+async fn a_terminal_may_change_its_size() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.keys("read ");
+    terminal.see("read ");
+    let narrow = PtySize {
+        rows: 10,
+        cols: 30,
+        ..PtySize::default()
+    };
+    terminal.master.resize(narrow).unwrap();
+    terminal.line("violets.txt");
+    terminal.see("* read: ");
+    terminal.master.resize(PtySize::default()).unwrap();
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn escape_ends_what_is_going_on() {
+    let (home, mut terminal) = set_up("xterm");
+    terminal.line("run sleep 300");
+    terminal.see("* bash: sleep 300 ... ");
+    terminal.keys(ESCAPE);
+    terminal.see("error: ");
+    terminal.see("Aborted.\n");
+    terminal.see("> ");
+    terminal.line("/hang");
+    terminal.see("\n");
+    terminal.keys(ESCAPE);
+    terminal.see("Aborted.");
+    terminal.see("> ");
+    home.extension(
+        "gate.ts",
+        r#"export default (pi) => pi.on("tool_call", (event, ctx) => {
+            ctx.ui.notify("gate hangs");
+            return new Promise(() => {});
+        });"#,
+    );
+    terminal.line("/reload");
+    terminal.see("Reloaded: 2 extensions: ");
+    terminal.see("> ");
+    terminal.line("list the files");
+    terminal.see("gate hangs");
+    terminal.keys(CONTROL_C);
+    terminal.see("Aborted.\n");
+    terminal.see("> ");
+    terminal.keys(CONTROL_C);
+    terminal.see("(Ctrl-C again or Ctrl-D quits)");
+    terminal.see("> ");
+    terminal.keys(CONTROL_D);
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn a_message_typed_while_the_agent_works_is_queued() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("run sleep 3");
+    terminal.see("* bash: sleep 3 ... ");
+    terminal.line("read violets.txt");
+    terminal.see("(queued: the agent reads it after this turn)");
+    terminal.see("* bash: sleep 3 ... ok (");
+    terminal.see("> read violets.txt\n");
+    terminal.see("* read: ");
+    terminal.see("ok (");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[tokio::test]
+async fn reload_says_what_failed_and_where() {
+    let (home, mut terminal) = set_up("xterm");
+    terminal.line("/reload");
+    terminal.see("Reloaded: 1 extension: ask.ts.\n");
+    terminal.see("> ");
+    home.extension("ask.ts", "export default function (pi) {\n  pi.on(;;\n}\n");
+    terminal.line("/reload");
+    terminal.see("Extension error: ask.ts, load: SyntaxError: ");
+    terminal.see("extensions/ask.ts:2:");
+    terminal.see("> 2 |   pi.on(;;");
+    terminal.see("Not reloaded: the extensions from before stay. Failed: ask.ts.");
+    terminal.see("> ");
+    terminal.line("/ask");
+    terminal.see("1-3> ");
+}
+
+#[tokio::test]
+async fn tab_completes_names_and_arguments() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.keys("/as\t");
+    terminal.see("/ask ");
+    terminal.keys("c\t");
+    terminal.see("colour");
+    terminal.keys("\r");
+    terminal.see("1-3> ");
+}
+
+/// Nothing happened, and nobody knew why.
+#[tokio::test]
+async fn completions_that_cannot_be_used_are_told_once_and_the_others_hold() {
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.keys("/odd \t");
+    terminal.see("odder");
+    terminal.keys("\r");
+    terminal.see("getArgumentCompletions must give an array of { value: \"...\", label: \"...\" }, not of an object");
+    terminal.see("ask.ts:33:");
+}
+
+#[tokio::test]
+async fn a_dumb_terminal_gets_plain_lines() {
+    let (_home, mut terminal) = set_up("dumb");
+    terminal.line("read violets.txt");
+    terminal.see("* read: ");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.line("/ask dumb");
+    terminal.see("1-3> ");
+    terminal.line("blue");
+    terminal.see("y/n> ");
+    terminal.line("n");
+    terminal.see("picked blue false dumb\n");
+    terminal.see("> ");
+    terminal.line("/note");
+    terminal.see("text> ");
+    terminal.line("two");
+    terminal.line("three");
+    terminal.line("");
+    terminal.see("\"two\\nthree\"\n");
+    terminal.see("> ");
+    terminal.line("run sleep 300");
+    terminal.see("* bash: sleep 300 ... ");
+    terminal.keys(CONTROL_C);
+    terminal.see("Aborted.\n");
+    terminal.see("> ");
+    let escape = terminal.raw.contains(&0x1b);
+    assert!(!escape, "{:?}", String::from_utf8_lossy(&terminal.raw));
+    terminal.keys(CONTROL_D);
+    assert_eq!(terminal.end(), 0);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_ends_it_in_order() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    let (_home, mut terminal) = set_up("xterm");
+    terminal.line("run sleep 300");
+    terminal.see("* bash: sleep 300 ... ");
+    let pid = terminal.child.process_id().unwrap();
+    kill(Pid::from_raw(pid as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(terminal.end(), 143);
+}
+
+/// Packages print a summary there.
+#[tokio::test]
+async fn what_extensions_write_at_the_end_is_seen() {
+    let home = home();
+    home.extension(
+        "summary.ts",
+        r#"export default (pi) => {
+            pi.on("session_shutdown", () => console.log("shutting down"));
+            process.on("exit", (code) => console.log(`it was nice, ${code}`));
+        };"#,
+    );
+    let mut terminal = Terminal::start(&home, "xterm");
+    terminal.line("/quit");
+    terminal.see("shutting down\n");
+    terminal.see("it was nice, 0\n");
+    assert_eq!(terminal.end(), 0);
+}
+
+/// `/todos` of the original's example did nothing, without a word.
+#[tokio::test]
+async fn a_component_that_cannot_be_shown_is_told() {
+    let home = home();
+    home.extension(
+        "draws.ts",
+        r#"export default (pi) => pi.registerCommand("draw", { handler: async (_, ctx) => {
+            const shown = await ctx.ui.custom(() => ({ render: () => ["drawn"] }));
+            ctx.ui.notify(`gave ${shown}`);
+        } });"#,
+    );
+    let mut terminal = Terminal::start(&home, "xterm");
+    terminal.line("/draw");
+    terminal.see("would show a component of its own here");
+    terminal.see("gave undefined");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}

@@ -1,0 +1,9 @@
+mod addons;
+mod corrections;
+mod environment;
+mod inspect;
+mod module_names;
+mod node24;
+mod node_test_module;
+mod parity;
+mod untouched_sources;

@@ -1,0 +1,3 @@
+mod changes;
+mod install;
+mod package_manager;

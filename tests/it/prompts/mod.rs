@@ -1,0 +1,4 @@
+mod aborts;
+mod images;
+mod order;
+mod resources;

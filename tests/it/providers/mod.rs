@@ -1,0 +1,10 @@
+mod certificates;
+mod conversation;
+mod logins;
+mod model_mistakes;
+mod original_examples;
+mod own_auth;
+mod registry;
+mod shared_names;
+mod streaming;
+mod wire_parity;

@@ -1,0 +1,9 @@
+mod client_table;
+mod commands;
+mod framing;
+mod newer_events;
+mod old_clients;
+mod parity;
+mod reliability;
+mod sessions;
+mod third_party_clients;

@@ -1,0 +1,191 @@
+//! One session and several programs: who may write when, and how one goes on from another.
+
+use std::path::{Path, PathBuf};
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use super::{path, read_chain, start_session, texts};
+use crate::support::{Home, Rpc, pause, prompt, read_jsonl, text_of};
+
+/// A session in which `begin` is answered.
+async fn begun() -> (ModelServer, Home, PathBuf) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let file = start_session(&server, &home).await;
+    (server, home, file)
+}
+
+/// The agent waits for an answer that does not come.
+async fn at_work(server: &ModelServer, rpc: &mut Rpc) {
+    let before = server.requests().len();
+    server.push(Answer::stall());
+    rpc.ok(prompt("work")).await;
+    server.received(before + 1).await;
+}
+
+async fn wait_for(file: &Path) {
+    while !file.exists() {
+        pause(10).await;
+    }
+}
+
+#[tokio::test]
+async fn looking_exporting_and_forking_need_no_lock() {
+    let (server, home, file) = begun().await;
+    let mut first = home.rpc(&["-ne", "--session", path(&file)]);
+    at_work(&server, &mut first).await;
+
+    let mut second = home.rpc(&["-ne", "--session", path(&file)]);
+    assert_eq!(second.message_texts().await, ["begin", "Yes.", "work"]);
+    let page = home.cwd().join("page.html");
+    second
+        .ok(json!({"type": "export_html", "outputPath": page}))
+        .await;
+    assert!(page.exists());
+    let messages = second.ok(json!({"type": "get_fork_messages"})).await;
+    let entry = messages["messages"][1]["entryId"].clone();
+    second.ok(json!({"type": "fork", "entryId": entry})).await;
+    assert_eq!(second.message_texts().await, ["begin", "Yes."]);
+    assert_eq!(second.answer_to("in the fork").await, "Yes.");
+    // The adapters' `session/load`.
+    second
+        .ok(json!({"type": "switch_session", "sessionPath": file}))
+        .await;
+    assert_eq!(second.message_texts().await, ["begin", "Yes.", "work"]);
+    first.ok(json!({"type": "abort"})).await;
+    assert!(first.close().await.success());
+    assert!(second.close().await.success());
+}
+
+#[tokio::test]
+async fn a_holder_at_work_is_named_and_keeps_the_session() {
+    let (server, home, file) = begun().await;
+    let mut first = home.rpc(&["-ne", "--session", path(&file)]);
+    at_work(&server, &mut first).await;
+    let asked = server.requests().len();
+
+    let mut second = home.rpc(&["-ne", "--session", path(&file)]);
+    let refused = second.ask(prompt("me too")).await;
+    assert_eq!(refused["success"], false, "{refused}");
+    assert_eq!(refused["errorCode"], "session_locked", "{refused}");
+    let error = refused["error"].as_str().unwrap();
+    assert!(error.contains(path(&file)), "{error}");
+    if cfg!(target_os = "linux") {
+        let holder = format!("(process {}) [pi", first.process_id());
+        assert!(
+            error.contains(&holder) && error.contains("running since 20"),
+            "{error}"
+        );
+    }
+    let third = home
+        .run(&["-ne", "--session", path(&file), "-p", "and me"], "")
+        .await;
+    assert!(third.failed(1).contains(path(&file)));
+    assert_eq!(server.requests().len(), asked, "the model was not asked");
+
+    first.ok(json!({"type": "abort"})).await;
+    first.event("agent_settled").await;
+    assert_eq!(second.answer_to("now").await, "Yes.");
+    assert!(first.close().await.success());
+    assert!(second.close().await.success());
+    let said = texts(&read_chain(&file));
+    let [begin, yes, work, .., now, last] = &said[..] else {
+        panic!("{said:?}");
+    };
+    assert_eq!(
+        [begin, yes, work, now, last],
+        ["begin", "Yes.", "work", "now", "Yes."]
+    );
+}
+
+#[tokio::test]
+async fn programs_at_rest_take_turns_and_none_loses_what_another_said() {
+    let (server, home, file) = begun().await;
+    let mut first = home.rpc(&["-ne", "--session", path(&file)]);
+    assert_eq!(first.answer_to("one").await, "Yes.");
+    let mut second = home.rpc(&["-ne", "--session", path(&file)]);
+    assert_eq!(second.answer_to("two").await, "Yes.");
+    // What others said is part of the conversation.
+    assert_eq!(first.answer_to("three").await, "Yes.");
+    let body = server.last_request().body;
+    let heard: Vec<String> = body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text_of)
+        .collect();
+    assert_eq!(
+        heard[heard.len() - 5..],
+        ["one", "Yes.", "two", "Yes.", "three"]
+    );
+    second
+        .ok(json!({"type": "set_session_name", "name": "shared"}))
+        .await;
+    assert_eq!(second.answer_to("four").await, "Yes.");
+    assert!(first.close().await.success());
+    assert!(second.close().await.success());
+    let said = texts(&read_chain(&file));
+    let prompts: Vec<&String> = said.iter().step_by(2).collect();
+    assert_eq!(prompts, ["begin", "one", "two", "three", "four"]);
+}
+
+/// Emacs starts the new process before it ends the old one.
+#[tokio::test]
+async fn a_successor_waits_for_a_slow_shutdown_and_has_its_last_words() {
+    let (_server, home, file) = begun().await;
+    home.extension(
+        "slow.ts",
+        r#"import { existsSync, writeFileSync } from "node:fs";
+        export default (pi) => pi.on("session_shutdown", async () => {
+            if (existsSync("ending")) return;
+            writeFileSync("ending", "");
+            while (!existsSync("may-end")) await new Promise((done) => setTimeout(done, 5));
+            pi.appendEntry("last-words", { at: "the end" });
+        });"#,
+    );
+    let mut old = home.rpc(&["--session", path(&file)]);
+    assert_eq!(old.answer_to("one").await, "Yes.");
+    let mut new = home.rpc(&["--session", path(&file)]);
+    assert_eq!(new.message_texts().await.len(), 4);
+    old.close_stdin();
+    wait_for(&home.cwd().join("ending")).await;
+    let line = json!({"type": "prompt", "id": "p", "message": "two"}).to_string();
+    new.send(&line).await;
+    // It waits, and answers meanwhile.
+    new.ok(json!({"type": "get_state"})).await;
+    let refused = |line: &Value| line["id"] == "p";
+    assert!(!new.lines().iter().any(refused), "{:#?}", new.lines());
+    home.file("may-end", "");
+    new.event("agent_end").await;
+    assert!(old.end().await.success());
+    assert!(new.close().await.success());
+    texts(&read_chain(&file));
+    let types: Vec<String> = read_jsonl(&file)
+        .iter()
+        .filter(|line| line["type"] == "custom" || line["message"]["role"] == "user")
+        .map(|line| match line["customType"].as_str() {
+            Some(kind) => kind.to_owned(),
+            None => text_of(&line["message"]),
+        })
+        .collect();
+    assert_eq!(types, ["begin", "one", "last-words", "two"]);
+}
+
+#[tokio::test]
+async fn a_holder_that_is_killed_is_in_nobody_s_way() {
+    let (server, home, file) = begun().await;
+    let mut first = home.rpc(&["-ne", "--session", path(&file)]);
+    at_work(&server, &mut first).await;
+    let mut second = home.rpc(&["-ne", "--session", path(&file)]);
+    second.ok(json!({"type": "get_state"})).await;
+    let line = json!({"type": "prompt", "id": "p", "message": "go on"}).to_string();
+    second.send(&line).await;
+    first.kill().await;
+    second.event("agent_end").await;
+    assert!(second.close().await.success());
+    assert_eq!(
+        texts(&read_chain(&file)),
+        ["begin", "Yes.", "work", "go on", "Yes."]
+    );
+}

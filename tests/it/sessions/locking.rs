@@ -1,0 +1,217 @@
+//! Who may write to a session, and what its user hears when nobody can: two
+//! programs on one file, locks of the dead, files that are away or full.
+
+use std::fs;
+use std::path::Path;
+
+use futures::future::join_all;
+use model_server::{Answer, Api, ModelServer};
+use serde_json::{Value, json};
+
+use super::{path, read_chain, start_session, texts};
+use crate::support::{Home, Rpc, prompt, read_jsonl, text_of};
+
+/// Prompts with no answers in common, so that the file shows who wrote what.
+const RIVALS: usize = 5;
+
+#[tokio::test]
+async fn of_many_that_come_at_once_each_writes_all_or_nothing() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let old = start_session(&server, &home).await;
+    // Nobody can hold a file that does not exist yet.
+    let new = home.cwd().join("new.jsonl");
+    for file in [old, new] {
+        let prompts: Vec<_> = (0..RIVALS).map(|rival| format!("rival {rival}")).collect();
+        let runs = prompts.iter().map(|prompt| {
+            let arguments = ["-ne", "--session", path(&file), "-p", prompt];
+            let home = &home;
+            async move { home.run(&arguments, "").await }
+        });
+        let finished = join_all(runs).await;
+        let said = texts(&read_chain(&file));
+        let mut stored = 0;
+        for (prompt, finished) in prompts.iter().zip(finished) {
+            let told = finished.stderr.contains(path(&file));
+            match said.iter().position(|text| text == prompt) {
+                Some(at) => {
+                    assert_eq!(said[at + 1], "Yes.", "{said:?}");
+                    assert!(finished.status.success() && !told, "{finished:#?}");
+                    stored += 1;
+                }
+                None => assert!(told, "{prompt} is not stored: {finished:#?}"),
+            }
+        }
+        assert!(stored > 0);
+    }
+}
+
+/// SIGKILL in the middle of a command, whose process lives on.
+#[tokio::test]
+async fn the_lock_of_a_killed_program_is_in_nobody_s_way() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let file = start_session(&server, &home).await;
+    let mut first = home.rpc(&["-ne", "--session", path(&file)]);
+    server.push(Answer::tool("bash", json!({"command": "sleep 20"})));
+    first.ok(prompt("wait")).await;
+    first.event("tool_execution_start").await;
+    first.kill().await;
+    let mut second = home.rpc(&["-ne", "--session", path(&file)]);
+    assert_eq!(second.answer_to("go on").await, "Yes.");
+    let told = second.stderr();
+    assert!(
+        told.contains("was cut off while a tool ran (bash)"),
+        "{told}"
+    );
+    assert!(second.close().await.success());
+    read_chain(&file);
+}
+
+/// What the user is told of the store, in an event.
+async fn told(rpc: &mut Rpc) -> String {
+    let event = rpc
+        .wait("news of the store", |event| {
+            event["type"] == "extension_error" && event["extensionPath"] == "<session>"
+        })
+        .await;
+    event["error"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_said_while_the_file_is_away_is_in_it_when_it_is_back() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let file = start_session(&server, &home).await;
+    let mut rpc = home.rpc(&["-ne", "--session", path(&file)]);
+    assert_eq!(rpc.answer_to("while it is there").await, "Yes.");
+    let away = home.cwd().join("away.jsonl");
+    fs::rename(&file, &away).unwrap();
+    rpc.ok(prompt("while it is away")).await;
+    let news = told(&mut rpc).await;
+    assert!(news.contains(path(&file)), "{news}");
+    assert!(news.contains("1 message is not stored"), "{news}");
+    let news = told(&mut rpc).await;
+    assert!(news.contains("2 messages are not stored"), "{news}");
+    rpc.event("agent_end").await;
+    assert!(!file.exists(), "nothing is made in its place");
+
+    fs::rename(&away, &file).unwrap();
+    rpc.ok(prompt("now it is back")).await;
+    let news = told(&mut rpc).await;
+    assert!(news.contains("is stored now"), "{news}");
+    rpc.event("agent_end").await;
+    assert!(rpc.close().await.success());
+    let said = texts(&read_chain(&file));
+    let prompts: Vec<&String> = said.iter().step_by(2).collect();
+    let expected = [
+        "begin",
+        "while it is there",
+        "while it is away",
+        "now it is back",
+    ];
+    assert_eq!(prompts, expected);
+}
+
+/// The limit of a file's size is a disk that takes the first half of a record.
+#[cfg(unix)]
+#[tokio::test]
+async fn on_a_full_disk_the_user_is_told_and_the_file_stays_whole() {
+    let server = ModelServer::start().await;
+    let home = Home::with_api(&server, Api::OpenAiCompletions);
+    let file = start_session(&server, &home).await;
+    let before = fs::read_to_string(&file).unwrap();
+    let mut limited = home.command("sh");
+    // A file may have 8 blocks of 512 or of 1024 bytes, depending on the shell.
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
+    limited.args(["-c", script, env!("CARGO_BIN_EXE_pi")]);
+    limited.args(["--mode", "rpc", "-ne", "--session", path(&file)]);
+    let mut rpc = Rpc::start(limited);
+    let long = "long ".repeat(4000);
+    rpc.ok(prompt(&long)).await;
+    let news = told(&mut rpc).await;
+    assert!(news.contains("could not append to"), "{news}");
+    assert!(news.contains("1 message is not stored"), "{news}");
+    rpc.event("agent_end").await;
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        before,
+        "half a record is taken back, and no answer comes before its question"
+    );
+    let messages = rpc.ok(json!({"type": "get_messages"})).await;
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 4);
+    // The last attempt fails as well.
+    rpc.close_stdin();
+    rpc.end().await;
+    read_chain(&file);
+    let mut rpc = home.rpc(&["-ne", "--session", path(&file)]);
+    assert_eq!(rpc.answer_to("now there is room").await, "Yes.");
+    assert!(rpc.close().await.success());
+    let said = texts(&read_chain(&file));
+    assert_eq!(said, ["begin", "Yes.", "now there is room", "Yes."]);
+}
+
+/// Each made a file of its own, and one of the conversations was never found again.
+#[tokio::test]
+async fn of_two_that_begin_with_one_new_id_the_second_is_refused() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    server.repeat(Answer::text("Yes."));
+    let words = ["-ne", "--session-id", "job-7"];
+    let mut first = home.rpc(&words);
+    // Nothing has been said, and there is no session to be found yet.
+    first.ok(json!({"type": "get_state"})).await;
+    for more in [
+        &["-p", "me too"][..],
+        &["--mode", "rpc"],
+        &["--mode", "json", "hi"],
+    ] {
+        let second = home.run(&[&words[..], more].concat(), "").await;
+        let error = second.failed(1);
+        assert!(error.contains("the session id job-7 was taken"), "{error}");
+        if cfg!(target_os = "linux") {
+            let holder = format!("(process {})", first.process_id());
+            assert!(error.contains(&holder), "{error}");
+        }
+    }
+    assert_eq!(first.answer_to("begin").await, "Yes.");
+    first.close().await;
+    let third = home.run(&[&words[..], &["-p", "go on"]].concat(), "").await;
+    assert_eq!(third.ok(), "Yes.\n");
+    let said = texts(&read_chain(&home.session()));
+    assert_eq!(said, ["begin", "Yes.", "go on", "Yes."]);
+}
+
+#[tokio::test]
+async fn of_many_that_begin_with_one_new_id_one_begins() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let mut all: Vec<Rpc> = (0..RIVALS)
+        .map(|_| home.rpc(&["-ne", "--session-id", "job-8"]))
+        .collect();
+    let state = json!({"type": "get_state", "id": "1"}).to_string();
+    for one in &mut all {
+        one.send(&state).await;
+        one.close_stdin();
+    }
+    let ended = join_all(all.iter_mut().map(Rpc::end)).await;
+    let begun = ended.iter().filter(|status| status.success()).count();
+    assert!(begun >= 1, "{ended:?}");
+    // Those that came when the others had ended began as well; nothing was stored, and
+    // nothing is left.
+    assert_eq!(home.sessions(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn an_id_that_a_killed_program_had_taken_is_free() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    server.repeat(Answer::text("Yes."));
+    let words = ["-ne", "--session-id", "job-9"];
+    let mut first = home.rpc(&words);
+    first.ok(json!({"type": "get_state"})).await;
+    first.kill().await;
+    let second = home.run(&[&words[..], &["-p", "begin"]].concat(), "").await;
+    assert_eq!(second.ok(), "Yes.\n");
+    assert_eq!(texts(&read_chain(&home.session())), ["begin", "Yes."]);
+}

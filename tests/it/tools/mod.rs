@@ -1,0 +1,6 @@
+mod arguments;
+mod file_changes;
+mod order;
+mod parity;
+mod search;
+mod special_files;
