@@ -1,4 +1,4 @@
-//! `pi doctor`, and what moves when a session starts.
+//! `pi doctor` and the files that move when a session starts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn agent_file(home: &Home, name: &str, text: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_new_installation_is_fine() {
+async fn doctor_finds_nothing_wrong_with_a_new_installation() {
     let home = Home::bare();
     let said = home.run(&["doctor"], "").await.ok();
     assert!(said.ends_with("\nNothing is wrong.\n"), "{said}");
@@ -49,7 +49,7 @@ async fn a_new_installation_is_fine() {
 }
 
 #[tokio::test]
-async fn every_file_that_is_wrong_is_named_with_what_to_do() {
+async fn doctor_names_each_broken_file_and_its_repair() {
     let home = Home::bare();
     let marker = home.cwd().join("an-extension-ran");
     let runs = format!(
@@ -149,13 +149,13 @@ async fn every_file_that_is_wrong_is_named_with_what_to_do() {
         words.stdout
     );
     assert!(words.stdout.contains("\n6 errors, "), "{}", words.stdout);
-    // The keys themselves are shown nowhere.
+    // The keys themselves appear nowhere.
     assert!(!words.stdout.contains("\"k\""));
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn folders_that_cannot_be_used_are_errors() {
+async fn doctor_reports_unusable_folders() {
     let home = Home::bare();
     agent_file(&home, "sessions", "a file where the folder should be");
     let said = home.run(&["doctor"], "").await;
@@ -168,7 +168,7 @@ async fn folders_that_cannot_be_used_are_errors() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_version_left_moves_as_in_the_original() {
+async fn files_of_earlier_versions_move_as_in_the_original() {
     let mut trees = Vec::new();
     for ours in [true, false] {
         let server = ModelServer::start().await;
@@ -234,9 +234,9 @@ async fn what_an_earlier_version_left_moves_as_in_the_original() {
     assert_eq!(trees[0].1.get("apiKeys"), None);
 }
 
-/// One that was wrong said nothing of the others, and a name that is none nothing at all.
+/// One wrong limit discarded all others, and an unknown event name was not reported.
 #[tokio::test]
-async fn limits_of_events_are_kept_one_by_one_and_wrong_ones_named() {
+async fn a_wrong_event_limit_is_named_and_the_others_hold() {
     let home = Home::bare();
     home.settings(json!({"extensionTimeouts": {"events": {
         "tool_cal": 500, "tool_call": "x", "session_switch": 5, "agent_start": 200,
@@ -266,7 +266,7 @@ async fn limits_of_events_are_kept_one_by_one_and_wrong_ones_named() {
         };
         assert!(told.iter().any(again), "{text}: {told:#?}");
     }
-    // The one that is right holds, and is not looked at only when another would be over.
+    // The valid limit holds although another one is invalid.
     rpc.send(&json!({"type": "prompt", "message": "hello"}).to_string())
         .await;
     let is_late =

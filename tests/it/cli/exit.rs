@@ -1,5 +1,5 @@
-//! Every mode, ended in every way: what it started is killed, extensions have their
-//! last word, the session is on the disk, and the exit code says what it was.
+//! Ends every mode in every way: child processes are killed, extensions get `session_shutdown`, the
+//! session is on the disk, and the exit code names the cause.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::support::{Home, PATIENCE, Terminal, finish, pause, quiet};
 
-/// A tool that waits for ever, and has a child of its own that does.
+/// A shell command that never ends and has a child process that never ends.
 const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait";
 
 const LAST_WORD: &str = r#"
@@ -42,9 +42,9 @@ enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cause {
     Signal(Signal),
-    /// Nobody reads stdout any more; the agent has not said anything since.
+    /// The reader of stdout is gone, and the agent has not written anything since.
     Stdout,
-    /// For RPC, where a client closes it to end pi.
+    /// An RPC client closes stdin to end pi.
     Stdin,
     /// The window of the terminal is closed.
     Terminal,
@@ -60,7 +60,7 @@ struct Story {
     mode: Mode,
     cause: Cause,
     code: i32,
-    /// The extension.
+    /// The source of the extension.
     last_word: &'static str,
 }
 
@@ -127,7 +127,7 @@ impl Story {
     }
 }
 
-/// The user closes the window: the last hold on the terminal is gone.
+/// Closes the last handle of the terminal, as a user does who closes the window.
 async fn hang_up(home: &Home) -> Option<i32> {
     const USER: &str = r#"
 import os, pty, re, select, sys
@@ -154,7 +154,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     finish(command, "").await.status.code()
 }
 
-/// Says "go" to it. Stdin is there if it is read from.
+/// Starts a mode with the prompt "go". Returns stdin if the mode reads it.
 async fn start(home: &Home, mode: Mode) -> (Child, Option<ChildStdin>) {
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
     match mode {
@@ -190,7 +190,7 @@ async fn ended(child: &mut Child, what: &str) -> ExitStatus {
         .unwrap()
 }
 
-/// Zombies count as gone: nobody in a container may be there to reap them.
+/// Whether a process runs. Zombies count as ended: a container may have no parent that reaps them.
 fn lives(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
@@ -223,7 +223,7 @@ async fn a_pipe_that_closes_ends_every_mode_in_order() {
 }
 
 #[tokio::test]
-async fn who_hears_of_the_end_has_heard_of_the_beginning() {
+async fn session_shutdown_follows_session_start() {
     const DIARY: &str = r#"import { appendFileSync } from "node:fs";
         await new Promise((resolve) => setTimeout(resolve, 200));
         export default (pi) => {
@@ -236,7 +236,7 @@ async fn who_hears_of_the_end_has_heard_of_the_beginning() {
         let home = Home::new(&server);
         home.extension("diary.ts", DIARY);
         let (mut child, stdin) = start(&home, mode).await;
-        // Long before anything is said.
+        // The pipe closes long before pi writes anything.
         drop(child.stdout.take());
         let what = format!("{mode:?}");
         assert_eq!(ended(&mut child, &what).await.code(), Some(1), "{what}");
@@ -254,7 +254,7 @@ async fn an_extension_that_hangs_does_not_keep_any_mode() {
     all(&[Mode::Print, Mode::Json, Mode::Rpc], &term, HANGS).await;
 }
 
-/// What is printed fits no pipe, and nobody reads it.
+/// The output is larger than a pipe, and the reader does not read.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
@@ -280,10 +280,10 @@ async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
     join_all([Mode::Print, Mode::Json, Mode::Rpc].map(blocked)).await;
 }
 
-/// Packages kill their children and remove their lock files there; `signal-exit` takes the
-/// place of `process.emit`.
+/// Packages kill their children and remove their lock files in exit listeners, and `signal-exit`
+/// replaces `process.emit`.
 #[tokio::test]
-async fn exit_listeners_run_whenever_their_extensions_go() {
+async fn exit_listeners_run_at_the_end_and_at_a_reload() {
     const LISTENS: &str = r#"
         import { appendFileSync } from "node:fs";
         const say = (what) => appendFileSync("said", `${what}\n`);
@@ -318,9 +318,9 @@ async fn exit_listeners_run_whenever_their_extensions_go() {
     assert_eq!(said(), [&ALL.repeat(3), "spins\n"].concat());
 }
 
-/// It was a neighbour's fault, or nobody's: nobody's code was known to run.
+/// An exit listener that spun was blamed on another extension or on none.
 #[tokio::test]
-async fn an_exit_listener_that_spins_is_its_authors_fault() {
+async fn an_exit_listener_that_spins_is_attributed_to_its_author() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));
@@ -343,9 +343,9 @@ async fn an_exit_listener_that_spins_is_its_authors_fault() {
     assert_eq!(error["event"], "exit");
 }
 
-/// Who reads gets everything, to the last word of an extension that takes its time.
+/// A reader gets all output, up to the last line of an extension that is slow to shut down.
 #[tokio::test]
-async fn a_reader_that_reads_loses_nothing() {
+async fn a_slow_shutdown_loses_no_output() {
     const SLOW: &str = r#"
         export default (pi) => pi.on("session_shutdown", async (_event, ctx) => {
             await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -364,7 +364,7 @@ async fn a_reader_that_reads_loses_nothing() {
     rpc.notified("farewell").await;
 }
 
-// A terminal is read from by blocking calls, and the model answers meanwhile.
+// Reading a terminal blocks a thread, and the model answers meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signals_and_the_end_of_the_terminal_end_line_mode() {
     let causes = [&SIGNALS[..], &[(Cause::Terminal, 129)]].concat();
@@ -372,10 +372,10 @@ async fn signals_and_the_end_of_the_terminal_end_line_mode() {
     all(&[Mode::Line], &causes[..1], HANGS).await;
 }
 
-/// A full disk ended print and RPC without a word.
+/// Print mode and RPC mode ended without an error when the disk was full.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn why_stdout_cannot_be_written_is_told() {
+async fn an_error_of_stdout_is_reported() {
     let home = Home::bare();
     let demo = ["--provider", "demo", "--model", "demo"];
     for mode in [["-p", "hi"], ["--mode", "json"], ["--mode", "rpc"]] {

@@ -1,4 +1,4 @@
-//! `pi ext`: what extensions there are, and what is wrong with one.
+//! `pi ext` lists extensions and checks one.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ const GATE: &str = "export default function (pi) {\n\
     }\n";
 
 #[tokio::test]
-async fn the_list_says_what_there_is_and_what_it_registers() {
+async fn the_list_shows_extensions_and_what_they_register() {
     let home = Home::bare();
     let nothing = home.run(&["ext", "list"], "").await.ok();
     assert!(nothing.starts_with("There are no extensions."), "{nothing}");
@@ -71,7 +71,7 @@ async fn the_list_says_what_there_is_and_what_it_registers() {
 }
 
 #[tokio::test]
-async fn a_check_finds_everything_that_is_wrong() {
+async fn a_check_finds_all_mistakes() {
     let home = Home::bare();
     home.file("good.ts", GATE);
     let good = home.run(&["ext", "check", "good.ts"], "").await.ok();
@@ -165,7 +165,7 @@ async fn a_check_finds_everything_that_is_wrong() {
 }
 
 #[tokio::test]
-async fn wrong_words_of_ext_are_refused() {
+async fn wrong_arguments_are_refused() {
     let home = Home::bare();
     for words in [
         &["ext"][..],
@@ -181,7 +181,7 @@ async fn wrong_words_of_ext_are_refused() {
 }
 
 #[tokio::test]
-async fn packages_providers_and_conflicts_are_looked_at() {
+async fn a_check_covers_packages_providers_and_conflicts() {
     let home = Home::bare();
     let provider = "export default (pi) => pi.registerProvider(\"mine\", {\n\
         \x20 baseUrl: \"http://localhost:1\", apiKey: \"k\", api: \"openai-completions\",\n\
@@ -229,7 +229,7 @@ async fn packages_providers_and_conflicts_are_looked_at() {
 }
 
 #[tokio::test]
-async fn what_stops_while_it_loads_is_told_in_its_own_words() {
+async fn an_extension_that_hangs_while_loading_is_reported() {
     let home = Home::bare();
     home.settings(json!({"extensionTimeouts": {"load": 1000, "spin": 300}}));
     let file = home.file("spin.ts", "for (;;);\nexport default () => {};\n");
@@ -242,7 +242,7 @@ async fn what_stops_while_it_loads_is_told_in_its_own_words() {
     assert!(!text.contains("/reload"), "{text}");
 }
 
-/// Sessions load it, with a mark in the place of what is no text.
+/// A session loads the file with a replacement character for each invalid byte.
 #[tokio::test]
 async fn a_file_that_is_not_utf8_is_checked_as_it_is_loaded() {
     let home = Home::bare();
@@ -277,9 +277,10 @@ async fn a_folder_of_extensions_is_checked_one_by_one() {
     );
 }
 
-/// They were loaded together, and the second was refused what the first had.
+/// Files named together were loaded together, and the second was refused the names that the first
+/// had registered.
 #[tokio::test]
-async fn files_that_are_named_together_have_nothing_to_do_with_each_other() {
+async fn files_named_together_are_checked_one_by_one() {
     let home = Home::bare();
     home.settings(json!({"extensionTimeouts": {"load": 1000, "spin": 300}}));
     home.file("loose/spins.ts", "for (;;);\nexport default () => {};\n");
@@ -302,7 +303,7 @@ async fn files_that_are_named_together_have_nothing_to_do_with_each_other() {
         let (word, path) = line.split_once(' ').unwrap();
         (word, path.trim().rsplit('/').next().unwrap())
     });
-    // In the order in which they were named.
+    // Results come in the order of the arguments.
     assert_eq!(
         heads.collect::<Vec<_>>(),
         [
@@ -316,7 +317,7 @@ async fn files_that_are_named_together_have_nothing_to_do_with_each_other() {
         checked.stdout
     );
 
-    // What one folder holds is loaded together in a session, too.
+    // A session also loads the extensions of one folder together.
     let checked = home.run(&["ext", "check", "both"], "").await;
     assert_eq!(checked.status.code(), Some(1), "{}", checked.stdout);
     assert!(
@@ -328,9 +329,9 @@ async fn files_that_are_named_together_have_nothing_to_do_with_each_other() {
     );
 }
 
-/// It said only that something could not be parsed, or loaded.
+/// The list said only that the file could not be parsed or loaded.
 #[tokio::test]
-async fn the_list_shows_the_lines_of_what_is_wrong() {
+async fn the_list_shows_the_source_lines_of_errors() {
     let home = Home::bare();
     home.extension("broken.ts", "let a = 1;\nexport default (\n  => {};\n");
     home.extension("throws.ts", "let a = 1;\n  throw new Error(\"no\");\n");
@@ -356,7 +357,7 @@ async fn the_list_shows_the_lines_of_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_folder_with_an_index_and_folders_of_resources_is_checked_by_its_index() {
+async fn a_folder_with_an_index_is_checked_as_one_extension() {
     let home = Home::bare();
     for (folder, beside, text) in [
         ("a", "prompts/p.md", "hi"),

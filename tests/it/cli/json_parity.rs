@@ -1,13 +1,12 @@
-//! `--mode json` beside the original's: the same lines, the same stderr, the same
-//! exit codes.
+//! `--mode json` beside the original: equal lines, equal stderr, equal exit codes.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Home, without};
 
-/// A run with a tool, a second prompt that fails once and is tried again, and a third
-/// for which there is no answer; an extension does what has no place in these lines.
+/// Plays a run with a tool, a second prompt that fails once and is retried, and a third prompt that
+/// gets no answer. An extension does things that must not appear in the lines.
 async fn play(original: bool) -> (Finished, String) {
     let server = ModelServer::start().await;
     server.push(Answer::thinking("Look.").then_tool("bash", json!({"command": "echo hi"})));
@@ -33,7 +32,7 @@ async fn play(original: bool) -> (Finished, String) {
     (finished, extension.display().to_string())
 }
 
-/// What can be compared of a line: its members, and what is not about this run.
+/// Reduces a line to what can be compared: its members, without values that differ between runs.
 fn shape(line: &Value) -> Value {
     let mut line = without(line, &["timestamp", "id", "cwd", "messages"]);
     let of_message = [
@@ -44,13 +43,12 @@ fn shape(line: &Value) -> Value {
         "errorMessage",
     ];
     if line["type"] == "message_update" {
-        // The message so far: the original's may be further on than its step, and has
-        // members that vanish later.
+        // The original's message may be ahead of its event, and has members that vanish later.
         line = without(&line, &["message", "usage"]);
         let members = ["partial", "toolCall", "id", "toolName"];
         line["assistantMessageEvent"] = without(&line["assistantMessageEvent"], &members);
     }
-    // Members of later versions.
+    // Remove members that only later versions have.
     match line["type"].as_str() {
         Some("agent_end") => line = without(&line, &["willRetry"]),
         Some("tool_execution_end") => line = without(&line, &["durationMs"]),
@@ -73,12 +71,12 @@ fn shape(line: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_line_is_what_the_original_writes() {
+async fn every_line_equals_the_original_s() {
     let ((ours, path), (theirs, their_path)) = tokio::join!(play(false), play(true));
     // The model's last error is an event, not an exit code.
     assert_eq!(theirs.status.code(), Some(0), "{}", theirs.stderr);
     assert_eq!(ours.status.code(), Some(0), "{}", ours.stderr);
-    // How often each was heard of; what exactly was thrown reads differently.
+    // Count the reports per extension: the wording of errors differs.
     let heard = |finished: &Finished, path: &str| {
         let error = format!("Extension error ({path}): ");
         let stderr = &finished.stderr;
@@ -90,7 +88,7 @@ async fn every_line_is_what_the_original_writes() {
         let lines = stdout.lines();
         lines
             .map(|line| shape(&serde_json::from_str(line).unwrap()))
-            // How many depends on how the output of a command comes in.
+            // The number of updates depends on how the output of a command arrives.
             .filter(|line| line["type"] != "tool_execution_update")
             .collect()
     };

@@ -25,7 +25,7 @@ async fn start(home: &Home, path: &str) -> Rpc {
 }
 
 #[tokio::test]
-async fn it_runs_as_a_script_of_every_kind() {
+async fn the_launcher_runs_as_esm_commonjs_and_executable() {
     let home = Home::bare();
     let printed = home.run(&["launcher"], "").await.ok();
     for (name, package) in [
@@ -80,7 +80,7 @@ async fn the_program_ends_when_the_launcher_is_killed() {
 }
 
 #[tokio::test]
-async fn it_replaces_a_launcher_and_nothing_else() {
+async fn the_launcher_replaces_only_other_launchers() {
     let home = Home::bare();
     let path = written(&home, "cli.js").await;
     fs::write(&path, fs::read_to_string(&path).unwrap() + "// older").unwrap();

@@ -1,4 +1,4 @@
-//! `pi test`, on tests that pass (those of our examples) and on tests that do not.
+//! `pi test` on tests that pass (those of our examples) and on tests that fail.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::support::{Finished, Home};
 
-/// For many tests that each start a pi, beside all the others.
+/// Limit for runs of many tests that each start pi, beside the other tests of this binary.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
@@ -27,7 +27,7 @@ async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
 async fn the_tests_of_our_examples_pass() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/extensions");
     let home = Home::bare();
-    // Nothing of the user's own is read: this would fail.
+    // This extension of the user would fail if it were loaded.
     home.extension("broken.ts", "export default 1;");
     let folder = examples.to_str().unwrap();
     let said = pi_test(&home, &[folder, "--timeout", "240000"]).await.ok();
@@ -119,7 +119,7 @@ test("hangs", { timeout: 15_000 }, async (t) => {
 test.skip("comes later", () => {});
 "#;
 
-/// What the report says of each test, without its times.
+/// The outcome of each test in the report, without durations.
 fn outcomes(said: &str) -> Vec<String> {
     let lines = said.lines().filter(|line| line.starts_with("  "));
     lines
@@ -139,7 +139,7 @@ fn outcomes(said: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_fails_says_what_and_where() {
+async fn a_failure_shows_its_error_and_line() {
     let home = Home::bare();
     home.file("ext/index.ts", EXTENSION);
     home.file("ext/a.test.ts", TESTS);
@@ -190,7 +190,7 @@ async fn what_fails_says_what_and_where() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_read_to_its_end_has_not_passed() {
+async fn a_file_that_ends_early_does_not_pass() {
     let home = Home::bare();
     let import = "import { test } from \"@mariozechner/pi-coding-agent/test\";\n";
     let slow = "test(\"one\", () => new Promise((resolve) => setTimeout(resolve, 50)));\n";
@@ -225,9 +225,9 @@ async fn a_file_that_is_not_read_to_its_end_has_not_passed() {
     );
 }
 
-/// It was killed, and nobody knew where it had been.
+/// The process was killed, and the report did not name a line.
 #[tokio::test]
-async fn a_test_that_does_not_give_the_thread_back_is_told_its_line() {
+async fn the_line_of_a_test_that_spins_is_reported() {
     let home = Home::bare();
     home.file(
         "parts.ts",
@@ -284,7 +284,7 @@ async fn tests_are_chosen_and_reported_as_json() {
     assert_eq!(complaint, "Error: no test has \"three\" in its name\n");
     let complaint = pi_test(&home, &["ext.ts"]).await.failed(1);
     assert!(complaint.starts_with("Error: ext.ts: "), "{complaint}");
-    // A test is no extension, wherever it stands.
+    // A test file is not loaded as an extension in any folder.
     home.extension("y.test.ts", "throw new Error('it was loaded');");
     home.extension("y.ts", "export default function () {}");
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
@@ -292,9 +292,10 @@ async fn tests_are_chosen_and_reported_as_json() {
     assert_eq!(reload["failed"], serde_json::json!([]), "{reload}");
 }
 
-/// They passed, or the next one failed for them; and in such a folder no place was told.
+/// Such tests passed, or the next test failed in their place; in such a folder no position was
+/// shown.
 #[tokio::test]
-async fn what_a_test_does_not_wait_for_is_its_own_failure() {
+async fn an_unawaited_failure_belongs_to_its_test() {
     let home = Home::bare();
     let folder = home.cwd().join("a b(c%41");
     fs::create_dir_all(&folder).unwrap();
@@ -321,9 +322,9 @@ test("last", async () => { setTimeout(() => { throw new Error("at the end"); }, 
     }
 }
 
-/// They came too late, and the one before them was blamed.
+/// Tests after a top-level `await` were registered too late, and the test before them was blamed.
 #[tokio::test]
-async fn tests_may_stand_after_what_the_file_waits_for() {
+async fn tests_may_follow_a_top_level_await() {
     let home = Home::bare();
     let head = "import { test } from \"@mariozechner/pi-coding-agent/test\";\n\
         import { readFile } from \"node:fs/promises\";\n\
@@ -354,7 +355,7 @@ async fn tests_may_stand_after_what_the_file_waits_for() {
 }
 
 #[tokio::test]
-async fn a_file_that_ends_the_process_has_tests_all_the_same() {
+async fn a_file_that_exits_the_process_fails_and_lists_its_tests() {
     let home = Home::bare();
     let import = "import { test } from \"@earendil-works/pi-coding-agent/test\";\n";
     let text = format!("{import}test(\"a\", () => {{}});\nprocess.exit(0);");

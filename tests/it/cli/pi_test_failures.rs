@@ -1,5 +1,5 @@
-//! `pi test` when a test is wrong itself, when a helper of it fails, and when somebody
-//! ends it: whose fault it is is said, and nothing is left behind.
+//! `pi test` when a test itself is wrong, when a helper fails, and when the run is ended: the
+//! report names the cause, and no process is left.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::support::{Finished, Home};
 
-/// For some pis, beside all other tests.
+/// Limit for runs of a few tests that each start pi, beside the other tests of this binary.
 const PATIENCE: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
 }
 
 #[tokio::test]
-async fn a_failure_in_a_helper_shows_the_line_of_the_test_as_well() {
+async fn a_failure_in_a_helper_also_shows_the_line_of_the_test() {
     let home = Home::bare();
     home.file("x.ts", "export default () => {};");
     home.file(
@@ -84,9 +84,9 @@ async fn a_failure_in_a_helper_shows_the_line_of_the_test_as_well() {
     assert_eq!(from["line"], 4, "{report}");
 }
 
-/// They were left out without a word, and a `which` that was misspelt fitted every dialog.
+/// Misspelt members were ignored, and a misspelt `which` matched every dialog.
 #[tokio::test]
-async fn what_is_misspelt_is_an_error_that_names_it() {
+async fn a_misspelt_member_is_an_error_that_names_it() {
     let home = Home::bare();
     home.file("x.ts", "export default () => {};");
     let cases = [
@@ -170,7 +170,7 @@ async fn what_is_misspelt_is_an_error_that_names_it() {
         let message = test["error"]["message"].as_str().unwrap_or_default();
         let message = message.strip_prefix("TypeError: ").unwrap_or(message);
         assert_eq!(message, *expected, "{code}");
-        // The line of the test, which begins in the second.
+        // The test begins in the second line of the file.
         assert_eq!(test["error"]["line"], index + 2, "{code}: {test}");
     }
     let broken = report["files"][1]["error"].as_str().unwrap();
@@ -180,8 +180,8 @@ async fn what_is_misspelt_is_an_error_that_names_it() {
     );
 }
 
-/// Writes down every process: of pi, of the shell that its tool runs, and of what that
-/// started.
+/// Writes the ids of all processes to a file: pi, the shell that its tool runs, and the children of
+/// that shell.
 const NOTES: &str = r#"
 import { appendFileSync } from "node:fs";
 export default function (pi) {
@@ -190,7 +190,7 @@ export default function (pi) {
 }
 "#;
 
-/// A test that does something while a tool runs.
+/// A test that runs code while a tool runs.
 const BUSY: &str = r#"
 import { call, test } from "@mariozechner/pi-coding-agent/test";
 const notes = `${import.meta.dirname}/notes`;
@@ -203,7 +203,7 @@ const run = (then) => async (t) => {
 };
 "#;
 
-/// The processes that were noted, without the test's own.
+/// The noted processes, without the test runner itself.
 fn noted(notes: &Path) -> Vec<Pid> {
     let text = fs::read_to_string(notes).unwrap_or_default();
     let numbers = text.lines().filter_map(|line| line.parse().ok());
@@ -211,7 +211,7 @@ fn noted(notes: &Path) -> Vec<Pid> {
 }
 
 fn lives(process: Pid) -> bool {
-    // One that nobody has asked for its exit code has ended, too.
+    // A zombie has ended, too.
     let status = fs::read_to_string(format!("/proc/{process}/stat"));
     match status {
         Ok(status) => !status
@@ -223,7 +223,7 @@ fn lives(process: Pid) -> bool {
     }
 }
 
-/// Of what was noted nothing is there any more.
+/// Waits until every noted process has ended.
 async fn all_gone(notes: &Path) {
     let processes = noted(notes);
     assert!(processes.len() >= 3, "{processes:?}");
@@ -259,7 +259,7 @@ const until = async (times) => {
 "#;
 
 #[tokio::test]
-async fn a_failed_test_leaves_no_process_behind() {
+async fn a_failed_test_leaves_no_process() {
     let home = Home::bare();
     home.file("x.ts", NOTES);
     let tests = r#"
@@ -282,9 +282,9 @@ test("ends the process", run(async () => { await until(3); process.exit(3); }));
     all_gone(&notes).await;
 }
 
-/// A terminal's Ctrl-C reaches all processes; a signal of a program reaches only this one.
+/// Ctrl-C in a terminal reaches all processes; a signal from a program reaches only the runner.
 #[tokio::test]
-async fn a_signal_to_the_runner_alone_ends_all_that_it_has_started() {
+async fn a_signal_to_the_runner_ends_all_its_processes() {
     for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let home = Home::bare();
         home.file("x.ts", NOTES);

@@ -17,7 +17,7 @@ async fn version_and_help() {
     let version = home.run(&["--version"], "").await;
     let whole = concat!("pi 0.87.1+rs.", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(version.stderr, whole);
-    // What programs read has numbers and dots only.
+    // Programs parse this output, so it has only digits and dots.
     assert_eq!(version.ok(), "0.87.1\n");
     let help = home.run(&["--help"], "").await;
     let said = help.stderr.clone() + help.ok().as_str();
@@ -78,13 +78,13 @@ async fn files_go_before_the_prompt() {
     assert!(missing.contains("Error: File not found: "), "{missing}");
 }
 
-/// The text of the only request's only message.
+/// The text of the only message of the only request.
 fn prompt_of(server: &ModelServer) -> String {
     text_of(&server.last_request().body["messages"][0])
 }
 
 #[tokio::test]
-async fn print_tells_errors_and_fails() {
+async fn print_shows_errors_and_fails() {
     let (server, home) = set_up().await;
     server.push(Answer::error(400, "the dog ate it"));
     let finished = home.run(&["-p", "go"], "").await;
@@ -118,7 +118,7 @@ async fn json_mode_is_a_header_and_events() {
 }
 
 #[tokio::test]
-async fn json_mode_leaves_the_model_s_errors_to_the_reader() {
+async fn json_mode_exits_with_zero_after_an_error_of_the_model() {
     let (server, home) = set_up().await;
     server.push(Answer::error(400, "the dog ate it"));
     let stdout = home.run(&["--mode", "json", "go"], "").await.ok();
@@ -138,7 +138,7 @@ async fn unknown_options_are_named() {
 }
 
 #[tokio::test]
-async fn combinations_that_make_no_sense_are_refused() {
+async fn contradictory_options_are_refused() {
     let (_server, home) = set_up().await;
     home.file("notes.txt", "x");
     let error = home
@@ -152,7 +152,7 @@ async fn combinations_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn without_a_key_the_message_names_what_works_without() {
+async fn the_error_without_a_key_names_the_demo() {
     let home = Home::bare();
     let error = home.run(&["-p", "go"], "").await.failed(1);
     assert!(error.contains("No models available."), "{error}");
@@ -181,7 +181,7 @@ async fn the_demo_needs_no_key_and_uses_tools() {
 }
 
 #[tokio::test]
-async fn the_log_helps_and_keeps_secrets() {
+async fn the_log_has_no_secrets() {
     let (server, home) = set_up().await;
     server.push(Answer::error(400, "the dog ate it"));
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
@@ -232,9 +232,9 @@ async fn extensions_can_be_named_or_left_out() {
     );
 }
 
-/// What was meant for a model of one's own went to another provider without a word.
+/// A prompt for a model of the broken file went to another provider without a warning.
 #[tokio::test]
-async fn a_broken_models_file_is_told_at_the_start() {
+async fn a_broken_models_file_is_reported_at_the_start() {
     let home = Home::bare();
     std::fs::create_dir_all(home.agent_dir()).unwrap();
     std::fs::write(home.agent_dir().join("models.json"), "{\"providers\":{").unwrap();
@@ -252,9 +252,9 @@ async fn a_broken_models_file_is_told_at_the_start() {
     finished.ok();
 }
 
-/// It is for one provider, and the default model may be another's.
+/// The key is for one provider, and the default model may be another provider's.
 #[tokio::test]
-async fn a_key_without_a_model_is_given_to_nobody() {
+async fn an_api_key_without_a_model_is_refused() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let finished = home.run(&["-p", "--api-key", "secret", "hello"], "").await;
@@ -273,7 +273,7 @@ async fn a_key_without_a_model_is_given_to_nobody() {
 }
 
 #[tokio::test]
-async fn the_real_error_stands_alone() {
+async fn an_argument_error_stands_alone_on_stderr() {
     let (_server, home) = set_up().await;
     let finished = home.run(&["--bogus", "hello"], "").await;
     assert_eq!(finished.stderr, "Error: Unknown option: --bogus\n");
@@ -286,7 +286,7 @@ async fn the_real_error_stands_alone() {
 }
 
 #[tokio::test]
-async fn what_an_extension_says_after_the_answer_does_not_take_its_place() {
+async fn an_extension_message_does_not_replace_the_answer() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -306,6 +306,6 @@ async fn what_an_extension_says_after_the_answer_does_not_take_its_place() {
     server.push(Answer::error(400, "No."));
     let error = home.run(&["-p", "go"], "").await.failed(1);
     assert!(error.contains("No."), "{error}");
-    // The answer of another day is not the one to this.
+    // An answer of an earlier run is not printed.
     assert_eq!(home.run(&["-c", "-p", "/say"], "").await.ok(), "");
 }

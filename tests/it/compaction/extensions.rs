@@ -1,4 +1,4 @@
-//! Extensions that have a say in compactions.
+//! Extensions that take part in compactions.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn compactions(home: &Home) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn one_writes_it() {
+async fn a_handler_writes_the_summary() {
     let (server, home, mut rpc) = with(
         r#"export default (pi) => {
             pi.on("session_before_compact", (event, ctx) => {
@@ -79,7 +79,7 @@ async fn one_writes_it() {
 }
 
 #[tokio::test]
-async fn one_forbids_it() {
+async fn a_handler_cancels_the_compaction() {
     let (server, home, mut rpc) = with(
         r#"export default (pi) =>
             pi.on("session_before_compact", () => ({ cancel: true }));"#,
@@ -88,7 +88,7 @@ async fn one_forbids_it() {
     assert_eq!(rpc.refused(compact()).await, "Compaction cancelled");
     let end = rpc.event("compaction_end").await;
     assert_eq!(end["aborted"], true);
-    // The same when it comes by itself.
+    // An automatic compaction is cancelled, too.
     server.push(Answer::text("About three.").usage(190_000, 5));
     rpc.run("three").await;
     let end = rpc.event("compaction_end").await;
@@ -100,7 +100,7 @@ async fn one_forbids_it() {
 }
 
 #[tokio::test]
-async fn one_that_waits_is_told_of_an_abort() {
+async fn a_waiting_handler_sees_the_abort() {
     let (_server, home, mut rpc) = with(
         r#"export default (pi) => pi.on("session_before_compact", async ({ signal }, ctx) => {
             ctx.ui.notify("waiting");
@@ -113,7 +113,7 @@ async fn one_that_waits_is_told_of_an_abort() {
     rpc.send(&json!({"type": "compact"}).to_string()).await;
     rpc.notified("waiting").await;
     rpc.ok(json!({"type": "abort"})).await;
-    // The handler is not waited for.
+    // pi does not wait for the handler.
     let mut awaited = vec!["compaction_end", "extension_ui_request"];
     while !awaited.is_empty() {
         let line = rpc
@@ -131,7 +131,7 @@ async fn one_that_waits_is_told_of_an_abort() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_of_no_use_is_reported() {
+async fn an_unusable_result_is_reported() {
     let (server, home, mut rpc) = with(
         r#"export default (pi) => pi.on("session_before_compact", () =>
             ({ compaction: { summary: 7 } }));"#,
@@ -149,7 +149,7 @@ async fn an_answer_that_is_of_no_use_is_reported() {
 }
 
 #[tokio::test]
-async fn a_command_asks_for_it() {
+async fn a_slash_command_starts_a_compaction() {
     let (server, home, mut rpc) = with(
         r#"export default (pi) => pi.registerCommand("shorten", {
             handler: (args, ctx) => ctx.compact({
@@ -180,7 +180,7 @@ async fn a_command_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_meanwhile_is_answered_afterwards() {
+async fn a_message_during_a_compaction_is_answered_after_it() {
     let (server, _home, mut rpc) = with(
         r#"export default (pi) => pi.on("session_before_compact", () => {
             pi.sendMessage({ customType: "note", content: "go on", display: true },
@@ -214,14 +214,14 @@ async fn the_examples_of_the_original_work() {
     rpc.ok(prompt("/trigger-compact")).await;
     rpc.notified("Compaction started").await;
     rpc.notified("Custom compaction extension triggered").await;
-    // There is no key for the model that it wants.
+    // The model that the example chooses has no key.
     rpc.wait("a warning", |line| line["notifyType"] == "warning")
         .await;
     rpc.notified("Compaction completed").await;
     assert_eq!(compactions(&home).len(), 1);
 }
 
-/// Says the same of the same session in the original and here.
+/// Reports the parts of a session in the original and here.
 const PARTS: &str = r#"
 import * as pi from "@mariozechner/pi-coding-agent";
 export default (api) => api.registerCommand("parts", { handler: async (args, ctx) => {
@@ -247,7 +247,7 @@ export default (api) => api.registerCommand("parts", { handler: async (args, ctx
 } });"#;
 
 #[tokio::test]
-async fn the_parts_are_those_of_the_original() {
+async fn the_parts_equal_the_original_s() {
     let (server, home, mut rpc) = with(PARTS).await;
     server.push(Answer::tool("read", json!({"path": "missing.txt"})));
     server.push(Answer::text("It is not there."));
@@ -263,7 +263,7 @@ async fn the_parts_are_those_of_the_original() {
 }
 
 #[tokio::test]
-async fn one_summarises_with_a_model_of_its_choice() {
+async fn a_handler_summarises_with_a_model_of_its_choice() {
     let (server, home, mut rpc) = with(
         r#"import { compact, generateSummary } from "@mariozechner/pi-coding-agent";
         export default (pi) => pi.on("session_before_compact", async (event, ctx) => {
@@ -298,9 +298,10 @@ async fn one_summarises_with_a_model_of_its_choice() {
     assert_eq!(compactions(&home)[0]["fromHook"], true);
 }
 
-/// A published extension calls it so still: its signal was sent as the focus, which failed.
+/// A published extension still calls with the older arguments: its signal was sent as the focus,
+/// which failed.
 #[tokio::test]
-async fn one_summarises_as_versions_before_headers_did() {
+async fn a_handler_may_call_with_the_arguments_of_old_versions() {
     let (server, home, mut rpc) = with(
         r#"import { compact } from "@mariozechner/pi-coding-agent";
         export default (pi) => pi.on("session_before_compact", async ({ preparation, signal }, ctx) =>
@@ -323,9 +324,9 @@ async fn one_summarises_as_versions_before_headers_did() {
     assert_eq!(compactions(&home)[0]["fromHook"], true);
 }
 
-/// They were not looked at, and models of an extension's own API could not be asked at all.
+/// Later arguments were ignored, and models of an extension's own API could not be asked at all.
 #[tokio::test]
-async fn further_arguments_of_newer_versions_count() {
+async fn arguments_of_newer_versions_count() {
     let (server, _home, mut rpc) = with(
         r#"import { createAssistantMessageEventStream, streamSimple } from "@earendil-works/pi-ai";
         import { compact, generateSummary } from "@earendil-works/pi-coding-agent";
@@ -385,7 +386,7 @@ async fn further_arguments_of_newer_versions_count() {
 }
 
 #[tokio::test]
-async fn a_model_has_the_compaction_that_the_settings_say() {
+async fn settings_of_a_model_choose_its_compaction() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let overrides =
@@ -432,7 +433,7 @@ async fn an_abort_reaches_the_model_of_an_extension() {
 }
 
 #[tokio::test]
-async fn one_that_fails_leaves_it_to_pi() {
+async fn pi_summarises_after_a_handler_has_failed() {
     let (server, home, mut rpc) = with(
         r#"export default (pi) => {
             pi.on("session_before_compact", () => { throw new Error("not me"); });
@@ -459,7 +460,7 @@ async fn an_example_compacts_in_the_middle_of_a_run() {
     let home = Home::new(&server);
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     home.example("trigger-compact.ts");
-    // Nobody waits for its handler of `turn_end`; this one comes after it.
+    // The example's handler of `turn_end` is not awaited; this handler runs after it.
     home.extension(
         "zz.ts",
         r#"export default (pi) => pi.on("turn_end", (event, ctx) => ctx.ui.notify("turn seen"));"#,
@@ -472,7 +473,7 @@ async fn an_example_compacts_in_the_middle_of_a_run() {
         pause(10).await;
     }
     server.push(Answer::tool("bash", json!({"command": "true"})).usage(110_000, 5));
-    // The run goes on, or not, until the handler of `turn_end` has had its say.
+    // Whether the run continues is decided by the handler of `turn_end`.
     server.repeat(Answer::stall());
     server.answer_by(|request| {
         let asked = request.body.to_string();

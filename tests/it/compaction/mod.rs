@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, text_of};
 
-/// Tokens of a question and its answer, as they are in most tests.
+/// Tokens of a question and its answer in most tests.
 pub const TURN: u64 = 4;
 
-/// About so many tokens of the end of the conversation are kept.
+/// A server and a home whose compactions keep about this many tokens of the end of a conversation.
 pub async fn keeping(tokens: u64) -> (ModelServer, Home) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -22,7 +22,7 @@ pub async fn keeping(tokens: u64) -> (ModelServer, Home) {
     (server, home)
 }
 
-/// `About one.`, `About two.`, …
+/// Runs one prompt per topic; the model answers `About one.`, `About two.`, …
 pub async fn talk(server: &ModelServer, rpc: &mut Rpc, about: &[&str]) {
     for text in about {
         server.push(Answer::text(&format!("About {text}.")));
@@ -45,7 +45,7 @@ pub async fn said(rpc: &mut Rpc) -> Vec<String> {
     messages.map(text).collect()
 }
 
-/// What the newest request asked, message by message.
+/// The texts of the messages in the newest request.
 pub fn asked(server: &ModelServer) -> Vec<String> {
     let body = server.last_request().body;
     let messages = body["messages"].as_array().unwrap();

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use crate::compaction::{TURN, asked, keeping, said, talk};
 use crate::support::prompt;
 
-/// What Anthropic says then.
+/// An error of Anthropic's API for a request that is too long.
 const TOO_LONG: &str = "prompt is too long: 213462 tokens > 200000 maximum";
 
 #[tokio::test]
-async fn what_does_not_fit_is_compacted_and_asked_again() {
+async fn a_request_that_is_too_long_is_compacted_and_retried() {
     let (server, home) = keeping(1).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
@@ -30,7 +30,7 @@ async fn what_does_not_fit_is_compacted_and_asked_again() {
     assert_eq!(asked(&server)[1..], ["two"]);
     let messages = said(&mut rpc).await;
     assert_eq!(messages[1..], ["two", "It fits."]);
-    // The failure stays in the file.
+    // The failed answer stays in the file.
     let failed = home
         .entries()
         .into_iter()
@@ -39,7 +39,7 @@ async fn what_does_not_fit_is_compacted_and_asked_again() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_after_a_compaction_is_given_up() {
+async fn a_second_overflow_after_a_compaction_is_an_error() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
@@ -59,7 +59,7 @@ async fn what_does_not_fit_after_a_compaction_is_given_up() {
         })
     );
     assert_eq!(server.requests().len(), 4);
-    // Another prompt is another chance.
+    // Another prompt tries again.
     server.push(Answer::text("It fits."));
     rpc.run("three").await;
     server.push(Answer::error(400, TOO_LONG));
@@ -69,9 +69,9 @@ async fn what_does_not_fit_after_a_compaction_is_given_up() {
     assert_eq!(rpc.event("compaction_end").await["willRetry"], true);
 }
 
-/// The next prompt was told that the recovery had failed, and nothing was compacted.
+/// The next prompt got the error that the recovery had failed, and nothing was compacted.
 #[tokio::test]
-async fn a_recovery_that_was_aborted_is_begun_again_with_the_next_prompt() {
+async fn the_next_prompt_restarts_an_aborted_recovery() {
     let (server, home) = keeping(1).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
@@ -92,7 +92,7 @@ async fn a_recovery_that_was_aborted_is_begun_again_with_the_next_prompt() {
 }
 
 #[tokio::test]
-async fn print_mode_goes_on_after_it() {
+async fn print_mode_continues_after_an_overflow() {
     let (server, home) = keeping(1).await;
     server.push(Answer::text("About one."));
     home.run(&["-p", "one"], "").await.ok();

@@ -1,5 +1,5 @@
-//! The original and we, beside each other: the same prompts, the same model, and
-//! compactions in the same places.
+//! The original and pi with the same prompts and the same model: compactions happen in the same
+//! places.
 
 use std::fs;
 
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::of_type;
 use crate::support::{Home, Rpc, prompt, text_of, without};
 
-/// What the scripted model says to prompts, one after the other: a program that
-/// asks once more than the other gets other answers from there on.
+/// Produces the answers of the scripted model, one per prompt. A program that asks once more than
+/// the other gets different answers from then on.
 struct Script {
     seed: u64,
-    /// What the context would hold.
+    /// Number of tokens that the context would hold.
     used: u64,
 }
 
@@ -29,14 +29,14 @@ impl Script {
     fn next(&mut self, number: usize) -> Answer {
         let words = self.random(60) as usize;
         let text = format!("Answer {number}: {}", "lorem ipsum é🦀 ".repeat(words));
-        // Full every now and then, at any kind of request, but not twice in a row: the original
-        // summarises nothing then, and we refuse.
+        // Fill the context now and then, at any kind of request, but not twice in a row: then the
+        // original has nothing to summarise, and pi refuses.
         self.used = match self.used {
             6_401.. => self.random(2_000),
             used => used + self.random(900),
         };
         let file = format!("file-{}.txt", self.random(5));
-        // In one piece, to save time.
+        // One block instead of many deltas saves time.
         let said = Block::Text(vec![text.clone()]);
         let answer = match self.random(8) {
             0 => Answer::blocks([said]).then_tool("read", json!({"path": file, "limit": 2})),
@@ -58,8 +58,8 @@ impl Script {
     }
 }
 
-/// For a turn that is cut through two are asked for at once, in any order, so the
-/// answer depends on the question alone.
+/// Answers a request for a summary. The answer depends on the question alone, because a turn that
+/// is cut in two asks for two summaries at once, in any order.
 fn summary(request: &Received) -> Option<Answer> {
     let prompt = text_of(&request.body["messages"][0]);
     let (about, _) = prompt.split_once("\n</conversation>\n\n")?;
@@ -119,12 +119,12 @@ impl Side {
         Self { server, home, rpc }
     }
 
-    /// Until nothing is at work any more.
+    /// Sends a prompt and waits until neither the agent nor a compaction is at work.
     async fn say(&mut self, text: &str) {
         self.rpc.ok(prompt(text)).await;
         self.rpc.event("agent_end").await;
         for asked in 0.. {
-            // An answer may come late: the next question has another number.
+            // A response may be late, so each request has its own number.
             let id = format!("s{asked}");
             let ask = json!({"type": "get_state", "id": id});
             self.rpc.send(&ask.to_string()).await;
@@ -140,7 +140,7 @@ impl Side {
                 }
                 line = self.rpc.event("compaction_end").await;
             }
-            // The original waits for a moment before it goes on, and looks idle.
+            // The original pauses before it continues, and looks idle meanwhile.
             if line["willRetry"] == true {
                 self.rpc.event("agent_end").await;
             }
@@ -178,7 +178,7 @@ impl Side {
     }
 }
 
-/// Ids as positions, and no times.
+/// Replaces ids by positions and removes times.
 fn numbered(entries: &[Value]) -> Vec<Value> {
     let position = |id: &Value| match id {
         Value::Null => Value::Null,
@@ -199,8 +199,8 @@ fn numbered(entries: &[Value]) -> Vec<Value> {
     entries.iter().map(entry).collect()
 }
 
-/// What the model is told, and of the request for a summary what it is about: the
-/// instructions are each program's own.
+/// Reduces a request to what the model is told. A request for a summary is reduced to the
+/// conversation, because its instructions are each program's own.
 fn comparable(body: &Value) -> Value {
     let first = text_of(&body["messages"][0]);
     let Some((about, _)) = first.split_once("\n</conversation>\n\n") else {
@@ -233,7 +233,7 @@ async fn compare(turns: usize) {
     assert!(compactions.len() >= turns / 25 && splits > 0);
 }
 
-/// The entries that both have.
+/// Insists that both programs stored the same entries, and returns them.
 async fn assert_alike([ours, original]: [Side; 2]) -> Vec<Value> {
     let (our_entries, we_asked, our_rest) = ours.end().await;
     let (entries, asked, rest) = original.end().await;
@@ -264,7 +264,7 @@ async fn a_thousand_turns() {
 }
 
 #[tokio::test]
-async fn branches_overflows_and_what_clients_ask_for() {
+async fn branches_overflows_and_manual_compactions() {
     let say = |text: &str| Answer::blocks([Block::Text(vec![text.repeat(300)])]);
     let too_long = || Answer::error(400, "prompt is too long: 9000 tokens > 8000 maximum");
     let answers = [
@@ -274,12 +274,12 @@ async fn branches_overflows_and_what_clients_ask_for() {
         say("fourth "),
         say("fifth "),
         say("sixth "),
-        // There is something to summarise after the compaction that was asked for.
+        // This leaves something to summarise after the manual compaction.
         say("seventh "),
-        // Recovered from.
+        // pi recovers from this one.
         too_long(),
         say("eighth "),
-        // Not recovered from.
+        // pi does not recover from this one.
         too_long(),
         too_long(),
         say("ninth "),
@@ -290,11 +290,11 @@ async fn branches_overflows_and_what_clients_ask_for() {
     for text in ["one", "two"] {
         tokio::join!(ours.say(text), original.say(text));
     }
-    // Past the tool calls, to the end of the first turn.
+    // Go past the tool calls to the end of the first turn.
     let leave = json!({"summarize": true, "customInstructions": "words", "label": "left"});
     tokio::join!(ours.go(7, &leave), original.go(7, &leave));
     tokio::join!(ours.say("three"), original.say("three"));
-    // To the second prompt, with the summary among what is left.
+    // Go to the second prompt; the summary is among the entries that are left.
     let leave = json!({"summarize": true});
     tokio::join!(ours.go(8, &leave), original.go(8, &leave));
     tokio::join!(ours.say("four"), original.say("four"));
@@ -302,7 +302,7 @@ async fn branches_overflows_and_what_clients_ask_for() {
     for text in ["five", "six", "seven", "eight"] {
         tokio::join!(ours.say(text), original.say(text));
     }
-    // Before the first.
+    // Go to before the first prompt.
     let quietly = json!({"label": "the beginning"});
     tokio::join!(ours.go(2, &quietly), original.go(2, &quietly));
     let entries = assert_alike(sides).await;

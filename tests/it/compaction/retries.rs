@@ -1,5 +1,5 @@
-//! Summaries that fail for a reason that passes are asked for again, with events as the
-//! original has them since 1.5.
+//! Summaries that fail for a transient reason are requested again, with the events that the
+//! original has since 1.5.
 
 use model_server::{Answer, ModelServer, Received};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn is_about_a_summary(request: &Received) -> bool {
     text_of(&request.body["messages"][0]).contains("</conversation>")
 }
 
-/// A conversation in which something was said.
+/// A conversation of one turn.
 async fn talked(base_delay: u64) -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -46,7 +46,7 @@ async fn talked(base_delay: u64) -> (ModelServer, Home, Rpc) {
     (server, home, rpc)
 }
 
-/// What was said about summaries until this event.
+/// Lines about summaries, up to this event.
 async fn until(rpc: &mut Rpc, last: &str) -> Vec<Value> {
     let (at, _) = rpc.find(0, last, |line| line["type"] == last).await;
     let mut lines = rpc.lines();
@@ -67,7 +67,7 @@ fn scheduled(attempt: u32, delay: u64) -> Value {
 }
 
 #[tokio::test]
-async fn a_summary_is_asked_for_again() {
+async fn a_failed_summary_is_retried() {
     let (server, _home, mut rpc) = talked(1).await;
     server.push(overloaded());
     server.push(overloaded());
@@ -76,7 +76,7 @@ async fn a_summary_is_asked_for_again() {
     let summary = compacted["summary"].as_str().unwrap();
     assert!(summary.contains("The summary."), "{compacted}");
     let messages = rpc.ok(json!({"type": "get_messages"})).await;
-    // Four characters to a token, each message rounded up.
+    // An estimate has four characters to a token, rounded up for each message.
     let tokens = |message: &Value| {
         let text = match &message["summary"] {
             Value::String(summary) => summary.clone(),
@@ -108,7 +108,7 @@ async fn a_summary_is_asked_for_again() {
         ]
     );
 
-    // What does not pass is not tried again; the summary of a branch is like one of a
+    // A permanent error is not retried; the summary of a branch is retried like that of a
     // conversation.
     server.push(overloaded());
     server.push(Answer::error(400, "No."));
@@ -126,7 +126,7 @@ async fn a_summary_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn the_wait_for_a_summary_can_be_ended() {
+async fn an_abort_ends_the_wait_for_a_retry() {
     for (by, code) in [("abort_retry", "summary_failed"), ("abort", "aborted")] {
         let (server, _home, mut rpc) = talked(600_000).await;
         server.push(overloaded());

@@ -1,4 +1,4 @@
-//! Conversations that outgrow their model.
+//! Manual and automatic compactions of a session.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{TURN, asked, compact, keeping, of_type, said, talk};
 use crate::support::{Home, Rpc, prompt, text_of, without};
 
-/// Says something that leaves hardly any room.
+/// Runs a prompt whose answer reports a nearly full context.
 async fn fill(server: &ModelServer, rpc: &mut Rpc, text: &str) {
     server.push(Answer::text(&format!("About {text}.")).usage(190_000, 5));
     rpc.run(text).await;
@@ -20,7 +20,7 @@ fn position(entries: &[Value], id: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn a_client_may_ask_for_it() {
+async fn a_client_compacts_a_session() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one", "two"]).await;
@@ -110,7 +110,7 @@ async fn a_client_may_ask_for_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_compacted_says_so() {
+async fn a_session_that_is_too_small_is_not_compacted() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     let error = rpc.refused(compact()).await;
@@ -120,7 +120,7 @@ async fn what_cannot_be_compacted_says_so() {
         end["errorMessage"],
         "Compaction failed: Nothing to compact (session too small)"
     );
-    // All of it would be kept, and the model is not asked about nothing.
+    // Everything would be kept, so the model is not asked.
     talk(&server, &mut rpc, &["one"]).await;
     let before = home.entries();
     let error = rpc.refused(compact()).await;
@@ -155,7 +155,7 @@ async fn a_summary_that_fails_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_asked_for_compaction_stops_the_run() {
+async fn a_manual_compaction_stops_the_run() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
@@ -179,7 +179,7 @@ async fn a_full_context_is_compacted_after_the_run() {
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
     server.push(Answer::text("About two.").usage(190_000, 5));
-    // The next prompt comes while the summary is being written.
+    // The next prompt arrives while the summary is being written.
     server.push(Answer::text("The summary.").delay(50));
     server.push(Answer::text("About three."));
     rpc.run("two").await;
@@ -199,12 +199,12 @@ async fn a_full_context_is_compacted_after_the_run() {
 }
 
 #[tokio::test]
-async fn a_reserve_may_be_set() {
+async fn the_reserve_is_a_setting() {
     let (server, home) = keeping(TURN).await;
     let settings = json!({"compaction": {"keepRecentTokens": TURN, "reserveTokens": 9_990}});
     home.settings(settings);
     let mut rpc = home.rpc(&[]);
-    // As full as the setting allows.
+    // Fill the context to the limit of the setting.
     server.push(Answer::text("About one.").usage(190_005, 5));
     rpc.run("one").await;
     let state = rpc.ok(json!({"type": "get_state"})).await;
@@ -214,12 +214,12 @@ async fn a_reserve_may_be_set() {
     rpc.run("two").await;
     rpc.event("compaction_start").await;
     rpc.event("compaction_end").await;
-    // Four fifths of it, and what the model thinks with.
+    // Four fifths of the reserve, and the budget for thinking.
     assert_eq!(server.last_request().body["max_tokens"], 7_992 + 16_384);
 }
 
 #[tokio::test]
-async fn it_can_be_turned_off() {
+async fn automatic_compaction_can_be_turned_off() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     rpc.ok(json!({"type": "set_auto_compaction", "enabled": false}))
@@ -238,7 +238,7 @@ async fn it_can_be_turned_off() {
     assert_eq!(server.requests().len(), 2);
     assert!(of_type(&home.entries(), "compaction").is_empty());
 
-    // Turned on again, what is too long already is compacted before the prompt.
+    // Once turned on again, a context that is already too long is compacted before the prompt.
     let mut rpc = home.rpc(&["-c"]);
     rpc.ok(json!({"type": "set_auto_compaction", "enabled": true}))
         .await;
@@ -280,7 +280,7 @@ async fn an_abort_ends_a_compaction() {
 }
 
 #[tokio::test]
-async fn an_abort_ends_a_compaction_that_came_by_itself() {
+async fn an_abort_ends_an_automatic_compaction() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
@@ -289,7 +289,7 @@ async fn an_abort_ends_a_compaction_that_came_by_itself() {
     rpc.run("two").await;
     rpc.event("compaction_start").await;
     server.received(3).await;
-    // It waits for the end of the compaction.
+    // This prompt waits for the end of the compaction.
     rpc.begin("p", prompt("three")).await;
     rpc.ok(json!({"type": "abort"})).await;
     let end = rpc.event("compaction_end").await;
@@ -301,7 +301,7 @@ async fn an_abort_ends_a_compaction_that_came_by_itself() {
 }
 
 #[tokio::test]
-async fn what_was_queued_meanwhile_is_said_after_it() {
+async fn queued_messages_are_sent_after_a_compaction() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one"]).await;
@@ -318,7 +318,7 @@ async fn what_was_queued_meanwhile_is_said_after_it() {
 }
 
 #[tokio::test]
-async fn a_new_session_ends_it() {
+async fn a_new_session_ends_a_compaction() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one", "two"]).await;
@@ -335,7 +335,7 @@ async fn a_new_session_ends_it() {
 }
 
 #[tokio::test]
-async fn a_second_one_goes_on_from_the_first() {
+async fn a_second_compaction_extends_the_first_summary() {
     let (server, home) = keeping(TURN).await;
     home.file("a.txt", "a");
     let mut rpc = home.rpc(&[]);
@@ -365,7 +365,7 @@ async fn a_second_one_goes_on_from_the_first() {
     server.push(Answer::text("The second summary."));
     let second = rpc.ok(compact()).await;
     let prompt = asked(&server).remove(0);
-    // What the first one kept is summarised by the second.
+    // The second compaction summarises what the first one kept.
     assert!(
         prompt.starts_with(
             "<conversation>\n[User]: two\n\n[Assistant]: About two.\n\n[User]: three\n\n"
@@ -388,7 +388,7 @@ async fn a_second_one_goes_on_from_the_first() {
 }
 
 #[tokio::test]
-async fn a_long_turn_is_cut_through() {
+async fn a_long_turn_is_split() {
     let (server, home) = keeping(12).await;
     home.file("a.txt", "a");
     let mut rpc = home.rpc(&[]);
@@ -413,13 +413,13 @@ async fn a_long_turn_is_cut_through() {
     assert!(prompt.contains("## Original Request"), "{prompt}");
     let entries = home.entries();
     let kept = &entries[position(&entries, &result["firstKeptEntryId"])];
-    // Never a result without its call.
+    // A result is never kept without its call.
     assert_eq!(kept["message"]["role"], "assistant");
     talk(&server, &mut rpc, &["three"]).await;
 }
 
 #[tokio::test]
-async fn the_original_goes_on_with_it() {
+async fn the_original_continues_a_compacted_session() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one", "two"]).await;
@@ -441,14 +441,14 @@ async fn the_original_goes_on_with_it() {
 }
 
 #[tokio::test]
-async fn two_at_a_time_are_one() {
+async fn two_compactions_at_a_time_are_one() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one", "two"]).await;
     server.push(Answer::text("The summary.").delay(50));
     rpc.begin("a", compact()).await;
     rpc.begin("b", compact()).await;
-    // Which of them is first is not said: both wait for the session.
+    // Either of the two may be first: both wait for the session.
     let is_answer = |line: &Value| line["type"] == "response" && line["command"] == "compact";
     let mut failed = Vec::new();
     for _ in 0..2 {
@@ -461,7 +461,7 @@ async fn two_at_a_time_are_one() {
 }
 
 #[tokio::test]
-async fn nothing_is_reloaded_while_something_is_at_work() {
+async fn reload_is_refused_during_a_run_or_compaction() {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
     talk(&server, &mut rpc, &["one", "two"]).await;

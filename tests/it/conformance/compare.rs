@@ -1,4 +1,4 @@
-//! Finds where two transcripts differ, and which of that is known.
+//! Finds the differences between two transcripts and separates the known ones.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,8 +9,8 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::scenario::Known;
 use super::side::Transcript;
 
-/// One place where they differ: `channel kind.member.member`, where `kind` tells
-/// the lines of a channel apart and places in arrays are left out.
+/// One difference. Its position is `channel kind.member.member`, where `kind` tells the lines of a
+/// channel apart; indices of arrays are left out.
 #[derive(Clone, Debug)]
 pub(super) struct Difference {
     pub at: String,
@@ -38,7 +38,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Of two texts, only what comes after the same beginning.
+/// Removes the common beginning of two texts.
 fn apart(ours: &Value, theirs: &Value) -> (Value, Value) {
     let (Value::String(a), Value::String(b)) = (ours, theirs) else {
         return (ours.clone(), theirs.clone());
@@ -65,7 +65,7 @@ pub(super) fn differences(ours: &Transcript, theirs: &Transcript) -> Vec<Differe
     found
 }
 
-/// Lines that only one has are not to make all that follow differ.
+/// Aligns the lines of both, so that a line that only one has does not make all later lines differ.
 fn align(channel: &str, ours: &[Value], theirs: &[Value], found: &mut Vec<Difference>) {
     let kinds = |lines: &[Value]| -> Vec<String> { lines.iter().map(Value::to_string).collect() };
     let (a, b) = (kinds(ours), kinds(theirs));
@@ -78,7 +78,7 @@ fn align(channel: &str, ours: &[Value], theirs: &[Value], found: &mut Vec<Differ
     }
 }
 
-/// Of a stretch that differs, pairs what is of one kind.
+/// Pairs lines of one kind within a range that differs.
 fn pair(channel: &str, ours: &[Value], theirs: &[Value], found: &mut Vec<Difference>) {
     let kinds = |lines: &[Value]| -> Vec<String> { lines.iter().map(kind).collect() };
     let (a, b) = (kinds(ours), kinds(theirs));
@@ -107,7 +107,7 @@ fn pair(channel: &str, ours: &[Value], theirs: &[Value], found: &mut Vec<Differe
     }
 }
 
-/// What sort of line it is.
+/// The kind of a line.
 fn kind(line: &Value) -> String {
     let names = [
         "type",

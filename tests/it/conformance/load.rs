@@ -1,9 +1,10 @@
-//! How long the packages of the suite take, in both programs in turn: from the start of
-//! the process until all extensions are loaded, and until the first command is answered,
-//! with what they do when a session starts. Prints the table of `docs/performance.md`.
-//! Needs a release build and a machine with nothing else to do:
+//! Measures the load times of the packages of the suite in both programs in turn: from the start of
+//! the process until all extensions are loaded, and until the first command is answered, which
+//! includes the work that they do in `session_start`. Prints the table of `docs/performance.md`.
+//! Needs a release build and an otherwise idle machine:
 //!
-//! `PI_CONFORMANCE_BINARY=…/pi cargo nextest run -p pi --test it --run-ignored only load_times --no-capture`
+//! `PI_CONFORMANCE_BINARY=…/pi cargo nextest run -p pi --test it --run-ignored only load_times
+//! --no-capture`
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -15,13 +16,13 @@ use super::program::{Program, packages};
 use super::scenario::suites;
 use crate::support::{Home, Rpc};
 
-/// Of these the median is told.
+/// The median of this many cold starts is printed.
 const COLD_RUNS: usize = 3;
 const WARM_RUNS: usize = 12;
-/// How long the start before a warm one goes on: our code caches are made at rest.
+/// How long the start before a warm one lasts: pi writes its code caches while it is idle.
 const SETTLING: Duration = Duration::from_secs(4);
 
-/// Is loaded before the packages are, and hears first that all have been.
+/// Loaded before the packages, so its handler of `session_start` runs first once all are loaded.
 const PROBE: &str = "
 export default (pi) => pi.on('session_start', (_event, ctx) => ctx.ui.notify(`loaded at ${Date.now()}`));
 ";
@@ -32,7 +33,7 @@ struct Row {
     packages: Vec<PathBuf>,
 }
 
-/// Both from the start of the process, in milliseconds.
+/// Milliseconds from the start of the process.
 #[derive(Clone, Copy)]
 struct Start {
     loaded: f64,
@@ -66,7 +67,7 @@ async fn load_times() {
     }
 }
 
-/// Each package alone, and those for the same original together.
+/// One row for each package, and one for all packages of the same original together.
 fn rows() -> Vec<Row> {
     let suites = suites();
     let with_packages = suites.iter().filter(|suite| !suite.packages.is_empty());
@@ -86,7 +87,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// With a new home each: nothing is compiled in it.
+/// Starts with a new home each time, without code caches.
 async fn cold(programs: &[Program; 2], row: &Row) -> [Vec<Start>; 2] {
     let mut starts = [Vec::new(), Vec::new()];
     for _ in 0..COLD_RUNS {

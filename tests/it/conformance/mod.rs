@@ -1,10 +1,9 @@
-//! The original and ours beside each other, with the same extensions: both are
-//! driven through the same scenarios (`tests/conformance`), and everything that
-//! can be seen from outside has to be the same.
+//! Runs the original and pi with the same extensions through the same scenarios
+//! (`tests/conformance`) and compares everything that is visible from outside.
 //!
-//! A slice runs with every change. `PI_CONFORMANCE=all` runs every scenario,
-//! `PI_CONFORMANCE=write` also writes the table of `docs/compatibility.md`; any
-//! other value has parts of the names to run, between commas.
+//! A slice runs with every change. `PI_CONFORMANCE=all` runs every scenario, `PI_CONFORMANCE=write`
+//! also writes the table of `docs/compatibility.md`; any other value is a comma-separated list of
+//! parts of names to run.
 
 mod compare;
 mod load;
@@ -27,20 +26,20 @@ use table::Row;
 /// How many scenarios are played at a time, each in two programs.
 const AT_A_TIME: usize = 2;
 
-/// What came out for one scenario.
+/// The outcome of one scenario.
 struct Outcome {
     suite: String,
     scenario: String,
-    /// Differences that nobody knows.
+    /// Differences that are not listed as known.
     unknown: Vec<Difference>,
     /// Differences with their reasons.
     known: Vec<Known>,
-    /// What broke down.
+    /// The failure that ended the scenario early.
     broken: Option<String>,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn extensions_do_the_same_in_both() {
+async fn extensions_behave_as_in_the_original() {
     let wanted = std::env::var("PI_CONFORMANCE").unwrap_or_default();
     let all = matches!(wanted.as_str(), "all" | "write");
     let suites = scenario::suites()
@@ -86,7 +85,7 @@ async fn extensions_do_the_same_in_both() {
     assert!(report.is_empty(), "{report}");
 }
 
-/// Known differences that are there no more.
+/// Known differences that no longer occur.
 fn stale(suites: &[Suite], outcomes: &[Outcome]) -> String {
     let mut report = String::new();
     for suite in suites {
@@ -109,7 +108,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
         true => Program::newest,
         false => Program::original,
     };
-    // A side that breaks down is one scenario's result, not the end of all.
+    // A program that breaks down fails its scenario, not the whole test.
     let start = |program: fn() -> Program| {
         let (suite, scenario) = (suite.clone(), scenario.clone());
         tokio::spawn(async move {
@@ -171,7 +170,7 @@ impl Outcome {
             report.extend(line.chars().take(WIDTH));
             report.push('\n');
         }
-        // What differs in one event differs in those that repeat it.
+        // A difference in one event shows up again in the events that repeat it.
         let mut told: Vec<&Difference> = Vec::new();
         for difference in &self.unknown {
             let is_same = |other: &&Difference| {

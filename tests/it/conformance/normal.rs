@@ -1,5 +1,5 @@
-//! Makes two transcripts comparable: what is another at each run gets a name
-//! that says what it is. Nothing else is touched.
+//! Makes two transcripts comparable: values that differ between runs are replaced by names of their
+//! meaning. Nothing else is changed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,9 +22,9 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "$$UUID",
         ),
         (r"\b1[5-9]\d{11}\b", "$$MS"),
-        // What an extension shows of a time, as it is said in the one locale.
+        // A time of day as an extension formats it in the test's locale.
         (r"\b\d{1,2}:\d\d:\d\d( [AP]M)?\b", "$$CLOCK"),
-        // Node's mkdtemp, and pi's own files of long outputs.
+        // Folders of Node's mkdtemp, and files in which pi keeps long outputs.
         (r"((?:^|\$ROOT/)pi-[a-z-]*)-[A-Za-z0-9]{6}\b", "$1-$$RANDOM"),
         (r"(\$ROOT/pi-bash)-[0-9a-f]{16}", "$1-$$RANDOM"),
     ];
@@ -37,22 +37,22 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     compiled.into()
 });
 
-/// Durations, by the names that the protocol and extensions give them.
+/// Members of the protocol and of extensions that hold durations.
 const DURATIONS: [&str; 4] = ["durationMs", "duration_ms", "elapsedMs", "duration"];
 
 pub(super) struct Names {
-    /// What is replaced where it stands, longest first.
+    /// Texts that are replaced literally, longest first.
     literal: Vec<(String, String)>,
-    /// What an extension makes up in its own way.
+    /// Patterns of random values of an extension.
     random: Vec<Regex>,
-    /// Ids of entries: whole texts, or words of one.
+    /// Names of entry ids, which occur as whole texts or as words.
     entries: BTreeMap<String, String>,
 }
 
 impl Names {
     pub fn new(root: &Path, server: &str) -> Self {
         let root = root.to_str().expect("a made folder").to_owned();
-        // The way that sessions are filed under.
+        // The name of the folder that sessions of this path are stored in.
         let filed = root.trim_start_matches('/').replace('/', "-");
         let host = server.trim_start_matches("http://").to_owned();
         let port = host.split(':').next_back().expect("a port").to_owned();
@@ -73,7 +73,7 @@ impl Names {
         self.random.extend(compiled);
     }
 
-    /// Remembers the ids of a session's entries by their places.
+    /// Names the ids of a session's entries by their positions.
     pub fn session(&mut self, number: usize, entries: &[Value]) {
         for (place, entry) in entries.iter().enumerate() {
             let Some(id) = entry["id"].as_str() else {
@@ -81,7 +81,7 @@ impl Names {
             };
             let name = match entry["type"] == "session" {
                 true => format!("$SESSION{number}"),
-                // A copied entry keeps the name of the first.
+                // A copied entry keeps the name of the original entry.
                 false => format!("$ENTRY{number}.{place}"),
             };
             self.entries.entry(id.to_owned()).or_insert(name);
@@ -137,7 +137,7 @@ fn number_of(number: &Number) -> Value {
     let value = number.as_f64().unwrap_or_default();
     match MILLISECONDS.contains(&value) {
         true => json!("$MS"),
-        // 1 and 1.0 are the same number to JSON.
+        // JSON does not distinguish 1 and 1.0.
         false if value.fract() == 0.0 && value.abs() < 9e15 => json!(value as i64),
         false => json!(value),
     }

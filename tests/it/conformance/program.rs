@@ -1,4 +1,4 @@
-//! The programs that are compared, and the packages from npm that they run with.
+//! The compared programs and the npm packages that they run with.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,10 +9,10 @@ use tokio::process::Command;
 use crate::support::{Home, Reference, cache_dir, locked, npm};
 
 const NEWEST: &str = "@earendil-works/pi-coding-agent";
-/// The version that pi says it has the API of: a newer one here is one in
-/// `src/base/version.rs`, too.
+/// The version whose API pi claims to have. A newer version here also needs one in
+/// `src/base/version.rs`.
 pub const NEWEST_VERSION: &str = "0.87.1";
-/// What the newest original asks for.
+/// The version of Node that the newest original requires.
 const NODE_VERSION: &str = "24.21.0";
 
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The one that was built, or the one that `PI_CONFORMANCE_BINARY` names.
+    /// The built program, or the one that `PI_CONFORMANCE_BINARY` names.
     pub fn ours() -> Self {
         let named = std::env::var_os("PI_CONFORMANCE_BINARY");
         Self::Ours(named.map_or_else(|| env!("CARGO_BIN_EXE_pi").into(), PathBuf::from))
@@ -35,7 +35,7 @@ impl Program {
         }
     }
 
-    /// The newest one under its new name, with the node it needs.
+    /// The newest original under its new package name, with the Node that it requires.
     pub fn newest() -> Self {
         let architecture = match std::env::consts::ARCH {
             "aarch64" => "arm64",
@@ -57,7 +57,7 @@ impl Program {
         }
     }
 
-    /// The folder with the packages of the newest one's scope.
+    /// The folder with the packages of the newest original's scope.
     pub fn newest_scope() -> PathBuf {
         match Self::newest() {
             Self::Original { script, .. } => {
@@ -81,7 +81,7 @@ impl Program {
         }
     }
 
-    /// Makes it be found as `pi`.
+    /// Links the program as `pi`.
     pub fn link(&self, path: &Path) {
         match self {
             Self::Ours(program) => symlink(program, path).unwrap(),
@@ -95,7 +95,7 @@ impl Program {
     }
 }
 
-/// Packages in a folder of their own, once per machine: where the first is.
+/// Installs packages in a folder of their own, once per machine. Returns the folder of the first.
 pub fn packages(name: &str, wanted: &[String]) -> PathBuf {
     let folder = cache_dir().join("pi-tests/packages").join(name);
     fs::create_dir_all(&folder).unwrap();

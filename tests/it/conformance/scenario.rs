@@ -1,5 +1,5 @@
-//! What a scenario file may say. Each describes one extension and what is done
-//! with it; `tests/conformance/README.md` explains the members.
+//! Types of the scenario files. A file describes one extension and the steps that use it;
+//! `tests/conformance/README.md` explains the members.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,24 +13,25 @@ use serde_json::Value;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Suite {
-    /// The name of its row in the table; the file's name.
+    /// The name of the suite's row in the table, which is the name of the file.
     #[serde(skip)]
     pub name: String,
-    /// One of the original's examples, installed where the user's extensions are.
+    /// An example of the original, installed among the user's extensions.
     pub example: Option<String>,
-    /// Packages from npm, `name@version`, instead; the first is the extension.
+    /// Alternatively, packages from npm as `name@version`; the first is the extension.
     #[serde(default)]
     pub packages: Vec<String>,
-    /// Written for the newest original, which is what it is compared with.
+    /// Whether the extension is written for the newest original and compared with that.
     #[serde(default)]
     pub newest: bool,
-    /// Whether it is put in front of a made terminal, see `harness.ts`.
+    /// Whether the extension gets an emulated terminal, see `harness.ts`.
     #[serde(default)]
     pub terminal: bool,
-    /// Runs with the other tests, not only when everything is asked for.
+    /// Whether the suite is part of the slice that runs with the other tests.
     #[serde(default)]
     pub slice: bool,
-    /// What it uses exists only once: one program after the other.
+    /// Whether the two programs must run one after the other, because they use something that
+    /// exists once.
     #[serde(default)]
     pub alone: bool,
     #[serde(default)]
@@ -46,31 +47,31 @@ pub(super) struct Scenario {
     pub mode: Mode,
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// By path, below the working directory, or `~/` for the agent's folder.
+    /// Files by path, below the working directory or, with `~/`, below the agent's folder.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Programs that are found first.
+    /// Programs that come first in `PATH`.
     #[serde(default)]
     pub bin: BTreeMap<String, String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Makes a repository of the files, with one commit.
+    /// Whether the files become a git repository with one commit.
     #[serde(default)]
     pub git: bool,
-    /// What a shell does before the program starts.
+    /// Shell commands that run before the program starts.
     #[serde(default)]
     pub before: Vec<String>,
     pub settings: Option<Value>,
-    /// What to change in `models.json`.
+    /// Changes to `models.json`.
     pub models: Option<Value>,
     #[serde(default)]
     pub answers: Vec<Answer>,
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// What is typed into the made terminal, see `harness.ts`.
+    /// Keys that are typed into the emulated terminal, see `harness.ts`.
     #[serde(default)]
     pub keys: Value,
-    /// Patterns of what is another in each run, in the extension's own way.
+    /// Patterns of values that differ between runs in a way of the extension's own.
     #[serde(default)]
     pub random: Vec<String>,
     /// Lines and requests that are left out of both transcripts.
@@ -83,7 +84,7 @@ pub(super) struct Scenario {
 pub(super) enum Mode {
     #[default]
     Rpc,
-    /// `steps` is ignored, `arguments` has the prompt.
+    /// `--mode json`: `steps` is ignored, `arguments` has the prompt.
     Json,
     Print,
 }
@@ -91,44 +92,45 @@ pub(super) enum Mode {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Step {
-    /// A prompt, until the agent is at rest again.
+    /// Sends a prompt and waits until the agent is idle.
     Run(String),
-    /// A prompt, until it is taken; a command of an extension, until it is done.
+    /// Sends a prompt and waits until it is accepted; for a slash command, until its handler is
+    /// done.
     Say(String),
-    /// A prompt, and no waiting.
+    /// Sends a prompt without waiting.
     Begin(String),
-    /// A command of the protocol, with its response.
+    /// Sends a command of the protocol and waits for the response.
     Ask(Value),
-    /// The same without waiting for the response.
+    /// Sends a command of the protocol without waiting.
     Send(Value),
-    /// Waits for a question of the extension and answers it.
+    /// Waits for a dialog of the extension and answers it.
     Reply(String, Value),
-    /// Waits for a line that has these members.
+    /// Waits for a line with these members.
     Wait(Value),
-    /// Asks for a fork at the nth prompt, and does not wait.
+    /// Forks at the nth prompt, without waiting.
     Fork(usize),
-    /// Asks for a switch to the nth session, and does not wait.
+    /// Switches to the nth session, without waiting.
     Switch(usize),
-    /// Waits until a file of the working directory is there.
+    /// Waits until a file exists in the working directory.
     WaitFile(String),
-    /// Waits until so many requests have reached the model.
+    /// Waits until this many requests have reached the model.
     Requests(usize),
-    /// Waits until nothing is at work.
+    /// Waits until the session is idle.
     Rest,
-    /// What a shell prints in the working directory.
+    /// Records what a shell prints in the working directory.
     Shell(String),
     /// Ends the program and starts it again with more arguments.
     Restart(Vec<String>),
-    /// Closes stdin without looking whether anything is at work.
+    /// Closes stdin, whether or not anything is at work.
     End,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ignored {
-    /// The members that tell it.
+    /// The members that identify the line.
     pub line: Value,
-    /// For the reader of the scenario.
+    /// A reason for readers of the scenario.
     #[serde(rename = "why")]
     pub _why: String,
 }
@@ -137,19 +139,19 @@ pub(super) struct Ignored {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Known {
-    /// As [`super::compare::Difference`] prints it; `*` is anything.
+    /// The position as [`super::compare::Difference`] prints it; `*` matches any text.
     pub at: String,
     pub why: String,
-    /// Whether it depends on time.
+    /// Whether the difference depends on timing.
     #[serde(default)]
     pub sometimes: bool,
-    /// Only in this scenario.
+    /// The only scenario that it applies to; `None` applies to all.
     #[serde(rename = "in")]
     pub scenario: Option<String>,
 }
 
 impl Scenario {
-    /// Puts the places of a program where the scenario names them.
+    /// Replaces placeholders of the scenario by paths of a program.
     pub fn fill(&mut self, places: &[(&str, String)]) {
         let fill = |text: &mut String| {
             for (name, place) in places {
@@ -198,7 +200,7 @@ pub(super) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
 }
 
-/// All of them, by name.
+/// All suites, sorted by name.
 pub(super) fn suites() -> Vec<Suite> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder().join("scenarios"))
         .unwrap()
@@ -217,14 +219,14 @@ fn read(path: &Path) -> Suite {
     suite
 }
 
-/// What holds for all of them.
+/// Known differences of all suites.
 pub(super) fn known_everywhere() -> Vec<Known> {
     let text = fs::read_to_string(folder().join("known.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
-/// Whether a value has all that `wanted` has: members of objects, the elements at
-/// the beginning of arrays; `*` at the end of a text is anything.
+/// Whether a value contains all of `wanted`: members of objects, and elements at the beginning of
+/// arrays. A `*` at the end of a text matches any text.
 pub(super) fn has(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (Value::Object(value), Value::Object(wanted)) => wanted.iter().all(|(name, wanted)| {

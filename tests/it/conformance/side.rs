@@ -1,5 +1,4 @@
-//! Plays a scenario in one of the two programs and notes everything that can be
-//! seen from outside.
+//! Plays a scenario in one of the two programs and records everything that is visible from outside.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +16,14 @@ use super::scenario::{self, Mode, Scenario, Step, Suite, has};
 use super::words::Words;
 use crate::support::{Home, Reference, Rpc, finish, pause, prompt, read_jsonl, without};
 
-/// By what they are about: `events`, `extension`, `responses`, `requests`,
-/// `sessions`, `files`, `terminal`, `shell`, `end`. What comes on different channels has no
-/// order: in the original, too, it depends on who is faster.
+/// Records by channel: `events`, `extension`, `responses`, `requests`, `sessions`, `files`,
+/// `terminal`, `shell`, `end`. There is no order between channels: in the original, too, it depends
+/// on timing.
 pub(super) struct Transcript {
     pub channels: BTreeMap<String, Vec<Value>>,
 }
 
-/// What `harness.ts` writes.
+/// The file that `harness.ts` writes.
 const RENDERED: &str = "work/rendered.jsonl";
 
 pub(super) struct Side<'a> {
@@ -45,7 +44,7 @@ pub(super) async fn play(program: Program, suite: &Suite, scenario: &Scenario) -
     let server = ModelServer::start().await;
     let home = Home::with_api(&server, Api::AnthropicMessages);
     let root = root(&home);
-    // Scenarios name what is another place for each program.
+    // Placeholders of scenarios for paths that differ between the programs.
     let places = [
         ("$ROOT", root.to_str().expect("a made folder").to_owned()),
         ("$SERVER", server.url()),
@@ -100,13 +99,12 @@ impl Side<'_> {
         if !self.suite.packages.is_empty() {
             let folder = program::packages(&self.suite.name, &self.suite.packages);
             settings["packages"] = json!([folder]);
-            // What was compiled of them is kept between runs.
+            // Compiled scripts are kept between runs.
             let compiled = folder.ancestors().find(|path| path.join("lock").exists());
             let compiled = compiled.expect("its own folder").join("compiled");
             fs::create_dir_all(&compiled).unwrap();
             symlink(compiled, self.home.agent_dir().join("cache")).unwrap();
-            // Large packages, compiled by a debug build on a machine that has other
-            // things to do.
+            // Debug builds compile large packages slowly on a busy machine.
             settings["extensionTimeouts"] = json!({
                 "handler": 150_000, "load": 150_000, "spin": 150_000,
             });
@@ -271,7 +269,8 @@ impl Side<'_> {
         self.responses.push(without(&response, &["id"]));
     }
 
-    /// Each kind of line has a place of its own up to which it was waited for.
+    /// Waits for a line. Each kind of line has its own position up to which earlier waits have
+    /// read.
     async fn wait(&mut self, rpc: &mut Rpc, wanted: &Value) -> Value {
         let kind = wanted["method"].as_str().or(wanted["type"].as_str());
         let kind = kind.unwrap_or_default().to_owned();
@@ -325,7 +324,7 @@ impl Side<'_> {
         let root = root(&self.home);
         let mut names = Names::new(&root, &self.server.url());
         names.random(&self.scenario.random);
-        // The original writes a session with the first answer.
+        // The original writes a session file with the first answer.
         let answered = |entries: &Vec<Value>| {
             entries
                 .iter()
@@ -355,9 +354,9 @@ impl Side<'_> {
                 Some("extension_ui_request" | "extension_error" | "extension_warning") => {
                     extension.push(without(line, &["id"]));
                 }
-                // How many come depends on time.
+                // The number of updates depends on timing.
                 Some("tool_execution_update") if line["toolName"] == "bash" => {}
-                // A piece with nothing in it.
+                // Skip updates without text.
                 Some("message_update") if line["assistantMessageEvent"]["delta"] == "" => {}
                 _ => events.push(event(line)),
             }
@@ -386,7 +385,7 @@ impl Side<'_> {
         let changed = files(&root)
             .into_iter()
             .filter(|(path, bytes)| before.get(path) != Some(bytes));
-        // Packages keep notes elsewhere, with times and process ids in them.
+        // Packages keep notes elsewhere, with times and process ids.
         let is_package = !self.suite.packages.is_empty();
         let changed = changed.filter(|(path, _)| !is_package || path.starts_with("work/"));
         let (drawn, changed): (Vec<_>, Vec<_>) = changed.partition(|(path, _)| path == RENDERED);
@@ -395,13 +394,13 @@ impl Side<'_> {
             bytes.split(|byte| *byte == b'\n').filter_map(parse)
         });
         let mut drawn: Vec<Value> = drawn.collect();
-        // What events draw and what commands draw has no order between them.
+        // There is no order between drawings of events and of commands.
         drawn.sort_by_key(|line| line["type"].to_string());
         let mut changed: Vec<Value> = changed
             .into_iter()
             .map(|(path, bytes)| match String::from_utf8(bytes) {
                 Ok(text) => match serde_json::from_str::<Value>(&text) {
-                    // In whose formatting does not matter.
+                    // Formatting does not matter.
                     Ok(value) => json!({"path": path, "value": value}),
                     Err(_) => json!({"path": path, "lines": lines(&text)}),
                 },
@@ -451,9 +450,8 @@ impl Side<'_> {
     }
 }
 
-/// Of an answer that begins or goes on only what is new: the original writes the
-/// message itself, which by then may have more of what comes next, and its parser's
-/// notes in it.
+/// Reduces an update of an answer to its new part: the original writes the message object itself,
+/// which may already contain later parts and notes of its parser.
 fn event(line: &Value) -> Value {
     let mut line = line.clone();
     if line["type"] == "message_update" {
@@ -466,7 +464,7 @@ fn event(line: &Value) -> Value {
     line
 }
 
-/// What an extension did, in any version of the protocol.
+/// Whether an extension caused the event, in any version of the protocol.
 fn of_extensions(event: &Value) -> bool {
     match event["type"].as_str() {
         Some("tool_execution_end") => true,
@@ -475,7 +473,7 @@ fn of_extensions(event: &Value) -> bool {
     }
 }
 
-/// Until neither the agent nor a compaction is at work.
+/// Waits until neither the agent nor a compaction is at work.
 async fn rest(rpc: &mut Rpc) {
     loop {
         let state = rpc.ask(json!({"type": "get_state"})).await;
@@ -491,7 +489,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split('\n').collect()
 }
 
-/// System prompts are compared line by line.
+/// Splits system prompts into lines for the comparison.
 pub(super) fn in_lines(system: &mut Value) {
     match system {
         Value::Array(blocks) => {
@@ -520,8 +518,8 @@ fn executable(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// All files that a program could have changed, except what is compared in its own
-/// way (sessions) and what each program keeps for itself.
+/// All files that a program could have changed, without sessions, which are compared separately,
+/// and without files that each program keeps for itself.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     const LEFT_OUT: [&str; 11] = [
         ".git",
@@ -551,8 +549,8 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     for entry in walk.filter_map(Result::ok) {
         if entry.file_type().is_some_and(|kind| kind.is_file()) {
             let path = entry.path().strip_prefix(root).expect("below it");
-            // It may be gone by now.
-            // The original makes some with nothing in them at its first start.
+            // The file may be gone by now. The original creates some empty files at its first
+            // start.
             if let Ok(bytes) = fs::read(entry.path())
                 && bytes != b"{}"
             {
@@ -563,6 +561,5 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// How long a scenario may take in one program, on a machine that has other things
-/// to do.
+/// Time limit of a scenario in one program, on a busy machine.
 pub(super) const LONGEST: Duration = Duration::from_secs(300);

@@ -1,4 +1,4 @@
-//! `docs/compatibility.md`: what the comparison came to, one row per extension.
+//! The table of `docs/compatibility.md`: the result of the comparison, one row per extension.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +64,7 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/compatibility.md")
 }
 
-/// Replaces the rows; what stands before them is written by people.
+/// Replaces the rows; the text before them is written by hand.
 pub(super) fn write(rows: &[Row]) {
     let text = fs::read_to_string(path()).unwrap();
     let (head, _) = text
@@ -74,7 +74,7 @@ pub(super) fn write(rows: &[Row]) {
     fs::write(path(), format!("{head}{BEGIN}{HEAD}{}\n", rows.join("\n"))).unwrap();
 }
 
-/// Rows that the file has otherwise.
+/// Rows that differ from those in the file.
 pub(super) fn disagreements(rows: &[Row]) -> String {
     let text = fs::read_to_string(path()).unwrap();
     let written: Vec<&str> = text.lines().collect();
@@ -91,7 +91,7 @@ pub(super) fn disagreements(rows: &[Row]) -> String {
         .collect()
 }
 
-/// Both transcripts, for a person who wants to see more than the differences.
+/// Writes both transcripts to a folder, for someone who needs more than the differences.
 pub(super) fn keep(folder: &Path, outcome: &Outcome, ours: &Transcript, theirs: &Transcript) {
     fs::create_dir_all(folder).unwrap();
     let name = format!(

@@ -1,7 +1,7 @@
-//! What a program tells the model in its own words: its system prompt and the
-//! descriptions of its tools. They are not copied from the original, so they are
-//! asked for without any extension, and get names in the transcripts. What an
-//! extension adds, takes away or replaces shows.
+//! The texts that each program sends to the model in its own words: the system prompt and the
+//! descriptions of tools. pi does not copy them from the original, so each program is asked for its
+//! own without extensions, and the transcripts contain names in their place. Changes by extensions
+//! remain visible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use crate::support::{Home, finish};
 
 #[derive(Default)]
 pub(super) struct Words {
-    /// Of the system prompt.
+    /// Lines of the system prompt.
     lines: BTreeSet<String>,
-    /// Texts about tools, and what they are about.
+    /// Texts about tools, with what they describe.
     texts: BTreeMap<String, String>,
 }
 
 impl Words {
-    /// Of a program, asked once.
+    /// The words of a program, which is started once for this.
     pub async fn of(program: &Program) -> &'static Self {
         static OURS: OnceCell<Words> = OnceCell::const_new();
         static ORIGINAL: OnceCell<Words> = OnceCell::const_new();
@@ -42,7 +42,7 @@ impl Words {
             let server = ModelServer::start().await;
             server.push(Answer::text("Hello."));
             let home = Home::with_api(&server, Api::AnthropicMessages);
-            // What is said about skills when there are some.
+            // A skill makes the program send its text about skills.
             let skill = home.agent_dir().join("skills/whittling/SKILL.md");
             std::fs::create_dir_all(skill.parent().expect("below a folder")).unwrap();
             std::fs::write(
@@ -86,7 +86,7 @@ impl Words {
         }
     }
 
-    /// The request without its program's own words.
+    /// Replaces the program's own words in a request.
     pub fn name(&self, request: &mut Value) {
         let body = &mut request["body"];
         for block in body["system"].as_array_mut().into_iter().flatten() {
@@ -100,7 +100,7 @@ impl Words {
         }
     }
 
-    /// Which tools the prompt lists counts, paragraphs do not.
+    /// The tools that the prompt lists matter; its paragraphs do not.
     fn line(&self, line: &Value) -> Option<Value> {
         let text = line.as_str()?;
         if text.is_empty() {

@@ -1,5 +1,5 @@
-//! `examples/fleet`: a queue in a real Redis, several workers, each with the real
-//! program; one is killed, and one job is too much for all of them.
+//! `examples/fleet`: a queue in a real Redis and several workers that each run the real program.
+//! One worker is killed, and one job fails on every worker.
 
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 use crate::support::{Home, PATIENCE, cache_dir, finish, locked, pause};
 
 const CLIENT: &str = "redis==6.4.0";
-/// Prompts that are simply answered.
+/// Number of prompts that are answered without incident.
 const JOBS: usize = 8;
 
 fn folder() -> PathBuf {
@@ -31,7 +31,7 @@ fn can(program: &Path, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// A Python that has a client of Redis: the system's, or one of our own.
+/// A Python with a Redis client: the system's, or one in a virtual environment.
 fn python() -> Option<PathBuf> {
     let works = |python: &Path| can(python, &["-c", "import redis"]);
     let systems = Path::new("/usr/bin/python3");
@@ -58,7 +58,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// `None` where there is no Redis.
+    /// `None` if there is no Redis.
     async fn start(server: &ModelServer) -> Option<Self> {
         let python = python()?;
         let home = Home::new(server);
@@ -72,7 +72,7 @@ impl Fleet {
         })
     }
 
-    /// One that keeps what it was told.
+    /// Starts a Redis that persists its data.
     async fn redis(home: &Home, socket: &Path) -> Option<Child> {
         let mut redis = home.command("redis-server");
         redis.args(["--port", "0", "--save", "", "--appendonly", "yes", "--dir"]);
@@ -120,9 +120,9 @@ impl Fleet {
         serde_json::from_str(&said).unwrap()
     }
 
-    /// Waits until the status is as it should be.
+    /// Waits until the status satisfies a condition.
     async fn until(&self, what: &str, reached: impl Fn(&Value) -> bool) -> Value {
-        // Leases have to run out, twice.
+        // Leases have to expire twice.
         let deadline = Instant::now() + 2 * PATIENCE;
         loop {
             let status = self.status().await;
@@ -148,7 +148,7 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(pid.cast_signed()), signal).unwrap();
 }
 
-/// Nobody gets through `poison`; `slow` and `sleepy` hang the first time, `endless` always.
+/// Every attempt at `poison` fails; `slow` and `sleepy` hang the first time, `endless` always.
 fn script(server: &ModelServer) {
     let stalled = Mutex::new(HashSet::new());
     server.answer_by(move |request: &Received| {
@@ -169,7 +169,7 @@ fn script(server: &ModelServer) {
 }
 
 #[tokio::test]
-async fn every_job_is_done_once_whoever_dies() {
+async fn every_job_is_done_once_although_workers_are_killed() {
     let server = ModelServer::start().await;
     script(&server);
     let Some(fleet) = Fleet::start(&server).await else {
@@ -194,7 +194,7 @@ async fn every_job_is_done_once_whoever_dies() {
     let status = fleet
         .until("two hang, the others are done", |status| {
             let hang = runs(status, &slow).is_some() && runs(status, &sleepy).is_some();
-            // A worker that is killed before it asks would leave the wait to the next.
+            // If a worker were killed before its request, the next worker would hang in its place.
             let asked = ["slow", "sleepy"].map(|job| {
                 let asks = |request: &Received| request.body["messages"].to_string().contains(job);
                 server.requests().iter().any(asks)
@@ -235,7 +235,7 @@ async fn every_job_is_done_once_whoever_dies() {
     }
     for job in [&slow, &sleepy] {
         assert_eq!(results[job]["attempt"], 2, "{status:#}");
-        // The second worker went on where the first had been.
+        // The second worker continued the session of the first.
         let session = fleet
             .home
             .cwd()
@@ -247,10 +247,11 @@ async fn every_job_is_done_once_whoever_dies() {
     }
     assert_eq!(status["running"], json!({}));
     assert_eq!(status["waiting"], json!([]));
-    // Nobody was asked again for what was done: `poison` three times, the two twice.
+    // Finished work was not requested again: `poison` was tried three times, the two others twice.
     assert_eq!(server.requests().len(), JOBS + 2 * 2 + 3);
 
-    // Who drains the queue ends with it; who is told to end before says that there is more.
+    // A worker that drains the queue ends with it; a worker that is told to end earlier reports
+    // that jobs are left.
     let last = fleet.submit(&["last"]).await.remove(0);
     let drained = finish(fleet.command(&["drain", "d"]), "").await;
     assert_eq!(drained.status.code(), Some(0), "{drained:?}");
@@ -272,9 +273,9 @@ async fn every_job_is_done_once_whoever_dies() {
     assert_eq!(code.unwrap().code(), Some(143));
 }
 
-/// The signal came while pi was starting, and the prompt after it was worked on all the same.
+/// The signal arrived while pi was starting, and the next prompt was still worked on.
 #[tokio::test]
-async fn a_worker_that_is_told_to_end_while_pi_starts_ends() {
+async fn a_worker_ends_on_a_signal_while_pi_starts() {
     let server = ModelServer::start().await;
     server.repeat(Answer::stall());
     let Some(fleet) = Fleet::start(&server).await else {
@@ -297,14 +298,14 @@ async fn a_worker_that_is_told_to_end_while_pi_starts_ends() {
     let code = timeout(PATIENCE, worker.wait()).await.expect("it ends");
     assert_eq!(code.unwrap().code(), Some(143));
     assert!(server.requests().is_empty());
-    // It is free at once.
+    // The job is available at once.
     let status = fleet.status().await;
     assert_eq!(status["running"], json!({(job): "a"}), "{status:#}");
 }
 
-/// Its worker renews its claim when Redis is back, and nobody else works on it.
+/// The worker renews its claim when Redis is back, and no other worker takes the job.
 #[tokio::test]
-async fn a_job_that_runs_outlives_a_redis_that_was_away() {
+async fn a_running_job_survives_an_absence_of_redis() {
     let server = ModelServer::start().await;
     let wait = json!({"command": "touch begun; until [ -e go ]; do sleep 0.1; done"});
     server.push(Answer::tool("bash", wait));
@@ -320,7 +321,7 @@ async fn a_job_that_runs_outlives_a_redis_that_was_away() {
     for name in ["b", "c"] {
         workers.push(fleet.command(&["work", name]).spawn().unwrap());
     }
-    // A claim is renewed every second, and runs out in four: others may take the job, and
+    // A claim is renewed every second and expires after four: other workers could take the job, and
     // must not.
     fleet.restart_redis(5000).await;
     pause(6000).await;
@@ -344,7 +345,7 @@ async fn a_job_that_runs_outlives_a_redis_that_was_away() {
     }
 }
 
-/// As far as it can be told without a cluster.
+/// Checks what can be checked without a cluster.
 #[test]
 fn the_manifest_fits_the_worker_and_the_unit() {
     let read = |name: &str| fs::read_to_string(folder().join(name)).unwrap();
@@ -366,7 +367,7 @@ fn the_manifest_fits_the_worker_and_the_unit() {
     let pod = &job["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
 
-    // What is run is what the unit runs, but that it ends with the queue.
+    // The container runs the command of the unit, and ends with the queue.
     let command: Vec<&str> = (container["command"].as_array().unwrap().iter())
         .map(|word| word.as_str().unwrap())
         .collect();
@@ -379,7 +380,7 @@ fn the_manifest_fits_the_worker_and_the_unit() {
     );
     assert!(worker.contains("case [\"drain\", name]:"));
 
-    // Every setting is one that somebody reads; those of the unit are all there.
+    // Every variable is read by the worker, and those of the unit are all present.
     let variables = container["env"].as_array().unwrap().iter();
     let variables: HashSet<&str> = variables.map(|one| one["name"].as_str().unwrap()).collect();
     for name in &variables {
@@ -400,12 +401,12 @@ fn the_manifest_fits_the_worker_and_the_unit() {
         assert!(variables.contains(name), "{name}");
     }
 
-    // As long as the unit waits, and longer than an agent may take.
+    // The grace period equals the unit's, and is longer than an agent may take.
     let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(unit.contains(&format!("TimeoutStopSec={grace}\n")));
     assert!(grace > 30);
 
-    // What is referred to is there.
+    // Everything that the manifest refers to exists.
     let address = container["env"].as_array().unwrap().iter();
     let address = { address }
         .find(|one| one["name"] == "PI_FLEET_REDIS")
@@ -437,12 +438,12 @@ fn the_manifest_fits_the_worker_and_the_unit() {
 }
 
 #[test]
-fn the_unit_is_one_that_systemd_understands() {
+fn systemd_accepts_the_unit() {
     if !can(Path::new("systemd-analyze"), &["--version"]) {
         eprintln!("SKIPPED: there is no systemd-analyze");
         return;
     }
-    // With programs that are there.
+    // Replace the programs by ones that exist here.
     let text = fs::read_to_string(folder().join("pi-worker@.service")).unwrap();
     let text = text.replace("/usr/bin/python3 ", "/bin/true ");
     let folder = tempfile::tempdir().unwrap();
@@ -453,7 +454,7 @@ fn the_unit_is_one_that_systemd_understands() {
         .output();
     let output = output.unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    // Of the machine's own units it may complain.
+    // systemd may complain about the machine's own units.
     assert!(
         output.status.success() && !said.contains("pi-worker"),
         "{said}"

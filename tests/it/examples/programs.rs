@@ -1,4 +1,4 @@
-//! The examples in `examples/`, as people would try them: with the demo model.
+//! The programs and extensions in `examples/` with the demo model.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn example(name: &str) -> PathBuf {
     path
 }
 
-/// Copies one of our extensions to where the user's are.
+/// Copies one of our extensions to the user's extensions.
 fn install(home: &Home, name: &str) {
     let source = fs::read_to_string(example("extensions").join(name)).unwrap();
     home.extension(name, &source);
@@ -30,7 +30,7 @@ fn with(name: &str) -> Home {
     home
 }
 
-/// What the tool that a prompt made the demo use came to.
+/// The result of the tool that a prompt makes the demo call.
 async fn tool_result(rpc: &mut Rpc, message: &str) -> Value {
     let events = rpc.run(message).await;
     let mut ends = events
@@ -44,7 +44,7 @@ fn outcome(result: &Value) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn confirm_bash_asks_once_for_what_may_always_run() {
+async fn confirm_bash_asks_once_for_an_allowed_command() {
     const REFUSED: &str = "The user does not want this command to run";
     const ALWAYS: &str = "Run it, and do not ask about this command again";
     let home = with("confirm-bash.ts");
@@ -77,7 +77,7 @@ async fn confirm_bash_asks_once_for_what_may_always_run() {
 }
 
 #[tokio::test]
-async fn confirm_bash_blocks_where_nobody_can_be_asked() {
+async fn confirm_bash_blocks_without_a_user() {
     let home = with("confirm-bash.ts");
     let file = home.file("precious/file", "");
     let arguments = [&DEMO[..], &["-p", "run `rm -rf precious`"]].concat();
@@ -126,7 +126,7 @@ async fn word_count_is_a_tool() {
 }
 
 #[tokio::test]
-async fn notes_come_back_with_their_session() {
+async fn notes_are_restored_with_their_session() {
     let home = with("notes.ts");
     let mut rpc = home.rpc(&DEMO);
     rpc.ok(prompt("/notes")).await;
@@ -151,7 +151,7 @@ async fn notes_come_back_with_their_session() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_of_the_notes() {
+async fn the_model_receives_the_notes() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     install(&home, "notes.ts");
@@ -179,7 +179,7 @@ async fn client(home: &Home, arguments: &[&str], stdin: &str) -> (Option<i32>, S
     command.args(arguments);
     let mut child = command.spawn().expect("python3 is installed");
     let mut input = child.stdin.take().expect("it is piped");
-    // A client that ends early does not read it.
+    // A client that ends early does not read stdin.
     let _ = input.write_all(stdin.as_bytes()).await;
     drop(input);
     let output = timeout(PATIENCE, child.wait_with_output()).await;

@@ -1,4 +1,4 @@
-//! The clients in `examples/rpc`: what they say, ask and survive.
+//! The clients in `examples/rpc`: output, dialogs and failures.
 
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// A client that a user sits in front of.
+/// An interactive client.
 struct Terminal {
     child: Child,
     stdin: ChildStdin,
@@ -52,7 +52,7 @@ impl Terminal {
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     }
 
-    /// Waits until this stands on the screen so many times.
+    /// Waits until the screen shows a text this many times.
     async fn shows(&self, text: &str, times: usize) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -98,7 +98,7 @@ fn collect(mut stream: impl AsyncRead + Send + Unpin + 'static) -> Arc<Mutex<Str
     text
 }
 
-/// Asks one question of each kind.
+/// Opens one dialog of each kind.
 const QUESTIONS: &str = r#"export default (pi) => {
     pi.registerCommand("ask", { handler: async (_args, { ui }) => {
         const chosen = await ui.select("Which?", ["red", "green"]);
@@ -109,7 +109,7 @@ const QUESTIONS: &str = r#"export default (pi) => {
     } });
 };"#;
 
-/// What each client that a user sits in front of has to get through.
+/// Drives an interactive client through a session.
 async fn interactive(client: impl Fn(&Home) -> Command) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -132,7 +132,7 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     assert!(noted.contains("[bash failed]\nError: "), "{noted}");
     assert!(noted.contains("no such luck"), "{noted}");
 
-    // Questions of extensions, one of which is taken back by Ctrl-C.
+    // Dialogs of extensions, one of which Ctrl-C cancels.
     let extension = home.extension("questions.ts", QUESTIONS);
     let mut terminal = open(&["/ask"]);
     terminal.shows("2. green", 1).await;
@@ -149,7 +149,7 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     assert_eq!(code, Some(0), "{noted}");
     fs::remove_file(extension).unwrap();
 
-    // Ctrl-C ends the run, and what was to come after it is not said.
+    // Ctrl-C ends the run, and the queued prompt is not sent.
     server.push(Answer::text("Once upon a time").stall_after(1));
     let asked = server.requests().len();
     let terminal = open(&["tell me", "more"]);
@@ -173,7 +173,7 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     assert!(body.contains("tell me"), "{body}");
     assert!(body.contains("You were interrupted."), "{body}");
 
-    // pi does not come up.
+    // pi does not start.
     let mut command = client(&home);
     command.args(["hello", "--", "--provider", "none"]);
     let (code, said, noted) = Terminal::open(command).end().await;
@@ -181,7 +181,7 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     assert!(noted.contains("pi ended (exit code 1)"), "{noted}");
 }
 
-/// SIGKILL for the pi of this home.
+/// Kills the pi of this home with SIGKILL.
 fn kill_pi(home: &Home) {
     let cwd = fs::canonicalize(home.cwd()).unwrap();
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_pi")).unwrap();
@@ -198,7 +198,7 @@ fn kill_pi(home: &Home) {
             killed += 1;
         }
     }
-    // Its extensions may have a process of their own.
+    // Extensions may run in a process of their own.
     assert!(killed > 0);
 }
 
@@ -213,7 +213,7 @@ async fn the_python_client() {
     .await;
 }
 
-/// Also type-checked, against the types of the protocol.
+/// The client is also checked against the types of the protocol.
 #[tokio::test]
 async fn the_typescript_client() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ async fn the_typescript_client() {
         "compilerOptions": {
             "strict": true,
             "noUnusedLocals": true,
-            // Node runs the file as it is.
+            // Node runs the file without compiling it.
             "erasableSyntaxOnly": true,
             "target": "es2022",
             "module": "esnext",
@@ -257,7 +257,7 @@ async fn the_typescript_client() {
 
 #[tokio::test]
 async fn the_rust_client() {
-    // What `cargo run --example rpc-client` runs is the rest of the file.
+    // The rest of the file is what `cargo run --example rpc-client` runs.
     let _main: fn() -> std::process::ExitCode = client::main;
     let server = ModelServer::start().await;
     let home = Arc::new(Home::new(&server));
@@ -289,7 +289,7 @@ async fn the_rust_client() {
     let running = converse(PATIENCE, &["tell me"]);
     server.received(3).await;
     server.push(Answer::text("The end."));
-    // Not before the prompt is on the disk.
+    // Waits until the prompt is stored.
     let stored = || {
         let newest = home.sessions().pop().expect("there is a session");
         fs::read_to_string(newest).unwrap().contains("tell me")
@@ -302,7 +302,7 @@ async fn the_rust_client() {
     let body = server.last_request().body["messages"].to_string();
     assert!(body.contains("You were interrupted."), "{body}");
 
-    // Enough time to start in, and then nothing comes.
+    // The client gets enough time to start, and then no answer.
     server.hung_up(1).await;
     server.push(Answer::stall());
     let limit = Duration::from_secs(10);

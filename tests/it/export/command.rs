@@ -1,4 +1,4 @@
-//! Sessions as HTML pages: the option, the command, and what they refuse.
+//! Sessions as HTML pages: the option, the command, and their errors.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn export(path: Option<&str>) -> Value {
     }
 }
 
-/// The lines that the page is made of: header, what is known besides, entries.
+/// The data of the page: header, metadata, entries.
 fn data(page: &Path) -> Vec<Value> {
     let html = fs::read_to_string(page).unwrap();
     let (_, rest) = html.split_once(r#"id="session">"#).expect("the data");
@@ -69,7 +69,7 @@ async fn the_option_reads_a_session_that_is_open() {
 }
 
 #[tokio::test]
-async fn the_option_says_what_is_wrong() {
+async fn the_option_explains_its_errors() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     one_conversation(&server, &home).await.close().await;

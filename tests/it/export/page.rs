@@ -1,6 +1,5 @@
-//! The page of an exported session in a real browser: what a reader sees and does
-//! (`tests/browser/export.mjs`), in a story, in the worst that a file can hold, and
-//! in a session of ten thousand entries.
+//! The page of an exported session in a real browser (`tests/browser/export.mjs`): a conversation,
+//! a hostile file, and a session of ten thousand entries.
 
 use std::fmt::Write as _;
 
@@ -31,7 +30,7 @@ async fn a_reader_uses_the_page() {
     browser.run("export.mjs", &home.cwd()).await;
 }
 
-/// With the packages that the build has installed beside a copy of the sources.
+/// Uses the packages that the build has installed beside a copy of the sources.
 #[test]
 fn the_page_fits_its_types() {
     let sources = concat!(env!("OUT_DIR"), "/page-sources");
@@ -43,7 +42,7 @@ fn the_page_fits_its_types() {
     assert!(checked.status.success(), "{said}");
 }
 
-/// A session file in the making.
+/// Builder of a session file.
 struct Story {
     lines: String,
     last: Option<String>,
@@ -63,7 +62,7 @@ impl Story {
         }
     }
 
-    /// After what was last, with an id that can be named.
+    /// Appends an entry with a given id after the last one.
     fn named(&mut self, id: &str, kind: &str, members: Value) {
         let mut entry = json!({
             "type": kind, "id": id, "parentId": self.last,
@@ -203,7 +202,7 @@ fn story() -> String {
     story.lines
 }
 
-/// What would run, or break the page, if any of it were taken for more than text.
+/// Texts that would run, or break the page, if they were taken for more than text.
 fn hostile() -> String {
     let evil = "</script><script>window.pwned=1</script><img src=x onerror=\"window.pwned=2\">\
                 <svg onload=window.pwned=3><!-- <script> '\"`${window.pwned=4} </style>";
@@ -241,7 +240,7 @@ fn hostile() -> String {
             {"type": "image"},
         ]),
     );
-    // What parsers take the square of the time for, or more.
+    // Parsers take quadratic time or more for these.
     for content in [
         ">".repeat(400),
         "[".repeat(3_000),
@@ -270,7 +269,7 @@ fn hostile() -> String {
     }
     let end = story.last.clone().expect("there are entries");
     story.raw("no JSON at all");
-    // Half of a surrogate pair, a null, a carriage return between members.
+    // Half of a surrogate pair, a null, and a carriage return between members.
     story.raw(
         "{\"type\":\"message\",\r\"id\":\"half\",\"parentId\":null,\"timestamp\":\"T\",\
          \"message\":{\"role\":\"user\",\"content\":\"a \\ud83d b \\udc00 \\u0000 c\"}}",

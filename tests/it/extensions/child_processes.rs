@@ -1,4 +1,4 @@
-//! What extensions have started ends with them: nobody else knows of it any more.
+//! Processes that extensions have started end with the extensions.
 
 use model_server::ModelServer;
 use nix::sys::signal::{Signal, kill};
@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::support::{Home, PATIENCE, Rpc, is_running, pause, prompt, with_extension};
 
-/// Starts children in every way, and says which these are. They run for longer than anybody
-/// waits here, and not for ever: what a test leaves behind holds what it was started with.
+/// Starts children in every way and reports their ids. The children run longer than any test waits,
+/// but not for ever: a leftover child keeps open what it inherited.
 const PARENT: &str = r#"
     import { exec, spawn } from "node:child_process";
     import { once } from "node:events";
@@ -31,7 +31,7 @@ const PARENT: &str = r#"
             const detached = spawn(...SLEEP, quiet({ detached: true }));
             detached.unref();
             const told = once(new Worker(inWorker, { eval: true }), "message");
-            // It ends when it wants to.
+            // This child ignores SIGTERM until it ends by itself.
             const stubborn = spawn("sh", ["-c", "trap 'exit 0' TERM; echo $$; for i in $(seq 1000); do sleep 0.2; done"]);
             const ends = [
                 spawn(...SLEEP).pid,
@@ -45,7 +45,7 @@ const PARENT: &str = r#"
         }});
     };"#;
 
-/// Those that are to end, and the one that stays.
+/// Returns the children that must end and the one that stays.
 async fn start(rpc: &mut Rpc) -> (Vec<u64>, u64) {
     rpc.ok(prompt("/start")).await;
     let children = |line: &Value| {
@@ -77,13 +77,12 @@ async fn all_but_one_end(ends: &[u64], stays: u64, cause: &str) {
     kill(Pid::from_raw(stays.try_into().unwrap()), Signal::SIGKILL).unwrap();
 }
 
-/// What they had started beside `spawn` itself, and what it was told not to wait for, was
-/// there until the machine was switched off.
+/// Grandchildren and detached children of `spawn` ran until the machine was switched off.
 #[tokio::test]
-async fn children_of_replaced_extensions_end_unless_they_are_detached() {
+async fn children_of_replaced_extensions_end_unless_detached() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    // With the usual time: less would stop what starts the children on a busy machine.
+    // The usual limits apply: shorter ones would stop the start of the children on a busy machine.
     home.extension("ext.ts", PARENT);
     let mut rpc = home.rpc(&[]);
     let causes = [
@@ -93,23 +92,23 @@ async fn children_of_replaced_extensions_end_unless_they_are_detached() {
     ];
     for cause in causes {
         let (ends, stays) = start(&mut rpc).await;
-        // It may be answered with an error: the command was stopped.
+        // The response may be an error: the command was stopped.
         rpc.ask(cause.clone()).await;
         all_but_one_end(&ends, stays, &cause.to_string()).await;
     }
 }
 
 #[tokio::test]
-async fn children_of_extensions_end_with_pi_unless_they_are_detached() {
+async fn children_of_extensions_end_with_pi_unless_detached() {
     let (_server, _home, mut rpc) = with_extension(PARENT).await;
     let (ends, stays) = start(&mut rpc).await;
     assert_eq!(rpc.close().await.code(), Some(0));
     all_but_one_end(&ends, stays, "the end").await;
 }
 
-/// Some were asked to end; then pi had gone, and the others ran for ever.
+/// Some children were asked to end; then pi was gone, and the others ran for ever.
 #[tokio::test]
-async fn of_many_children_none_is_left_when_pi_ends() {
+async fn many_children_all_end_with_pi() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionHost": "thread" }));

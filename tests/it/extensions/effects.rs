@@ -1,13 +1,13 @@
-//! What extensions do has the effect that it has in the original.
+//! Actions of extensions have the effect that they have in the original.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, PIXEL, prompt, text_of, with_extension};
 
-/// It was thrown away when the command, or the handler, was done.
+/// The message was lost when the command or the handler was done.
 #[tokio::test]
-async fn what_a_command_says_is_said_in_print_mode() {
+async fn messages_of_a_command_are_printed_in_print_mode() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -40,7 +40,7 @@ async fn what_a_command_says_is_said_in_print_mode() {
 
 /// The secret went to the model and into the file.
 #[tokio::test]
-async fn a_result_may_be_changed_in_place() {
+async fn a_tool_result_may_be_changed_in_place() {
     let (server, home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.on("tool_result", (event) => {
@@ -91,7 +91,7 @@ async fn pictures_of_a_prompt_are_blocks() {
 }
 
 #[tokio::test]
-async fn what_message_end_handlers_change_is_what_was_said() {
+async fn message_end_handlers_replace_the_message() {
     let (server, home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.on("message_end", async ({ message }) => {
@@ -112,7 +112,7 @@ async fn what_message_end_handlers_change_is_what_was_said() {
     server.push(Answer::text("the word is swordfish"));
     rpc.ok(json!({"type": "prompt", "message": "the word is swordfish"}))
         .await;
-    // The error is told beside the run, perhaps after its end.
+    // The error is reported beside the run, perhaps after its end.
     let mut awaited = vec!["extension_error", "agent_end"];
     while !awaited.is_empty() {
         let line = rpc
@@ -158,9 +158,9 @@ async fn what_message_end_handlers_change_is_what_was_said() {
     assert!(asked.contains("a circle"), "{asked}");
 }
 
-/// The handlers of the first message go on when the run is over, and nobody waits for them.
+/// Handlers of the first message continue after the run, and the run does not wait for them.
 #[tokio::test]
-async fn a_late_change_of_a_message_does_not_become_another_message() {
+async fn a_late_change_does_not_reach_another_message() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             let context;
@@ -190,9 +190,9 @@ async fn a_late_change_of_a_message_does_not_become_another_message() {
     );
 }
 
-/// Half of it was there.
+/// Half of the extension was registered.
 #[tokio::test]
-async fn nothing_is_left_of_an_extension_that_does_not_load() {
+async fn an_extension_that_fails_to_load_leaves_nothing() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.registerCommand("early", { handler: async (_, ctx) => ctx.ui.notify("here") });
@@ -223,7 +223,7 @@ async fn nothing_is_left_of_an_extension_that_does_not_load() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_which_tool_to_call_and_nothing_after_an_abort() {
+async fn tool_choice_is_sent_and_nothing_after_an_abort() {
     let (server, _home, mut rpc) = with_extension(
         r#"import { complete } from "@mariozechner/pi-ai";
         export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
@@ -257,7 +257,7 @@ async fn a_model_is_told_which_tool_to_call_and_nothing_after_an_abort() {
 
 /// Steering missed the next request by chance.
 #[tokio::test]
-async fn what_a_tool_says_is_queued_when_it_returns() {
+async fn a_message_of_a_tool_is_queued_when_the_tool_returns() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerTool({ name: "steer", label: "s", description: "d",
             parameters: { type: "object", properties: {} },
@@ -275,7 +275,7 @@ async fn what_a_tool_says_is_queued_when_it_returns() {
 }
 
 #[tokio::test]
-async fn a_session_of_an_extension_has_answered_when_its_message_is_sent() {
+async fn send_user_message_resolves_after_the_answer() {
     let (server, _home, mut rpc) = with_extension(
         r#"import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
         export default (pi) => pi.registerCommand("sub", { handler: async (_, ctx) => {
@@ -322,7 +322,7 @@ async fn a_stream_may_end_with_its_message() {
 }
 
 #[tokio::test]
-async fn an_abort_is_seen_by_who_has_asked_for_it() {
+async fn an_abort_is_seen_by_its_caller() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.on("turn_start", (_, ctx) => {
@@ -341,7 +341,7 @@ async fn an_abort_is_seen_by_who_has_asked_for_it() {
 }
 
 #[tokio::test]
-async fn a_model_is_set_as_it_is_given() {
+async fn set_model_takes_the_model_object() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("small", { handler: async (args, ctx) => {
             const changed = args ? { id: args } : { maxTokens: 123 };
@@ -361,9 +361,9 @@ async fn a_model_is_set_as_it_is_given() {
     }
 }
 
-/// What another extension leaves there costs nobody else's work: a secret stays one.
+/// An unusable result of one extension does not undo the work of another: a secret stays hidden.
 #[tokio::test]
-async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
+async fn an_unusable_result_affects_only_its_extension() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -415,7 +415,7 @@ async fn an_answer_that_makes_no_sense_costs_its_extension_alone() {
     }
     let messages = rpc.ok(json!({"type": "get_messages"})).await;
     let all = messages.to_string();
-    // It was a text, so it was taken.
+    // The result was a text, so it was used.
     assert!(all.contains("say SECRET!"), "{all}");
     assert_eq!(all.matches("SECRET").count(), 1, "{all}");
     assert!(all.contains(r#""details":{"kept":true}"#), "{all}");

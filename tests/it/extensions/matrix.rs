@@ -1,5 +1,5 @@
 //! Every action of an extension in every event (`tests/matrix`): a fixed tenth of the cells is
-//! compared with what both originals did. `./x matrix` plays all of them.
+//! compared with both originals. `./x matrix` plays all of them.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ async fn actions_in_events_do_what_the_originals_do() {
         .arg(script)
         .args(["--slice", "--binary", env!("CARGO_BIN_EXE_pi")])
         .kill_on_drop(true);
-    // The other arrangement (CONTRIBUTING.md).
+    // The other value of `extensionHost` (CONTRIBUTING.md).
     if let Ok(host) = std::env::var("PI_TEST_EXTENSION_HOST") {
         command.args(["--extension-host", &host]);
     }

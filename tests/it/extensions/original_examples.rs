@@ -1,5 +1,4 @@
-//! The examples of the original package, as they come from npm: each is driven
-//! until its effect shows.
+//! The examples of the original package as published on npm: each runs until its effect is visible.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +16,7 @@ async fn with(example: &str) -> (ModelServer, Home, Rpc) {
     (server, home, rpc)
 }
 
-/// Lets the model call one tool and gives the tool's result.
+/// Lets the model call one tool and returns the tool's result.
 async fn call(server: &ModelServer, rpc: &mut Rpc, tool: &str, arguments: Value) -> Value {
     server.push(Answer::tool(tool, arguments));
     server.push(Answer::text("I see."));
@@ -40,7 +39,7 @@ async fn tools_offered(server: &ModelServer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_extension_asks_a_model_itself() {
+async fn an_extension_calls_a_model() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -64,7 +63,7 @@ async fn an_extension_asks_a_model_itself() {
 }
 
 #[tokio::test]
-async fn skills_and_prompts_that_an_extension_brings_are_there() {
+async fn skills_and_prompts_of_an_extension_are_loaded() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file("more/prompts/greet.md", "Say hello to $1.");
@@ -194,7 +193,7 @@ async fn todo() {
         outcome(&result),
         ("[x] #1: milk\n[ ] #2: bread".into(), false)
     );
-    // The list comes from the branch, not from a variable that survived.
+    // The list comes from the branch, not from a variable of the extension.
     rpc.ok(json!({"type": "new_session"})).await;
     let result = call(&server, &mut rpc, "todo", json!({"action": "list"})).await;
     assert_eq!(outcome(&result), ("No todos".into(), false));
@@ -459,7 +458,7 @@ async fn commands(rpc: &mut Rpc) -> Vec<String> {
 
 #[tokio::test]
 async fn file_trigger() {
-    // The example's path is fixed: only one of these tests at a time.
+    // The path in the example is fixed, so tests that use it run one at a time.
     let _lock = locked(Path::new("/tmp/agent-trigger.lock"));
     let trigger = Path::new("/tmp/agent-trigger.txt");
     fs::write(trigger, "").unwrap();

@@ -1,4 +1,4 @@
-//! What extensions hear of the signals that end pi, and what ends it besides.
+//! Signals that end pi, as listeners of extensions receive them.
 
 use std::fs;
 
@@ -33,9 +33,9 @@ fn log(home: &Home) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// It was a race that they lost in three of eight runs.
+/// The listeners lost a race in three of eight runs.
 #[tokio::test]
-async fn listeners_to_the_signal_that_ends_pi_run_before_session_shutdown() {
+async fn signal_listeners_run_before_session_shutdown() {
     for host in EXTENSION_HOSTS {
         for (signal, number, code) in [
             (Signal::SIGTERM, 15, 143),
@@ -49,7 +49,7 @@ async fn listeners_to_the_signal_that_ends_pi_run_before_session_shutdown() {
                 process.on("SIGTERM", () => { throw new Error("of one listener"); });
                 for (const name of all) process.on(name, (...args) => log(...args));
                 for (const name of all) process.once(name, function () {
-                    // As signal-exit does, which kills the process if nobody else listens.
+                    // signal-exit does this, and kills the process if there is no other listener.
                     log("once", this === process, process.listenerCount(name) > 1);
                 });
                 export default (pi) => pi.on("session_shutdown", () => log("shutdown"));"#;
@@ -100,9 +100,9 @@ async fn process_exit_in_a_listener_to_the_signal_ends_pi() {
     }
 }
 
-/// It ended the process at once, before anybody had a last word.
+/// `process.exit` ended the process at once, before any `session_shutdown`.
 #[tokio::test]
-async fn a_listener_to_another_signal_does_not_make_the_end_abrupt() {
+async fn a_listener_to_another_signal_allows_an_orderly_end() {
     for host in EXTENSION_HOSTS {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -132,9 +132,9 @@ async fn a_listener_to_another_signal_does_not_make_the_end_abrupt() {
     }
 }
 
-/// The run was begun, aborted and stored.
+/// The run was started, aborted and stored.
 #[tokio::test]
-async fn shutdown_before_a_run_begins_does_not_begin_it() {
+async fn a_shutdown_before_a_run_prevents_it() {
     for host in EXTENSION_HOSTS {
         for event in ["input", "before_agent_start"] {
             let server = ModelServer::start().await;

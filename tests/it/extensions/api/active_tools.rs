@@ -1,5 +1,5 @@
-//! Which tools the model is offered while extensions come with new ones, and what is
-//! told of tools at work.
+//! The tools that the model is offered while extensions register new ones, and the events of
+//! running tools.
 
 use model_server::Answer;
 use serde_json::{Value, json};
@@ -26,15 +26,15 @@ const TOOLS: &str = r#"export default (pi) => {
   pi.registerCommand("which", { handler: async (_, ctx) => tell(ctx) });
 };"#;
 
-/// Every registration switched all of them on again.
+/// Every registration activated all tools again.
 #[tokio::test]
-async fn tools_that_were_switched_off_stay_off_when_others_come() {
+async fn inactive_tools_stay_inactive_when_others_are_registered() {
     let (_server, home, mut rpc) = with_extension(TOOLS).await;
     rpc.ok(prompt("/only read one")).await;
     rpc.notified("active: read one").await;
     rpc.ok(prompt("/add fresh")).await;
     rpc.notified("active: read one fresh").await;
-    // The same name again is nothing new.
+    // Registering the same name again changes nothing.
     rpc.ok(prompt("/only read one")).await;
     rpc.ok(prompt("/add fresh")).await;
     rpc.ok(prompt("/add bash")).await;
@@ -42,16 +42,16 @@ async fn tools_that_were_switched_off_stay_off_when_others_come() {
     let told = rpc.lines();
     let last = told.iter().rev().find(|line| line["method"] == "notify");
     assert_eq!(last.unwrap()["message"], "active: read one");
-    // A reload begins anew.
+    // A reload activates all tools.
     home.extension("more.ts", "export default (pi) => {};");
     rpc.ok(json!({"type": "reload"})).await;
     rpc.ok(prompt("/which")).await;
     rpc.notified("active: read one two counts").await;
 }
 
-/// One that came together with the result was lost now and then.
+/// An update that came together with the result was sometimes lost.
 #[tokio::test]
-async fn updates_that_come_with_the_result_are_told_before_it() {
+async fn tool_updates_are_emitted_before_the_result() {
     let (server, _home, mut rpc) = with_extension(TOOLS).await;
     for _ in 0..10 {
         server.push(Answer::tool("counts", json!({})));
@@ -66,9 +66,9 @@ async fn updates_that_come_with_the_result_are_told_before_it() {
     }
 }
 
-/// What finds tools for the model (`tool search`) could offer them in the next run only.
+/// A tool that finds tools for the model (`tool search`) could offer them only in the next run.
 #[tokio::test]
-async fn a_tool_that_is_switched_on_in_a_run_can_be_called_in_it() {
+async fn a_tool_activated_in_a_run_can_be_called_in_it() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
           const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
@@ -105,8 +105,8 @@ async fn a_tool_that_is_switched_on_in_a_run_can_be_called_in_it() {
     );
 }
 
-/// A read-only or plan mode that was set there left the model `write` and `bash`: what the
-/// handlers had been given was taken for what they had chosen.
+/// A read-only or plan mode that a handler set left the model `write` and `bash`: the list that
+/// handlers received was taken for their choice.
 #[tokio::test]
 async fn tools_chosen_in_before_agent_start_hold_for_that_run() {
     let set = r#"pi.setActiveTools(["read"]);"#;
@@ -125,7 +125,7 @@ async fn tools_chosen_in_before_agent_start_hold_for_that_run() {
         (&[set, sections], &["read"]),
         (&[set, text], &["read"]),
         (&[edit], &["read", "grep"]),
-        // Who edits the list means it, whatever was called before.
+        // Editing the list counts, whatever was called before.
         (&[set, edit], &["read", "grep"]),
     ];
     for (body, offered) in cases {
@@ -151,7 +151,7 @@ async fn tools_chosen_in_before_agent_start_hold_for_that_run() {
     }
 }
 
-/// As in the newest original: a turn keeps the tools with which it began.
+/// A turn keeps the tools with which it began, as in the newest original.
 #[tokio::test]
 async fn tools_chosen_when_a_turn_starts_are_for_the_next() {
     for event in ["agent_start", "turn_start", "message_start", "message_end"] {
@@ -177,9 +177,9 @@ async fn tools_chosen_when_a_turn_starts_are_for_the_next() {
     }
 }
 
-/// The first of them was taken for one that the user had switched off.
+/// The first tool was taken for one that the user had deactivated.
 #[tokio::test]
-async fn tools_of_session_start_are_offered_in_the_next_session_too() {
+async fn tools_of_session_start_stay_in_the_next_session() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
           pi.on("session_start", () => {
@@ -201,7 +201,7 @@ async fn tools_of_session_start_are_offered_in_the_next_session_too() {
 }
 
 #[tokio::test]
-async fn excluded_tools_are_not_there_whosever_they_are() {
+async fn excluded_tools_are_absent_whoever_registers_them() {
     let (server, home, rpc) = with_extension(TOOLS).await;
     rpc.close().await;
     let mut rpc = home.rpc(&["--exclude-tools", "bash,two"]);
@@ -217,7 +217,7 @@ async fn excluded_tools_are_not_there_whosever_they_are() {
     assert!(!body["system"].to_string().contains("- bash:"));
 }
 
-/// Some servers refuse an empty list, and some a conversation with calls that has none.
+/// Some servers refuse an empty list, and others a conversation with calls and without a list.
 #[tokio::test]
 async fn no_tools_are_an_empty_list_once_there_are_calls() {
     let (server, _home, mut rpc) = with_extension(TOOLS).await;
@@ -234,10 +234,10 @@ async fn no_tools_are_an_empty_list_once_there_are_calls() {
     assert_eq!(tools.collect::<Vec<_>>(), [None, None, Some(&none)]);
 }
 
-/// An extension that writes was there beside tools that only read; `*` left only those of
-/// extensions.
+/// A writing tool of an extension was offered beside the listed read-only tools; `*` kept only
+/// tools of extensions.
 #[tokio::test]
-async fn listed_tools_are_all_that_there_is() {
+async fn only_listed_tools_are_offered() {
     let (server, home, rpc) = with_extension(TOOLS).await;
     rpc.close().await;
     let usual = ["read", "bash", "edit", "write"];
@@ -277,7 +277,7 @@ async fn listed_tools_are_all_that_there_is() {
 }
 
 #[tokio::test]
-async fn names_that_are_not_there_are_refused_by_name() {
+async fn unknown_tool_names_are_refused() {
     let (server, home, rpc) = with_extension(TOOLS).await;
     rpc.close().await;
     server.push(Answer::text("Fine."));
@@ -311,7 +311,7 @@ async fn names_that_are_not_there_are_refused_by_name() {
     }
 }
 
-/// Scripts written for the newest original begin with these.
+/// Scripts for the newest original pass these options.
 #[tokio::test]
 async fn options_of_the_newest_original_are_accepted() {
     let (server, home, rpc) = with_extension(

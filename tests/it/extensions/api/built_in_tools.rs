@@ -1,5 +1,5 @@
-//! The built-in tools in the hands of extensions: as they are, with their work done
-//! elsewhere, wrapped, and overridden. `fixtures/tools.ts` makes the checks.
+//! The built-in tools as extensions use them: unchanged, with other operations, wrapped, and
+//! overridden. `fixtures/tools.ts` makes the checks.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ export default (pi) => {
   pi.on("agent_start", () => void (most = 0));
 };"#;
 
-/// A handler that looks for `null` sees it.
+/// A handler that compares with `null` sees it.
 #[tokio::test]
 async fn details_that_are_null_stay_null() {
     for original in [true, false] {
@@ -158,9 +158,9 @@ async fn details_that_are_null_stay_null() {
     }
 }
 
-/// It was ignored: what a handler before had answered stayed.
+/// A result of `null` was ignored, and the details of the handler before stayed.
 #[tokio::test]
-async fn details_answered_with_null_are_the_tools_own_again() {
+async fn details_of_null_restore_the_tools_own() {
     for original in [true, false] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -193,9 +193,9 @@ async fn details_answered_with_null_are_the_tools_own_again() {
     }
 }
 
-/// By the original's rule, where limits meet or make no sense.
+/// The limits follow the original where they meet or make no sense.
 #[tokio::test]
-async fn what_cut_a_text_is_said_as_the_original_says_it() {
+async fn truncation_is_described_as_in_the_original() {
     let script = r#"import { truncateHead, truncateTail } from "@mariozechner/pi-coding-agent";
 export default (pi) => pi.registerCommand("cut", { handler: async (_args, ctx) => {
   const limits = [undefined, null, -1, 0, 1, 1.5, 2, 5];
@@ -226,7 +226,7 @@ export default (pi) => pi.registerCommand("cut", { handler: async (_args, ctx) =
 }
 
 #[tokio::test]
-async fn what_a_definition_says_is_what_happens() {
+async fn a_tool_definition_has_its_effects() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file("a.txt", "A");
@@ -287,10 +287,10 @@ async fn what_a_definition_says_is_what_happens() {
     assert_eq!(listed["isStreaming"], false);
 }
 
-/// As newer versions document it, and published tools rely on it: the model was told of a
+/// Newer versions document `isError`, and published tools rely on it: the model was told of a
 /// success.
 #[tokio::test]
-async fn a_result_that_says_that_it_failed_is_an_error() {
+async fn a_result_with_is_error_is_an_error() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -339,9 +339,9 @@ async fn a_result_that_says_that_it_failed_is_an_error() {
     assert_eq!(sent.matches("\"is_error\":true").count(), 1, "{sent}");
 }
 
-/// In the words of Node, which extensions look for.
+/// Extensions look for Node's error message.
 #[tokio::test]
-async fn why_a_program_cannot_be_started_is_told_as_node_tells_it() {
+async fn a_failed_spawn_has_nodes_error_message() {
     let home = Home::bare();
     home.extension(
         "runs.ts",

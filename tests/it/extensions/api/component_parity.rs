@@ -1,4 +1,4 @@
-//! What components draw, beside the original's, line by line: tests/component-parity.
+//! Compares the lines that components draw with the original's (`tests/component-parity`).
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/component-parity")
 }
 
-/// A terminal that has colours and nothing else.
+/// A terminal with colours and no other features.
 fn with_colours(mut command: Command) -> Command {
     command
         .envs([("TERM", "xterm-256color"), ("COLORTERM", "truecolor")])
@@ -24,7 +24,7 @@ fn with_colours(mut command: Command) -> Command {
 async fn components_draw_the_lines_of_the_original() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    // Unoptimized, and on a busy machine, some of it takes longer than users would wait.
+    // An unoptimized build on a busy machine takes longer for some cases than users would wait.
     home.settings(json!({"extensionTimeouts": {"handler": 600_000, "spin": 600_000}}));
     let (original, ours) = (
         home.cwd().join("original.json"),
@@ -43,7 +43,7 @@ async fn components_draw_the_lines_of_the_original() {
     command.env("PI_PARITY_OUTPUT", &ours);
     let mut rpc = Rpc::start(command);
     while !ours.exists() {
-        // It tells how far it is, so that a slow machine is told from a hang.
+        // Each notification is a sign of progress, so that a slow machine is not taken for a hang.
         rpc.ui("notify").await;
     }
 

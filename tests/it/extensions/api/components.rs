@@ -1,5 +1,5 @@
-//! Components inside pi, without a terminal: what the comparison with the original
-//! (`component_parity.rs`) cannot show.
+//! Components inside pi without a terminal, which the comparison with the original
+//! (`component_parity.rs`) does not cover.
 
 use serde_json::{Value, json};
 

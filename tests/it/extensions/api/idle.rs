@@ -1,13 +1,13 @@
-//! `ctx.isIdle()` and `ctx.waitForIdle()` count what an extension has just said.
+//! `ctx.isIdle()` and `ctx.waitForIdle()` count a message that an extension has just sent.
 
 use model_server::Answer;
 use serde_json::json;
 
 use crate::support::{prompt, with_extension};
 
-/// A published extension polls until the turn has begun, every 10 ms: a run may be over by then.
+/// A published extension polls every 10 ms until the turn has begun; a run may be over by then.
 #[tokio::test]
-async fn a_prompt_of_an_extension_is_work_from_the_call_on() {
+async fn a_sent_prompt_counts_as_work_immediately() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
           pi.registerCommand("loop", { handler: async (_args, ctx) => {
@@ -34,7 +34,7 @@ async fn a_prompt_of_an_extension_is_work_from_the_call_on() {
 
 /// A prompt of the command waited for the command itself to end.
 #[tokio::test]
-async fn a_command_that_an_extension_says_can_prompt_and_wait() {
+async fn a_sent_slash_command_can_prompt_and_wait() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
           pi.registerCommand("outer", { handler: async () => {
@@ -54,9 +54,9 @@ async fn a_command_that_an_extension_says_can_prompt_and_wait() {
     rpc.notified("answered: true").await;
 }
 
-/// A prompt that comes to nothing leaves the session idle.
+/// A prompt without effect leaves the session idle.
 #[tokio::test]
-async fn a_prompt_that_is_handled_or_refused_is_no_work() {
+async fn a_handled_or_refused_prompt_is_no_work() {
     let (server, home, rpc) = with_extension(
         r#"export default (pi) => {
           pi.on("input", (event) => event.text === "handled" ? { action: "handled" } : undefined);

@@ -1,4 +1,4 @@
-//! What extensions say: when the model answers it, and who is told when it comes to nothing.
+//! Messages that extensions send: when the model answers them, and which failures are reported.
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{Home, prompt, text_of};
 
 #[tokio::test]
-async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
+async fn a_message_without_a_turn_is_stored() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -32,7 +32,7 @@ async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
     server.push(Answer::text("Done."));
     rpc.run("go").await;
     assert_eq!(server.requests().len(), 2, "nobody asked for another turn");
-    // What is said at the end of a run is for the next one, as in the original.
+    // A message at the end of a run is for the next one, as in the original.
     server.push(Answer::text("Again."));
     rpc.run("again").await;
     let second = server.requests()[1].body.to_string();
@@ -46,7 +46,7 @@ async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
         .filter_map(|message| message["content"].as_str())
         .collect();
     assert_eq!(notes, ["note 1", "note 2", "at the end", "note 3"]);
-    // They are in the file as well.
+    // The messages are in the file as well.
     rpc.close().await;
     let mut rpc = home.rpc(&["-c"]);
     let messages = rpc.ok(json!({"type": "get_messages"})).await;
@@ -54,7 +54,7 @@ async fn what_wants_no_turn_is_stored_and_lets_the_run_end() {
 }
 
 #[tokio::test]
-async fn a_user_message_that_comes_too_early_is_reported_with_its_extension() {
+async fn an_early_user_message_is_reported_with_its_extension() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let path = home.extension(
@@ -81,9 +81,9 @@ async fn a_user_message_that_comes_too_early_is_reported_with_its_extension() {
     );
 }
 
-/// It began a run, so that loops never ended that both originals end.
+/// Such a message started a run, so that loops that both originals end ran for ever.
 #[tokio::test]
-async fn a_user_message_at_the_end_of_a_run_is_refused_until_a_handler_has_waited() {
+async fn a_user_message_in_agent_end_is_refused_before_an_await() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -118,9 +118,9 @@ async fn a_user_message_at_the_end_of_a_run_is_refused_until_a_handler_has_waite
     );
 }
 
-/// `pi -c` went on with it instead of with the last conversation.
+/// `pi -c` continued that session instead of the last conversation.
 #[tokio::test]
-async fn what_an_extension_keeps_at_the_start_makes_no_session_of_its_own() {
+async fn entries_before_the_first_message_create_no_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -144,15 +144,16 @@ async fn what_an_extension_keeps_at_the_start_makes_no_session_of_its_own() {
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["sessionFile"], first);
     let text = std::fs::read_to_string(first.as_str().unwrap()).unwrap();
-    // What was kept before the first message is in its file.
+    // Entries from before the first message are in its file.
     for kept in [r#""at":1"#, "welcome", r#""label":"here""#, "Hello."] {
         assert!(text.contains(kept), "{kept}: {text}");
     }
 }
 
-/// Both originals take what is no boolean, and no name; their files were read without it.
+/// Both originals accept values that are no booleans, and missing names; their files could not be
+/// read here.
 #[tokio::test]
-async fn messages_of_extensions_may_be_as_loose_as_in_the_original() {
+async fn loosely_typed_messages_are_taken_as_in_the_original() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Hello."));
     let home = Home::new(&server);
@@ -189,7 +190,7 @@ async fn messages_of_extensions_may_be_as_loose_as_in_the_original() {
 }
 
 #[tokio::test]
-async fn a_message_without_content_is_nothing_to_the_model() {
+async fn a_message_without_content_is_not_sent_to_the_model() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Hello."));
     let home = Home::new(&server);

@@ -1,5 +1,5 @@
-//! `ModelRuntime`, by which packages for newer versions look up models and keys, and which
-//! they begin sessions with.
+//! `ModelRuntime`: packages for newer versions look up models and keys with it and start sessions
+//! with it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, prompt};
 
-/// An extension whose command `try` notifies of what `body` returns, as JSON.
+/// An extension whose slash command `try` notifies the JSON of what `body` returns.
 fn tries(body: &str) -> String {
     format!(
         r#"import {{ createAgentSession, ModelRegistry, ModelRuntime, SessionManager }} from "@earendil-works/pi-coding-agent";
@@ -31,7 +31,7 @@ async fn told(rpc: &mut Rpc) -> Value {
 }
 
 #[tokio::test]
-async fn models_and_keys_by_the_names_of_newer_versions() {
+async fn models_and_keys_have_the_names_of_newer_versions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let auth = r#"{"groq": {"type": "api_key", "key": "gk"}}"#;
@@ -83,7 +83,7 @@ async fn models_and_keys_by_the_names_of_newer_versions() {
 }
 
 #[tokio::test]
-async fn credentials_that_somebody_else_keeps() {
+async fn credentials_may_come_from_a_custom_store() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let auth = r#"{"groq": {"type": "api_key", "key": "gk"}}"#;
@@ -116,9 +116,9 @@ async fn credentials_that_somebody_else_keeps() {
     assert_eq!(stored, auth, "the user's own were left alone");
 }
 
-/// As pi-btw and its like begin them: the provider is known to the runtime alone.
+/// pi-btw and similar packages start sessions so: only the runtime knows the provider.
 #[tokio::test]
-async fn a_session_asks_the_models_of_the_runtime_that_it_is_given() {
+async fn a_session_uses_the_models_of_its_runtime() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -139,7 +139,7 @@ async fn a_session_asks_the_models_of_the_runtime_that_it_is_given() {
                 return stream;
               },
             });
-            // Whose extensions would not know it.
+            // Extensions of this session would not know the provider.
             const resourceLoader = { getExtensions: () => ({ extensions: [], errors: [] }) };
             const begin = async (options) => {
               const made = await createAgentSession({ tools: [], sessionManager: SessionManager.inMemory(), ...options });

@@ -1,4 +1,4 @@
-//! Values that only newer versions export, and that have a counterpart here.
+//! Values that only newer versions export and that have a counterpart here.
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{Home, Rpc, command_result};
 
 #[tokio::test]
-async fn a_provider_that_is_put_together_can_be_registered() {
+async fn a_composed_provider_can_be_registered() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -74,7 +74,7 @@ async fn a_provider_that_is_put_together_can_be_registered() {
 }
 
 #[tokio::test]
-async fn scopes_pictures_and_stacks() {
+async fn model_scopes_images_and_stacks_are_exported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -121,9 +121,9 @@ async fn scopes_pictures_and_stacks() {
     assert_eq!(command_result(&mut rpc, "look").await, expected);
 }
 
-/// The newest pi-subagents begins its children with the first.
+/// The newest pi-subagents starts its children with the models of the command line.
 #[tokio::test]
-async fn models_of_the_command_line_types_of_pictures_and_what_entries_tell() {
+async fn cli_models_image_types_and_entry_messages_are_exported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file("a.bin", "GIF89a\u{1}\u{0}");
@@ -175,9 +175,9 @@ async fn models_of_the_command_line_types_of_pictures_and_what_entries_tell() {
     assert_eq!(command_result(&mut rpc, "look").await, expected);
 }
 
-/// The model was asked without prompt and without tools.
+/// The model was asked without a system prompt and without tools.
 #[tokio::test]
-async fn system_messages_are_read_by_providers_and_taken_in_contexts() {
+async fn system_messages_work_in_providers_and_contexts() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -227,9 +227,9 @@ async fn system_messages_are_read_by_providers_and_taken_in_contexts() {
     );
 }
 
-/// The prompt and the tools of the request said different things.
+/// The prompt and the tools of the request disagreed.
 #[tokio::test]
-async fn tools_that_a_handler_selects_are_those_that_the_model_has() {
+async fn tools_selected_by_a_handler_are_those_of_the_request() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -247,9 +247,9 @@ async fn tools_that_a_handler_selects_are_those_that_the_model_has() {
     assert_eq!(tools[0]["name"], "read");
 }
 
-/// What a tool has spent on models of its own is part of what the session costs.
+/// The cost of a session includes what its tools have spent on models.
 #[tokio::test]
-async fn usage_of_a_tool_counts() {
+async fn usage_reported_by_a_tool_counts() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -260,7 +260,7 @@ async fn usage_of_a_tool_counts() {
             execute: async () => ({ content: [{ type: "text", text: "spent" }], details: {},
                 usage: { input: 7, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10,
                     cost: { input: 0.1, output: 0.2, cacheRead: 0, cacheWrite: 0, total: 0.25 } } }) });
-          // One that looks at the result may have spent something, too.
+          // A handler of the result may have spent something, too.
           pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, output: 20 } }));
           pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, input: usage.input + 1 } }));
           pi.on("tool_result", () => ({ usage: "nonsense" }));
@@ -280,7 +280,7 @@ async fn usage_of_a_tool_counts() {
     assert!(misfit.contains("`usage` cannot be used"), "{misfit}");
     let stats = rpc.ok(json!({"type": "get_session_stats"})).await;
     assert!(stats["cost"].as_f64().unwrap() > 0.25, "{stats}");
-    // It is in the file, too.
+    // The usage is in the file, too.
     rpc.close().await;
     let mut rpc = home.rpc(&["-c"]);
     assert_eq!(rpc.ok(json!({"type": "get_session_stats"})).await, stats);

@@ -25,7 +25,7 @@ const ASKED: &str = r#"const ctxOf = (env) => ({ env: async (name) => env[name],
     const asked = (env, credential) => ({ ctx: ctxOf(env), credential, signal: new AbortController().signal });"#;
 
 #[tokio::test]
-async fn a_provider_says_what_its_requests_carry() {
+async fn a_provider_defines_the_auth_of_its_requests() {
     answers(
         &format!(
             r#"{ASKED}
@@ -57,7 +57,7 @@ async fn a_subscription_filters_the_models_of_copilot() {
 }
 
 #[tokio::test]
-async fn keys_of_the_settings_and_refreshed_models_are_a_providers() {
+async fn a_provider_has_keys_of_settings_and_refreshes_models() {
     answers(
         &format!(
             r#"{ASKED}
@@ -75,7 +75,7 @@ async fn keys_of_the_settings_and_refreshed_models_are_a_providers() {
 }
 
 #[tokio::test]
-async fn the_providers_of_the_program_are_listed_without_demo() {
+async fn built_in_providers_are_listed_without_demo() {
     answers(
         r#"const providers = all.builtinProviders();
         const ids = providers.map(({ id }) => id);
@@ -90,7 +90,7 @@ async fn the_providers_of_the_program_are_listed_without_demo() {
 }
 
 #[tokio::test]
-async fn there_is_no_full_screen_terminal_and_it_says_so() {
+async fn the_full_screen_terminal_is_reported_as_unavailable() {
     answers(
         r#"const thrown = (make) => { try { make(); } catch (error) { return error.message; } };
         return [tui.isViewportTUI({}), {} instanceof tui.TuiAltScreen, thrown(() => new tui.TuiAltScreen({}))];"#,
@@ -100,7 +100,7 @@ async fn there_is_no_full_screen_terminal_and_it_says_so() {
 }
 
 #[tokio::test]
-async fn a_command_line_is_taken_apart_as_in_the_original() {
+async fn a_command_line_is_parsed_as_in_the_original() {
     let lines = [
         "-p hello --model a/b --tools read,+x @f --flag v --other --k=v=w",
         "--mode rpc --mode tuff --mode -- @a b",
@@ -152,7 +152,7 @@ async fn a_command_line_is_taken_apart_as_in_the_original() {
 }
 
 #[tokio::test]
-async fn an_extension_that_patches_a_class_works_and_is_told() {
+async fn an_extension_that_patches_a_class_gets_a_warning() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -196,7 +196,7 @@ async fn an_extension_that_patches_a_class_works_and_is_told() {
 }
 
 #[tokio::test]
-async fn a_message_without_a_type_has_none() {
+async fn a_message_without_a_type_keeps_none() {
     let (_server, home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
           pi.sendMessage({ content: "said", display: true });

@@ -1,4 +1,4 @@
-//! What packages for later versions use of the API.
+//! Parts of the API that packages for newer versions use.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, prompt, with_extension};
 
 #[tokio::test]
-async fn the_entries_that_a_model_is_told_of() {
+async fn session_entries_become_messages_of_a_model() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -54,7 +54,7 @@ async fn the_entries_that_a_model_is_told_of() {
 }
 
 #[tokio::test]
-async fn providers_can_be_looked_up_and_asked() {
+async fn providers_can_be_looked_up_and_called() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -96,7 +96,7 @@ async fn providers_can_be_looked_up_and_asked() {
 }
 
 #[tokio::test]
-async fn a_switch_to_the_session_that_is_open_begins_it_again() {
+async fn a_switch_to_the_open_session_restarts_it() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -125,7 +125,7 @@ async fn a_switch_to_the_session_that_is_open_begins_it_again() {
 }
 
 #[tokio::test]
-async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
+async fn prompt_guidelines_and_transient_errors_are_known() {
     let (_server, _home, mut rpc) = with_extension(
         r#"import { isContextOverflow, isRetryableAssistantError, parseStreamingJson } from "@earendil-works/pi-ai";
         export default (pi) => {
@@ -137,7 +137,7 @@ async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
               pi.getAllTools().find(({ name }) => name === "mine").promptGuidelines,
               failed("529 overloaded"), failed("401 no such key"), failed(undefined),
               isRetryableAssistantError({ stopReason: "aborted", errorMessage: "overloaded" }),
-              // Not all of a message, and no object.
+              // An incomplete message, and a value that is no object.
               isContextOverflow({ stopReason: "error", errorMessage: "prompt is too long: 9 tokens > 8 maximum" }),
               isContextOverflow({ stopReason: "stop", usage: { input: 7, cacheRead: 2 } }, 8),
               isContextOverflow({ stopReason: "stop" }, 8), parseStreamingJson("[1,"), parseStreamingJson("nul"),
@@ -151,9 +151,9 @@ async fn what_tools_ask_of_the_model_and_errors_that_pass_are_known() {
         .await;
 }
 
-/// A member that nobody looks at would be a surprise.
+/// A member that pi ignored would be a surprise.
 #[tokio::test]
-async fn a_provider_that_says_nothing_of_its_keys_is_told_so() {
+async fn a_provider_without_auth_is_reported() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -171,9 +171,10 @@ async fn a_provider_that_says_nothing_of_its_keys_is_told_so() {
     assert!(error["error"].as_str().unwrap().contains(part), "{error}");
 }
 
-/// They were there and threw: packages that ask `if (pi.registerVirtualModel)` did not load.
+/// The functions were there and threw: packages that check `if (pi.registerVirtualModel)` did not
+/// load.
 #[tokio::test]
-async fn who_looks_first_goes_without_and_who_does_not_is_told_why() {
+async fn unsupported_functions_are_absent_and_explain_their_use() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

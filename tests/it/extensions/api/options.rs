@@ -1,11 +1,11 @@
-//! Options of functions and classes that extensions call: each of them was taken without a
-//! word, and did nothing. And settings of newer versions.
+//! Options of functions and classes that extensions call, and settings of newer versions. Each of
+//! them was accepted and ignored.
 
 use serde_json::json;
 
 use crate::support::{Home, command_result};
 
-/// An extension whose command `look` notifies of what `body` returns, as JSON.
+/// An extension whose slash command `look` notifies the JSON of what `body` returns.
 fn looks(imports: &str, body: &str) -> String {
     format!(
         r#"{imports}
@@ -18,7 +18,7 @@ fn looks(imports: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_new_session_has_the_parent_and_the_id_that_it_is_given() {
+async fn a_new_session_takes_its_parent_and_id_from_the_options() {
     let home = Home::bare();
     home.extension(
         "look.ts",
@@ -57,7 +57,7 @@ async fn a_new_session_has_the_parent_and_the_id_that_it_is_given() {
 }
 
 #[tokio::test]
-async fn settings_in_memory_know_whether_the_project_is_trusted() {
+async fn settings_in_memory_know_the_trust_of_the_project() {
     let home = Home::bare();
     home.file(".pi/prompts/theirs.md", "Theirs");
     home.extension(
@@ -98,7 +98,7 @@ async fn settings_in_memory_know_whether_the_project_is_trusted() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn commands_are_run_by_the_shell_that_is_named() {
+async fn commands_run_in_the_shell_of_the_options() {
     let home = Home::bare();
     home.extension(
         "look.ts",
@@ -146,7 +146,7 @@ async fn commands_are_run_by_the_shell_that_is_named() {
 }
 
 #[tokio::test]
-async fn several_tools_at_once_have_the_options_of_each() {
+async fn tool_sets_take_the_options_of_each_tool() {
     let home = Home::bare();
     home.extension(
         "look.ts",
@@ -230,7 +230,7 @@ async fn settings_of_newer_versions_are_read_or_refused() {
 }
 
 #[tokio::test]
-async fn what_a_model_cannot_be_asked_is_said() {
+async fn unsupported_model_options_are_errors() {
     let home = Home::bare();
     home.settings(json!({}));
     home.extension(
@@ -256,7 +256,7 @@ async fn what_a_model_cannot_be_asked_is_said() {
     );
     let mut rpc = home.rpc(&[]);
     let mut found = command_result(&mut rpc, "look").await;
-    // What reached the network failed there, at the address that it was sent to.
+    // A request that reached the network failed at the address that it was sent to.
     for (name, address) in [("simple", "127.0.0.1:1"), ("env", "127.0.0.1:2")] {
         let error = found[name].take();
         let error = error.as_str().unwrap();

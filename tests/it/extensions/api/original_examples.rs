@@ -1,5 +1,4 @@
-//! Examples of the original that put their own work in the place of the built-in
-//! tools', as they come from npm.
+//! Examples of the original that replace the work of the built-in tools, as published on npm.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, Terminal, text_of};
 
-/// Lets the model call one tool, and gives what it is told of it.
+/// Lets the model call one tool and returns the text that the model gets.
 async fn call(server: &ModelServer, rpc: &mut Rpc, tool: &str, arguments: Value) -> String {
     server.push(Answer::tool(tool, arguments));
     server.push(Answer::text("I see."));
@@ -19,10 +18,10 @@ async fn call(server: &ModelServer, rpc: &mut Rpc, tool: &str, arguments: Value)
     text_of(&ends.next().expect("a tool was used")["result"])
 }
 
-/// A machine on the other end: this one, and a log of what was asked of it.
+/// A remote machine: this one, with a log of the requests.
 const SSH: &str = "#!/bin/sh\necho \"$1\" >> \"$HOME/ssh.log\"\nexec bash -c \"$2\"\n";
 
-/// The program that the example starts, found before the real one.
+/// Puts a fake `ssh` in front of `PATH` and returns the path.
 fn with_ssh(home: &Home) -> String {
     let program = home.file("bin/ssh", SSH);
     let mut permissions = fs::metadata(&program).unwrap().permissions();
@@ -33,7 +32,7 @@ fn with_ssh(home: &Home) -> String {
 }
 
 #[tokio::test]
-async fn tools_on_another_machine() {
+async fn tools_run_on_another_machine() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.example("ssh.ts");
@@ -78,7 +77,7 @@ async fn tools_on_another_machine() {
 }
 
 #[tokio::test]
-async fn a_hook_before_every_command() {
+async fn a_hook_runs_before_every_command() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.example("bash-spawn-hook.ts");
@@ -90,7 +89,7 @@ async fn a_hook_before_every_command() {
 }
 
 #[tokio::test]
-async fn tools_that_only_look_different() {
+async fn tools_may_only_change_their_rendering() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.example("minimal-mode.ts");
@@ -108,10 +107,10 @@ async fn tools_that_only_look_different() {
 }
 
 #[test]
-fn the_users_commands_on_another_machine() {
+fn the_users_commands_run_on_another_machine() {
     let home = Home::bare();
     home.example("ssh.ts");
-    // Nothing of the environment but these reaches the program.
+    // The program gets only these environment variables.
     let path = with_ssh(&home);
     home.extension(
         "a-path.ts",

@@ -1,5 +1,5 @@
-//! What resource loaders and settings of an extension's own do with what they are given by
-//! newer versions' extensions, and by those that make things up.
+//! Resource loaders and settings that an extension creates itself, with arguments of newer versions
+//! and with invented ones.
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
@@ -17,9 +17,9 @@ fn looks(imports: &str, body: &str) -> String {
     )
 }
 
-/// The error was `second.open: filePath is missing`, and nobody knew of what.
+/// The error was `second.open: filePath is missing`, without the name of the skill.
 #[tokio::test]
-async fn a_skill_that_lacks_something_is_named_and_where_it_is_from_is_known() {
+async fn an_incomplete_skill_is_named_with_its_source() {
     let home = Home::bare();
     home.extension(
         "look.ts",
@@ -67,9 +67,9 @@ async fn a_skill_that_lacks_something_is_named_and_where_it_is_from_is_known() {
     assert_eq!(command_result(&mut rpc, "look").await, expected);
 }
 
-/// It was not called.
+/// The override was not called.
 #[tokio::test]
-async fn extensions_override_says_which_of_the_given_functions_run() {
+async fn extensions_override_selects_the_given_functions() {
     let home = Home::bare();
     home.extension(
         "look.ts",
@@ -163,9 +163,9 @@ async fn a_reload_asks_whether_the_project_is_trusted() {
     assert_eq!(command_result(&mut rpc, "look").await, expected);
 }
 
-/// The argument was not looked at, nor was the setting.
+/// The argument and the setting were ignored.
 #[tokio::test]
-async fn a_model_may_have_a_compaction_of_its_own() {
+async fn compaction_settings_may_differ_by_model() {
     let home = Home::bare();
     home.extension(
         "look.ts",
@@ -190,9 +190,10 @@ async fn a_model_may_have_a_compaction_of_its_own() {
     assert_eq!(command_result(&mut rpc, "look").await, expected);
 }
 
-/// It was that of the program, which in a process of their own knows nothing of it.
+/// The key was looked up in the program's environment, which differs from that of the extension
+/// process.
 #[tokio::test]
-async fn the_key_that_an_extension_puts_into_its_environment_is_found() {
+async fn a_key_that_an_extension_puts_into_process_env_is_found() {
     for place in ["thread", "process"] {
         let server = ModelServer::start().await;
         server.push(Answer::text("Fine."));
@@ -231,9 +232,9 @@ async fn the_key_that_an_extension_puts_into_its_environment_is_found() {
     }
 }
 
-/// `@howaboua/pi-codex-conversion` could not go past a failure of its WebSocket.
+/// `@howaboua/pi-codex-conversion` could not continue after a failure of its WebSocket.
 #[tokio::test]
-async fn a_stream_can_note_what_it_went_past() {
+async fn a_stream_records_failures_that_it_recovered_from() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -267,7 +268,7 @@ async fn a_stream_can_note_what_it_went_past() {
 
 /// `@narumitw/pi-accounts` could not be used.
 #[tokio::test]
-async fn what_a_stream_keeps_for_a_session_is_let_go() {
+async fn cleanup_functions_release_session_resources() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -296,9 +297,9 @@ async fn what_a_stream_keeps_for_a_session_is_let_go() {
     assert_eq!(command_result(&mut rpc, "look").await, expected);
 }
 
-/// They were all from models.json.
+/// All keys were reported as coming from models.json.
 #[tokio::test]
-async fn where_the_key_of_a_provider_is_from() {
+async fn the_source_of_a_providers_key_is_reported() {
     let home = Home::bare();
     let of_file = |key: &str| {
         json!({"baseUrl": "http://127.0.0.1:9", "api": "openai-completions", "apiKey": key,

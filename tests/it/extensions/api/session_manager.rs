@@ -1,4 +1,4 @@
-//! `SessionManager` of extensions: the same script against the original's and ours.
+//! Runs the same script against the original's `SessionManager` and ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::support::{Home, Reference, prompt};
 
-/// Uses a `SessionManager` in every way, and tells what came of it; ids and times,
-/// which differ, are numbered.
+/// Uses a `SessionManager` in every way and reports the results; ids and times, which differ, are
+/// numbered.
 const EXERCISE: &str = r##"
 import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -171,19 +171,19 @@ export default async function exercise(pi, dir) {
   return plain(told).replaceAll(dir, "DIR");
 }
 
-/// What somebody else wrote.
+/// Returns the content of a file that another program wrote.
 export function read(pi, dir) {
   const found = readdirSync(dir).filter((name) => name.endsWith(".jsonl")).sort();
   return plain(found.map((name) => look(pi.SessionManager.open(join(dir, name)))));
 }
 "##;
 
-/// A call of the script, whose answer goes to a file.
+/// A call of the script that writes its result to a file.
 fn call(work: &str, folder: &Path, out: &Path) -> String {
     format!("writeFileSync({out:?}, await {work}(pi, {folder:?}));")
 }
 
-/// Lines, so that a difference is a line.
+/// The file as lines, so that a failed assertion shows single lines.
 fn lines(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap();
     text.lines().map(str::to_owned).collect()
@@ -245,7 +245,7 @@ async fn a_session_manager_does_what_the_original_s_does() {
     let (theirs, told) = (path("theirs"), path("theirs.txt"));
     original(&home, &script, &call("exercise", &theirs, &told)).await;
     let (mine, mine_told) = (path("ours"), path("ours.txt"));
-    // And theirs, which must be what they are to the original.
+    // The original must also read our files as we do.
     let both = call("exercise", &mine, &mine_told)
         + call("read", &theirs.join("own"), &path("theirs-by-us.txt")).as_str()
         + call("read", &mine.join("own"), &path("ours-by-us.txt")).as_str();

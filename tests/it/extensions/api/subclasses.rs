@@ -1,5 +1,5 @@
-//! Subclasses of the classes that extensions import, with members of everyday names:
-//! what the classes keep for themselves has no name that collides.
+//! Subclasses of exported classes with members of everyday names: private members of the classes do
+//! not collide with them.
 
 use serde_json::{Value, json};
 

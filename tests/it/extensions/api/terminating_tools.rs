@@ -1,4 +1,4 @@
-//! Tools that end the run, and small services of the program for extensions.
+//! Tools that end the run, and helpers that pi exports to extensions.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ export default function (pi) {
     // 8 by 4 pixels.
     const wide = { data: "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAYAAACzzX7wAAAAEklEQVR4nGPgEpH7jw8z0F4BAPk7J2HDeF1kAAAAAElFTkSuQmCC", mimeType: "image/png" };
     const resized = await resizeImage(wide, { maxWidth: 2, maxHeight: 2 });
-    // As newer versions are called, with the middle of a longer buffer.
+    // Newer versions pass bytes: here the middle of a longer buffer.
     const bytes = Buffer.concat([Buffer.from("before"), Buffer.from(wide.data, "base64"), Buffer.from("after")]).subarray(6, -5);
     const newer = await resizeImage(bytes, wide.mimeType, { maxWidth: 2, maxHeight: 2 });
     await copyToClipboard("copied");
@@ -47,7 +47,7 @@ export default function (pi) {
 }
 "#;
 
-/// The texts of the tools' results, and whether the model was asked again.
+/// Returns the texts of the tools' results, and whether the model was asked again.
 async fn called(server: &ModelServer, rpc: &mut Rpc, tools: &[&str]) -> (Vec<Value>, bool) {
     let before = server.requests().len();
     let calls = tools.iter().map(|name| match *name {
@@ -70,7 +70,7 @@ async fn called(server: &ModelServer, rpc: &mut Rpc, tools: &[&str]) -> (Vec<Val
 }
 
 #[tokio::test]
-async fn a_run_ends_when_all_results_of_an_answer_say_so() {
+async fn a_run_ends_when_all_results_of_an_answer_terminate_it() {
     let (server, _home, mut rpc) = with_extension(EXTENSION).await;
     server.repeat(Answer::text("Asked again."));
     for (tools, expected) in [
@@ -92,7 +92,7 @@ async fn a_run_ends_when_all_results_of_an_answer_say_so() {
             }
         );
     }
-    // What was queued is said all the same.
+    // Queued messages are still sent.
     rpc.ok(json!({"type": "follow_up", "message": "and then?"}))
         .await;
     let (_, again) = called(&server, &mut rpc, &["ends"]).await;
@@ -102,7 +102,7 @@ async fn a_run_ends_when_all_results_of_an_answer_say_so() {
 }
 
 #[tokio::test]
-async fn texts_pictures_and_the_clipboard() {
+async fn helpers_for_texts_images_and_the_clipboard_work() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("ext.ts", EXTENSION);
@@ -138,10 +138,10 @@ async fn texts_pictures_and_the_clipboard() {
     assert_eq!(copied, "copied");
 }
 
-/// Not what is to be installed, which may be there.
+/// The error does not advise to install a program that may be installed.
 #[tokio::test]
-async fn a_clipboard_that_takes_nothing_says_why() {
-    // It would take the text.
+async fn a_failing_clipboard_reports_the_reason() {
+    // A terminal would accept the text.
     if fs::File::open("/dev/tty").is_ok() {
         return;
     }
@@ -178,9 +178,9 @@ async fn a_clipboard_that_takes_nothing_says_why() {
     }
 }
 
-/// Clients of the original read `isError` there, which says nothing to the agent.
+/// Clients of the original read `isError` there, which means nothing to the agent.
 #[tokio::test]
-async fn what_else_a_tool_returns_is_told_and_is_not_kept() {
+async fn extra_members_of_a_result_are_emitted_and_not_stored() {
     let (server, home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.registerTool({ name: "odd", label: "Odd", description: "d",
@@ -195,7 +195,7 @@ async fn what_else_a_tool_returns_is_told_and_is_not_kept() {
     server.push(Answer::tool("odd", json!({})));
     server.push(Answer::text("Done."));
     rpc.ok(prompt("go")).await;
-    // As in newer versions, where a tool may say that it failed.
+    // Newer versions let a tool return `isError`.
     rpc.notified("[true,[2],true]").await;
     let end = rpc.event("tool_execution_end").await;
     assert_eq!(

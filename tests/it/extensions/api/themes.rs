@@ -1,4 +1,4 @@
-//! Themes that extensions list, look up and choose, and pages in their colours.
+//! Themes that extensions list, look up and choose, and exported pages in their colours.
 
 use model_server::{Answer, ModelServer};
 use pi::resources::themes::TOKENS;
@@ -31,7 +31,7 @@ export default function (pi) {
 }
 "#;
 
-/// A theme in one colour.
+/// A theme with one colour.
 fn theme(name: &str, color: &str) -> String {
     let colors: Map<String, Value> = TOKENS
         .iter()
@@ -72,7 +72,7 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
     terminal.line("/quit");
     assert_eq!(terminal.end(), 0);
 
-    // By name it is remembered, and pages are in its colours.
+    // A theme chosen by name is stored, and pages use its colours.
     let mut rpc = home.rpc(&[]);
     rpc.run("hello").await;
     let exported = rpc.ok(json!({"type": "export_html"})).await;
@@ -84,9 +84,9 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
     );
 }
 
-/// It changed the settings of users who saw nothing of it.
+/// A theme was stored for users who never saw it.
 #[tokio::test]
-async fn no_theme_is_chosen_where_nobody_looks() {
+async fn no_theme_is_chosen_without_a_user_interface() {
     let server = ModelServer::start().await;
     server.push(Answer::text("Hello."));
     let home = Home::new(&server);
@@ -112,9 +112,9 @@ async fn no_theme_is_chosen_where_nobody_looks() {
     assert_eq!(before, std::fs::read_to_string(&settings).ok());
 }
 
-/// They threw, also in themes that have them.
+/// Colours of newer versions threw, also in themes that define them.
 #[tokio::test]
-async fn colours_of_newer_versions_are_there_in_themes_of_any_age() {
+async fn colours_of_newer_versions_exist_in_old_themes() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -162,7 +162,7 @@ async fn colours_of_newer_versions_are_there_in_themes_of_any_age() {
 }
 
 #[tokio::test]
-async fn the_settings_may_name_the_file_of_a_theme() {
+async fn a_theme_setting_may_be_a_file() {
     let server = ModelServer::start().await;
     server.push(Answer::text("Hello."));
     let home = Home::new(&server);

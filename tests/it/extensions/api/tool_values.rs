@@ -1,14 +1,13 @@
-//! What goes into a tool's call and comes out of it, in the hands of extensions, is taken as
-//! the original takes it.
+//! Arguments and results of tools in handlers of extensions are treated as in the original.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, text_of, with_extension};
 
-/// It was what the tool got; in the original nothing comes of it.
+/// An assigned `event.input` reached the tool; the original ignores it.
 #[tokio::test]
-async fn an_input_that_is_assigned_is_not_taken_and_told_once() {
+async fn an_assigned_input_is_ignored_with_one_warning() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.on("tool_call", (event) => {
@@ -46,10 +45,10 @@ async fn an_input_that_is_assigned_is_not_taken_and_told_once() {
     assert_eq!(report["location"]["line"], 2, "{report}");
 }
 
-/// The model was told that a call had failed whose effects had happened, and what blocks have
-/// besides was lost.
+/// The model was told that a call had failed although it had its effects, and extra members of
+/// blocks were lost.
 #[tokio::test]
-async fn what_blocks_of_a_server_have_besides_stays_in_results() {
+async fn extra_members_of_result_blocks_are_kept() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let content = json!([
@@ -97,7 +96,7 @@ async fn what_blocks_of_a_server_have_besides_stays_in_results() {
     let request = server.last_request().body.to_string();
     assert!(request.contains("beside it"), "{request}");
     assert!(!request.contains("audience"), "{request}");
-    // Only where a handler has made a text of it.
+    // The text appears only where a handler has made one.
     assert_eq!(request.matches("of a server").count(), 1, "{request}");
 
     assert_eq!(rpc.close().await.code(), Some(0));
@@ -111,7 +110,7 @@ async fn what_blocks_of_a_server_have_besides_stays_in_results() {
     assert_eq!(results[0]["isError"], false);
     assert_eq!(results[1]["content"][1]["text"], "of a server");
 
-    // What is stored is read again.
+    // The stored result can be read again.
     let mut rpc = home.rpc(&["-c"]);
     server.push(Answer::text("Still here."));
     assert_eq!(rpc.answer_to("and now?").await, "Still here.");
@@ -119,9 +118,9 @@ async fn what_blocks_of_a_server_have_besides_stays_in_results() {
     assert_eq!(request.matches("beside it").count(), 2, "{request}");
 }
 
-/// It was kept as a block of a type of its own, which no model is told.
+/// The block was stored with its unknown type, and models never got it.
 #[tokio::test]
-async fn a_block_whose_type_a_handler_misspells_is_told_and_left_out() {
+async fn a_block_of_unknown_type_is_reported_and_dropped() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("tool_result", ({ content }) => (
             { content: [...content, { type: "txt", text: "more" }] }

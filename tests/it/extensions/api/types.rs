@@ -1,5 +1,5 @@
-//! The types that extension authors install, checked by TypeScript's compiler: against
-//! the modules of the runtime, the original's examples, our own, and the documentation.
+//! The types that extension authors install, checked by TypeScript's compiler against the modules
+//! of the runtime, the original's examples, our own, and the documentation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn types_folder() -> PathBuf {
 #[test]
 fn modules_examples_and_types_fit_together() {
     let reference = Reference::install();
-    // Those whose imports the compiler has to find.
+    // Install the examples whose imports the compiler has to resolve.
     for name in ["with-deps", "sandbox", "custom-provider-anthropic"] {
         reference.example(name);
     }
@@ -31,22 +31,22 @@ fn modules_examples_and_types_fit_together() {
 }
 
 #[test]
-fn the_types_of_the_protocol_are_those_of_its_schema() {
+fn protocol_types_match_the_schema() {
     assert_eq!(run(script("rpc.mjs")), "rpc.d.ts: ok\n");
 }
 
 #[test]
-fn names_that_the_original_exports_are_there_or_have_a_reason_not_to_be() {
+fn exported_names_exist_or_have_a_reason() {
     let reference = Reference::install();
     let mut command = script("names.mjs");
     command.arg(reference.package().parent().unwrap());
     assert_eq!(run(command), "names: ok\n");
 }
 
-/// How `X.Y.Z` is chosen: the version that the conformance scenarios run beside, of which
-/// no name may be missing without a reason.
+/// `X.Y.Z` is the version beside which the conformance scenarios run; none of its names may be
+/// missing without a reason.
 #[test]
-fn the_version_is_one_whose_names_are_here() {
+fn the_claimed_version_has_all_its_names() {
     let mut command = script("names.mjs");
     command.arg(Program::newest_scope());
     assert_eq!(run(command), "names: ok\n");
@@ -58,7 +58,7 @@ fn the_version_is_one_whose_names_are_here() {
 }
 
 #[test]
-fn everything_that_has_a_type_is_documented_and_nothing_else() {
+fn documented_names_are_those_that_have_types() {
     assert_eq!(run(script("docs.mjs")), "documentation: ok\n");
 }
 
@@ -69,7 +69,7 @@ fn script(name: &str) -> Command {
     command
 }
 
-/// Insists on success, and gives what was said.
+/// Runs a command that must succeed and returns its output.
 fn run(mut command: Command) -> String {
     let output = command.output().expect("node is installed (scripts/setup)");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -1,12 +1,12 @@
-//! Extensions from files in a session that an extension runs (`createAgentSession`): without
-//! them sub-agents had none of the user's tools, and no gate held in them.
+//! Extensions from files in child sessions (`createAgentSession`). Without them sub-agents had none
+//! of the user's tools and no gates.
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
 
 use crate::support::{Home, prompt};
 
-/// A tool, a gate, and a mistake.
+/// A tool, a gate, and a handler that fails.
 const GATE: &str = r#"
 import { appendFileSync } from "node:fs";
 export default (pi) => {
@@ -29,7 +29,8 @@ export default (pi) => {
 };
 "#;
 
-/// `begin(options, ask)` in a command: what `body` returns is shown as JSON.
+/// An extension whose slash command runs `body` with a helper `begin(options, ask)` and shows the
+/// result as JSON.
 fn begins(body: &str) -> String {
     format!(
         r#"import {{ createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager }} from "@earendil-works/pi-coding-agent";
@@ -52,7 +53,7 @@ fn begins(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_without_a_loader_has_the_extensions_that_are_found() {
+async fn a_child_without_a_loader_has_discovered_extensions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("gate.ts", GATE);
@@ -100,7 +101,7 @@ async fn a_session_without_a_loader_has_the_extensions_that_are_found() {
 }
 
 #[tokio::test]
-async fn a_loader_says_which_extensions_a_session_has() {
+async fn a_loader_chooses_the_extensions_of_a_child() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("gate.ts", GATE);
@@ -146,10 +147,10 @@ async fn a_loader_says_which_extensions_a_session_has() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// What one of them brings down is its own isolate: neither the session that the user sees
-/// nor the one beside it.
+/// The extension stops only its own isolate: neither the session of the user nor the other child
+/// session is affected.
 #[tokio::test]
-async fn an_extension_that_hangs_in_a_session_beside_another_is_left_out_of_it() {
+async fn an_extension_that_hangs_in_a_child_is_left_out_of_it() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 1000}}));
@@ -180,10 +181,10 @@ async fn an_extension_that_hangs_in_a_session_beside_another_is_left_out_of_it()
     assert_eq!(rpc.answer_to("and here?").await, "here as well");
 }
 
-/// A provider that only an extension knows is there for the session that it is loaded for, and
-/// gone with it.
+/// A provider of an extension exists in the child session that loads the extension, and disappears
+/// with it.
 #[tokio::test]
-async fn providers_of_the_extensions_of_a_session_are_there_in_it() {
+async fn a_child_has_the_providers_of_its_extensions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file(
@@ -228,9 +229,9 @@ async fn providers_of_the_extensions_of_a_session_are_there_in_it() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// Published sub-agents name and mark the sessions that they begin.
+/// Published sub-agents name and label their child sessions.
 #[tokio::test]
-async fn the_session_manager_of_a_session_that_runs_can_be_written_to() {
+async fn the_session_manager_of_a_running_child_is_writable() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -266,9 +267,9 @@ async fn the_session_manager_of_a_session_that_runs_can_be_written_to() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// Published sub-agents give their loader the extensions that they have found so.
+/// Published sub-agents pass discovered extensions to their loader in this way.
 #[tokio::test]
-async fn a_loader_of_ones_own_gives_a_session_what_was_discovered() {
+async fn a_custom_loader_passes_discovered_extensions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("gate.ts", GATE);
@@ -292,9 +293,9 @@ async fn a_loader_of_ones_own_gives_a_session_what_was_discovered() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// Newer versions name a folder; all sessions of the user came instead.
+/// Newer versions pass a folder; all sessions of the user were listed instead.
 #[tokio::test]
-async fn sessions_of_one_folder_are_listed() {
+async fn sessions_of_a_given_folder_are_listed() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

@@ -1,13 +1,13 @@
-//! Extensions that a session of an extension is given as functions (`extensionFactories`).
+//! Extensions that child sessions get as functions (`extensionFactories`).
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
 
 use crate::support::{Home, prompt, with_extension};
 
-/// Guards of sub-agents are given so; the loader refused them, and with them their tools.
+/// Sub-agents pass guards in this way; the loader refused them, and with them their tools.
 #[tokio::test]
-async fn a_session_is_given_extensions_as_functions() {
+async fn a_child_takes_extensions_as_functions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -88,9 +88,9 @@ async fn a_session_is_given_extensions_as_functions() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// pi-subagents gives its children such functions: the session was refused to them.
+/// pi-subagents passes such functions to its children, and no child session could start.
 #[tokio::test]
-async fn what_a_session_says_and_sends_is_changed_by_extensions_that_are_functions() {
+async fn extension_functions_change_messages_and_requests() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -133,9 +133,9 @@ async fn what_a_session_says_and_sends_is_changed_by_extensions_that_are_functio
     rpc.find(0, "the slip", slip).await;
 }
 
-/// What they said of it was lost.
+/// The usage that the handlers reported was lost.
 #[tokio::test]
-async fn handlers_of_a_session_say_what_models_cost_a_tool() {
+async fn handlers_of_a_child_report_the_usage_of_a_tool() {
     let server = ModelServer::start().await;
     for tool in ["mine", "other"] {
         server.push(Answer::tool(tool, json!({})));
@@ -164,9 +164,9 @@ async fn handlers_of_a_session_say_what_models_cost_a_tool() {
     rpc.notified(r#"[{"input":5},{"input":9}]"#).await;
 }
 
-/// Newer versions tell who listens to the session of it.
+/// Newer versions emit the entry to listeners of the session.
 #[tokio::test]
-async fn an_extension_of_a_session_stores_entries_in_it() {
+async fn an_extension_of_a_child_appends_entries() {
     let server = ModelServer::start().await;
     server.push(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -199,9 +199,9 @@ async fn an_extension_of_a_session_stores_entries_in_it() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// Nobody heard of it: names and levels are set by whoever has the session, too.
+/// No event was emitted: the caller of `createAgentSession` sets names and levels, too.
 #[tokio::test]
-async fn a_session_tells_of_its_name_and_of_how_hard_it_thinks() {
+async fn a_child_emits_changes_of_name_and_thinking_level() {
     let (_server, _home, mut rpc) = with_extension(
         r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
         export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
@@ -238,9 +238,9 @@ async fn a_session_tells_of_its_name_and_of_how_hard_it_thinks() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// Its answer was lost: the session went on as if it had said nothing.
+/// The result was lost, and the session continued without it.
 #[tokio::test]
-async fn what_handlers_want_at_the_end_of_a_turn_is_in_their_session() {
+async fn turn_end_results_apply_to_the_child() {
     let server = ModelServer::start().await;
     for text in ["One.", "Two."] {
         server.push(Answer::text(text));
@@ -299,9 +299,10 @@ async fn what_handlers_want_at_the_end_of_a_turn_is_in_their_session() {
     );
 }
 
-/// Published sub-agents write their guard down as the original's loaders give extensions.
+/// Published sub-agents write their guard as an object, as the original's loaders return
+/// extensions.
 #[tokio::test]
-async fn an_extension_that_is_written_down_guards_a_session() {
+async fn an_extension_object_guards_a_child() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

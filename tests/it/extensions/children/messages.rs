@@ -1,11 +1,11 @@
-//! The messages of a session that an extension runs, which are a list that can be changed.
+//! The messages of a child session are a list that its owner can change.
 
 use model_server::{Answer, ModelServer, Received};
 use serde_json::json;
 
 use crate::support::{Home, command_result, text_of};
 
-/// As side agents do: the list that is handed out is the one that counts.
+/// Side agents change the returned list itself.
 const LIVE: &str = r#"
 import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
 
@@ -55,7 +55,7 @@ export default (pi) => pi.registerCommand("live", { handler: async (_args, ctx) 
 "#;
 
 #[tokio::test]
-async fn what_is_done_to_the_messages_of_a_session_is_told_to_the_model() {
+async fn changes_of_the_message_list_reach_the_model() {
     for original in [true, false] {
         let server = ModelServer::start().await;
         server.repeat(Answer::text("Fine."));

@@ -1,5 +1,5 @@
-//! What a session that an extension runs has: a loader, tools that can be run, commands by
-//! operations of the extension. The same is asked of the original.
+//! Parts of a child session: its loader, tools that can be run, shell commands by operations of the
+//! extension. The original gets the same questions.
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
@@ -41,9 +41,9 @@ export default (pi) => pi.registerCommand("commands", { handler: async (_args, c
 } });
 "#;
 
-/// They ran on this machine, whatever operations were given.
+/// The commands ran on this machine despite the given operations.
 #[tokio::test]
-async fn commands_of_a_session_run_by_the_operations_that_are_given() {
+async fn commands_of_a_child_use_the_given_operations() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("commands.ts", COMMANDS);
@@ -128,13 +128,13 @@ export default (pi) => pi.registerCommand("furnished", { handler: async (_args, 
 } });
 "#;
 
-/// The loader was not there, tools could not be run, and options of the loader did nothing.
+/// The loader was missing, tools could not be run, and options of the loader had no effect.
 #[tokio::test]
-async fn a_session_has_a_loader_and_tools_that_run() {
+async fn a_child_has_a_loader_and_runnable_tools() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("furnished.ts", FURNISHED);
-    // Not those of the file: the loader is given others.
+    // The loader gets other skills than those of the settings file.
     home.settings(json!({ "skills": [home.cwd().join("far")] }));
     let expected = json!({
         "found": [["at-home"], ["greet"], ["greet", "later"]],
@@ -162,7 +162,7 @@ async fn a_session_has_a_loader_and_tools_that_run() {
     }
 }
 
-/// Newer versions say at the end of a run whether it is really over.
+/// Newer versions report at the end of a run whether it will be retried.
 const ENDS: &str = r#"
 import { createAgentSession, SessionManager } from "@earendil-works/pi-coding-agent";
 
@@ -180,14 +180,14 @@ export default (pi) => pi.registerCommand("ends", { handler: async (_args, ctx) 
 "#;
 
 #[tokio::test]
-async fn the_end_of_a_run_says_whether_it_is_tried_again() {
+async fn agent_end_reports_whether_the_run_is_retried() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("ends.ts", ENDS);
     let busy = || Answer::error(529, "Overloaded").with_header("x-should-retry", "false");
     server.push(busy());
     server.push(Answer::text("Fine."));
-    // Three attempts more, then the prompt without any.
+    // Three retries, then the prompt without retries.
     for _ in 0..5 {
         server.push(busy());
     }

@@ -1,5 +1,5 @@
-//! Sessions and agents that extensions run beside the one they belong to, and every
-//! name that the original's packages export. `fixtures/sdk.ts` makes the checks.
+//! Child sessions and agents that extensions start, and every name that the original's packages
+//! export. `fixtures/sdk.ts` makes the checks.
 
 use std::process::Command;
 
@@ -53,7 +53,7 @@ export default (pi) => pi.registerCommand("seeded", { handler: async (_args, ctx
 } });
 "#;
 
-/// As pi-btw does: what was said elsewhere is told to a session of the extension's own.
+/// pi-btw copies the conversation into a child session in this way.
 const IN_A_ROW: &str = r#"
 import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
 
@@ -104,7 +104,7 @@ export default (pi) => pi.registerCommand("row", { handler: async (_args, ctx) =
 "#;
 
 #[tokio::test]
-async fn what_a_session_is_asked_for_in_a_row_happens_in_a_row() {
+async fn calls_to_a_child_take_effect_in_order() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("row.ts", IN_A_ROW);
@@ -128,7 +128,7 @@ async fn what_a_session_is_asked_for_in_a_row_happens_in_a_row() {
 }
 
 #[tokio::test]
-async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
+async fn the_agent_of_a_child_takes_messages() {
     for original in [true, false] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -201,7 +201,7 @@ async fn the_agent_of_a_session_takes_messages_and_refuses_what_it_cannot_do() {
 }
 
 #[tokio::test]
-async fn an_extension_runs_sessions_of_its_own() {
+async fn an_extension_runs_child_sessions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("sdk.ts", include_str!("fixtures/sdk.ts"));
@@ -276,13 +276,13 @@ async fn an_extension_runs_sessions_of_its_own() {
     let file = command_result(&mut rpc, "file").await;
     assert_eq!(file["messages"][2], "toolResult: ONE");
     assert_eq!(file["cwd"], true);
-    // The session that the extension belongs to has heard nothing of it.
+    // The session of the extension is unaffected.
     let own = rpc.ok(json!({"type": "get_messages"})).await;
     assert_eq!(own["messages"], json!([]));
 }
 
 #[tokio::test]
-async fn agents_resources_and_children() {
+async fn agents_resource_loaders_and_rpc_clients_work() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("sdk.ts", include_str!("fixtures/sdk.ts"));
@@ -385,9 +385,9 @@ const MODULES: [&str; 5] = [
     "@mariozechner/pi-tui",
 ];
 
-/// What stands for a name that is not there says so when it is used, and why.
+/// The stand-in for a missing name reports, when it is used, that the name is missing and why.
 #[tokio::test]
-async fn every_name_of_the_original_is_there() {
+async fn every_name_of_the_original_exists() {
     let program = Reference::install().program();
     let script = format!(
         "const names = {{}};
@@ -432,7 +432,7 @@ async fn every_name_of_the_original_is_there() {
     let found = command_result(&mut rpc, "names").await;
     assert_eq!(found["undefinedOnes"], json!([]));
     assert_eq!(found["silent"], json!([]));
-    // With reasons of their own.
+    // Refused names have reasons of their own.
     let refused = found["refused"].as_array().unwrap();
     for name in ["main", "runRpcMode", "runPrintMode"] {
         assert!(refused.contains(&json!(name)), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What a session that an extension runs beside its own is given: settings, skills, tools.
+//! Settings, skills and tools that an extension passes to a child session.
 
 use model_server::{Answer, ModelServer};
 use serde_json::json;
@@ -15,7 +15,8 @@ export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) =
   });
   settingsManager.applyOverrides({ compaction: { enabled: false } });
   const sessionManager = SessionManager.inMemory(ctx.cwd);
-  // Else the original makes one, which reads the settings anew: those in memory are lost.
+  // Without a loader the original creates one that reads the settings files, and the settings in
+  // memory are lost.
   const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir() });
   await resourceLoader.reload();
   const { session } = await createAgentSession({ model: ctx.model, sessionManager, settingsManager, resourceLoader });
@@ -43,7 +44,7 @@ export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) =
 "#;
 
 #[tokio::test]
-async fn a_session_of_an_extension_has_the_settings_that_it_is_given() {
+async fn a_child_has_the_given_settings() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("own.ts", SETTINGS);
@@ -68,7 +69,7 @@ async fn a_session_of_an_extension_has_the_settings_that_it_is_given() {
     }
 }
 
-/// As the documentation of the original makes one up.
+/// The documentation of the original shows a skill that is made up so.
 const MADE_UP: &str = r#"
 import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
 
@@ -91,7 +92,7 @@ export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) =
 "#;
 
 #[tokio::test]
-async fn skills_and_prompts_that_an_extension_makes_up_count() {
+async fn made_up_skills_and_prompts_count() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file("violets.txt", "Violets are blue");
@@ -105,7 +106,7 @@ async fn skills_and_prompts_that_an_extension_makes_up_count() {
     }
 }
 
-/// Sessions that were to have no `bash`, or no tools at all, had the usual ones.
+/// Child sessions without `bash`, or without any tools, had the usual ones.
 const RESTRICTED: &str = r#"
 import {
   createAgentSession, createEventBus, DefaultResourceLoader, getAgentDir, SessionManager,
@@ -145,7 +146,7 @@ export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) =
 "#;
 
 #[tokio::test]
-async fn a_session_of_an_extension_has_no_tools_but_those_that_it_may_have() {
+async fn a_child_has_only_the_allowed_tools() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("own.ts", RESTRICTED);
@@ -191,9 +192,9 @@ export default (pi) => pi.registerCommand("own", { handler: async (_args, ctx) =
 } });
 "#;
 
-/// Newer versions ask where the prompt is from, and what extensions would share.
+/// Newer versions ask for the source of the system prompt and for shared extensions.
 #[tokio::test]
-async fn a_loader_says_where_it_has_the_prompt_from() {
+async fn a_loader_reports_the_source_of_the_prompt() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file(".pi/SYSTEM.md", "You are theirs.");

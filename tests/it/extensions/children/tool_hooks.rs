@@ -1,5 +1,5 @@
-//! `beforeToolCall` and `afterToolCall`, which sub-agents set on the agent of a session of
-//! their own: which tools it may call, and what it is told of them.
+//! `beforeToolCall` and `afterToolCall` on the agent of a child session: sub-agents control with
+//! them which tools run and what the agent is told.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ export default (pi) => pi.registerCommand("hooked", { handler: async (_args, ctx
 "#;
 
 #[tokio::test]
-async fn the_agent_of_a_session_of_an_extension_asks_before_and_after_its_tools() {
+async fn hooks_run_before_and_after_the_tools_of_a_child() {
     for original in [true, false] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);

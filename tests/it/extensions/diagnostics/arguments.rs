@@ -1,12 +1,12 @@
-//! What an author hands over that cannot be meant: the error names the call and the
-//! argument, and what would have been right. What can be meant is taken.
+//! Arguments that cannot be meant: the error names the call, the argument and a valid value.
+//! Arguments whose meaning is clear are accepted.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, prompt, with_extension};
 
-/// Runs each line of JavaScript by itself, with `pi` and `ctx`; gives what each threw.
+/// Runs each line of JavaScript by itself, with `pi` and `ctx`; returns what each threw.
 async fn thrown(lines: &[&str]) -> Vec<String> {
     let calls: Vec<String> = lines
         .iter()
@@ -44,7 +44,7 @@ async fn check(cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
+async fn wrong_arguments_of_registrations_are_named() {
     let tool = r#"name: "t", label: "T", description: "d", parameters: { type: "object" }"#;
     let with = |more: &str| format!("pi.registerTool({{ {tool}, {more} }})");
     let guidelines = with(r#"execute() {}, promptGuidelines: "x""#);
@@ -122,7 +122,7 @@ async fn registrations_that_cannot_work_say_which_argument_is_wrong() {
 }
 
 #[tokio::test]
-async fn actions_that_cannot_work_say_which_argument_is_wrong() {
+async fn wrong_arguments_of_actions_are_named() {
     check(&[
         (
             "pi.exec(\"ls\", \"-l\")",
@@ -163,7 +163,7 @@ async fn actions_that_cannot_work_say_which_argument_is_wrong() {
             "TypeError: pi.appendEntry: what it is given cannot be written as JSON: Do not know how \
              to serialize a BigInt",
         ),
-        // What does its work is taken.
+        // Usable values are accepted.
         ("pi.exec(\"echo\", [1, true], null)", "nothing"),
         ("pi.exec(\"echo\", [], { timeout: \"5000\" })", "nothing"),
         ("pi.setActiveTools(new Set([\"read\"]))", "nothing"),
@@ -174,7 +174,7 @@ async fn actions_that_cannot_work_say_which_argument_is_wrong() {
 
 /// The user read "[object Object]".
 #[tokio::test]
-async fn an_object_in_the_place_of_a_text_is_refused() {
+async fn an_object_instead_of_a_text_is_refused() {
     check(&[
         (
             "ctx.ui.editor({ title: \"t\" })",
@@ -226,7 +226,7 @@ async fn an_object_in_the_place_of_a_text_is_refused() {
             "ctx.ui.setEditorText({})",
             "TypeError: ctx.ui.setEditorText: text must be a string, not an object",
         ),
-        // What says what it is.
+        // Objects with a meaningful text are accepted.
         ("ctx.ui.notify(new Error(\"x\"))", "nothing"),
         ("ctx.ui.notify(new URL(\"http://x\"))", "nothing"),
         ("ctx.ui.setStatus(\"k\", 5)", "nothing"),
@@ -235,10 +235,10 @@ async fn an_object_in_the_place_of_a_text_is_refused() {
     .await;
 }
 
-/// Published extensions give `input` what the user is to begin with: the original has no use for
-/// it either, and asks.
+/// Published extensions pass the initial text of `input` there: the original has no use for it
+/// either, and opens the dialog.
 #[tokio::test]
-async fn a_text_in_the_place_of_a_dialogs_options_is_told_and_the_user_is_asked() {
+async fn a_text_as_dialog_options_is_a_warning() {
     let home = Home::bare();
     home.extension(
         "asks.ts",
@@ -253,7 +253,7 @@ async fn a_text_in_the_place_of_a_dialogs_options_is_told_and_the_user_is_asked(
     rpc.reply(&question, json!({"value": "you"})).await;
     rpc.notified("you").await;
     assert_eq!(rpc.ui("set_editor_text").await["text"], "");
-    // Before or after the question, as it comes.
+    // The warning may come before or after the dialog.
     let told = |line: &Value| line["type"] == "extension_warning";
     let warning = match rpc.lines().into_iter().find(told) {
         Some(warning) => warning,
@@ -266,10 +266,10 @@ async fn a_text_in_the_place_of_a_dialogs_options_is_told_and_the_user_is_asked(
     );
 }
 
-/// Two published extensions give their tool a function as its label: they did not load, and do
-/// all that they are for.
+/// Two published extensions pass a function as the label of their tool: they did not load, although
+/// everything else in them works.
 #[tokio::test]
-async fn what_is_only_shown_is_told_and_the_rest_is_registered() {
+async fn a_wrong_label_is_a_warning_and_the_tool_works() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -313,9 +313,9 @@ async fn what_is_only_shown_is_told_and_the_rest_is_registered() {
     );
 }
 
-/// The error leads to the call, not into pi.
+/// The error points to the call, not into pi.
 #[tokio::test]
-async fn a_wrong_argument_while_it_loads_shows_the_line() {
+async fn a_wrong_argument_during_the_load_shows_the_line() {
     let home = Home::bare();
     let source = "export default (pi) => {\n  pi.registerFlag(\"f\", { type: \"boolean\", default: 1 });\n};";
     let path = home.extension("f.ts", source);
@@ -327,9 +327,9 @@ async fn a_wrong_argument_while_it_loads_shows_the_line() {
     rpc.close().await;
 }
 
-/// Nobody was told but who sat at a terminal.
+/// Only users of a terminal were told.
 #[tokio::test]
-async fn what_pi_has_itself_is_told_over_rpc() {
+async fn a_clash_with_a_built_in_name_is_reported_over_rpc() {
     let home = Home::bare();
     let path = home.extension(
         "clash.ts",
@@ -367,9 +367,10 @@ async fn what_pi_has_itself_is_told_over_rpc() {
     rpc.close().await;
 }
 
-/// Only the file was told, and of an event all that there are before the one that is meant.
+/// The warning named only the file, and for a misspelt event listed all events before the likely
+/// one.
 #[tokio::test]
-async fn what_is_taken_with_a_remark_shows_the_line() {
+async fn a_warning_shows_the_line() {
     let home = Home::bare();
     home.extension(
         "a.ts",
@@ -406,9 +407,9 @@ async fn what_is_taken_with_a_remark_shows_the_line() {
     rpc.close().await;
 }
 
-/// Only the model was told, and partly in Rust's words.
+/// Only the model was told, and partly in Rust's terms.
 #[tokio::test]
-async fn a_tool_that_returns_no_result_is_told_to_its_author_as_well() {
+async fn a_tool_without_a_result_is_reported_to_its_author() {
     let (server, _home, mut rpc) = with_extension(
         "const results = ['text', { content: [{ type: 'txt' }] }, { content: [{ type: 'text' }] }];\n\
          export default (pi) => results.forEach((result, index) => pi.registerTool({\n\

@@ -1,5 +1,5 @@
-//! What authors write and cannot mean. It goes on as in the original, where it does
-//! nothing or fails much later, and they are told: what, where, and what is meant.
+//! Mistakes of authors that have no effect, or fail much later, in the original. pi continues as
+//! the original does, and warns: what, where, and what was probably meant.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn is_report(line: &Value) -> bool {
     line["type"] == "extension_error" || line["type"] == "extension_warning"
 }
 
-/// Errors and warnings.
+/// The errors and warnings among the lines.
 fn reports(lines: &[Value]) -> Vec<Value> {
     lines
         .iter()
@@ -40,7 +40,7 @@ fn text_of(report: &Value) -> &str {
     texts.into_iter().flatten().next().unwrap_or_default()
 }
 
-/// Text, line and column.
+/// Text, line and column of each report.
 fn told(errors: &[Value]) -> Vec<(String, u64, u64)> {
     let told = errors.iter().map(|error| {
         let place = &error["location"];
@@ -55,7 +55,7 @@ fn told(errors: &[Value]) -> Vec<(String, u64, u64)> {
 
 /// A gate that lets everything pass, because `block` is misspelt.
 #[tokio::test]
-async fn answers_that_mean_nothing_are_told_once() {
+async fn ignored_members_of_results_are_reported_once() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -136,9 +136,9 @@ export default (pi: any) => {
     assert_eq!(reports(&again), Vec::<Value>::new());
 }
 
-/// It was `undefined`, until a user came to where it is called.
+/// The name was `undefined` until a user came to where it is called.
 #[tokio::test]
-async fn names_that_are_not_exported_are_told_when_they_are_imported() {
+async fn missing_exports_are_reported_at_the_import() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let ext = home.extension(
@@ -189,7 +189,7 @@ export { Third };
             3,
         ),
     ];
-    // Compiled, from the cache, and prepared on another thread.
+    // The module is compiled, then read from the cache, then prepared on another thread.
     for _ in 0..3 {
         let mut rpc = home.rpc(&[]);
         rpc.ok(command("get_state")).await;
@@ -205,7 +205,7 @@ export { Third };
             (3, 1, 10),
             "{found:?}"
         );
-        // The caches of what ran are made at rest.
+        // pi writes the code caches of what ran while it is idle.
         crate::support::pause(2500).await;
         rpc.close().await;
     }
@@ -217,7 +217,7 @@ export { Third };
 }
 
 #[tokio::test]
-async fn parameters_that_are_no_schema_are_told_and_taken() {
+async fn parameters_that_are_no_schema_are_a_warning() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let ext = home.extension(
@@ -267,7 +267,7 @@ export default (pi: any) => {
 }
 
 #[tokio::test]
-async fn models_without_an_id_are_left_out_and_told() {
+async fn models_without_an_id_are_dropped_with_a_warning() {
     let home = Home::bare();
     home.extension(
         "ext.ts",
@@ -299,7 +299,7 @@ export default (pi: any) => {
 }
 
 #[tokio::test]
-async fn what_is_no_factory_is_told_with_what_it_is() {
+async fn an_export_that_is_no_factory_is_reported_with_its_type() {
     let home = Home::bare();
     for (name, source, words) in [
         (
@@ -340,9 +340,9 @@ async fn what_is_no_factory_is_told_with_what_it_is() {
     }
 }
 
-/// It was told at the first prompt, as an error of the model.
+/// The error came at the first prompt, as an error of the model.
 #[tokio::test]
-async fn models_of_an_api_that_nobody_has_are_told_when_they_are_registered() {
+async fn models_of_an_unknown_api_are_reported_at_registration() {
     let home = Home::bare();
     let provider = |name: &str, api: &str| {
         format!(
@@ -404,7 +404,7 @@ async fn models_of_an_api_that_nobody_has_are_told_when_they_are_registered() {
 }
 
 #[tokio::test]
-async fn a_thinking_level_that_is_none_is_told_with_call_and_argument() {
+async fn an_unknown_thinking_level_names_call_and_argument() {
     let home = Home::bare();
     home.extension(
         "ext.ts",
@@ -429,9 +429,9 @@ async fn a_thinking_level_that_is_none_is_told_with_call_and_argument() {
     );
 }
 
-/// "npm install fs" brings a package of somebody else's.
+/// "npm install fs" would install an unrelated package.
 #[tokio::test]
-async fn a_misspelt_module_of_nodes_is_nothing_to_install() {
+async fn a_misspelt_node_module_is_not_offered_for_install() {
     let home = Home::bare();
     home.file(
         "ext.ts",
@@ -443,7 +443,7 @@ async fn a_misspelt_module_of_nodes_is_nothing_to_install() {
 }
 
 #[tokio::test]
-async fn a_second_default_export_is_called_so() {
+async fn a_second_default_export_is_reported_as_such() {
     let home = Home::bare();
     home.extension(
         "ext.ts",

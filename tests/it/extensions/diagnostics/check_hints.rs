@@ -1,4 +1,4 @@
-//! `pi ext check`, and the load itself, say of an author's slip what is meant, or what to do.
+//! `pi ext check` and the load itself suggest what an author meant, or what to do.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, prompt};
 
-/// What `pi ext check` says of a file or folder that has a slip.
+/// The output of `pi ext check` for a file or folder with a mistake.
 async fn checked(home: &Home, name: &str) -> String {
     let said = home.run(&["ext", "check", name], "").await;
     assert_eq!(said.status.code(), Some(1), "{name}: {}", said.stdout);
@@ -16,7 +16,7 @@ async fn checked(home: &Home, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn slips_of_modules_are_told_with_what_is_meant() {
+async fn mistakes_of_modules_get_a_suggestion() {
     let home = Home::bare();
     for (name, source) in [
         ("helper.ts", "export const x = 1;\n"),
@@ -127,7 +127,7 @@ async fn slips_of_modules_are_told_with_what_is_meant() {
 }
 
 #[tokio::test]
-async fn slips_of_manifests_are_told() {
+async fn mistakes_of_manifests_are_reported() {
     let home = Home::bare();
     for (name, manifest, words) in [
         (
@@ -165,7 +165,7 @@ async fn slips_of_manifests_are_told() {
         let said = home.run(&["ext", "check", name], "").await.stdout;
         assert_eq!(said.matches(words).count(), 1, "{name}: {said}");
     }
-    // Others may have members of their own there.
+    // Other programs may have members of their own in a manifest.
     fs::create_dir_all(home.cwd().join("good")).unwrap();
     home.file(
         "good/package.json",
@@ -180,7 +180,7 @@ async fn slips_of_manifests_are_told() {
 }
 
 #[tokio::test]
-async fn members_that_are_misspelt_are_told_when_they_are_registered() {
+async fn misspelt_members_are_reported_at_registration() {
     let home = Home::bare();
     home.file(
         "a.ts",
@@ -230,7 +230,7 @@ export default (pi) => {
         assert_eq!(said.matches(words.as_str()).count(), 1, "{words}: {said}");
     }
     let errors = said.matches("\n  error: ").count() + said.matches("\n  warning: ").count();
-    // One more has no description.
+    // One more tool has no description.
     assert_eq!(errors, expected.len() + 1, "{said}");
     for (name, words) in [
         (
@@ -247,9 +247,9 @@ export default (pi) => {
     }
 }
 
-/// Where the tool is was not told, for nothing had thrown.
+/// The position of the tool was missing, because nothing had thrown.
 #[tokio::test]
-async fn a_tool_that_returns_something_else_is_told_with_its_line() {
+async fn a_tool_with_a_wrong_result_is_reported_with_its_line() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -328,7 +328,7 @@ export default (pi: any) => {
     }
     let told =
         |line: &&Value| line["type"] == "extension_error" || line["type"] == "extension_warning";
-    // Each once: four results and three commands.
+    // Each is reported once: four results and three commands.
     assert_eq!(
         rpc.lines().iter().filter(told).count(),
         7,

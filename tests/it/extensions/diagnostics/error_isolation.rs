@@ -1,10 +1,10 @@
-//! What one extension does to the errors of all: those of others are told as before.
+//! Listeners and changes of one extension do not affect error reports of others.
 
 use serde_json::Value;
 
 use crate::support::{DEMO_NO_SESSION, Home, Rpc, prompt};
 
-/// Listens, and fails in ways that listeners hear of.
+/// An extension that listens for errors and fails in ways that such listeners see.
 fn extension(name: &str) -> String {
     format!(
         r#"export default (pi) => pi.registerCommand("{name}", {{ handler: async (what, ctx) => {{
@@ -40,9 +40,10 @@ async fn reported(rpc: &mut Rpc, file: &str, text: &str) -> Value {
     .await
 }
 
-/// One that listens, as packages for logs do, kept those of all others from being told.
+/// An extension that listened for errors, as packages for logs do, suppressed the reports of all
+/// others.
 #[tokio::test]
-async fn listeners_for_errors_speak_for_their_own_extension() {
+async fn error_listeners_apply_to_their_own_extension() {
     let home = Home::bare();
     home.extension("a.ts", &extension("a"));
     home.extension("b.ts", &extension("b"));
@@ -50,7 +51,7 @@ async fn listeners_for_errors_speak_for_their_own_extension() {
     let say = |words: &str| prompt(&format!("/{words}"));
 
     rpc.ok(say("a listens")).await;
-    // Its own are its own.
+    // Failures of the listening extension are its own.
     for what in ["rejects", "throws"] {
         rpc.ok(say(&format!("a {what}"))).await;
         rpc.notified(&format!("a heard a {what}")).await;
@@ -73,7 +74,7 @@ async fn listeners_for_errors_speak_for_their_own_extension() {
     rpc.ok(say("b throws again")).await;
     reported(&mut rpc, "/b.ts", "b throws again").await;
 
-    // Each for itself.
+    // Each extension listens for itself.
     rpc.ok(say("b listens")).await;
     rpc.ok(say("b rejects")).await;
     rpc.notified("b heard b rejects").await;
@@ -84,9 +85,9 @@ async fn listeners_for_errors_speak_for_their_own_extension() {
     assert_eq!(rpc.close().await.code(), Some(0));
 }
 
-/// Libraries that look at call sites leave such functions behind.
+/// Libraries that inspect call sites leave such functions behind.
 #[tokio::test]
-async fn places_of_errors_are_told_whatever_others_make_of_stacks() {
+async fn source_positions_survive_changes_of_error_stacks() {
     let home = Home::bare();
     home.extension(
         "a.ts",

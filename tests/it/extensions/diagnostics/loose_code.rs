@@ -1,6 +1,6 @@
-//! What extensions do without a second thought: cut a text in the middle of an emoji,
-//! leave an argument out, throw a string, go on after the session was replaced. It
-//! works, or says what is wrong in words of the extension's.
+//! Careless code of extensions: a text cut in the middle of an emoji, a missing argument, a thrown
+//! string, use of a replaced session. The code works, or the error explains the mistake in the
+//! extension's terms.
 
 use std::fs;
 
@@ -71,7 +71,7 @@ async fn half_an_emoji_breaks_nothing() {
     assert_eq!(text_of(result), format!("{cut}{cut}"));
     assert_eq!(result["details"], json!({"S": cut, cut: "\\ud83d"}));
     let first = server.requests()[0].body.to_string();
-    // Tool, prompt, instructions, the handler's message and the one for the model alone.
+    // Tool, prompt, instructions, the handler's message and the message for the model alone.
     assert_eq!(first.matches(cut).count(), 5, "{first}");
 
     rpc.send(r#"{"type": "prompt", "message": "/say", "id": "\ud83d"}"#)
@@ -97,7 +97,7 @@ async fn half_an_emoji_breaks_nothing() {
     assert_eq!(text_of(answer), "hi \u{1f600} and \u{fffd}x");
     rpc.close().await;
 
-    // As the original writes it.
+    // The file has the original's form.
     let file = home.session();
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace(cut, r"cut \ud83d")).unwrap();
@@ -156,7 +156,7 @@ export default function (pi) {
 "#;
 
 #[tokio::test]
-async fn arguments_are_taken_as_javascript_takes_them() {
+async fn arguments_are_converted_as_in_javascript() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("loose.ts", LOOSE);
@@ -203,9 +203,9 @@ async fn arguments_are_taken_as_javascript_takes_them() {
     rpc.close().await;
 }
 
-/// As in Node, where it would be an uncaught exception of the program.
+/// In Node this would be an uncaught exception of the program.
 #[tokio::test]
-async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
+async fn an_unhandled_error_of_a_worker_is_reported() {
     let (_server, _home, mut rpc) = with_extension(
         r#"import { writeFileSync } from "node:fs";
         import { Worker } from "node:worker_threads";
@@ -239,7 +239,7 @@ async fn a_worker_that_throws_and_nobody_listens_to_is_told_of() {
 }
 
 #[tokio::test]
-async fn names_of_later_versions_and_lists_of_other_kinds_are_taken() {
+async fn newer_names_and_other_iterables_are_accepted() {
     let (_server, _home, mut rpc) = with_extension(
         r#"import { contentText, uuidv7 } from "@earendil-works/pi-ai";
         import { isPowerShellToolResult } from "@earendil-works/pi-coding-agent";
@@ -262,7 +262,7 @@ async fn names_of_later_versions_and_lists_of_other_kinds_are_taken() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
+async fn wrong_arguments_are_named_in_the_extensions_terms() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
             const words = [];
@@ -304,10 +304,9 @@ async fn arguments_that_do_not_fit_are_named_as_the_extension_knows_them() {
     );
 }
 
-/// Who looks for an optional package tells by these words that it is not there: jiti asks
-/// `require`.
+/// Code that looks for an optional package recognises these words: jiti asks `require`.
 #[tokio::test]
-async fn a_package_that_is_missing_is_told_in_the_words_of_require() {
+async fn a_missing_package_has_the_error_of_require() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
             const { code, message } = await import("nope-pkg").catch((error) => error);
@@ -319,9 +318,9 @@ async fn a_package_that_is_missing_is_told_in_the_words_of_require() {
     rpc.notified("MODULE_NOT_FOUND true").await;
 }
 
-/// The model read a bare `42` as what the tool had said.
+/// The model read a bare `42` as the result of the tool.
 #[tokio::test]
-async fn what_a_gate_throws_says_that_the_tool_did_not_run() {
+async fn an_error_of_a_gate_says_that_the_tool_did_not_run() {
     let (server, home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.on("session_start", () => pi.appendEntry("state", null));
@@ -353,9 +352,9 @@ async fn what_a_gate_throws_says_that_the_tool_did_not_run() {
     assert_eq!(state.get("data"), Some(&Value::Null));
 }
 
-/// They were answers `400`, raw lines on stderr, or nothing.
+/// Such errors were responses with status `400`, raw lines on stderr, or silent.
 #[tokio::test]
-async fn what_handlers_of_the_network_throw_is_told() {
+async fn errors_of_network_handlers_are_reported() {
     let source = r#"import dgram from "node:dgram";
         import http from "node:http";
         import net from "node:net";
@@ -389,7 +388,7 @@ async fn what_handlers_of_the_network_throw_is_told() {
         lines.retain(|line| line["type"] == "extension_error");
         lines
     };
-    // Some came before that; there are two connections.
+    // Some reports came earlier; there are two connections.
     while failed(&rpc).len() < 7 {
         rpc.event("extension_error").await;
     }
@@ -414,9 +413,9 @@ async fn what_handlers_of_the_network_throw_is_told() {
     );
 }
 
-/// It was run as JavaScript.
+/// The JSON was run as JavaScript.
 #[tokio::test]
-async fn json_is_data() {
+async fn json_is_not_run_as_javascript() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let folder = home.agent_dir().join("extensions");
@@ -450,10 +449,10 @@ async fn json_is_data() {
     rpc.notified("__proto__,a x\u{2028} false").await;
 }
 
-/// Of Node's: whoever tries again looks for these words, whoever reads takes all there is,
-/// and whoever sees a storage takes pi for a browser.
+/// Compatible with Node: retries look for these words, readers take all data, and code that finds a
+/// storage takes pi for a browser.
 #[tokio::test]
-async fn bodies_break_off_and_streams_are_read_as_in_node() {
+async fn broken_bodies_and_streams_behave_as_in_node() {
     let source = r#"import http from "node:http";
         import { once } from "node:events";
         import { Readable } from "node:stream";
@@ -485,9 +484,9 @@ async fn bodies_break_off_and_streams_are_read_as_in_node() {
         .await;
 }
 
-/// It was `[object Object]`, and of a command nobody knew whose it is.
+/// The report was `[object Object]`, and for a command it did not name the extension.
 #[tokio::test]
-async fn what_is_thrown_is_shown_and_whose_it_is() {
+async fn a_thrown_value_is_shown_with_its_extension() {
     let (_server, home, mut rpc) = with_extension(
         r#"export default (pi) => {
             pi.on("agent_start", async () => { throw { code: 5 }; });
@@ -505,9 +504,9 @@ async fn what_is_thrown_is_shown_and_whose_it_is() {
     );
 }
 
-/// The model was told the message, and nobody where it came from.
+/// Only the model got the message, and the source position was missing.
 #[tokio::test]
-async fn a_slip_in_a_tool_is_told_with_its_place() {
+async fn an_error_of_a_tool_is_reported_with_its_position() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
@@ -534,7 +533,7 @@ async fn a_slip_in_a_tool_is_told_with_its_place() {
     ] {
         assert!(failed.contains(told), "{failed}");
     }
-    // The run does not wait until it is told.
+    // The run does not wait for the report.
     let is_told = |line: &Value| line["type"] == "extension_error";
     rpc.find(0, "the report of the slip", is_told).await;
     let lines = rpc.lines();

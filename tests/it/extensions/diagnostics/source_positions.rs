@@ -1,5 +1,5 @@
-//! Errors lead their author to the line: names, places, the lines there, also
-//! through what compilers made of packages.
+//! Errors lead their author to the source: names, positions, source lines, also through source maps
+//! of compiled packages.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ async fn error(rpc: &mut Rpc, command: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_error_shows_the_line_and_whose_it_is() {
+async fn an_error_shows_its_line_and_extension() {
     let home = Home::bare();
     let folder = home.agent_dir().join("extensions/tool-box");
     fs::create_dir_all(folder.join("src")).unwrap();
@@ -38,7 +38,7 @@ async fn an_error_shows_the_line_and_whose_it_is() {
          }\n",
     )
     .unwrap();
-    // Compiled: everything stands in line 4 of the source.
+    // Compiled code in which everything maps to line 4 of the source.
     let map = |source: &str| {
         json!({"version": 3, "sources": [source], "names": [], "mappings": "AAGA"}).to_string()
     };
@@ -53,7 +53,7 @@ async fn an_error_shows_the_line_and_whose_it_is() {
          //# sourceMappingURL=index.js.map\n",
     )
     .unwrap();
-    // As `tsc` writes it.
+    // A map in the form that `tsc` writes.
     let of_tsc = map("../src/index.ts").replace("\"names\"", "\"sourceRoot\":\"\",\"names\"");
     fs::write(dep.join("dist/index.js.map"), of_tsc).unwrap();
     fs::write(
@@ -61,7 +61,7 @@ async fn an_error_shows_the_line_and_whose_it_is() {
         "// 1\n// 2\n// 3\nexport function fails() {}\n",
     )
     .unwrap();
-    // Its sources were not published: a place in them would lead nowhere.
+    // The sources were not published, so a position in them would lead nowhere.
     let old = folder.join("node_modules/old-dep");
     fs::create_dir_all(&old).unwrap();
     fs::write(
@@ -76,7 +76,7 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     .unwrap();
     fs::write(old.join("index.js.map"), map("src/gone.ts")).unwrap();
 
-    // They are in its map, as most of npm has it.
+    // The map contains the sources, as in most packages on npm.
     let within = folder.join("node_modules/within-dep");
     fs::create_dir_all(&within).unwrap();
     fs::write(
@@ -92,7 +92,7 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     let content = map("src/gone.ts").replace("\"names\"", "\"sourcesContent\":[\"\"],\"names\"");
     fs::write(within.join("index.js.map"), content).unwrap();
 
-    // CommonJS, and its map lies elsewhere.
+    // CommonJS with a map in another folder.
     let cjs = folder.join("node_modules/cjs-dep");
     fs::create_dir_all(cjs.join("src")).unwrap();
     fs::create_dir_all(cjs.join("dist/maps")).unwrap();
@@ -153,9 +153,9 @@ async fn an_error_shows_the_line_and_whose_it_is() {
     rpc.close().await;
 }
 
-/// The place in the package was told, and none of the author's own.
+/// The report had the position in the package and none in the author's code.
 #[tokio::test]
-async fn what_a_package_throws_while_an_extension_loads_is_at_the_authors_line() {
+async fn an_error_of_a_package_at_load_is_at_the_authors_line() {
     let home = Home::bare();
     let extensions = home.agent_dir().join("extensions");
     let dep = extensions.join("node_modules/dep");
@@ -215,7 +215,7 @@ async fn what_a_package_throws_while_an_extension_loads_is_at_the_authors_line()
 }
 
 #[tokio::test]
-async fn a_missing_file_and_several_errors_are_told_with_their_places() {
+async fn missing_files_and_several_errors_have_positions() {
     let home = Home::bare();
     home.extension(
         "reader.ts",
@@ -265,7 +265,7 @@ async fn print_mode_shows_the_line() {
 }
 
 #[tokio::test]
-async fn what_is_not_found_and_what_is_only_reported_have_places_too() {
+async fn missing_names_and_reports_have_positions() {
     let home = Home::bare();
     let lost = home.extension(
         "lost.ts",
@@ -299,7 +299,7 @@ async fn what_is_not_found_and_what_is_only_reported_have_places_too() {
     rpc.close().await;
 }
 
-/// The path was told as an URL writes it, without the line.
+/// The path was shown in the form of a URL and without the line.
 #[tokio::test]
 async fn a_folder_may_have_any_name() {
     let home = Home::bare();
@@ -316,9 +316,9 @@ async fn a_folder_may_have_any_name() {
     assert!(frame.contains("> 2 |   (null as any).x;"), "{error}");
 }
 
-/// It was `Unexpected token '='`, of whatever.
+/// The error was `Unexpected token '='`, without the name of the file.
 #[tokio::test]
-async fn what_does_not_compile_when_it_is_required_is_named() {
+async fn a_syntax_error_of_a_required_file_names_it() {
     let home = Home::bare();
     home.extension(
         "needs.ts",
@@ -336,7 +336,7 @@ async fn what_does_not_compile_when_it_is_required_is_named() {
         text.starts_with("Unexpected token '=' (/") && text.ends_with("parts/bad.cjs:2:9)"),
         "{text}"
     );
-    // Imported, it also had the place of the line that loads it.
+    // An imported file also had the position of the line that loads it.
     let path = parts.join("bad.cjs");
     let source = format!("import b from {path:?};\nexport default () => b;\n");
     let importing = home.file("imports.ts", &source);
@@ -350,9 +350,9 @@ async fn what_does_not_compile_when_it_is_required_is_named() {
     );
 }
 
-/// Lines and columns of the file, and not of what is put around it.
+/// Lines and columns refer to the file, not to the wrapper around it.
 #[tokio::test]
-async fn what_does_not_parse_in_imported_commonjs_is_found_in_its_file() {
+async fn a_syntax_error_of_imported_commonjs_is_in_its_file() {
     let home = Home::bare();
     for (name, source, place) in [
         (
@@ -404,9 +404,9 @@ async fn what_does_not_parse_in_imported_commonjs_is_found_in_its_file() {
     }
 }
 
-/// As bundlers write it: a map of maps, beside the file and in it.
+/// Bundlers write a map of maps, beside the file or in it.
 #[tokio::test]
-async fn a_map_of_several_leads_to_the_sources_as_well() {
+async fn a_map_of_maps_leads_to_the_sources() {
     let home = Home::bare();
     let section = json!({"version": 3, "sources": ["webpack:///./src/a.ts"],
         "sourcesContent": ["1\n2\n3\nboom()\n"], "names": [], "mappings": "AAGA"});

@@ -1,5 +1,5 @@
-//! What is left of an extension that was replaced: it says that it is stale, wherever it
-//! would do nothing.
+//! API objects of a replaced extension report that they are stale wherever a call would have no
+//! effect.
 
 use model_server::Answer;
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{prompt, text_of, with_extension};
 
 #[tokio::test]
-async fn what_is_stale_says_so_and_what_was_aborted_has_a_result() {
+async fn stale_calls_throw_and_aborted_calls_have_a_result() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             const parameters = { type: "object", properties: {} };
@@ -42,9 +42,9 @@ async fn what_is_stale_says_so_and_what_was_aborted_has_a_result() {
     rpc.close().await;
 }
 
-/// What it registered or told there was lost without a word.
+/// Registrations and events of a replaced extension were lost without an error.
 #[tokio::test]
-async fn what_a_replaced_extension_registers_or_emits_says_that_it_is_stale() {
+async fn registrations_of_a_replaced_extension_are_stale() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             const off = pi.on("input", () => {});

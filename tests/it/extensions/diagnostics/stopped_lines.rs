@@ -1,4 +1,4 @@
-//! Extensions that hang are told which line it was.
+//! Reports about extensions that hang name the line.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn stopped(rpc: &mut Rpc) -> Value {
 }
 
 #[tokio::test]
-async fn a_handler_that_hangs_is_told_its_line() {
+async fn a_handler_that_spins_is_reported_with_its_line() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 700}}));
@@ -63,7 +63,7 @@ async fn a_handler_that_hangs_is_told_its_line() {
     assert!(stack.ends_with(&caller), "{error}");
     rpc.event("agent_end").await;
 
-    // Who reloads it as it is, is told again.
+    // Reloading the extension unchanged reports it again.
     let refused = rpc.ok(command("reload")).await;
     let again = refused.to_string();
     assert!(
@@ -73,7 +73,7 @@ async fn a_handler_that_hangs_is_told_its_line() {
 }
 
 #[tokio::test]
-async fn a_load_that_hangs_is_told_its_line() {
+async fn a_load_that_spins_is_reported_with_its_line() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"load": 1500}}));
@@ -93,9 +93,9 @@ async fn a_load_that_hangs_is_told_its_line() {
     assert!(said.contains("> 4 | for (;;) n += 1;"), "{said}");
 }
 
-/// With it, whoever has a hundred handlers knows which of them it was.
+/// An author of a hundred handlers finds the right one by its line.
 #[tokio::test]
-async fn a_handler_that_never_settles_is_told_its_line() {
+async fn a_handler_that_never_settles_is_reported_with_its_line() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"handler": 1000}}));

@@ -1,5 +1,5 @@
-//! Handlers of events whose answers do not count share what the agent goes on with, as in the
-//! original: whoever takes a secret out of a message when it begins has taken it out.
+//! Handlers of events whose results are ignored share the agent's object, as in the original: a
+//! secret that a handler removes from a message at its start is gone.
 
 use model_server::{Answer, ModelServer, Received};
 use serde_json::{Value, json};
@@ -23,9 +23,9 @@ fn told_result(request: &Received) -> &Value {
     &request.body["messages"][2]["content"][0]
 }
 
-/// It was lost: the model was told the secret.
+/// The change was lost, and the model got the secret.
 #[tokio::test]
-async fn what_handlers_change_when_something_begins_or_ends_counts() {
+async fn in_place_changes_at_start_and_end_events_count() {
     for original in [true, false] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -69,7 +69,7 @@ async fn what_handlers_change_when_something_begins_or_ends_counts() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_used_is_told_and_does_not_hold() {
+async fn an_unusable_change_is_reported_and_undone() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("a.ts", CHANGES);
@@ -119,9 +119,9 @@ async fn a_change_that_cannot_be_used_is_told_and_does_not_hold() {
     assert_eq!(text_of(told_result(told)), "said it, begun, ended");
 }
 
-/// In handlers of queued events they had not run when `setModel` returned.
+/// In queued events the listeners had not run when `setModel` returned.
 #[tokio::test]
-async fn listeners_of_model_select_have_run_when_set_model_returns() {
+async fn model_select_listeners_run_before_set_model_returns() {
     for original in [true, false] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -144,7 +144,7 @@ async fn listeners_of_model_select_have_run_when_set_model_returns() {
                 pi.on("model_select", async ({ model }) => {
                     await new Promise((resolve) => setTimeout(resolve, 5));
                     story.push("selected");
-                    // One that sets it itself is not waited for by itself.
+                    // A listener that sets the model itself does not wait for itself.
                     if (nested++ === 0) await pi.setModel({ ...model, id: "third" });
                 });
             };"#,

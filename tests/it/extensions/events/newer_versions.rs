@@ -1,12 +1,12 @@
-//! Events and members that newer extensions rely on, and names that clash: what is
-//! told, what may be changed, who wins. `fixtures/events.ts` listens.
+//! Events and members that newer extensions rely on, and conflicts of names: what is emitted, what
+//! may be changed, which extension wins. `fixtures/events.ts` listens.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, Terminal, message_end, prompt, with_extension};
 
-/// What a command of the extension notifies the user of, as JSON.
+/// Runs a slash command and returns the JSON of its notification.
 async fn told(rpc: &mut Rpc, command: &str) -> Value {
     rpc.ok(prompt(&format!("/{command}"))).await;
     let said = rpc.ui("notify").await;
@@ -14,7 +14,7 @@ async fn told(rpc: &mut Rpc, command: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Whose, and what; in any order, because some are told when the session is there.
+/// Extension and text of warnings during the load, sorted, because some come later than others.
 async fn load_warnings(rpc: &mut Rpc, count: usize) -> Vec<(String, String)> {
     let mut said = Vec::new();
     while said.len() < count {
@@ -26,7 +26,7 @@ async fn load_warnings(rpc: &mut Rpc, count: usize) -> Vec<(String, String)> {
     said
 }
 
-/// What happened since the last time, when the last of it is this.
+/// The events since the previous call, once this one is the last.
 async fn logged_until(rpc: &mut Rpc, last: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     while all.last() != Some(last) {
@@ -37,7 +37,7 @@ async fn logged_until(rpc: &mut Rpc, last: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_newer_extensions_listen_to_happens() {
+async fn events_of_newer_versions_are_emitted() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"theme": "light", "enabledModels": ["scripted/scripted-1:high"]}));
@@ -51,8 +51,8 @@ async fn what_newer_extensions_listen_to_happens() {
     home.extension("events.ts", include_str!("fixtures/events.ts"));
     let mut rpc = home.rpc(&[]);
 
-    // What no version has is said once, and the extension is there all the same. Events
-    // of other versions are listened to by what is made for several.
+    // A listener to an event that no version has is reported once, and the extension works.
+    // Extensions made for several versions listen to events of other versions.
     let said = load_warnings(&mut rpc, 1).await;
     let [(_, text)] = &said[..] else {
         panic!("{said:?}")
@@ -75,7 +75,7 @@ async fn what_newer_extensions_listen_to_happens() {
         "there": [],
     });
     let mut known = known;
-    // Those that are not set are not there.
+    // Options that are not set are absent.
     let options = known["options"].as_array_mut().unwrap();
     for name in ["customPrompt", "appendSystemPrompt"] {
         if !options.contains(&json!(name)) {
@@ -113,7 +113,7 @@ async fn what_newer_extensions_listen_to_happens() {
         assert!(system.contains(part), "{system}");
     }
 
-    // A second turn: the subscription that was ended hears nothing.
+    // In the second turn the cancelled subscription gets nothing.
     server.push(Answer::text("Greetings."));
     rpc.ok(prompt("/say /greet Ada")).await;
     rpc.event("agent_end").await;
@@ -125,7 +125,7 @@ async fn what_newer_extensions_listen_to_happens() {
 }
 
 #[tokio::test]
-async fn questions_compactions_and_steering_are_told() {
+async fn dialogs_compactions_and_steering_are_emitted() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("events.ts", include_str!("fixtures/events.ts"));
@@ -221,13 +221,13 @@ const SECOND: &str = r#"export default (pi) => {
 };"#;
 
 #[tokio::test]
-async fn whoever_loses_a_name_is_told_and_works_on() {
+async fn the_loser_of_a_name_is_reported_and_works() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("a.ts", FIRST);
     home.extension("b.ts", SECOND);
     let mut rpc = home.rpc(&["--own", "given"]);
-    // In any order.
+    // The order is not fixed.
     for part in [
         "Flag \"--own\" conflicts with",
         "The renderer of \"kind\" conflicts",
@@ -249,7 +249,7 @@ async fn whoever_loses_a_name_is_told_and_works_on() {
     rpc.notified("first given").await;
     rpc.ok(prompt("/flag:2")).await;
     rpc.notified("second given").await;
-    // Over RPC the user's commands are pi's own, as in the original.
+    // Over RPC the user's shell commands belong to pi, as in the original.
     let ran = rpc
         .ok(json!({"type": "bash", "command": "echo far; exit 5"}))
         .await;
@@ -260,7 +260,7 @@ async fn whoever_loses_a_name_is_told_and_works_on() {
 }
 
 #[test]
-fn keys_and_commands_at_a_terminal() {
+fn keys_and_commands_work_at_a_terminal() {
     let home = Home::bare();
     home.extension("a.ts", FIRST);
     home.extension("b.ts", SECOND);
@@ -291,7 +291,7 @@ fn keys_and_commands_at_a_terminal() {
 }
 
 #[tokio::test]
-async fn the_system_prompt_of_a_run_is_what_handlers_made_of_it() {
+async fn handlers_change_the_system_prompt_of_a_run() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
             let asked = 0;
@@ -312,9 +312,9 @@ async fn the_system_prompt_of_a_run_is_what_handlers_made_of_it() {
     }
 }
 
-/// What it had taken out went to the model.
+/// The removed text went to the model.
 #[tokio::test]
-async fn what_a_handler_has_changed_in_place_counts_although_it_throws() {
+async fn in_place_changes_of_a_throwing_handler_count() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -365,9 +365,9 @@ async fn what_a_handler_has_changed_in_place_counts_although_it_throws() {
     }
 }
 
-/// The same for one that is not waited for any longer.
+/// The handler has timed out.
 #[tokio::test]
-async fn what_a_handler_has_changed_in_place_counts_although_it_hangs() {
+async fn in_place_changes_of_a_timed_out_handler_count() {
     let (server, home, _) = with_extension(
         r#"export default (pi) => pi.on("context", async (event) => {
             event.messages[0].content[0].text = "[redacted]";

@@ -1,5 +1,5 @@
-//! When the agent waits for handlers, what has happened when it goes on, and that it
-//! never waits for one that waits for it.
+//! When the agent waits for handlers, what has happened by the time it continues, and that it never
+//! waits for a handler that waits for it.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, prompt, text_of, with_extension, without};
 
-/// What happened, in words, without updates.
+/// The events in words, without updates.
 fn story(lines: &[Value]) -> Vec<String> {
     let told = lines.iter().filter_map(|line| {
         let kind = line["type"].as_str()?;
@@ -28,7 +28,7 @@ fn story(lines: &[Value]) -> Vec<String> {
     told.collect()
 }
 
-/// The line of what the handler has done, and that of what it was told.
+/// Insists that one line comes before another.
 fn before(story: &[String], first: &str, then: &str) {
     let place = |text: &str| {
         let found = story.iter().position(|line| line == text);
@@ -38,7 +38,7 @@ fn before(story: &[String], first: &str, then: &str) {
 }
 
 #[tokio::test]
-async fn handlers_are_done_when_the_agent_goes_on() {
+async fn handlers_finish_before_the_agent_continues() {
     let (server, home, mut rpc) = with_extension(include_str!("fixtures/order.ts")).await;
     server.push(Answer::tool("look", json!({})));
     server.push(Answer::text("Looked."));
@@ -121,10 +121,10 @@ async fn handlers_are_done_when_the_agent_goes_on() {
     rpc.close().await;
 }
 
-/// The run that is ending still counts as one, which takes what is to begin a turn: so
-/// another begins, as with the newest originals. What begins nothing waits.
+/// The ending run still counts as running, so it takes the message that starts a turn, and another
+/// run starts, as with the newest originals. A message without a turn waits.
 #[tokio::test]
-async fn a_turn_asked_for_while_the_run_ends_begins_the_next_run() {
+async fn a_turn_requested_in_agent_end_starts_the_next_run() {
     let source = r#"let ends = 0;
         export default (pi) => pi.on("agent_end", async (event, ctx) => {
             ends += 1;
@@ -174,7 +174,7 @@ async fn a_turn_asked_for_while_the_run_ends_begins_the_next_run() {
 }
 
 #[tokio::test]
-async fn a_handler_that_waits_for_the_agent_is_not_waited_for() {
+async fn the_agent_does_not_wait_for_a_handler_that_waits_for_it() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
@@ -225,7 +225,7 @@ async fn waits(rpc: &mut Rpc, name: &str) {
 }
 
 #[tokio::test]
-async fn a_handler_that_hangs_costs_its_time_and_an_abort_none() {
+async fn a_hanging_handler_costs_its_limit_and_an_abort_nothing() {
     let source = r#"let hangs = 0;
         export default (pi) => {
             for (const name of ["turn_start", "agent_end"]) {
@@ -257,14 +257,14 @@ async fn a_handler_that_hangs_costs_its_time_and_an_abort_none() {
     assert_eq!(start["event"], "turn_start");
     let start = rpc.event("extension_wait_start").await;
     assert_eq!(start["event"], "agent_end");
-    // What is said of a wait comes by another way than the run's events.
+    // Reports of waiting are not ordered with the events of the run.
     rpc.event("agent_settled").await;
     let lines = rpc.lines();
     let ends = lines
         .iter()
         .filter(|line| line["type"] == "extension_wait_end");
     assert!(ends.clone().count() > 0 && ends.clone().all(|end| end["outcome"] == "abandoned"));
-    // Neither is called again before it has settled.
+    // Neither handler is called again before it has settled.
     server.push(Answer::text("Again."));
     assert_eq!(rpc.answer_to("again").await, "Again.");
     let lines = rpc.lines();
@@ -275,9 +275,9 @@ async fn a_handler_that_hangs_costs_its_time_and_an_abort_none() {
     assert_eq!(blamed, ["turn_start", "agent_end"]);
 }
 
-/// It was decided twice: a session that was at rest for everybody asked again.
+/// The decision was made twice: a session that looked idle to all listeners sent another request.
 #[tokio::test]
-async fn whether_a_run_is_tried_again_is_decided_before_anybody_hears_of_its_end() {
+async fn a_retry_is_decided_before_agent_end_is_emitted() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("agent_end", async (_, ctx) => { await ctx.ui.input("and?"); });"#,
     )
@@ -294,10 +294,10 @@ async fn whether_a_run_is_tried_again_is_decided_before_anybody_hears_of_its_end
     assert!(!rpc.lines().iter().any(asked_again));
 }
 
-/// A compaction waited for its handler, which waited for the compaction; so did a new
-/// session for a handler that wanted another one.
+/// A compaction waited for its handler, which waited for the compaction; a new session waited for a
+/// handler that wanted another one.
 #[tokio::test]
-async fn a_handler_does_not_wait_for_the_session_that_waits_for_it() {
+async fn a_handler_does_not_wait_for_a_session_that_waits_for_it() {
     let (server, home, _) = with_extension("export default () => {};").await;
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     home.extension(
@@ -323,7 +323,7 @@ async fn a_handler_does_not_wait_for_the_session_that_waits_for_it() {
     let compacted = rpc.ok(json!({"type": "compact"})).await;
     assert!(compacted["summary"].is_string(), "{compacted}");
     rpc.ok(json!({"type": "new_session"})).await;
-    // The context of the set that is gone is stale: a new one.
+    // The context of the replaced set is stale, so a new one is needed.
     rpc.ok(prompt("/save replace")).await;
     let done = rpc.ok(json!({"type": "new_session"})).await;
     assert_eq!(done["cancelled"], false);
@@ -338,9 +338,9 @@ async fn a_handler_does_not_wait_for_the_session_that_waits_for_it() {
     rpc.run("three").await;
 }
 
-/// The bridge is told what is new in an answer only, and puts it together.
+/// The bridge carries only the new part of an answer and assembles the rest.
 #[tokio::test]
-async fn handlers_see_the_answer_so_far_whatever_others_make_of_theirs() {
+async fn each_handler_sees_the_unchanged_answer_so_far() {
     let (server, home, mut rpc) = with_extension(
         r#"
 import { appendFileSync } from "node:fs";
@@ -380,7 +380,7 @@ export default (pi) => {
     assert!(seen.len() > 15, "{}", seen.len());
     assert_eq!(seen.len(), told.len());
     for (seen, told) in seen.iter().zip(told) {
-        // Only clients are told these besides.
+        // Only clients get these members.
         let mut told = without(told, &["usage"]);
         told["assistantMessageEvent"] =
             without(&told["assistantMessageEvent"], &["id", "toolName"]);
@@ -388,10 +388,10 @@ export default (pi) => {
     }
 }
 
-/// What plan modes say when the user has chosen: 0.67.68 and we make one request of it,
-/// newer versions one of each message.
+/// Plan modes send these messages when the user has chosen: 0.67.68 and pi make one request of
+/// them, newer versions one for each message.
 #[tokio::test]
-async fn what_is_to_follow_is_said_at_once_where_the_end_has_been_waited_for() {
+async fn follow_ups_after_wait_for_idle_are_one_request() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);

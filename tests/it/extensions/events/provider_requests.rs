@@ -1,5 +1,5 @@
-//! What newer versions have about requests: events that show them and their answers as the
-//! provider has them, and which tools they begin with.
+//! Events of newer versions about requests and answers in the provider's form, and the tools that
+//! sessions start with.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn tools(server: &ModelServer) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_whole_request_can_be_changed() {
+async fn handlers_may_change_the_whole_request() {
     let (server, _home, mut rpc) = with_extension(
         r#"import { getCurrentSystemPrompt, getCurrentTools, getSystemMessageText } from "@earendil-works/pi-ai";
         export default (pi) => {
@@ -66,7 +66,7 @@ async fn the_whole_request_can_be_changed() {
         json!(tools(&server)),
         json!(["read", "edit", "write", "sing"])
     );
-    // What cannot be sent is told, and what was there before is sent.
+    // An unusable change is reported, and the previous request is sent.
     rpc.ok(prompt("three")).await;
     let error = rpc.event("extension_error").await;
     assert_eq!(error["event"], "context_with_system");
@@ -79,7 +79,7 @@ async fn the_whole_request_can_be_changed() {
     assert_eq!((system(&server), tools(&server).len()), (plain, 4));
 }
 
-/// Dropped without a word.
+/// The message was dropped silently.
 #[tokio::test]
 async fn a_system_message_of_a_context_handler_is_sent() {
     let (server, _home, mut rpc) = with_extension(
@@ -101,9 +101,9 @@ async fn a_system_message_of_a_context_handler_is_sent() {
     }
 }
 
-/// Seen by those who see the whole request, too.
+/// Handlers of the whole request see the message, too.
 #[tokio::test]
-async fn context_with_system_has_what_context_handlers_add() {
+async fn context_with_system_has_additions_of_context_handlers() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
           pi.on("context", ({ messages }) => ({
@@ -122,7 +122,7 @@ async fn context_with_system_has_what_context_handlers_add() {
 
 /// `event.systemPromptOptions.sections.x = …` threw: there were no sections.
 #[tokio::test]
-async fn sections_of_the_system_prompt_are_added_replaced_and_checked() {
+async fn system_prompt_sections_can_be_added_and_replaced() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => {
           pi.on("before_agent_start", (event) => {
@@ -168,7 +168,7 @@ async fn sections_of_the_system_prompt_are_added_replaced_and_checked() {
 }
 
 #[tokio::test]
-async fn events_of_a_stream_are_told_as_they_came() {
+async fn stream_events_are_emitted_in_order() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -192,9 +192,10 @@ async fn events_of_a_stream_are_told_as_they_came() {
     rpc.notified(&seen.to_string()).await;
 }
 
-/// `defaultTools` of newer versions was kept and not gone by: who had taken `bash` away had it again.
+/// `defaultTools` of newer versions was stored and ignored: a user who had removed `bash` had it
+/// again.
 #[tokio::test]
-async fn settings_and_extensions_say_which_tools_are_active_at_the_start() {
+async fn settings_and_extensions_choose_the_initial_tools() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -232,7 +233,8 @@ async fn settings_and_extensions_say_which_tools_are_active_at_the_start() {
         assert_eq!(json!(tools(&server)), expected, "{setting} {options:?}");
         rpc.close().await;
     }
-    // A reload brings what the settings name now, and leaves off what was not named before.
+    // A reload activates the tools that the settings name now, and leaves out those that they did
+    // not name before.
     home.settings(json!({ "defaultTools": ["read"] }));
     let mut rpc = home.rpc(&[]);
     rpc.answer_to("hi").await;
@@ -242,9 +244,9 @@ async fn settings_and_extensions_say_which_tools_are_active_at_the_start() {
     assert_eq!(json!(tools(&server)), json!(["read", "shown", "ls"]));
 }
 
-/// Where it is, as newer versions tell it.
+/// Newer versions pass the session's file in the environment.
 #[tokio::test]
-async fn a_command_of_the_model_knows_its_session() {
+async fn a_command_of_the_model_has_the_session_in_its_environment() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -274,7 +276,7 @@ async fn a_command_of_the_model_knows_its_session() {
         let said = &result.unwrap()["result"]["content"][0]["text"];
         assert_eq!(*said, expected, "{tool}");
     }
-    // What the user types is the user's.
+    // Commands of the user do not get it.
     let bash = rpc
         .ok(json!({"type": "bash", "command": "echo $PI_SESSION_ID."}))
         .await;

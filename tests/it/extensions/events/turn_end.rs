@@ -1,5 +1,5 @@
-//! What handlers of `turn_end` and `agent_before_settle` may do: entries in the session, and
-//! one more request, as in newer versions of the original.
+//! Proposals of handlers of `turn_end` and `agent_before_settle`: entries for the session, and one
+//! more request, as in newer versions of the original.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn entries(rpc: &mut Rpc) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn turn_end_replaces_an_answer_and_asks_again() {
+async fn turn_end_replaces_an_answer_and_continues() {
     let server = ModelServer::start().await;
     server.push(Answer::text("I will not."));
     server.push(Answer::text("Gladly."));
@@ -78,7 +78,7 @@ async fn turn_end_replaces_an_answer_and_asks_again() {
             "message"
         ])
     );
-    // The file says it, too.
+    // The file has the replaced answer, too.
     server.push(Answer::text("La."));
     assert_eq!(rpc.answer_to("And now?").await, "La.");
     assert_eq!(
@@ -88,7 +88,7 @@ async fn turn_end_replaces_an_answer_and_asks_again() {
 }
 
 #[tokio::test]
-async fn before_it_rests_the_agent_can_be_given_more_to_do() {
+async fn agent_before_settle_continues_the_run() {
     let server = ModelServer::start().await;
     server.push(Answer::text("Done."));
     server.push(Answer::text("Really done."));
@@ -138,7 +138,7 @@ async fn before_it_rests_the_agent_can_be_given_more_to_do() {
     );
     assert_eq!(told(&server), ["Work!", "Done.", "Are you sure?"]);
     assert_eq!(server.last_request().body["system"][0]["text"], "Be exact.");
-    // The same where nobody but the end of the program waits for it.
+    // In print mode only the end of the program waits for the run.
     for text in ["One.", "Two."] {
         server.push(Answer::text(text));
     }
@@ -147,7 +147,7 @@ async fn before_it_rests_the_agent_can_be_given_more_to_do() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_taken_is_told_and_those_before_it_hold() {
+async fn an_unusable_proposal_is_reported_and_earlier_ones_hold() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -164,7 +164,7 @@ async fn an_answer_that_cannot_be_taken_is_told_and_those_before_it_hold() {
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("Go!")).await;
-    // What handlers did is told beside the run.
+    // Effects of handlers are reported beside the run.
     let mut errors = Vec::new();
     while errors.len() < 4 {
         let error = rpc.event("extension_error").await;
@@ -191,9 +191,9 @@ async fn an_answer_that_cannot_be_taken_is_told_and_those_before_it_hold() {
     );
 }
 
-/// The custom message behind it hid the failed answer.
+/// The custom message after it hid the failed answer.
 #[tokio::test]
-async fn a_failed_answer_is_asked_for_again_although_turn_end_adds_a_message() {
+async fn a_failed_answer_is_retried_after_turn_end_adds_a_message() {
     let server = ModelServer::start().await;
     server.push(Answer::text("half a thought").then_error("Overloaded"));
     server.repeat(Answer::text("Fine."));
@@ -212,9 +212,9 @@ async fn a_failed_answer_is_asked_for_again_although_turn_end_adds_a_message() {
     assert_eq!(told(&server), ["Go!", "It failed."]);
 }
 
-/// Escape while a handler hangs there.
+/// The user presses Escape while a handler hangs.
 #[tokio::test]
-async fn an_abort_ends_the_wait_before_the_rest() {
+async fn an_abort_ends_the_wait_before_settling() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);

@@ -1,6 +1,6 @@
-//! `extensionHost: "process"`: what no thread of the program would survive costs the
-//! extensions, never the session. That everything else is the same is shown by the
-//! other tests, which run in this arrangement, too (CONTRIBUTING.md).
+//! `extensionHost: "process"`: faults that would end the program on a thread stop only the
+//! extensions, never the session. The other tests run with this setting, too, which shows that
+//! everything else is equal (CONTRIBUTING.md).
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, PATIENCE, Rpc, pause, prompt};
 
-/// Tells where it runs, and is there after every crash.
+/// Reports its process id, also after every crash.
 const BYSTANDER: &str = r#"export default (pi) => {
     pi.on("session_start", (event, ctx) => ctx.ui.notify(`process ${process.pid}`));
     pi.registerCommand("ping", { handler: async (args, ctx) => ctx.ui.notify("pong " + args) });
@@ -46,13 +46,13 @@ impl Session {
         Self { server, home, rpc }
     }
 
-    /// Where the extensions are, since they are not there any more.
+    /// The process of the extensions, once it is another one than `before`.
     async fn process_after(&mut self, before: i32) -> i32 {
         let number = |line: &Value| {
             let text = line["message"].as_str()?.strip_prefix("process ")?;
             text.parse().ok().filter(|number| *number != before)
         };
-        // It may have come before the run ended.
+        // The notification may have come before the run ended.
         let told = self.rpc.lines().iter().rev().find_map(number);
         match told {
             Some(process) => process,
@@ -68,7 +68,7 @@ impl Session {
         self.process_after(0).await
     }
 
-    /// Waits until this extension is reported to have been set aside, and why.
+    /// Waits for the report that an extension is quarantined, with a reason.
     async fn set_aside(&mut self, name: &str, why: &str) {
         let reported = |line: &Value| {
             let path = line["extensionPath"].as_str().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Session {
                 && text.contains(why)
                 && text.contains("/reload")
         };
-        // It may have come before the run ended.
+        // The report may have come before the run ended.
         if !self.rpc.lines().iter().any(reported) {
             self.rpc.wait(&format!("{name}: {why}"), reported).await;
         }
@@ -89,11 +89,11 @@ impl Session {
         self.rpc.notified("pong 1").await;
         self.server.push(Answer::text("Still here."));
         assert_eq!(self.rpc.answer_to("are you there?").await, "Still here.");
-        // Else whoever waits for that of the next run may hear this one.
+        // Consume the end of this run, so that later waits do not find it.
         self.rpc.event("agent_settled").await;
     }
 
-    /// What the model was told and said is in the file.
+    /// Insists that the session file has these words of the conversation.
     fn remembers(&self, words: &str) {
         let entries = json!(self.home.entries()).to_string();
         assert!(entries.contains(words), "{entries}");
@@ -104,7 +104,7 @@ fn send(signal: Signal, process: i32) {
     kill(Pid::from_raw(process), signal).unwrap();
 }
 
-/// A native addon that does this when it is loaded.
+/// A native addon that runs a statement when it is loaded.
 fn addon(home: &Home, name: &str, statement: &str) {
     let source = format!(
         "#include <stdlib.h>\n#include <unistd.h>\n\
@@ -159,7 +159,7 @@ async fn a_native_addon_may_crash_abort_or_exit() {
 }
 
 #[tokio::test]
-async fn the_process_is_killed_from_outside() {
+async fn a_killed_process_is_replaced() {
     let asks = r#"export default (pi) => pi.registerCommand("wait", { handler: async (args, ctx) => {
         ctx.ui.notify("waiting");
         await new Promise(() => {});
@@ -176,9 +176,9 @@ async fn the_process_is_killed_from_outside() {
     assert_eq!(session.rpc.close().await.code(), Some(0));
 }
 
-/// It answers nothing at all, not even whether it spins.
+/// A stopped process answers nothing, not even whether it spins.
 #[tokio::test]
-async fn the_process_is_stopped() {
+async fn a_stopped_process_is_replaced() {
     let asked = r#"export default (pi) => pi.on("before_agent_start", () => {});"#;
     let extensions = [("asked.ts", asked), ("bystander.ts", BYSTANDER)];
     let timeouts = json!({ "extensionTimeouts": { "handler": 1000 } });
@@ -196,7 +196,7 @@ async fn the_process_is_stopped() {
     assert_eq!(session.rpc.close().await.code(), Some(0));
 }
 
-/// It was asked whether it is there only when the time of the handler was over.
+/// pi asked whether the process was alive only when the time of the handler was over.
 #[tokio::test]
 async fn a_process_that_is_stopped_does_not_lengthen_the_end() {
     let asked = r#"export default (pi) => pi.on("session_shutdown", () => {});"#;
@@ -204,7 +204,7 @@ async fn a_process_that_is_stopped_does_not_lengthen_the_end() {
     let timeouts = json!({ "extensionTimeouts": { "shutdown": 30000 } });
     let mut session = Session::start(timeouts, &extensions).await;
     let process = session.process().await;
-    // All have heard of the start.
+    // All extensions have received `session_start`.
     session.goes_on().await;
     stop(process).await;
     let begun = Instant::now();
@@ -213,14 +213,15 @@ async fn a_process_that_is_stopped_does_not_lengthen_the_end() {
     assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
-/// As by Ctrl-Z. The process of the extensions goes on, and waits for it.
+/// Ctrl-Z stops the program in this way. The process of the extensions continues, and waits for the
+/// program.
 #[tokio::test]
-async fn no_extension_is_to_blame_for_what_the_program_did_not_do_while_it_was_stopped() {
+async fn time_in_which_the_program_was_stopped_is_not_attributed() {
     for host in ["process", "thread"] {
         let clock = r#"export default (pi) => pi.on("session_start", (event, ctx) => {
             setInterval(() => ctx.isIdle(), 20);
         });"#;
-        // It works for 300 ms, however long that takes.
+        // Works for 300 ms of its own time, however long that takes.
         let works = r#"export default (pi) => pi.registerCommand("work", { handler: (args, ctx) => {
             ctx.ui.notify("working");
             for (let worked = 0; worked < 300;) {
@@ -280,10 +281,10 @@ async fn no_extension_is_to_blame_for_what_the_program_did_not_do_while_it_was_s
     }
 }
 
-/// The process goes with it, even if it cannot do so by itself.
+/// The process of the extensions ends with the program, even when it is stopped itself.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_program_is_killed() {
+async fn the_process_ends_with_a_killed_program() {
     let mut session = Session::start(json!({}), &[("bystander.ts", BYSTANDER)]).await;
     let process = session.process().await;
     stop(process).await;
@@ -293,7 +294,7 @@ async fn the_program_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_crash_leaves_behind_ends_with_it() {
+async fn children_of_a_crashed_process_end_with_it() {
     let starts = r#"import { spawn } from "node:child_process";
         export default (pi) => pi.registerCommand("start", { handler: async (args, ctx) => {
             ctx.ui.notify(`child ${spawn("sleep", ["1000"]).pid}`);
@@ -322,7 +323,7 @@ async fn a_reload_and_the_end_leave_no_process() {
     let second = session.process_after(first).await;
     has_ended(first).await;
     session.goes_on().await;
-    // The setting is read again.
+    // A reload reads the setting again.
     session.home.settings(json!({"extensionHost": "thread"}));
     session.rpc.ok(json!({"type": "reload"})).await;
     let program = session.process_after(second).await;
@@ -349,15 +350,15 @@ async fn without_extensions_there_is_no_process() {
     assert_eq!(String::from_utf8_lossy(&children.stdout), "");
 }
 
-/// Waits until there is no such process, or only its exit code.
-/// The signal reaches one thread after the other.
+/// Stops a process and waits until all its threads have stopped: the signal reaches one thread
+/// after the other.
 async fn stop(process: i32) {
     send(Signal::SIGSTOP, process);
     let runs = || {
         let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter();
         threads.flatten().flatten().any(|thread| {
             let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-            // After the name, which may contain anything.
+            // The state follows the name, which may contain any character.
             stat.rsplit_once(") ")
                 .is_some_and(|(_, rest)| !rest.starts_with('T'))
         })
@@ -385,10 +386,10 @@ async fn has_ended(process: i32) {
     assert!(ended.is_ok(), "process {process} is still there");
 }
 
-/// In a group of its own alone, a child that asks for a password at the terminal would
-/// stop the process of all extensions.
+/// A child that asks for a password at the terminal would stop the process of all extensions if
+/// that were only in a process group of its own.
 #[tokio::test]
-async fn it_has_no_terminal_that_could_stop_it() {
+async fn the_process_has_no_controlling_terminal() {
     let source = r#"import { readFileSync } from "node:fs";
         export default (pi) => pi.on("session_start", (event, ctx) => {
             const [, , , session, terminal] = readFileSync("/proc/self/stat", "utf8")
@@ -399,9 +400,9 @@ async fn it_has_no_terminal_that_could_stop_it() {
     session.rpc.notified("[true,0]").await;
 }
 
-/// The program answered later than a thread does, and then nobody knew who had asked.
+/// The program answers later than a thread does, and the position of the caller was lost.
 #[tokio::test]
-async fn what_the_program_refuses_has_its_place() {
+async fn errors_of_the_program_have_a_source_position() {
     let mut session = Session::start(
         json!({}),
         &[(
@@ -420,7 +421,7 @@ async fn what_the_program_refuses_has_its_place() {
     );
 }
 
-/// Its parent is the program, which ended.
+/// The parent of the process is the program, which an extension ended.
 #[tokio::test]
 async fn an_extension_cannot_end_its_parent() {
     let mut session = Session::start(

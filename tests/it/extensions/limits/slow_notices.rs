@@ -1,4 +1,4 @@
-//! Who holds the thread that all extensions share is named, and nobody else is.
+//! Reports about slow extensions name the extension that occupies the shared thread, and no other.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -10,9 +10,10 @@ fn is_of(line: &Value, name: &str) -> bool {
     path.ends_with(name)
 }
 
-/// It was stopped when its time was up, and nobody was told before whom the agent waits for.
+/// The extension was stopped at its limit, and before that the client did not learn what the agent
+/// waited for.
 #[tokio::test]
-async fn an_endless_loop_is_announced_at_half_of_its_time() {
+async fn an_endless_loop_gets_a_slow_notice_at_half_its_limit() {
     const LOOPS: [(&str, &str); 3] = [
         (
             "before_agent_start",
@@ -50,7 +51,7 @@ async fn an_endless_loop_is_announced_at_half_of_its_time() {
             let elapsed = start["elapsedMs"].as_u64().unwrap();
             assert!((1500..3000).contains(&elapsed), "{host}: {start}");
             rpc.event("agent_settled").await;
-            // Reports have a way of their own, and may come later.
+            // Reports are not ordered with the run and may come later.
             let is_error = |line: &Value| line["type"] == "extension_error";
             let (_, error) = rpc.find(0, "the report", is_error).await;
             assert!(is_of(&error, "loops.ts"), "{host}: {error}");
@@ -67,28 +68,29 @@ async fn an_endless_loop_is_announced_at_half_of_its_time() {
     }
 }
 
-/// Every handler of the others seemed to take as long, and was left behind.
+/// Every handler of the other extensions seemed slow, and timed out.
 #[tokio::test]
-async fn a_timer_that_keeps_the_thread_is_named_and_not_who_waits_for_it() {
+async fn a_timer_that_blocks_the_thread_is_named_not_its_victim() {
     let work = "const begun = Date.now(); while (Date.now() - begun < 1800);";
     for host in EXTENSION_HOSTS {
         hogged(host, work).await;
     }
 }
 
-/// JavaScript cannot be asked whose code it is while native code runs.
+/// The running extension cannot be read from JavaScript while native code runs.
 #[tokio::test]
-async fn native_code_that_keeps_the_thread_is_that_of_whoever_called_it() {
+async fn blocking_native_code_is_attributed_to_its_caller() {
     for host in EXTENSION_HOSTS {
         hogged(host, r#"execSync("sleep 1.8");"#).await;
     }
 }
 
-/// One extension does this work in a timer again and again, and another waits.
+/// Runs one extension that does this work in a timer again and again, and another that waits.
 async fn hogged(host: &str, work: &str) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    // Half of it is far more than three timers take on a busy machine, and less than the work.
+    // Half of the limit is far more than three timers take on a busy machine, and less than the
+    // work.
     let timeouts = json!({"handler": 4000});
     home.settings(json!({"extensionHost": host, "extensionTimeouts": timeouts}));
     home.extension(
@@ -145,10 +147,10 @@ async fn hogged(host: &str, work: &str) {
     assert!(took < busy.0 / 2.0, "{host}: {took} {busy:?}");
 }
 
-/// What came before it in the same turn of the event loop counted for the last one, which was
-/// set aside: two handlers, two timers, sixty updates.
+/// Work of other calls in the same tick of the event loop (two handlers, two timers, sixty updates)
+/// was counted for the last one, whose extension was quarantined.
 #[tokio::test]
-async fn those_who_give_the_thread_back_are_no_endless_loop() {
+async fn several_busy_calls_in_one_tick_are_no_endless_loop() {
     let takes_its_time = r#"
         const work = (ms) => { const begun = Date.now(); while (Date.now() - begun < ms); };
         export default (pi) => {

@@ -1,4 +1,4 @@
-//! What extensions cost, as a client is told.
+//! The statistics about extensions that a client gets.
 
 use model_server::Answer;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{prompt, with_extension};
 
 #[tokio::test]
-async fn calls_time_failures_and_memory() {
+async fn stats_count_calls_time_failures_and_memory() {
     let source = r#"export default (pi) => {
         const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
         pi.on("before_agent_start", async () => { await pause(100); });
@@ -25,7 +25,7 @@ async fn calls_time_failures_and_memory() {
     server.push(Answer::text("Rested."));
     rpc.run("go").await;
     rpc.ok(prompt("/ask")).await;
-    // Its handlers are through when one that counts is asked.
+    // The handlers are done when a handler that is awaited is called.
     server.push(Answer::text("Again."));
     rpc.run("again").await;
 
@@ -72,7 +72,7 @@ async fn calls_time_failures_and_memory() {
     assert!(0 < heap("used") && heap("used") <= heap("total"), "{stats}");
     assert_eq!(heap("limit") >> 20, 512);
 
-    // It goes on counting after a reload, and tells of what is broken.
+    // Counting continues after a reload, and the statistics list broken extensions.
     home.extension("broken.ts", "export default 1;");
     rpc.ok(json!({"type": "reload"})).await;
     let stats = rpc.ok(json!({"type": "get_extension_stats"})).await;
@@ -89,7 +89,7 @@ async fn calls_time_failures_and_memory() {
     assert!(named("broken.ts")["error"].is_string());
 }
 
-/// They were not counted at all.
+/// Aborted calls were not counted at all.
 #[tokio::test]
 async fn calls_that_are_aborted_are_counted() {
     let source = r#"export default (pi) => {
@@ -108,9 +108,9 @@ async fn calls_that_are_aborted_are_counted() {
     );
 }
 
-/// The memory of one extension could not be told from that of its neighbours.
+/// The memory of one extension could not be told from that of the others.
 #[tokio::test]
-async fn the_heap_is_taken_apart_by_extension_when_it_is_asked_for() {
+async fn the_heap_is_measured_by_extension_on_request() {
     let source = r#"
         const kept = Array.from({ length: 50_000 }, (_, at) => ({ at }));
         export default (pi) => { pi.on("input", () => { kept; }); };"#;

@@ -1,4 +1,4 @@
-//! What extensions hold or wait for when they are let go: nothing of it may stay.
+//! Resources that a replaced extension holds or waits for are released.
 
 use std::fs;
 
@@ -14,9 +14,10 @@ fn open_descriptors(process: u32) -> usize {
     fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
 }
 
-/// Three for each child, for ever: after some hundred reloads no extension was loaded any more.
+/// Three descriptors leaked for each child: after some hundred reloads no extension could be
+/// loaded.
 #[tokio::test]
-async fn pipes_of_children_are_closed_with_the_extension_that_started_them() {
+async fn pipes_of_children_are_closed_with_their_extension() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionHost": "thread" }));
@@ -52,9 +53,9 @@ async fn pipes_of_children_are_closed_with_the_extension_that_started_them() {
     assert_eq!(rpc.close().await.code(), Some(0));
 }
 
-/// pi was gone before the process of the extensions, and nobody ended what that waited for.
+/// pi ended before the process of the extensions, and the awaited command kept running.
 #[tokio::test]
-async fn what_exec_sync_waits_for_ends_with_pi() {
+async fn the_command_of_exec_sync_ends_with_pi() {
     let deaf = "trap '' TERM; ";
     for (host, first, signals) in [
         ("process", "", 1),
@@ -90,7 +91,7 @@ async fn what_exec_sync_waits_for_ends_with_pi() {
         let process = Pid::from_raw(rpc.process_id().cast_signed());
         for _ in 0..signals {
             kill(process, Signal::SIGTERM).unwrap();
-            // The second of two that come at once is the first.
+            // A second signal at the same time counts as the first.
             pause(50).await;
         }
         assert_eq!(rpc.end().await.code(), Some(143), "{case}");

@@ -1,5 +1,5 @@
-//! Taking extensions anew: what the old ones held goes, what changed comes, and what
-//! was set aside stays out.
+//! Reloads: resources of the old extensions are released, changes are loaded, and quarantined
+//! extensions stay out.
 
 use std::fs;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, Rpc, is_running, pause, prompt, with_extension};
 
 #[tokio::test]
-async fn what_is_set_aside_comes_back_when_it_changes_or_is_asked_for() {
+async fn a_quarantined_extension_returns_when_changed_or_requested() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionTimeouts": { "spin": 1500 } }));
@@ -56,7 +56,7 @@ async fn what_is_set_aside_comes_back_when_it_changes_or_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_a_replaced_extension_held_goes_with_it() {
+async fn a_replaced_extension_releases_its_resources() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let source = r#"
@@ -113,7 +113,7 @@ async fn what_a_replaced_extension_held_goes_with_it() {
     {
         pause(10).await;
     }
-    // What was on its way arrives; then it is quiet.
+    // Output that was on its way arrives; then there is none.
     let mut heard = 0;
     while heard != rpc.stderr().len() {
         heard = rpc.stderr().len();
@@ -122,7 +122,7 @@ async fn what_a_replaced_extension_held_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_missing_is_waited_for() {
+async fn a_missing_import_is_watched() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionWatch": true }));
@@ -134,7 +134,7 @@ async fn a_file_that_was_missing_is_waited_for() {
     home.extension("lib/other.ts", "");
     let mut rpc = home.rpc(&[]);
     rpc.event("extension_error").await;
-    // The watch begins after that.
+    // The watch begins after the report.
     pause(1000).await;
     home.extension("lib/later.ts", "export const value: number = 1;");
     rpc.notified("m 1").await;
@@ -143,7 +143,7 @@ async fn a_file_that_was_missing_is_waited_for() {
 
 /// The setting was read once, when pi started.
 #[tokio::test]
-async fn whether_files_are_watched_is_read_again() {
+async fn the_watch_setting_is_read_at_each_reload() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let path = home.extension("m.ts", "export default (pi) => {};");
@@ -159,7 +159,7 @@ async fn whether_files_are_watched_is_read_again() {
     rpc.ok(json!({"type": "new_session"})).await;
     save("two").unwrap();
     pause(1000).await;
-    // What is told of a reload would come before this.
+    // A notification about a reload would come before this response.
     rpc.ok(json!({"type": "get_state"})).await;
     let lines = rpc.lines();
     let told = lines.iter().filter(|line| line["method"] == "notify");
@@ -215,13 +215,13 @@ async fn saving_a_file_reloads_when_the_agent_is_idle() {
     rpc.notified("Reloaded: b.cjs").await;
     values(&mut rpc, [1, 2, 1]).await;
 
-    // As editors do it: a new file in the place of the old one.
+    // Editors save by replacing the file.
     let new = file("c/lib/new", "export const value = 3;");
     std::fs::rename(&new, new.with_file_name("c.mjs")).unwrap();
     rpc.notified("Reloaded: c.mjs").await;
     values(&mut rpc, [1, 2, 3]).await;
 
-    // The one that is broken now stays as it was.
+    // The extension that is broken now stays in its old version.
     file("lib/deep/a.ts", "export const value = ;");
     rpc.wait("that the old ones stay", |line| {
         let message = line["message"].as_str().unwrap_or_default();
@@ -230,7 +230,7 @@ async fn saving_a_file_reloads_when_the_agent_is_idle() {
     .await;
     values(&mut rpc, [1, 2, 3]).await;
 
-    // While the agent works it waits.
+    // The reload waits while the agent works.
     server.push(Answer::tool(
         "bash",
         json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}),
@@ -246,7 +246,7 @@ async fn saving_a_file_reloads_when_the_agent_is_idle() {
     values(&mut rpc, [4, 2, 3]).await;
 }
 
-/// Says what `value` is when it is asked, and when it starts.
+/// An extension that reports `value` at its start and on request.
 fn sayer(value: &str, before: &str) -> String {
     format!(
         r#"{before}
@@ -258,7 +258,7 @@ fn sayer(value: &str, before: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_saved_while_a_reload_loads_is_loaded_next() {
+async fn a_save_during_a_reload_causes_another() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionWatch": true }));
@@ -281,7 +281,7 @@ async fn what_is_saved_while_a_reload_loads_is_loaded_next() {
 }
 
 #[tokio::test]
-async fn an_extension_that_is_built_anew_is_not_lost_meanwhile() {
+async fn an_extension_survives_its_rebuild() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let dist = home.cwd().join("pkg/dist");
@@ -299,7 +299,7 @@ async fn an_extension_that_is_built_anew_is_not_lost_meanwhile() {
     home.settings(json!({ "extensionWatch": true, "packages": [home.cwd().join("pkg")] }));
     let mut rpc = home.rpc(&[]);
     rpc.notified("started 0").await;
-    // At once, the folder being another one each time.
+    // The rebuild is immediate, with a new folder each time.
     for value in ["1", "2", "3"] {
         pause(300).await;
         std::fs::remove_dir_all(&dist).unwrap();
@@ -307,7 +307,7 @@ async fn an_extension_that_is_built_anew_is_not_lost_meanwhile() {
         rpc.notified(&format!("started {value}")).await;
         rpc.notified("Reloaded: index.js").await;
     }
-    // A build that takes its time.
+    // The rebuild is slow.
     std::fs::remove_dir_all(&dist).unwrap();
     rpc.wait("that it is gone", |line| {
         let message = line["message"].as_str().unwrap_or_default();
@@ -321,9 +321,9 @@ async fn an_extension_that_is_built_anew_is_not_lost_meanwhile() {
     rpc.notified("Reloaded: index.js").await;
 }
 
-/// Every start was the reason of another.
+/// Every start caused another reload.
 #[tokio::test]
-async fn an_extension_that_writes_what_it_imports_does_not_reload_for_ever() {
+async fn an_extension_that_writes_its_imports_reloads_once() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionWatch": true }));
@@ -347,7 +347,7 @@ async fn an_extension_that_writes_what_it_imports_does_not_reload_for_ever() {
     assert!(reloads.count() < 10);
 }
 
-/// Nobody watched the folder: one that was dropped into it waited for `/reload`.
+/// The folder was not watched: a new extension in it waited for `/reload`.
 #[tokio::test]
 async fn a_new_extension_is_loaded_when_it_is_saved() {
     let server = ModelServer::start().await;
@@ -365,7 +365,7 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
     rpc.notified(&fails).await;
     rpc.ok(prompt("/v")).await;
     rpc.notified("v 1").await;
-    // What it imports comes later, as does the folder of that.
+    // The file that it imports comes later, and so does the folder of that file.
     home.extension(
         "lib/b.ts",
         r#"export const start = (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("b"));"#,
@@ -376,7 +376,7 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
         r#"export default (pi) => pi.on("session_start", (_, ctx) => ctx.ui.notify("in a folder"));"#,
     );
     rpc.notified("in a folder").await;
-    // One that has another name now is no other.
+    // A renamed extension is not a second one.
     let folder = home.agent_dir().join("extensions");
     std::fs::rename(folder.join("a.ts"), folder.join("c.ts")).unwrap();
     rpc.notified("Reloaded: a.ts, c.ts").await;
@@ -384,9 +384,9 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
     rpc.notified("v 1").await;
 }
 
-/// No other was watched any more until somebody reloaded.
+/// The watch of all others ended until the next reload.
 #[tokio::test]
-async fn one_that_is_gone_for_long_does_not_end_the_watch_of_the_others() {
+async fn a_removed_extension_does_not_end_the_watch_of_others() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionWatch": true }));
@@ -428,11 +428,11 @@ async fn a_file_that_is_imported_later_is_watched() {
     pause(300).await;
     home.extension("lib/late.ts", "export const value = 2;");
     rpc.notified("Reloaded: late.ts").await;
-    // The answer to a question is not lost.
+    // The answer to a dialog is not lost.
     rpc.send(r#"{"type":"prompt","message":"/v ask"}"#).await;
     rpc.notified("v 2").await;
     let question = rpc.ui("input").await;
-    // What was imported just now is known a moment later.
+    // The watch learns of a new import a moment later.
     pause(300).await;
     home.extension("lib/late.ts", "export const value = 3;");
     pause(600).await;
@@ -441,7 +441,7 @@ async fn a_file_that_is_imported_later_is_watched() {
     rpc.notified("Reloaded: late.ts").await;
 }
 
-/// Kilobytes, without what is shared with other processes.
+/// Memory in kilobytes, without pages shared with other processes.
 fn memory(rpc: &Rpc) -> u64 {
     let path = format!("/proc/{}/smaps_rollup", rpc.process_id());
     let text = std::fs::read_to_string(path).unwrap();
@@ -449,7 +449,7 @@ fn memory(rpc: &Rpc) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// By hand: `cargo nextest run -p pi --test it thousand_reloads --run-ignored all --no-capture`
+/// Run by hand: `cargo nextest run -p pi --test it thousand_reloads --run-ignored all --no-capture`
 #[tokio::test]
 #[ignore = "takes minutes"]
 async fn memory_is_flat_after_a_thousand_reloads() {
@@ -483,10 +483,10 @@ async fn memory_is_flat_after_a_thousand_reloads() {
     assert!(late < early + early / 5, "{after:?}");
 }
 
-/// Twice: what waits for something and is given up after five seconds, since the abort may
-/// have been meant for something else; and what has been spinning for a while.
+/// Two kinds of hang: a reload that waits is given up after five seconds, because the abort may
+/// have been meant for something else; a reload that spins is given up sooner.
 #[tokio::test]
-async fn an_abort_ends_a_reload_that_hangs_and_the_old_extensions_stay() {
+async fn an_abort_ends_a_hanging_reload_and_old_extensions_stay() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionTimeouts": { "load": 600_000, "spin": 600_000 } }));
@@ -528,7 +528,7 @@ async fn an_abort_ends_a_reload_that_hangs_and_the_old_extensions_stay() {
 }
 
 #[tokio::test]
-async fn a_reload_takes_the_limits_of_the_settings() {
+async fn a_reload_reads_the_limits_of_the_settings() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionTimeouts": { "handler": 600_000 } }));
@@ -547,9 +547,9 @@ async fn a_reload_takes_the_limits_of_the_settings() {
     assert!(limit < 300 << 20, "{stats}");
 }
 
-/// An abort that came with a new session unloaded extensions, and set some of them aside.
+/// An abort together with a new session unloaded extensions, and quarantined some.
 #[tokio::test]
-async fn an_abort_at_a_new_session_costs_no_extension() {
+async fn an_abort_at_a_new_session_unloads_no_extension() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("here", { handler: async (_, ctx) => ctx.ui.notify("yes") });"#,
     )
