@@ -1,8 +1,7 @@
-//! Black-box tests: the real binary, driven through its real front doors,
-//! against a scripted model on loopback. One binary for all of them, because
-//! cargo links V8 into each.
+//! Black-box tests: the real binary, driven through its public interfaces, against a scripted model
+//! on loopback. All tests are in one binary, because cargo links V8 into each.
 //!
-//! `support` is the vocabulary; a test should read like the story it tells.
+//! `support` has the common helpers; a test should read like the story it tells.
 
 mod cli;
 mod compaction;

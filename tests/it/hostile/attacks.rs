@@ -1,12 +1,12 @@
-//! One attack per file in `hostile/`. Whatever it is: the run goes on, the one who did
-//! it is named, the others still work, and the next prompt is answered.
+//! One attack per file in `attacks/`. After each attack the run continues, the attacker is named,
+//! the other extensions work, and the next prompt is answered.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, prompt};
 
-/// Attacks and bystander, loaded in this order: the last one called is not the culprit.
+/// The bystander is loaded after the attack, so that the last extension called is not the culprit.
 const BYSTANDER: &str = include_str!("attacks/bystander.ts");
 
 struct Attack {
@@ -41,13 +41,13 @@ impl Attack {
         }
     }
 
-    /// Everything that happened until the agent was done.
+    /// Runs the attack and returns all lines until the agent is done.
     async fn strike(&mut self) -> Vec<Value> {
         self.server.push(Answer::text("Anyway."));
         self.rpc.run("attack").await
     }
 
-    /// Waits until the extension is reported, with this in the text.
+    /// Waits for a report about the extension that contains these words.
     async fn is_named(&mut self, words: &str) -> Value {
         let file = format!("/{}.ts", self.name);
         let reported = |line: &Value| {
@@ -55,7 +55,7 @@ impl Attack {
             let text = line["error"].as_str().unwrap_or_default();
             line["type"] == "extension_error" && path.ends_with(&file) && text.contains(words)
         };
-        // It may have come before the run ended.
+        // The report may have come before the run ended.
         let seen = self.rpc.lines().into_iter().find(reported);
         match seen {
             Some(seen) => seen,
@@ -63,7 +63,7 @@ impl Attack {
         }
     }
 
-    /// Whatever is there afterwards works.
+    /// Insists that the agent and the other extensions still work.
     async fn survived_by_all(mut self) {
         self.rpc.ok(prompt("/ping 1")).await;
         self.rpc.notified("pong 1").await;
@@ -78,28 +78,27 @@ impl Attack {
     }
 }
 
-/// Limits that make a stop come soon, and none of which an honest extension meets on a
-/// slow machine.
+/// Short limits that no honest extension reaches on a slow machine.
 fn settings() -> Value {
     json!({ "extensionTimeouts": { "spin": 3000 }, "extensionHeapMb": 128 })
 }
 
-/// For what is not to be stopped, however slow the machine is.
+/// Long limits for attacks that must not be stopped, however slow the machine is.
 fn patient() -> Value {
     json!({ "extensionTimeouts": { "spin": 30_000 }, "extensionHeapMb": 128 })
 }
 
-/// The attack costs the extension its place.
+/// The extension is quarantined during the attack.
 async fn is_set_aside(name: &'static str, source: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
     let error = attack.is_named("set aside").await;
     assert_eq!(error["event"], "before_agent_start", "{error}");
-    // What comes while the others are loaded again waits for them.
+    // Lines that arrive while the other extensions are reloaded wait for them.
     attack.survived_by_all().await;
 }
 
-/// The same, when the call is long over.
+/// The extension is quarantined after the attacked call has ended.
 async fn is_set_aside_later(name: &'static str, source: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
@@ -108,7 +107,7 @@ async fn is_set_aside_later(name: &'static str, source: &str) {
 }
 
 async fn runs_out_of_memory(name: &'static str, source: &str) {
-    // It is not the time that ends it.
+    // The memory limit ends the attack, not the time limit.
     let settings = json!({ "extensionTimeouts": { "spin": 60_000 }, "extensionHeapMb": 128 });
     let mut attack = Attack::prepare(name, source, settings).await;
     attack.strike().await;
@@ -118,7 +117,7 @@ async fn runs_out_of_memory(name: &'static str, source: &str) {
     attack.survived_by_all().await;
 }
 
-/// The attack fails, and is reported.
+/// The attack fails and is reported.
 async fn is_reported(name: &'static str, source: &str, words: &str) {
     let mut attack = Attack::prepare(name, source, patient()).await;
     attack.strike().await;
@@ -126,8 +125,8 @@ async fn is_reported(name: &'static str, source: &str, words: &str) {
     attack.survived_by_all().await;
 }
 
-/// Takes away what everything relies on: it is said what, and costs the extension its
-/// place.
+/// The attack changes built-in objects: the report names the change, and the extension is
+/// quarantined.
 async fn does_damage(name: &'static str, source: &str, what: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
@@ -196,7 +195,7 @@ attacks! {
     waits_on_itself("waits-on-itself") is_set_aside();
 }
 
-/// Half of the time, then all of it: the user is told both times.
+/// The user is told at half of the limit and at the limit.
 #[tokio::test]
 async fn never_settles() {
     let settings = json!({ "extensionTimeouts": { "events": { "before_agent_start": 2000 } } });
@@ -230,7 +229,7 @@ async fn never_settles() {
 }
 
 #[tokio::test]
-async fn never_settles_and_the_user_has_had_enough() {
+async fn never_settles_and_is_aborted() {
     let settings = json!({ "extensionTimeouts": { "handler": 20_000 } });
     let source = include_str!("attacks/never-settles.ts");
     let mut attack = Attack::prepare("never-settles", source, settings).await;
@@ -242,7 +241,7 @@ async fn never_settles_and_the_user_has_had_enough() {
     attack.survived_by_all().await;
 }
 
-/// Its maker hears of it, as in Node.
+/// The creator of the worker gets the error, as in Node.
 #[tokio::test]
 async fn worker_out_of_memory() {
     let source = include_str!("attacks/worker-out-of-memory.ts");
@@ -258,7 +257,7 @@ async fn worker_out_of_memory() {
     attack.survived_by_all().await;
 }
 
-/// The user hears of it, and of everything else, too.
+/// The rejections are reported, and so are all other errors.
 #[tokio::test]
 async fn rejections() {
     let source = include_str!("attacks/rejections.ts");
@@ -287,7 +286,7 @@ async fn half_characters() {
     attack.survived_by_all().await;
 }
 
-/// The end of the stack is no place to report from: V8 ended the process.
+/// Code at the end of the stack cannot report: V8 ended the process.
 #[tokio::test]
 async fn events_in_a_circle() {
     let source = include_str!("attacks/events-in-a-circle.ts");
@@ -310,13 +309,13 @@ async fn damage_in_a_timer() {
     let source = include_str!("attacks/damage-in-a-timer.ts");
     let mut attack = Attack::prepare("damage-in-a-timer", source, settings()).await;
     attack.strike().await;
-    // The bystander was the last that was called.
+    // The bystander was called last.
     let error = attack.is_named("it changed Promise.prototype.then").await;
     assert_eq!(error["event"], "uncaught", "{error}");
     attack.survived_by_all().await;
 }
 
-/// The rest of the queue was lost for everybody, and others were named.
+/// The rest of the queue was lost for all extensions, and others were named.
 #[tokio::test]
 async fn damage_in_an_event_of_the_queue() {
     let source = include_str!("attacks/object-step-queued.ts");
@@ -336,7 +335,7 @@ async fn damage_at_load() {
     attack.survived_by_all().await;
 }
 
-/// An exception in a callback ended whatever ran, with the answers of others.
+/// An exception in a callback ended whatever ran, with the results of other extensions.
 #[tokio::test]
 async fn throws_in_callbacks() {
     let source = include_str!("attacks/throws-in-callbacks.ts");
@@ -368,7 +367,7 @@ async fn throws_in_callbacks() {
     attack.survived_by_all().await;
 }
 
-/// Whose timer it was, when no stack says so.
+/// The extension of a timer is known although no stack names it.
 #[tokio::test]
 async fn throws_in_timers() {
     let source = include_str!("attacks/throws-in-timers.ts");
@@ -415,7 +414,7 @@ async fn other_user() {
     attack.survived_by_all().await;
 }
 
-/// The files are closed before the agent needs some.
+/// The files are closed before the agent needs descriptors.
 #[tokio::test]
 async fn fd_exhaustion() {
     let source = include_str!("attacks/fd-exhaustion.ts");
@@ -443,7 +442,7 @@ async fn fd_exhaustion() {
     attack.survived_by_all().await;
 }
 
-/// Not the one that is being loaded at the time.
+/// The extension that is being loaded at the time is not named.
 #[tokio::test]
 async fn timer_during_load() {
     let server = ModelServer::start().await;
@@ -464,7 +463,7 @@ async fn timer_during_load() {
     attack.survived_by_all().await;
 }
 
-/// What others do to the same objects in good faith.
+/// Polyfills change the same objects with good intent.
 #[tokio::test]
 async fn polyfills() {
     let source = include_str!("attacks/polyfills.ts");
@@ -494,7 +493,7 @@ async fn reload_in_reload() {
     assert_eq!(attack.rpc.close().await.code(), Some(0));
 }
 
-/// Takes the process along, not the session. (One of their own is in `host_process`.)
+/// The crash ends the process of the extensions, not the session. (`host_process` has more.)
 #[tokio::test]
 async fn native_crash() {
     let source = r#"

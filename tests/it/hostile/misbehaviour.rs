@@ -1,5 +1,4 @@
-//! What extensions can do to an agent. Whatever it is, the next prompt is
-//! answered, and who did it is named.
+//! Extensions that misbehave: the next prompt is answered, and the extension is named.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -51,7 +50,7 @@ async fn a_promise_that_never_settles() {
 }
 
 #[tokio::test]
-async fn a_hanging_gate_blocks_its_tool_and_abort_works_meanwhile() {
+async fn a_hanging_gate_blocks_its_tool_and_can_be_aborted() {
     let source = r#"export default (pi) => pi.on("tool_call", (event, ctx) => {
         ctx.ui.notify("hanging");
         return new Promise(() => {});
@@ -81,7 +80,7 @@ async fn a_hanging_gate_blocks_its_tool_and_abort_works_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_throw_in_a_timer() {
+async fn a_throw_in_a_timer_is_reported() {
     let source = r#"export default (pi) => pi.on("session_start", () => {
         setTimeout(() => { throw new Error("from a timer"); }, 20);
     });"#;
@@ -93,7 +92,7 @@ async fn a_throw_in_a_timer() {
 }
 
 #[tokio::test]
-async fn process_exit() {
+async fn process_exit_is_refused() {
     let source = r#"export default (pi) => {
         pi.on("session_start", () => { setTimeout(() => process.exit(3), 20); });
         pi.on("before_agent_start", () => { process.exit(4); });
@@ -106,7 +105,7 @@ async fn process_exit() {
 }
 
 #[tokio::test]
-async fn writing_to_stdout() {
+async fn output_of_extensions_does_not_reach_stdout() {
     let source = r#"import { execSync, spawnSync } from "node:child_process";
         import fs from "node:fs";
         export default (pi) => {
@@ -121,7 +120,7 @@ async fn writing_to_stdout() {
         };"#;
     let (server, home, mut rpc) = with_extension(source).await;
     answers_the_next_prompt(&server, &mut rpc).await;
-    // That every line is JSON is checked as the lines come.
+    // Each line is parsed as JSON when it arrives.
     let lines = rpc.raw_lines();
     assert!(!lines.iter().any(|line| line.contains("LOUD")), "{lines:?}");
     while !["console", "stdout", "descriptor", "child", "spawned"]
@@ -136,7 +135,7 @@ async fn writing_to_stdout() {
 }
 
 #[tokio::test]
-async fn an_unhandled_rejection() {
+async fn an_unhandled_rejection_is_reported() {
     let source = r#"export default (pi) => pi.on("session_start", () => {
         Promise.reject(new Error("nobody listens"));
     });"#;
@@ -146,7 +145,7 @@ async fn an_unhandled_rejection() {
 }
 
 #[tokio::test]
-async fn of_several_unhandled_rejections_each_is_told() {
+async fn each_unhandled_rejection_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     for name in ["one", "two"] {
@@ -180,7 +179,7 @@ async fn of_several_unhandled_rejections_each_is_told() {
 }
 
 #[tokio::test]
-async fn a_syntax_error() {
+async fn a_syntax_error_is_reported() {
     let (server, _home, mut rpc) =
         with_extension("export default (pi) => {\n  const x = ;\n};").await;
     let error = blamed(&mut rpc, &["ext.ts:2"]).await;
@@ -201,12 +200,12 @@ async fn a_broken_extension_does_not_stop_print_mode() {
 }
 
 #[tokio::test]
-async fn a_missing_module() {
+async fn a_missing_module_is_reported() {
     let (server, home, mut rpc) =
         with_extension("import './lib/nowhere.js';\nexport default () => {};").await;
     blamed(&mut rpc, &["nowhere.js"]).await;
     answers_the_next_prompt(&server, &mut rpc).await;
-    // Mended, it loads.
+    // Once the file exists, the extension loads.
     home.extension("lib/nowhere.ts", "export {};");
     rpc.ok(json!({"type": "reload"})).await;
     rpc.close().await;
@@ -216,7 +215,7 @@ async fn a_missing_module() {
 }
 
 #[tokio::test]
-async fn the_others_go_on() {
+async fn other_extensions_go_on() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("broken.ts", "export const nothing = 1;");
@@ -241,7 +240,7 @@ async fn the_others_go_on() {
     assert_eq!(blamed, ["broken.ts", "throws.ts"]);
 }
 
-/// [`attacked_by`], with these `extensionTimeouts`.
+/// [`with_extension`], with these `extensionTimeouts`.
 async fn attacked_within(timeouts: Value, source: &str) -> (ModelServer, Home, Rpc) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -259,7 +258,7 @@ fn errors(rpc: &Rpc) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn timeouts_beyond_all_time_and_between_milliseconds() {
+async fn huge_and_fractional_timeouts_are_accepted() {
     let source = r#"export default (pi) => pi.registerCommand("go", { handler: async (args, ctx) => {
         const { code } = await pi.exec("sh", ["-c", "exit 3"], { timeout: 1e30 });
         const sure = await ctx.ui.confirm("Sure?", "", { timeout: 1e30 });
@@ -274,7 +273,7 @@ async fn timeouts_beyond_all_time_and_between_milliseconds() {
 }
 
 #[tokio::test]
-async fn a_queued_handler_that_hangs_costs_its_deadline_once() {
+async fn a_hanging_queued_handler_costs_its_deadline_once() {
     let source = r#"export default (pi) => {
         pi.on("message_update", () => new Promise(() => {}));
         pi.on("before_agent_start", () => {});
@@ -291,7 +290,7 @@ async fn a_queued_handler_that_hangs_costs_its_deadline_once() {
 }
 
 #[tokio::test]
-async fn a_queued_handler_that_was_left_behind_is_called_again_when_it_has_settled() {
+async fn an_abandoned_handler_is_called_again_once_it_has_settled() {
     let source = r#"export default (pi) => {
         let settle;
         pi.on("agent_start", (event, ctx) => {
@@ -317,7 +316,7 @@ async fn a_queued_handler_that_was_left_behind_is_called_again_when_it_has_settl
 }
 
 #[tokio::test]
-async fn time_waited_before_does_not_lengthen_a_deadline() {
+async fn waiting_in_the_queue_does_not_lengthen_a_deadline() {
     let source = r#"export default (pi) => {
         pi.registerCommand("ask", { handler: async (args, ctx) => {
             await ctx.ui.confirm("Sure?", "", { timeout: 1500 });
@@ -334,7 +333,7 @@ async fn time_waited_before_does_not_lengthen_a_deadline() {
 }
 
 #[tokio::test]
-async fn a_question_at_the_end_does_not_keep_the_program() {
+async fn a_dialog_at_shutdown_does_not_delay_the_end() {
     let source = r#"export default (pi) => {
         pi.on("agent_start", (event, ctx) => ctx.ui.confirm("Before?", ""));
         pi.on("session_shutdown", async (event, ctx) => {
@@ -375,7 +374,7 @@ async fn an_endless_loop_at_the_end_of_a_reload() {
 }
 
 #[tokio::test]
-async fn an_abort_does_not_keep_session_start_from_the_others() {
+async fn an_abort_does_not_withhold_session_start_from_others() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -402,7 +401,7 @@ async fn an_abort_does_not_keep_session_start_from_the_others() {
 }
 
 #[tokio::test]
-async fn a_tool_name_taken_twice_is_told_at_the_start() {
+async fn a_duplicate_tool_name_is_reported_at_the_start() {
     let tool = r#"export default (pi) => pi.registerTool({ name: "mine", label: "m", description: "d",
         parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });"#;
     let server = ModelServer::start().await;
@@ -420,7 +419,7 @@ async fn a_tool_name_taken_twice_is_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_command_outlives_the_session_that_it_replaced_and_hears_the_result() {
+async fn a_command_outlives_the_session_that_it_replaced() {
     let source = r#"export default (pi) => {
         pi.on("session_start", async (event) => {
             if (event.reason === "new") await new Promise((resolve) => setTimeout(resolve, 2500));
@@ -441,7 +440,7 @@ async fn a_command_outlives_the_session_that_it_replaced_and_hears_the_result() 
 }
 
 #[tokio::test]
-async fn a_stop_is_heard_of_after_more_reports_than_fit() {
+async fn a_stop_is_reported_after_more_reports_than_fit() {
     let source = r#"export default (pi) => pi.on("before_agent_start", () => {
         for (let i = 0; i < 5000; i++) { try { process.exit(1); } catch {} }
         for (;;);
@@ -457,7 +456,7 @@ async fn a_stop_is_heard_of_after_more_reports_than_fit() {
 }
 
 #[tokio::test]
-async fn a_stop_while_the_session_is_replaced() {
+async fn a_session_is_replaced_while_an_extension_spins() {
     let source = r#"export default (pi) => {
         pi.on("before_agent_start", (event, ctx) => {
             if (event.prompt !== "spin") return;
@@ -478,7 +477,7 @@ async fn a_stop_while_the_session_is_replaced() {
 }
 
 #[tokio::test]
-async fn an_abort_frees_a_run_that_waits_for_room_in_the_queue() {
+async fn an_abort_frees_a_run_that_waits_for_the_full_queue() {
     let source = r#"export default (pi) => pi.on("message_update", (event, ctx) => {
         ctx.ui.notify("hanging");
         return new Promise(() => {});
@@ -487,7 +486,7 @@ async fn an_abort_frees_a_run_that_waits_for_room_in_the_queue() {
     server.push(Answer::deltas(4000, "word "));
     rpc.ok(prompt("go")).await;
     rpc.notified("hanging").await;
-    // The stream comes to a standstill: the handler holds up what follows.
+    // The stream stops, because the handler blocks the events after it.
     let mut seen = 0;
     while seen != rpc.raw_lines().len() {
         seen = rpc.raw_lines().len();
@@ -499,9 +498,9 @@ async fn an_abort_frees_a_run_that_waits_for_room_in_the_queue() {
     rpc.event("agent_end").await;
 }
 
-/// The second was blamed, because its handler ran last.
+/// The second extension was blamed, because its handler ran last.
 #[tokio::test]
-async fn a_throw_in_a_timer_is_blamed_on_whose_timer_it_is() {
+async fn a_throw_in_a_timer_is_attributed_to_its_extension() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

@@ -1,5 +1,5 @@
-//! What one extension does, in its source or to what all share, is not the others' loss, and
-//! they are not named for it.
+//! An extension that misbehaves in its source or with shared objects does not harm other
+//! extensions, and they are not named.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ fn errors(rpc: &Rpc) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The stack of the thread that parses overflowed, and with it went the program.
+/// The stack of the parser thread overflowed and ended the program.
 #[tokio::test]
-async fn a_source_that_is_nested_too_deeply_is_left_out_alone() {
+async fn a_source_nested_too_deeply_is_left_out() {
     let nested = |open: &str, close: &str, times: usize| {
         let (open, close) = (open.repeat(times), close.repeat(times));
         format!("export const x = {open}1{close};\nexport default () => {{}};")
@@ -62,7 +62,7 @@ async fn a_source_that_is_nested_too_deeply_is_left_out_alone() {
         }
         let others = |(name, _): &&(String, String)| name == "beside.ts";
         assert_eq!(told.iter().find(others), None, "{host}");
-        // In the midst of a session, too.
+        // A reload in the middle of a session leaves it out, too.
         let late = home.file("late.ts", &sources[0].1);
         rpc.ok(prompt(&format!("/here {}", late.display()))).await;
         rpc.ok(prompt("/here")).await;
@@ -75,9 +75,9 @@ async fn a_source_that_is_nested_too_deeply_is_left_out_alone() {
     }
 }
 
-/// The queue asked the event itself what it is, and told the others nothing any more.
+/// The queue asked the event object for its type, and no other extension got the event.
 #[tokio::test]
-async fn an_event_that_somebody_spoils_reaches_the_others() {
+async fn a_spoiled_event_object_reaches_other_extensions() {
     for host in EXTENSION_HOSTS {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -111,9 +111,10 @@ async fn an_event_that_somebody_spoils_reaches_the_others() {
     }
 }
 
-/// What the bridge itself asked in the context of another extension was stale, and that one named.
+/// Calls of the bridge in the context of another extension were stale, and that extension was
+/// named.
 #[tokio::test]
-async fn a_new_session_from_a_handler_is_nobody_elses_slip() {
+async fn a_new_session_in_a_handler_is_no_error_of_others() {
     for host in EXTENSION_HOSTS {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -145,9 +146,9 @@ async fn a_new_session_from_a_handler_is_nobody_elses_slip() {
     }
 }
 
-/// The handler waited for the run and the run for the handler, and nobody was told.
+/// The handler waited for the run and the run for the handler, without a report.
 #[tokio::test]
-async fn waiting_for_the_run_in_a_handler_that_it_waits_for_is_refused() {
+async fn wait_for_idle_in_an_awaited_handler_is_refused() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -167,9 +168,9 @@ async fn waiting_for_the_run_in_a_handler_that_it_waits_for_is_refused() {
     assert!(told.len() == 1 && told[0].1.starts_with(words), "{told:?}");
 }
 
-/// Two that were read one after the other never were the same.
+/// Two reads of `ctx.model` never returned the same object.
 #[tokio::test]
-async fn the_model_of_a_context_is_one_object_until_it_is_another_model() {
+async fn ctx_model_is_the_same_object_until_the_model_changes() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

@@ -1,4 +1,4 @@
-//! After an extension was stopped: the others are loaded again, and do what they did.
+//! Recovery after an extension was stopped: the other extensions are reloaded and work as before.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::hostile::blamed;
 use crate::support::{Home, Rpc, prompt};
 
 #[tokio::test]
-async fn a_question_after_a_recovery_does_not_hold_up_other_reports() {
+async fn a_dialog_after_a_recovery_does_not_delay_reports() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionTimeouts": {"spin": 2000} }));
@@ -68,7 +68,7 @@ async fn a_gate_that_does_not_load_after_a_stop_is_reported() {
 }
 
 #[tokio::test]
-async fn a_stop_in_the_last_handler_is_told_before_the_end() {
+async fn a_stop_in_the_last_handler_is_reported_before_the_end() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 300}}));
@@ -86,7 +86,7 @@ async fn a_stop_in_the_last_handler_is_told_before_the_end() {
 }
 
 #[tokio::test]
-async fn a_gate_is_asked_after_a_recovery_when_it_knows_its_rules() {
+async fn a_recovered_gate_is_called_after_its_session_start() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 500}}));
@@ -120,7 +120,7 @@ async fn a_gate_is_asked_after_a_recovery_when_it_knows_its_rules() {
     rpc.notified("rules /touch/").await;
 }
 
-/// What is on the screen of a client by now, with what is shown there.
+/// The elements on the screen of a client, with their contents.
 fn screen(rpc: &Rpc) -> BTreeMap<String, Value> {
     let mut screen = BTreeMap::new();
     for line in rpc.lines() {
@@ -139,7 +139,7 @@ fn screen(rpc: &Rpc) -> BTreeMap<String, Value> {
 }
 
 #[tokio::test]
-async fn what_an_extension_showed_goes_with_it() {
+async fn the_ui_of_a_stopped_extension_is_removed() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 500}}));
@@ -194,9 +194,10 @@ async fn what_an_extension_showed_goes_with_it() {
     }
 }
 
-/// The stop was lost: the culprit came along, and the others were never told goodbye.
+/// The stop was lost: the culprit was loaded again, and the other extensions got no
+/// `session_shutdown`.
 #[tokio::test]
-async fn a_stop_before_a_new_session_is_told_and_the_others_say_goodbye() {
+async fn a_stop_before_a_new_session_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 300}}));
@@ -227,9 +228,9 @@ async fn a_stop_before_a_new_session_is_told_and_the_others_say_goodbye() {
     assert_eq!(lines.iter().filter(is_there).count(), 1, "{lines:?}");
 }
 
-/// A timer spun while the module of another took long to load.
+/// A timer spun while the module of another extension took long to load.
 #[tokio::test]
-async fn a_stop_while_a_reload_loads_is_told() {
+async fn a_stop_during_a_reload_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 300}}));

@@ -49,7 +49,7 @@ fn home() -> Home {
     home
 }
 
-/// A home and a terminal that draws, or one that does not.
+/// A home, and a terminal of this type (`xterm`, `dumb`) in it.
 fn set_up(term: &str) -> (Home, Terminal) {
     let home = home();
     let terminal = Terminal::start(&home, term);
@@ -57,7 +57,7 @@ fn set_up(term: &str) -> (Home, Terminal) {
 }
 
 #[tokio::test]
-async fn prompts_tools_and_the_end() {
+async fn a_session_shows_prompts_tools_and_costs() {
     let (home, mut terminal) = set_up("xterm");
     assert!(terminal.is_raw());
     terminal.line("read violets.txt");
@@ -121,7 +121,7 @@ async fn the_tree_is_listed_and_walked() {
     terminal.see("> ");
     terminal.line(&format!("/tree {id} summary"));
     terminal.see(&format!("Now before {id}; its text is at the prompt."));
-    // It can be changed, and said again.
+    // The message can be edited and sent again.
     terminal.see("> read violets.txt");
     terminal.keys("\r");
     terminal.see("violets are blue");
@@ -139,7 +139,7 @@ async fn the_tree_is_listed_and_walked() {
 }
 
 #[tokio::test]
-async fn dialogs_are_questions() {
+async fn dialogs_are_asked_as_questions() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.line("/ask now");
     let asked = terminal.see("1-3> ");
@@ -183,9 +183,9 @@ async fn extensions_need_not_wait_for_an_answer() {
     assert_eq!(terminal.end(), 0);
 }
 
-/// The line editor painted its prompt over it when it had one line.
+/// The line editor painted its one-line prompt over the output.
 #[tokio::test]
-async fn what_comes_while_the_prompt_waits_stays_on_the_screen() {
+async fn output_above_a_waiting_prompt_stays_on_the_screen() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.line("/late");
     terminal.see("/late\n");
@@ -228,7 +228,7 @@ async fn a_terminal_may_change_its_size() {
 }
 
 #[tokio::test]
-async fn escape_ends_what_is_going_on() {
+async fn escape_ends_the_current_activity() {
     let (home, mut terminal) = set_up("xterm");
     terminal.line("run sleep 300");
     terminal.see("* bash: sleep 300 ... ");
@@ -279,7 +279,7 @@ async fn a_message_typed_while_the_agent_works_is_queued() {
 }
 
 #[tokio::test]
-async fn reload_says_what_failed_and_where() {
+async fn reload_shows_errors_with_their_positions() {
     let (home, mut terminal) = set_up("xterm");
     terminal.line("/reload");
     terminal.see("Reloaded: 1 extension: ask.ts.\n");
@@ -306,9 +306,9 @@ async fn tab_completes_names_and_arguments() {
     terminal.see("1-3> ");
 }
 
-/// Nothing happened, and nobody knew why.
+/// Tab did nothing, and no reason was shown.
 #[tokio::test]
-async fn completions_that_cannot_be_used_are_told_once_and_the_others_hold() {
+async fn unusable_completions_are_reported_once() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.keys("/odd \t");
     terminal.see("odder");
@@ -351,7 +351,7 @@ async fn a_dumb_terminal_gets_plain_lines() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_signal_ends_it_in_order() {
+async fn a_signal_ends_line_mode_in_order() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
     let (_home, mut terminal) = set_up("xterm");
@@ -362,9 +362,9 @@ async fn a_signal_ends_it_in_order() {
     assert_eq!(terminal.end(), 143);
 }
 
-/// Packages print a summary there.
+/// Packages print a summary in `session_shutdown`.
 #[tokio::test]
-async fn what_extensions_write_at_the_end_is_seen() {
+async fn output_of_extensions_at_the_end_is_shown() {
     let home = home();
     home.extension(
         "summary.ts",
@@ -380,9 +380,9 @@ async fn what_extensions_write_at_the_end_is_seen() {
     assert_eq!(terminal.end(), 0);
 }
 
-/// `/todos` of the original's example did nothing, without a word.
+/// `/todos` of the original's example did nothing and showed no error.
 #[tokio::test]
-async fn a_component_that_cannot_be_shown_is_told() {
+async fn a_component_that_cannot_be_shown_is_reported() {
     let home = home();
     home.extension(
         "draws.ts",

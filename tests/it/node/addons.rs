@@ -1,4 +1,4 @@
-//! Native addons of packages: which are refused, and what those that are not have opened.
+//! Native addons of packages: which are refused, and access to descriptors that the others open.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Home, prompt};
 
-/// cbor-x builds one where there is a compiler. Its call ended the whole program.
+/// cbor-x builds such an addon where a compiler is installed. The call ended the whole program.
 #[tokio::test]
 async fn an_addon_that_calls_v8_is_refused_when_it_is_loaded() {
     let server = ModelServer::start().await;
@@ -41,9 +41,9 @@ async fn an_addon_that_calls_v8_is_refused_when_it_is_loaded() {
     .await;
 }
 
-/// fs-native-extensions calls some of them. The first call ended the whole program.
+/// fs-native-extensions calls some functions of libuv. The first call ended the whole program.
 #[tokio::test]
-async fn an_addon_may_call_what_is_simple_of_libuv_and_is_refused_for_the_rest() {
+async fn an_addon_may_call_the_simple_functions_of_libuv() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let simple = addon(
@@ -128,12 +128,12 @@ async fn a_terminal_of_an_addon_can_be_written_to() {
     rpc.notified("one two ,4,EBADF").await;
 }
 
-/// serialport reads and writes with `node:fs` what its addon has opened. What the program has
-/// opened for itself could be closed or read in its place.
+/// serialport reads and writes with `node:fs` what its addon has opened. Descriptors of the program
+/// could be closed or read in the same way.
 #[tokio::test]
-async fn what_an_addon_has_opened_can_be_read_and_closed_and_what_the_program_has_cannot() {
-    // Where nothing is told from what the program itself keeps open, by O_CLOEXEC, and where
-    // the program keeps no files open (@nicknisi/pi-relay opens them so).
+async fn descriptors_of_addons_are_usable_those_of_pi_are_not() {
+    // On a thread O_CLOEXEC marks descriptors of the program, so the addon opens without it; in a
+    // process the program keeps no files open, and @nicknisi/pi-relay opens with it.
     for (host, flags) in [("thread", "2"), ("process", "2 | 02000000")] {
         opened_by_an_addon(host, flags).await;
     }
@@ -187,7 +187,7 @@ async fn opened_by_an_addon(host: &str, flags: &str) {
         "[true,[],12,2,\"of\",\" the addon\",1,2,null,\"EBADF fstat\",\"EBADF close\",\"of the addon!\"]",
     )
     .await;
-    // Reports have a way of their own, and may come after what the command says.
+    // Reports are not ordered with the output of the command and may come later.
     let is_report = |line: &serde_json::Value| line["type"] == "extension_error";
     let (_, report) = rpc.find(0, "the report", is_report).await;
     let error = report["error"].as_str().unwrap();
@@ -197,7 +197,7 @@ async fn opened_by_an_addon(host: &str, flags: &str) {
     );
 }
 
-/// Compiles one, which is loaded by its path.
+/// Compiles an addon, which is loaded by its path.
 fn addon(home: &Home, name: &str, source: &str) -> std::path::PathBuf {
     let source = home.file(&format!("{name}.c"), source);
     let addon = source.with_extension("node");

@@ -1,4 +1,4 @@
-//! What is corrected in Deno's Node layer (`js-runtime/snapshot/corrections.rs`).
+//! Corrections of Deno's Node layer (`js-runtime/snapshot/corrections.rs`).
 
 use model_server::ModelServer;
 use serde_json::json;
@@ -45,7 +45,7 @@ const SOURCE: &str = r#"
         return heard;
     };
 
-    // Not past it.
+    // Do not connect past the proxy.
     class ProxyAgent {}
     const proxied = () =>
         fetch("http://127.0.0.1:9/", { dispatcher: new ProxyAgent() }).catch(({ message }) => message);
@@ -57,7 +57,7 @@ const SOURCE: &str = r#"
 "#;
 
 #[tokio::test]
-async fn it_does_what_node_does() {
+async fn corrected_functions_behave_as_in_node() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("ext.ts", SOURCE);
@@ -84,9 +84,9 @@ async fn with_command(body: &str) -> (Home, Rpc) {
     (home, rpc)
 }
 
-/// Packages follow what a script awaits (`nicobailon/pi-subagents`).
+/// Packages track what a script awaits (`nicobailon/pi-subagents`).
 #[tokio::test]
-async fn promise_hooks_hear_of_contexts_of_vm() {
+async fn promise_hooks_see_promises_of_vm_contexts() {
     let (_home, mut rpc) = with_command(
         r#"const { promiseHooks } = (await import("node:v8")).default;
         const vm = await import("node:vm");
@@ -99,7 +99,7 @@ async fn promise_hooks_hear_of_contexts_of_vm() {
         for (const context of [before, vm.createContext({})]) {
           const at = [...counts];
           await vm.runInContext(code, context);
-          // What this function awaits itself is one init, and settled.
+          // One await of this function itself counts as one init, and has settled.
           seen.push(counts.every((number, index) => number - at[index] >= 3));
         }
         stop();
@@ -110,9 +110,9 @@ async fn promise_hooks_hear_of_contexts_of_vm() {
     rpc.notified("true,true").await;
 }
 
-/// Node tells of it with `--pending-deprecation` only.
+/// Node warns about them only with `--pending-deprecation`.
 #[tokio::test]
-async fn variables_that_are_no_text_are_set_without_a_word() {
+async fn environment_variables_are_converted_silently() {
     let (_home, mut rpc) = with_command(
         r#"process.env.NOTHING = undefined;
         process.env.OBJECT = {};
@@ -127,7 +127,7 @@ async fn variables_that_are_no_text_are_set_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_ended_says_so_afterwards() {
+async fn a_terminated_worker_emits_exit_afterwards() {
     let (_home, mut rpc) = with_command(
         r#"const { Worker } = await import("node:worker_threads");
         const worker = new Worker("setInterval(() => {}, 1000)", { eval: true });
@@ -147,15 +147,15 @@ async fn a_worker_that_is_ended_says_so_afterwards() {
         .await;
 }
 
-/// jsdom and `@google/genai` bring these; pi's `fetch` refused them.
+/// jsdom and `@google/genai` pass such dispatchers; pi's `fetch` refused them.
 #[tokio::test]
-async fn a_dispatcher_that_changes_nothing_is_left_out() {
+async fn a_dispatcher_without_effect_is_ignored() {
     let (_home, mut rpc) = with_command(
         r#"const { createServer } = await import("node:http");
         const server = createServer((_, response) => response.end("hi"));
         await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
         const url = `http://127.0.0.1:${server.address().port}/`;
-        // Asked for nothing, they would never answer.
+        // If it were used, requests would never be answered.
         class Agent {
             constructor(options = {}) { this[Symbol("options")] = options; }
             dispatch() {}
@@ -178,10 +178,10 @@ async fn a_dispatcher_that_changes_nothing_is_left_out() {
     rpc.notified("hi|hi|hi|hi").await;
 }
 
-/// What is built as undici 7 does. The requests went past interceptors, and to servers that
-/// the extension's own certificates were for.
+/// The agent has the interface of undici 7. Requests bypassed its interceptors, and servers with
+/// the extension's own certificates were contacted without them.
 #[tokio::test]
-async fn an_agent_that_is_more_than_time_limits_sends_the_requests_itself() {
+async fn a_custom_agent_dispatches_the_requests_itself() {
     let (_home, mut rpc) = with_command(
         r#"class Dispatcher {
             dispatch({ path }, handler) {
@@ -215,9 +215,9 @@ async fn an_agent_that_is_more_than_time_limits_sends_the_requests_itself() {
         .await;
 }
 
-/// The end of one was the end of all below it.
+/// Closing the watch of a folder closed the watches of all folders below it.
 #[tokio::test]
-async fn a_watch_of_a_folder_outlives_that_of_the_folder_above() {
+async fn a_watch_outlives_the_watch_of_the_parent_folder() {
     let (_home, mut rpc) = with_command(
         r#"const { mkdirSync, symlinkSync, watch, writeFileSync } = await import("node:fs");
         mkdirSync("tree/below/deep", { recursive: true });
@@ -239,9 +239,9 @@ async fn a_watch_of_a_folder_outlives_that_of_the_folder_above() {
     rpc.notified("deep/a.txt,deep/a.txt,b.txt").await;
 }
 
-/// Extensions that remember compare vectors with them.
+/// Extensions with a memory compare vectors with these functions.
 #[tokio::test]
-async fn sqlite_has_the_functions_that_nodes_has() {
+async fn sqlite_has_the_functions_of_nodes_build() {
     let (_home, mut rpc) = with_command(
         r#"const { DatabaseSync } = await import("node:sqlite");
         const database = new DatabaseSync(":memory:");
@@ -255,9 +255,9 @@ async fn sqlite_has_the_functions_that_nodes_has() {
     rpc.notified("5,2").await;
 }
 
-/// undici's `fetch` and tinypool rely on these.
+/// undici's `fetch` and tinypool rely on both.
 #[tokio::test]
-async fn web_streams_say_how_they_are_and_a_started_port_can_be_read() {
+async fn web_streams_expose_their_state_and_ports_can_be_read() {
     let (_home, mut rpc) = with_command(
         r#"const { isReadable, isErrored, isWritable, isDisturbed } = await import("node:stream");
         const { MessageChannel, receiveMessageOnPort } = await import("node:worker_threads");
@@ -281,7 +281,7 @@ async fn web_streams_say_how_they_are_and_a_started_port_can_be_read() {
         .await;
 }
 
-/// ts-morph exports one; the wrapper around CommonJS used the global `Symbol`.
+/// ts-morph exports `Symbol`; the wrapper around CommonJS used the global `Symbol`.
 #[tokio::test]
 async fn a_commonjs_module_may_export_any_name() {
     let server = ModelServer::start().await;
@@ -307,9 +307,9 @@ async fn a_commonjs_module_may_export_any_name() {
     rpc.notified("Symbol,1,2,string").await;
 }
 
-/// A package that imports one of a newer Node did not load at all.
+/// A package that imports a name of a newer Node did not load at all.
 #[tokio::test]
-async fn names_of_newer_nodes_can_be_imported() {
+async fn names_of_newer_node_versions_can_be_imported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file(
@@ -349,7 +349,7 @@ async fn names_of_newer_nodes_can_be_imported() {
     .await;
 }
 
-/// Those of the program are refused (`hostile/others-descriptors.ts`).
+/// Descriptors of the program are refused (`attacks/others-descriptors.ts`).
 #[tokio::test]
 async fn an_extension_may_use_its_own_descriptors_as_in_node() {
     let server = ModelServer::start().await;
@@ -370,9 +370,9 @@ async fn an_extension_may_use_its_own_descriptors_as_in_node() {
         .await;
 }
 
-/// Whoever speaks with a server over a child or a socket had lost whose request it is.
+/// Code that talks to a server over a child process or a socket lost the context of its request.
 #[tokio::test]
-async fn what_is_heard_of_children_and_sockets_is_heard_in_the_context_of_who_made_them() {
+async fn events_of_children_and_sockets_keep_their_async_context() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("lib/contexts.mjs", include_str!("fixtures/contexts.mjs"));
@@ -388,9 +388,9 @@ async fn what_is_heard_of_children_and_sockets_is_heard_in_the_context_of_who_ma
         .await;
 }
 
-/// No test ran, and the script ended well; in an extension they were fulfilled.
+/// No test ran, and the script exited with zero; in an extension such tests passed.
 #[tokio::test]
-async fn tests_of_node_run_in_scripts_and_are_refused_in_extensions() {
+async fn node_tests_run_in_scripts_only() {
     let (_home, mut rpc) = with_command(
         r#"const { spawnSync } = await import("node:child_process");
         const { writeFileSync } = await import("node:fs");
@@ -444,7 +444,7 @@ async fn tests_of_node_run_in_scripts_and_are_refused_in_extensions() {
 
 /// tr46, which jsdom and node-fetch use, requires it.
 #[tokio::test]
-async fn a_package_that_requires_punycode_makes_no_noise() {
+async fn requiring_punycode_emits_no_warning() {
     let server = ModelServer::start().await;
     for (folder, warns) in [("node_modules/tr", false), ("tr", true)] {
         let home = Home::new(&server);

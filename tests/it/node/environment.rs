@@ -1,11 +1,11 @@
-//! What extensions expect of the world they run in.
+//! The runtime environment that extensions expect.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, Reference, Rpc, prompt};
 
-/// An agent whose one extension is a folder with these files.
+/// Starts pi with one extension, which is a folder with these files.
 async fn with_files(files: &[(&str, &str)]) -> (Home, Rpc) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -16,7 +16,7 @@ async fn with_files(files: &[(&str, &str)]) -> (Home, Rpc) {
     (home, rpc)
 }
 
-/// An extension with the command `/go`, which notifies what its body returns.
+/// An extension with the slash command `/go`, which notifies the result of its body.
 fn go(head: &str, body: &str) -> String {
     format!(
         r#"{head}
@@ -27,7 +27,7 @@ fn go(head: &str, body: &str) -> String {
     )
 }
 
-/// Waits for an `extension_error` that says this.
+/// Waits for an `extension_error` that contains a text.
 async fn complains(rpc: &mut Rpc, text: &str) -> Value {
     let what = format!("an extension_error with {text:?}");
     let matches = |line: &Value| {
@@ -38,7 +38,7 @@ async fn complains(rpc: &mut Rpc, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn modules_are_found_as_people_write_them() {
+async fn module_specifiers_are_resolved_leniently() {
     let index = go(
         r#"import { greet, Mood } from "./helper";
         import { whole } from "./folder";
@@ -88,7 +88,7 @@ async fn modules_may_import_each_other() {
 }
 
 #[tokio::test]
-async fn packages_lie_beside_the_extension_or_above() {
+async fn packages_are_found_beside_the_extension_or_above() {
     let index = go(
         "import esm from 'esm-package';\nimport { named } from 'cjs-package/sub';",
         "return `${esm} ${named}`;",
@@ -114,9 +114,9 @@ async fn packages_lie_beside_the_extension_or_above() {
     rpc.notified("esm cjs").await;
 }
 
-/// There may be no node: for extensions, this program is it.
+/// Node may not be installed: for extensions pi takes its place.
 #[tokio::test]
-async fn this_binary_runs_scripts_and_forks_modules() {
+async fn pi_runs_scripts_and_forks_modules() {
     let index = go(
         r#"import { execFileSync, fork } from "node:child_process";
         import { fileURLToPath } from "node:url";
@@ -244,7 +244,7 @@ async fn workers_take_data_and_send_messages() {
     }
 }
 
-/// One that the original depends on, built with napi-rs.
+/// The addon of a package that the original depends on, built with napi-rs.
 #[tokio::test]
 async fn native_addons_load() {
     let addon = Reference::install().addon();
@@ -281,7 +281,7 @@ async fn errors_name_file_line_and_column() {
 }
 
 #[tokio::test]
-async fn modules_have_their_new_names_too() {
+async fn modules_are_also_found_by_their_new_names() {
     let index = go(
         r#"import { Type } from "typebox";
         import { Type as OldType } from "@sinclair/typebox";
@@ -295,7 +295,7 @@ async fn modules_have_their_new_names_too() {
 }
 
 #[tokio::test]
-async fn a_name_we_do_not_have_throws_when_it_is_used() {
+async fn an_unsupported_name_throws_when_it_is_used() {
     let index = go(
         r#"import { noSuchThing } from "@mariozechner/pi-coding-agent";"#,
         "return noSuchThing();",
@@ -306,7 +306,7 @@ async fn a_name_we_do_not_have_throws_when_it_is_used() {
 }
 
 #[tokio::test]
-async fn an_event_we_do_not_have_is_named() {
+async fn an_unsupported_event_is_named() {
     let index = "export default (pi) => pi.on('no_such_event', () => {});";
     let (_home, mut rpc) = with_files(&[("index.ts", index)]).await;
     let warns = |line: &Value| {
@@ -317,7 +317,7 @@ async fn an_event_we_do_not_have_is_named() {
 }
 
 #[tokio::test]
-async fn extensions_hear_each_other() {
+async fn extensions_share_an_event_bus() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let listens = r#"export default (pi) => { let ui;
@@ -354,7 +354,7 @@ async fn flags_come_from_the_command_line() {
 }
 
 #[tokio::test]
-async fn a_reload_that_fails_keeps_the_old() {
+async fn a_failed_reload_keeps_the_old_extensions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("changing.ts", &go("", "return 'old';"));
@@ -428,7 +428,7 @@ async fn a_session_in_memory_has_no_file() {
 }
 
 #[tokio::test]
-async fn a_notification_that_is_no_text_is_made_one() {
+async fn a_notification_is_converted_to_text() {
     let index = go("", "ctx.ui.notify(123); return 'sent';");
     let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
     rpc.ok(prompt("/go")).await;
@@ -458,7 +458,7 @@ async fn events_of_two_runs_keep_their_own_signals() {
 }
 
 #[tokio::test]
-async fn a_file_beyond_the_limit_is_an_error_and_not_the_end() {
+async fn a_file_beyond_the_size_limit_is_an_error() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -470,7 +470,7 @@ async fn a_file_beyond_the_limit_is_an_error_and_not_the_end() {
             catch (error) { return error.code; }
         };
         export default (pi) => pi.registerCommand("write", { handler: async (_, { ui }) => {
-            // What is started dies of it as ever.
+            // Child processes still end on SIGXFSZ.
             const shell = spawnSync("sh", ["-c", "kill -XFSZ $$; exit 3"]);
             const { code } = await pi.exec("sh", ["-c", "kill -XFSZ $$; exit 3"]);
             ui.notify(`${write()} ${shell.signal} ${code}`);
@@ -487,9 +487,9 @@ async fn a_file_beyond_the_limit_is_an_error_and_not_the_end() {
     }
 }
 
-/// "Am I the script?" at the top of a module was `ENOENT: ... /$bunfs/root/pi`.
+/// "Am I the script?" at the top of a module failed with `ENOENT: ... /$bunfs/root/pi`.
 #[tokio::test]
-async fn the_script_of_the_program_can_be_looked_at() {
+async fn the_script_path_of_pi_exists() {
     let index = go(
         r#"import { existsSync, lstatSync, promises, realpath, realpathSync, statSync } from "node:fs";
         import { fileURLToPath } from "node:url";
@@ -511,7 +511,7 @@ async fn the_script_of_the_program_can_be_looked_at() {
 
 /// Extensions start pi again in these three ways.
 #[tokio::test]
-async fn the_script_of_the_program_is_no_message_of_a_child() {
+async fn the_script_path_is_not_taken_for_a_prompt() {
     let index = go(
         r#"import { execFileSync } from "node:child_process";
         import { existsSync } from "node:fs";
@@ -526,9 +526,9 @@ async fn the_script_of_the_program_is_no_message_of_a_child() {
     rpc.notified("0.87.1 0.87.1 0.87.1").await;
 }
 
-/// Extensions that need a newer version compare it, by hand or with `semver`.
+/// Extensions that need a newer version compare it by hand or with `semver`.
 #[tokio::test]
-async fn the_version_compares_as_the_originals_does() {
+async fn the_version_compares_like_the_originals() {
     let index = go(
         r#"import { VERSION } from "@mariozechner/pi-coding-agent";
         import { VERSION as NEWER } from "@earendil-works/pi-coding-agent";

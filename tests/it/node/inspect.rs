@@ -1,5 +1,5 @@
-//! `--inspect-brk`: a debugger finds the extension as its author wrote it, stops in
-//! it, and looks at its variables.
+//! `--inspect-brk`: a debugger finds the source of the extension, stops in it, and reads its
+//! variables.
 
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ export default function (pi: any): void {
 }
 ";
 
-/// Talks the protocol of V8's debugger, as DevTools do.
+/// A client of V8's debugger protocol, as in DevTools.
 const DEBUGGER: &str = r#"
 const [url, file] = process.argv.slice(2);
 const socket = new WebSocket(url);
@@ -91,7 +91,7 @@ async fn a_debugger_stops_in_the_source_of_an_extension() {
         .arg(url)
         .arg("adder.ts");
     let debugger = tokio::spawn(finish(debugger, ""));
-    // It lets the extension load, and waits for the command.
+    // The debugger lets the extension load and waits for the command.
     let command = json!({"type": "prompt", "message": "/add 12"});
     rpc.send(&command.to_string()).await;
     rpc.notified("the sum is 42").await;
@@ -136,7 +136,7 @@ async fn a_wrong_debugging_address_is_refused() {
     );
 }
 
-/// The list said "deno" and nothing of where it belongs.
+/// The list said "deno" and did not name the session.
 #[tokio::test]
 async fn the_list_of_the_debugger_names_the_session() {
     let home = Home::bare();
@@ -169,9 +169,9 @@ async fn the_list_of_the_debugger_names_the_session() {
     rpc.close().await;
 }
 
-/// Whoever had sent a command before was waited for without end.
+/// A client that had sent a command before kept the program waiting without end.
 #[tokio::test]
-async fn who_waits_for_a_debugger_ends_with_its_client() {
+async fn waiting_for_a_debugger_ends_with_the_client() {
     let home = Home::bare();
     home.extension("adder.ts", EXTENSION);
     let mut rpc = home.rpc(&[

@@ -1,4 +1,4 @@
-//! What `import` and `require` make of names: where the original finds something, so do we.
+//! Resolution of names by `import` and `require`: names that the original finds are found here.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{Home, prompt};
 
-/// What an extension says whose `index.ts` this is, with its other files.
+/// The notification of an extension with this `index.ts` and these other files.
 async fn said(index: &str, files: &[(&str, &str)]) -> String {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -37,7 +37,7 @@ fn saying(imports: &str, value: &str) -> String {
 }
 
 #[tokio::test]
-async fn names_are_paths_and_folders_and_not_addresses() {
+async fn specifiers_are_paths_and_folders_not_urls() {
     let index = saying(
         r#"import { a } from "./c#d";
         import { b } from "./e%20f";
@@ -69,9 +69,9 @@ async fn names_are_paths_and_folders_and_not_addresses() {
     assert_eq!(said(&index, &files).await, expected.to_string());
 }
 
-/// They ran as JavaScript, whatever they were.
+/// Such files ran as JavaScript, whatever they contained.
 #[tokio::test]
-async fn what_is_no_module_by_its_name_is_not_imported() {
+async fn files_with_unknown_suffixes_are_not_imported() {
     let imports = r#"import text from "./a.md" with { type: "text" };"#;
     let value = r##"[text, await code(() => import("./a.txt")), await code(() => import("./later")),
         await code(() => import("./a.txt", { with: { type: "text" } } as any)),
@@ -104,7 +104,7 @@ async fn what_is_no_module_by_its_name_is_not_imported() {
 }
 
 #[tokio::test]
-async fn modules_of_pi_are_resolved_as_those_of_node_are() {
+async fn modules_of_pi_are_resolved_like_modules_of_node() {
     let names = r#"["@mariozechner/pi-coding-agent", "@sinclair/typebox", "fs"]"#;
     let value = format!(
         r#"[...{names}.map((name) => require.resolve(name) === name), require("./own.cjs"),
@@ -116,7 +116,7 @@ async fn modules_of_pi_are_resolved_as_those_of_node_are() {
 }
 
 #[tokio::test]
-async fn a_decorator_before_no_class_is_refused() {
+async fn a_decorator_without_a_class_is_refused() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -134,7 +134,7 @@ async fn a_decorator_before_no_class_is_refused() {
 }
 
 #[tokio::test]
-async fn an_export_of_nothing_runs_what_it_is_of() {
+async fn exporting_nothing_from_a_module_runs_it() {
     let own = "globalThis.ran = [...(globalThis.ran ?? []), 'NAME'];";
     let text = |name: &str| own.replace("NAME", name);
     let exports = |from: &str| {

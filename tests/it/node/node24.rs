@@ -1,5 +1,5 @@
-//! Of Node's API what only newer Nodes have than those that the questions of
-//! `parity.rs` are for: the answers are those of Node 24.
+//! Parts of Node's API that are newer than the Node versions of `parity.rs`: the expected results
+//! are those of Node 24.
 
 use crate::support::{prompt, with_extension};
 
@@ -16,7 +16,7 @@ async fn answers(body: &str, answer: &str) {
 }
 
 #[tokio::test]
-async fn paths_are_matched_by_their_own_kind() {
+async fn matches_glob_depends_on_the_kind_of_path() {
     answers(
         r#"const posix = await import("node:path/posix");
         const { matchesGlob } = await import("node:path/win32");
@@ -37,7 +37,7 @@ async fn url_patterns_are_those_of_the_web() {
     .await;
 }
 
-/// Programs that may be one file ask at their start.
+/// Programs that may be bundled into one file ask at their start.
 #[tokio::test]
 async fn no_script_is_a_single_executable() {
     answers(
@@ -53,9 +53,9 @@ async fn no_script_is_a_single_executable() {
     .await;
 }
 
-/// The package `sqlite` was Node's module of that name.
+/// The package `sqlite` resolved to Node's module of that name.
 #[tokio::test]
-async fn packages_may_have_names_of_modules_that_need_a_scheme() {
+async fn packages_may_have_names_of_node_only_modules() {
     answers(
         r#"const { mkdirSync, writeFileSync } = await import("node:fs");
         const { createRequire } = await import("node:module");
@@ -71,9 +71,9 @@ async fn packages_may_have_names_of_modules_that_need_a_scheme() {
     .await;
 }
 
-/// `import "tsx"` registers such hooks; JSON was compiled as JavaScript then.
+/// `import "tsx"` registers such hooks, and JSON was then compiled as JavaScript.
 #[tokio::test]
-async fn json_is_data_beside_hooks() {
+async fn json_is_data_despite_module_hooks() {
     answers(
         r#"const { writeFileSync } = await import("node:fs");
         const { createRequire, registerHooks } = await import("node:module");
@@ -102,7 +102,7 @@ async fn json_is_data_beside_hooks() {
 }
 
 #[tokio::test]
-async fn bodies_in_zstd_are_decoded_and_what_is_broken_is_an_error() {
+async fn zstd_bodies_are_decoded_and_broken_ones_are_errors() {
     answers(
         r#"const { createServer } = await import("node:http");
         const { gzipSync, zstdCompressSync } = await import("node:zlib");
@@ -124,9 +124,9 @@ async fn bodies_in_zstd_are_decoded_and_what_is_broken_is_an_error() {
     .await;
 }
 
-/// What was cut off was the end, and no error had a name.
+/// Truncated data ended without an error, and errors had no code.
 #[tokio::test]
-async fn data_in_zstd_that_are_cut_off_or_broken_are_errors() {
+async fn truncated_or_broken_zstd_data_are_errors() {
     answers(
         r#"const zlib = await import("node:zlib");
         const { promisify } = await import("node:util");
@@ -158,9 +158,9 @@ async fn data_in_zstd_that_are_cut_off_or_broken_are_errors() {
     .await;
 }
 
-/// Packages took another way: there was a `Deno`, a `self`, a `Window`.
+/// Packages took another code path, because `Deno`, `self` and `Window` existed.
 #[tokio::test]
-async fn what_is_global_is_what_node_has() {
+async fn globals_are_those_of_node() {
     answers(
         r#"const { Worker } = await import("node:worker_threads");
         const { execFileSync } = await import("node:child_process");
@@ -178,9 +178,10 @@ async fn what_is_global_is_what_node_has() {
     .await;
 }
 
-/// openai and @anthropic-ai/sdk told the server of another runtime, @prisma/client refused it.
+/// openai and @anthropic-ai/sdk reported another runtime to their servers, and @prisma/client
+/// refused it.
 #[tokio::test]
-async fn nobody_finds_a_deno_by_its_name() {
+async fn the_name_deno_is_not_visible() {
     answers(
         r#"const { mkdirSync, writeFileSync } = await import("node:fs");
         const { createRequire } = await import("node:module");
@@ -204,9 +205,9 @@ async fn nobody_finds_a_deno_by_its_name() {
     .await;
 }
 
-/// A connection that was lost had the number 0.
+/// A lost connection had the close code 0.
 #[tokio::test]
-async fn a_socket_that_closes_has_the_number_that_node_gives() {
+async fn a_closed_web_socket_has_the_close_code_of_node() {
     answers(
         r#"const { createHash } = await import("node:crypto");
         const { createServer } = await import("node:net");
@@ -230,7 +231,7 @@ async fn a_socket_that_closes_has_the_number_that_node_gives() {
         const told = [];
         for (const path of [...Object.keys(endings), "/lost"]) {
             const socket = new WebSocket(`ws://127.0.0.1:${server.address().port}${path}`);
-            // A message comes from a place.
+            // A message event has an origin.
             socket.onmessage = ({ data, origin }) => told.push([data, origin === `ws://127.0.0.1:${server.address().port}`].join(" "));
             told.push(await new Promise((done) => {
                 socket.onclose = ({ code, reason, wasClean }) => done([path, code, reason, wasClean].join(" "));

@@ -1,10 +1,10 @@
-//! What a script of `node:test` writes, as `process.execPath` runs it.
+//! Output of scripts that use `node:test`, as `process.execPath` runs them.
 
 use serde_json::Value;
 
 use crate::support::{Home, finish};
 
-/// Its TAP without how long things took, and whether it ended well.
+/// Returns the TAP output without durations, and whether the script succeeded.
 async fn tap(script: &str) -> (bool, String) {
     let home = Home::bare();
     let script = format!(
@@ -32,9 +32,9 @@ fn numbers(text: &str) -> Vec<(&str, u64)> {
         .collect()
 }
 
-/// It said `not ok`, and nothing else.
+/// The output was `not ok` and nothing else.
 #[tokio::test]
-async fn a_test_that_fails_says_why() {
+async fn a_failed_test_shows_its_error() {
     let (well, text) = tap(r#"
         test("equal", () => { assert.equal(1, 2, "it's # one"); });
         test("thrown", () => { throw new TypeError("two\nlines"); });
@@ -99,9 +99,9 @@ not ok 4 - text
     assert_eq!(text, said);
 }
 
-/// They were not run, and a group was well whatever was in it.
+/// Hooks were not run, and a group passed whatever its tests did.
 #[tokio::test]
-async fn hooks_run_and_groups_fail_with_what_is_in_them() {
+async fn hooks_run_and_groups_fail_with_their_tests() {
     let (well, text) = tap(r#"
         const log = [];
         describe("hooks", () => {
@@ -165,9 +165,9 @@ async fn hooks_run_and_groups_fail_with_what_is_in_them() {
     assert_eq!(numbers(&text), counts, "{text}");
 }
 
-/// The event loop is empty before it has ended: it was never heard of again.
+/// The event loop is empty before the test has ended, and it was not reported at all.
 #[tokio::test]
-async fn a_test_that_nobody_goes_on_with_is_cancelled() {
+async fn a_test_without_pending_work_is_cancelled() {
     let (well, text) = tap(r#"test("for ever", () => new Promise(() => {}));"#).await;
     assert!(!well);
     assert!(text.contains("not ok 1 - for ever"), "{text}");

@@ -1,5 +1,5 @@
-//! Node and pi in its place are asked the same (`fixtures/*.mjs`); what Node answers is
-//! right. The answers have to be those of every Node from 20 on.
+//! Asks Node, and pi in its place, the same questions (`fixtures/*.mjs`): Node's answers are right.
+//! The answers must be equal in all versions of Node from 20 on.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/node/fixtures")
 }
 
-/// In the folder `place`, with a variable that is no UTF-8.
+/// A command in the folder `place`, with an environment variable that is not UTF-8.
 fn program(program: &str, place: &Path) -> Command {
     let mut command = Command::new(program);
     command
@@ -49,67 +49,67 @@ fn answers_are_those_of_node(questions: &str) {
 }
 
 #[tokio::test]
-async fn files_children_and_connections_are_those_of_node() {
+async fn files_children_and_connections_match_node() {
     answers_are_those_of_node("questions.mjs");
 }
 
 #[tokio::test]
-async fn what_is_loaded_when_it_is_used_is_that_of_node() {
+async fn lazily_loaded_modules_match_node() {
     answers_are_those_of_node("stand_ins.mjs");
 }
 
 #[tokio::test]
-async fn what_is_done_with_numbers_of_descriptors_is_what_node_does() {
+async fn descriptor_numbers_behave_as_in_node() {
     answers_are_those_of_node("descriptors.mjs");
 }
 
-/// `process.env.X` threw for what is no UTF-8, a child's first word was a path, and the
-/// times of files were whole milliseconds.
+/// `process.env.X` threw for values that are not UTF-8, the first argument of a child became a
+/// path, and file times were whole milliseconds.
 #[tokio::test]
-async fn variables_words_of_children_and_times_are_those_of_node() {
+async fn environment_arguments_and_file_times_match_node() {
     answers_are_those_of_node("environment.mjs");
 }
 
-/// `deflate` and two encodings came as they were, of several members of gzip only the first.
-/// The 101st header was an error, a dispatcher of undici was refused.
+/// `deflate` and two more encodings were not decoded, and of several gzip members only the first
+/// was. The 101st header was an error, and dispatchers of undici were refused.
 #[tokio::test]
-async fn encodings_headers_and_dispatchers_are_those_of_node() {
+async fn encodings_headers_and_dispatchers_match_node() {
     answers_are_those_of_node("network.mjs");
 }
 
-/// A child that answered while it was asked stood still for ever, as did one that wrote too
-/// much behind a shell. Descriptors that a script inherits were none.
+/// A child that answered during a synchronous call hung for ever, as did a child that wrote too
+/// much behind a shell. Inherited descriptors of scripts were missing.
 #[tokio::test]
-async fn children_that_are_waited_for_and_inherited_files_are_those_of_node() {
+async fn synchronous_children_and_inherited_files_match_node() {
     answers_are_those_of_node("children.mjs");
 }
 
-/// `new URL()` had no code, and what is missing in packages was named in Deno's words.
+/// Errors of `new URL()` had no code, and missing parts of packages were reported in Deno's words.
 #[tokio::test]
-async fn what_is_not_found_is_told_as_in_node() {
+async fn errors_about_missing_things_match_node() {
     answers_are_those_of_node("modules.mjs");
 }
 
-/// Some had another code or none, a stream without `duplex` was sent.
+/// Some errors had another code or none, and a stream without `duplex` was sent.
 #[tokio::test]
-async fn errors_of_what_cannot_be_done_are_those_of_node() {
+async fn errors_of_impossible_operations_match_node() {
     answers_are_those_of_node("errors.mjs");
 }
 
 #[tokio::test]
-async fn contexts_of_scripts_are_those_of_node() {
+async fn async_contexts_match_node() {
     answers_are_those_of_node("contexts.mjs");
 }
 
-/// Texts in objects had double quotes, and what was deeper than two was there.
+/// Strings in objects had double quotes, and levels below the second were printed.
 #[tokio::test]
-async fn what_is_printed_reads_as_in_node() {
+async fn console_output_matches_node() {
     let [ours, nodes] = [PI, "node"].map(|name| asked(name, "console.mjs"));
     assert_eq!(text(&ours.stdout), text(&nodes.stdout));
     assert_eq!(text(&ours.stderr), text(&nodes.stderr));
 }
 
-/// What comes out of the words, and how it ends.
+/// Runs a program with these arguments and returns its output and whether it succeeded.
 fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
     let mut child = program(name, place)
         .args(words)
@@ -118,15 +118,15 @@ fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool)
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // A program that does not read it may be over.
+    // A program that does not read stdin may have ended.
     _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     (text(&output.stdout), output.status.success())
 }
 
-/// All of these but `-e` were taken for words of pi's own.
+/// All of these options except `-e` were taken for options of pi.
 #[tokio::test]
-async fn options_of_node_are_those_of_node() {
+async fn command_line_options_match_node() {
     let place = tempfile::tempdir().unwrap();
     for (name, code) in [
         ("before.mjs", "globalThis.before = 'imported';"),
@@ -201,7 +201,7 @@ async fn options_of_node_are_those_of_node() {
 }
 
 #[tokio::test]
-async fn an_option_of_node_that_is_missing_is_named() {
+async fn an_unsupported_node_option_is_named() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("x.mjs"), "console.log('ran')").unwrap();
     for option in [

@@ -1,9 +1,9 @@
-//! Files are loaded as they are: no text is changed because a word stands in it. The word here is
-//! `Deno`, which the runtime's own JavaScript knows and programs must not find.
+//! Files are loaded unchanged: no text is replaced because it contains a certain word. The word
+//! here is `Deno`, which the runtime's own JavaScript uses and programs must not find.
 
 use crate::support::{Home, Rpc, prompt};
 
-/// A JSON file and a package whose `package.json` name `Deno`, beside an extension.
+/// A home with a JSON file and a package whose `package.json` mention `Deno`, beside an extension.
 fn home(extension: &str) -> Home {
     let home = Home::bare();
     let folder = "ext";
@@ -106,9 +106,9 @@ async fn code_made_at_run_time_finds_no_deno() {
     .await;
 }
 
-/// A variable of its own hid what another file had made.
+/// A variable of the module wrapper hid the global that another file had defined.
 #[tokio::test]
-async fn a_deno_that_a_package_makes_is_seen_by_others() {
+async fn a_global_deno_of_a_package_is_visible_to_others() {
     answers(
         r#"globalThis.Deno = { build: { os: "mine" } };
         const made = createRequire(import.meta.url)("./uses.cjs");

@@ -1,5 +1,5 @@
-//! Changes in packages that extensions load: whoever was set aside comes back, and what is
-//! linked into `node_modules` is watched.
+//! Changes in packages that extensions load: a quarantined extension returns, and packages linked
+//! into `node_modules` are watched.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -19,7 +19,7 @@ async fn set_aside(rpc: &mut Rpc, command: &Value) {
 }
 
 #[tokio::test]
-async fn one_that_looped_in_a_package_comes_back_when_that_is_mended_or_by_the_name_of_its_own() {
+async fn quarantine_ends_when_the_package_changes_or_on_request() {
     for place in ["thread", "process"] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
@@ -68,9 +68,9 @@ async fn one_that_looped_in_a_package_comes_back_when_that_is_mended_or_by_the_n
     }
 }
 
-/// It was taken for a package like any other.
+/// The linked package was not watched, like installed ones.
 #[tokio::test]
-async fn a_package_of_a_workspace_is_watched_and_each_extension_has_its_own() {
+async fn a_linked_workspace_package_is_watched() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionWatch": true }));

@@ -1,5 +1,5 @@
-//! Packages: how they come to the disk, what of them is there then, and that
-//! nothing that breaks on the way takes away what works.
+//! Installation of packages, the resources that they bring, and that a failed installation leaves
+//! the working version.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const EXTENSION: &str = r#"export default (pi) => pi.registerCommand("NAME", {
     description: "from NAME", handler: async (_args, ctx) => ctx.ui.notify("NAME runs") });"#;
 const SKILL: &str = "---\nname: NAME\ndescription: about NAME\n---\nText\n";
 
-/// An extension, a skill, a prompt template and a theme.
+/// The files of a package: an extension, a skill, a prompt template and a theme.
 fn contents(name: &str) -> Vec<(String, String)> {
     let of = |text: &str| text.replace("NAME", name);
     vec![
@@ -52,7 +52,7 @@ fn rpc(registry: &Registry, home: &Home) -> Rpc {
     Rpc::start(command)
 }
 
-/// Name and where from, of all commands.
+/// Name and source of all slash commands.
 async fn commands(rpc: &mut Rpc) -> Vec<(String, Value)> {
     let answer = rpc.ok(json!({"type": "get_commands"})).await;
     let commands = answer["commands"].as_array().unwrap().iter();
@@ -81,7 +81,7 @@ fn all_of(name: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_folder_is_used_where_it_is() {
+async fn a_folder_is_used_in_place() {
     let home = Home::bare();
     for (path, text) in contents("local") {
         home.file(&format!("pkg/{path}"), &text);
@@ -228,7 +228,7 @@ async fn an_installation_that_is_killed_leaves_the_old_version() {
         json!({"packages": ["npm:solid@1.0.0"]})
     );
     assert_eq!(names(&registry, &home).await, all_of("solid"));
-    // The next one is not in the way of what is left.
+    // The next installation is not hindered by leftovers.
     registry.publish("solid", "3.0.0", &borrowed(&contents("third")));
     let install = ["install", "npm:solid@3.0.0", "-l"];
     pi(&registry, &home, &install).await.ok();
@@ -236,13 +236,13 @@ async fn an_installation_that_is_killed_leaves_the_old_version() {
 }
 
 #[tokio::test]
-async fn packages_of_a_project_live_together_and_one_has_many_versions() {
+async fn packages_of_a_project_are_installed_together() {
     let registry = Registry::start().await;
     let home = Home::bare();
     registry.publish("a", "1.0.0", &borrowed(&contents("a")));
     registry.publish("b", "1.0.0", &borrowed(&contents("b")));
     registry.publish("b", "2.0.0", &borrowed(&contents("b-two")));
-    // At the same time: neither loses what the other wrote.
+    // Two installations at the same time keep both entries.
     let first = pi(&registry, &home, &["install", "-l", "npm:a"]);
     let second = pi(&registry, &home, &["install", "-l", "npm:b@1.0.0"]);
     let (first, second) = tokio::join!(first, second);
@@ -268,7 +268,7 @@ async fn packages_of_a_project_live_together_and_one_has_many_versions() {
         update.contains("npm:b@1.0.0 stays: its source names a version\n"),
         "{update}"
     );
-    // Another version takes the place of the entry, with what it had chosen.
+    // Another version replaces the entry and keeps its choices.
     let text = json!({"packages": [{"source": "npm:b@1.0.0", "skills": [], "note": 1}, "npm:a"]});
     home.file(".pi/settings.json", &text.to_string());
     pi(&registry, &home, &["install", "-l", "npm:b@2.0.0"])
@@ -287,7 +287,7 @@ async fn packages_of_a_project_live_together_and_one_has_many_versions() {
     assert_eq!(ignored, "*\n!.gitignore\n");
 }
 
-/// Lets git fetch `https://git.test/…` from folders below `root`.
+/// Makes git fetch `https://git.test/…` from folders below `root`.
 fn serve_git(home: &Home, root: &Path) {
     let config = format!(
         "[url \"file://{}/\"]\n\tinsteadOf = https://git.test/\n",
@@ -318,7 +318,7 @@ async fn a_repository_is_cloned_updated_and_removed() {
 
     fs::remove_dir_all(repository.join("extensions")).unwrap();
     commit(&repository, &borrowed(&contents("second")));
-    // What a user changed in the clone does not stop an update.
+    // A user's changes in the clone do not prevent an update.
     fs::write(folder.join("prompts/first-prompt.md"), "changed").unwrap();
     pi(&registry, &home, &["update"]).await.ok();
     let mut found = names(&registry, &home).await;
@@ -353,7 +353,7 @@ async fn a_repository_is_cloned_updated_and_removed() {
     assert_eq!(settings(&home), json!({"packages": [pinned]}));
     assert_eq!(names(&registry, &home).await, all_of("first"));
 
-    // Installing again moves the clone to where its source is now.
+    // Another installation moves the clone to where its source is now.
     let marker = |name: &str| folder.join(name).exists();
     pi(&registry, &home, &["install", source]).await.ok();
     assert!(marker("more"), "unpinned after pinned");
@@ -374,7 +374,7 @@ async fn a_repository_is_cloned_updated_and_removed() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_installed_when_a_session_starts() {
+async fn missing_packages_are_installed_when_a_session_starts() {
     let registry = Registry::start().await;
     let home = Home::bare();
     registry.publish("auto", "1.0.0", &borrowed(&contents("auto")));
@@ -422,11 +422,11 @@ async fn what_is_missing_is_installed_when_a_session_starts() {
     }
     session.close().await;
 
-    // The version that is wanted now is another one.
+    // The settings now ask for another version.
     let wanted = json!({"packages": ["npm:auto@1.1.0"]});
     fs::write(home.agent_dir().join("settings.json"), wanted.to_string()).unwrap();
     assert_eq!(names(&registry, &home).await, all_of("newer"));
-    // What is there needs no network.
+    // Installed packages need no network.
     let before = registry.requests().len();
     assert_eq!(names(&registry, &home).await, all_of("newer"));
     assert_eq!(registry.requests().len(), before);
@@ -463,7 +463,7 @@ async fn the_original_finds_what_we_installed() {
     session.close().await;
     let mut original = registry.command(&home, "node");
     original.arg(Reference::install().program());
-    // It would fetch what it does not find.
+    // Online, the original would fetch what it does not find.
     original.env("PI_OFFLINE", "1");
     original.args(["--mode", "rpc", "--no-session", "--provider", "anthropic"]);
     original.args(["--model", "claude-sonnet-4-5", "--api-key", "x"]);
@@ -475,7 +475,7 @@ async fn the_original_finds_what_we_installed() {
 }
 
 #[tokio::test]
-async fn npm_command_stands_for_npm() {
+async fn the_setting_npm_command_replaces_npm() {
     let registry = Registry::start().await;
     let home = Home::bare();
     registry.publish("one", "1.0.0", &borrowed(&contents("one")));
@@ -497,12 +497,12 @@ async fn npm_command_stands_for_npm() {
         .await
         .failed(1);
     assert!(error.contains("no-such-npm cannot be run"), "{error}");
-    // A session starts all the same.
+    // The session still starts.
     assert!(names(&registry, &home).await.is_empty());
 }
 
 #[tokio::test]
-async fn wrong_words_are_refused() {
+async fn wrong_arguments_are_refused() {
     let home = Home::bare();
     for (words, expected) in [
         (

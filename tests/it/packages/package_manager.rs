@@ -1,4 +1,4 @@
-//! `DefaultPackageManager`, by which published packages find what other packages bring.
+//! `DefaultPackageManager`: published packages find resources of other packages with it.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{Home, prompt};
 
 #[tokio::test]
-async fn packages_are_looked_at_and_not_installed() {
+async fn packages_are_resolved_and_not_installed() {
     let home = Home::bare();
     let pack = home.agent_dir().join("local-pack");
     fs::create_dir_all(pack.join("extensions")).unwrap();

@@ -1,5 +1,5 @@
-//! What happens when somebody changes their mind: aborts before a run has begun,
-//! sessions that change under a prompt, programs that are told to end.
+//! Aborts before a run has begun, session switches under a prompt, and programs that are told to
+//! end.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Home, message_end, prompt, text_of, with_extension};
 
 #[tokio::test]
-async fn an_abort_while_an_input_handler_waits_asks_no_model() {
+async fn an_abort_during_an_input_handler_sends_no_request() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("input", async (event, ctx) => {
             ctx.ui.notify("waiting");
@@ -30,7 +30,7 @@ async fn an_abort_while_an_input_handler_waits_asks_no_model() {
 }
 
 #[tokio::test]
-async fn an_abort_while_an_extension_asks_leaves_the_session_as_it_is() {
+async fn an_abort_during_a_dialog_leaves_the_session_unchanged() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_before_switch", async (event, ctx) => {
             if (!(await ctx.ui.confirm("destroy?", "really"))) return { cancel: true };
@@ -50,7 +50,7 @@ async fn an_abort_while_an_extension_asks_leaves_the_session_as_it_is() {
 }
 
 #[tokio::test]
-async fn an_abort_during_new_session_is_also_for_the_prompt_that_waits() {
+async fn an_abort_during_new_session_also_aborts_a_waiting_prompt() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_before_switch", async (event, ctx) => {
             if (!(await ctx.ui.confirm("destroy?", "really"))) return { cancel: true };
@@ -94,7 +94,7 @@ async fn a_prompt_during_new_session_goes_to_the_new_one() {
 }
 
 #[tokio::test]
-async fn a_question_at_the_end_does_not_keep_the_program() {
+async fn a_dialog_at_the_end_does_not_delay_the_program() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("session_shutdown", (event, ctx) =>
             ctx.ui.confirm("leave?", "really"));"#,
@@ -105,7 +105,7 @@ async fn a_question_at_the_end_does_not_keep_the_program() {
 }
 
 #[tokio::test]
-async fn a_question_at_the_start_does_not_keep_the_program() {
+async fn a_dialog_at_the_start_does_not_delay_the_program() {
     let (_server, _home, rpc) = with_extension(
         r#"export default (pi) => pi.on("session_start", (event, ctx) =>
             ctx.ui.confirm("begin?", "really"));"#,
@@ -140,7 +140,7 @@ async fn messages_of_extensions_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_shell_result_from_during_a_run_is_kept_when_the_program_ends() {
+async fn a_shell_result_during_a_run_is_stored_at_the_end() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let mut rpc = home.rpc(&[]);
@@ -157,7 +157,7 @@ async fn a_shell_result_from_during_a_run_is_kept_when_the_program_ends() {
 }
 
 #[tokio::test]
-async fn the_latest_shell_command_is_the_one_that_is_aborted() {
+async fn abort_bash_aborts_the_latest_command() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let mut rpc = home.rpc(&[]);
@@ -175,9 +175,9 @@ async fn the_latest_shell_command_is_the_one_that_is_aborted() {
     rpc.close().await;
 }
 
-/// It was a matter of luck which of the two was heard first.
+/// Chance decided which of the two came first.
 #[tokio::test]
-async fn a_gate_that_aborts_and_blocks_has_its_reason_told() {
+async fn the_reason_of_a_gate_that_aborts_and_blocks_is_sent() {
     let (server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.on("tool_call", (event, ctx) => {
             ctx.abort();
@@ -194,9 +194,9 @@ async fn a_gate_that_aborts_and_blocks_has_its_reason_told() {
     }
 }
 
-/// It answered at once, and the next prompt waited for the handler.
+/// The abort returned at once, and the next prompt waited for the handler.
 #[tokio::test]
-async fn an_abort_leaves_the_handler_behind_that_the_queue_stands_still_for() {
+async fn an_abort_abandons_the_handler_that_blocks_the_queue() {
     let rename = json!({"type": "set_session_name", "name": "n"});
     for (event, command) in [
         ("turn_end", prompt("one")),
@@ -232,9 +232,10 @@ async fn an_abort_leaves_the_handler_behind_that_the_queue_stands_still_for() {
     }
 }
 
-/// Handlers of an end that was aborted have a moment each, and those after them hear of it.
+/// Handlers of an aborted `agent_end` have a short time each, and handlers after them still get the
+/// event.
 #[tokio::test]
-async fn what_happens_while_a_handler_is_behind_it_is_told_when_it_has_settled() {
+async fn an_abandoned_handler_gets_missed_events_once_settled() {
     let source = r#"export default (pi) => {
         let turns = 0;
         let settle;
@@ -271,12 +272,12 @@ async fn what_happens_while_a_handler_is_behind_it_is_told_when_it_has_settled()
     let said: Vec<&str> = said.filter_map(|line| line["message"].as_str()).collect();
     let expected = ["turn 1", "end", "end", "end", "settled", "turn 2", "turn 3"];
     assert_eq!(said, expected);
-    // From here on it is one like the others.
+    // From here on the handler is treated like others.
     rpc.ok(prompt("four")).await;
     rpc.notified("turn 4").await;
 }
 
-/// It took the time of a shutdown whatever the user said.
+/// The wait took the whole shutdown time whatever the user did.
 #[tokio::test]
 async fn an_abort_ends_the_wait_for_session_shutdown() {
     let source = r#"export default (pi) => pi.on("session_shutdown", (event, ctx) => {
@@ -298,9 +299,9 @@ async fn an_abort_ends_the_wait_for_session_shutdown() {
     }
 }
 
-/// It was waited for two seconds, whatever came of it.
+/// pi waited two seconds for the tool, whatever it returned.
 #[tokio::test]
-async fn what_an_aborted_tool_says_at_once_counts_and_nobody_waits_for_more() {
+async fn an_immediate_result_of_an_aborted_tool_counts() {
     let source = r#"export default (pi) => {
         const tool = (name, takes) => pi.registerTool({
             name, label: name, description: "d",
@@ -338,9 +339,9 @@ async fn what_an_aborted_tool_says_at_once_counts_and_nobody_waits_for_more() {
     }
 }
 
-/// Each prompt cost the full time again.
+/// Each prompt cost the full limit again.
 #[tokio::test]
-async fn a_handler_that_has_not_settled_is_waited_for_less_and_less() {
+async fn the_limit_of_an_unsettled_handler_shrinks() {
     let source = r#"export default (pi) => {
         let settle = [];
         pi.on("context", async (event, ctx) => {
@@ -348,7 +349,7 @@ async fn a_handler_that_has_not_settled_is_waited_for_less_and_less() {
         });
         pi.registerCommand("settle", { handler: async () => {
             settle.splice(0).forEach((one) => one());
-            // The handlers have settled when the command has.
+            // The handlers have settled once the command has.
             await new Promise((resolve) => setTimeout(resolve));
         } });
     };"#;
@@ -373,9 +374,10 @@ async fn a_handler_that_has_not_settled_is_waited_for_less_and_less() {
     assert_eq!(wait["limitMs"], 1600);
 }
 
-/// The answers to that were not waited for, and the user did not hear who it was.
+/// The results of such handlers were not awaited, and the user did not learn which extension it
+/// was.
 #[tokio::test]
-async fn a_handler_that_hangs_on_after_an_abort_is_named_when_its_time_is_up() {
+async fn a_handler_that_hangs_after_an_abort_is_reported() {
     let source = r#"export default (pi) => {
         for (const name of ["turn_start", "context"]) pi.on(name, (event, ctx) => {
             ctx.ui.notify(`${name} hangs`);

@@ -1,4 +1,4 @@
-//! Pictures of a prompt that are damaged, no pictures, or of a kind that no model takes.
+//! Images of a prompt that are damaged, are no images, or have a type that no model accepts.
 
 use std::io::Cursor;
 
@@ -28,7 +28,7 @@ fn images_of(message: &Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_is_no_picture_is_left_out_with_a_note() {
+async fn an_invalid_image_is_replaced_by_a_note() {
     let (server, _home, mut rpc) = idle().await;
     let jpeg = picture(2, ImageFormat::Jpeg);
     let png = picture(2, ImageFormat::Png);
@@ -58,7 +58,7 @@ async fn what_is_no_picture_is_left_out_with_a_note() {
 }
 
 #[tokio::test]
-async fn pictures_that_wait_are_made_to_fit_as_well() {
+async fn images_of_queued_messages_are_resized() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::stall());
     rpc.ok(prompt("begin")).await;
@@ -87,7 +87,7 @@ async fn pictures_that_wait_are_made_to_fit_as_well() {
 }
 
 #[tokio::test]
-async fn pictures_of_extensions_are_looked_at() {
+async fn images_of_extensions_are_checked() {
     let source = r#"export default (pi) => pi.registerCommand("show", { handler: async () => {
         const content = [
             { type: "text", text: "look" },

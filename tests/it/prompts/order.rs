@@ -1,4 +1,4 @@
-//! Prompts that are kept waiting.
+//! The order of prompts that have to wait.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::{Home, Rpc, command, text_of, with_extension};
 
 const PROMPTS: [&str; 6] = ["q0", "q1", "q2", "q3", "q4", "q5"];
 
-/// Says all of them without waiting for a response.
+/// Sends all prompts without waiting for a response.
 async fn say_at_once(rpc: &mut Rpc) {
     let lines = PROMPTS.map(|text| {
         let mut line = json!({ "type": "prompt", "id": text, "message": text });
@@ -34,7 +34,7 @@ async fn heard(rpc: &mut Rpc) -> Vec<String> {
     heard
 }
 
-/// A summary that takes its time, and has been asked for.
+/// A session with a slow summary that has been requested.
 async fn summarising(answer: Answer) -> (ModelServer, Home, Rpc) {
     let (server, home) = keeping(TURN).await;
     let mut rpc = home.rpc(&[]);
@@ -46,7 +46,7 @@ async fn summarising(answer: Answer) -> (ModelServer, Home, Rpc) {
     (server, home, rpc)
 }
 
-/// All of them woke at once.
+/// All waiting prompts woke at once.
 #[tokio::test]
 async fn prompts_that_wait_for_a_compaction_keep_their_order() {
     let (_server, _home, mut rpc) = summarising(Answer::text("The summary.").delay(400)).await;
@@ -64,9 +64,9 @@ async fn an_input_handler_does_not_change_the_order_of_prompts() {
     assert_eq!(heard(&mut rpc).await, PROMPTS);
 }
 
-/// It was said in the session that was left, and its run aborted.
+/// The prompt was sent in the replaced session, and its run aborted.
 #[tokio::test]
-async fn a_prompt_that_waits_for_a_compaction_is_refused_when_the_session_is_left() {
+async fn a_prompt_waiting_for_a_compaction_ends_with_the_session() {
     let (server, _home, mut rpc) = summarising(Answer::stall()).await;
     rpc.send(r#"{"type":"prompt","id":"p","message":"Hello"}"#)
         .await;
@@ -83,9 +83,9 @@ async fn a_prompt_that_waits_for_a_compaction_is_refused_when_the_session_is_lef
     assert_eq!(server.requests().len(), 4);
 }
 
-/// It came a request late, after one more tool call, or in a run of its own.
+/// The message came one request late, after one more tool call, or in a run of its own.
 #[tokio::test]
-async fn what_turn_end_steers_is_in_the_next_request_though_input_handlers_are_asked() {
+async fn steering_in_turn_end_joins_the_next_request() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -114,9 +114,10 @@ async fn what_turn_end_steers_is_in_the_next_request_though_input_handlers_are_a
     assert!(told(2).contains("REMINDER 2"), "{}", told(2));
 }
 
-/// An input handler that waits for the end of the run is not waited for for ever.
+/// The order of prompts does not wait for ever for an input handler that waits for the end of the
+/// run.
 #[tokio::test]
-async fn an_input_handler_that_waits_for_the_run_holds_it_up_once() {
+async fn an_input_handler_that_waits_for_the_run_delays_it_once() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

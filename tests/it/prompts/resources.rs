@@ -1,5 +1,5 @@
-//! What users keep in `~/.pi/agent` and `.pi`: context files, prompts, skills,
-//! templates. Where it can be said in one run, the original is asked, too.
+//! Resources of users in `~/.pi/agent` and `.pi`: context files, prompts, skills, templates. Where
+//! one run is enough, the result is compared with the original's.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, text_of};
 
-/// A home with every kind of resource in every place, and with the oddities that
-/// grow there.
+/// A home with every kind of resource in every place, including odd ones.
 fn furnished(server: &ModelServer) -> Home {
     let home = Home::new(server);
     let skill = |name: &str, more: &str| {
@@ -117,15 +116,15 @@ async fn commands(rpc: &mut Rpc) -> Vec<Value> {
     let mut commands = answer["commands"].as_array().unwrap().clone();
     for command in &mut commands {
         let members = command.as_object_mut().unwrap();
-        // Older versions of the original had these; ours has both.
+        // Older versions of the original had these members; pi has both.
         members.remove("path");
         members.remove("location");
     }
     commands
 }
 
-/// Those of `finder.ts`. The original forgets where all others are from when an
-/// extension adds some.
+/// The commands of `finder.ts`. The original forgets the sources of all others when an extension
+/// adds some.
 fn found(commands: &[Value]) -> Vec<&Value> {
     let is_found = |command: &&Value| command["name"].as_str().unwrap().ends_with("found");
     commands.iter().filter(is_found).collect()
@@ -151,7 +150,7 @@ async fn request(server: &ModelServer, rpc: &mut Rpc, prompt: &str) -> (String, 
     (system, text_of(messages.last().unwrap()))
 }
 
-/// What we say in other words is left out: how skills are to be used.
+/// The system prompt without the instructions for skills, which pi words differently.
 fn comparable(system: &str) -> String {
     let (before, skills) = system.split_once("\n\n<available_skills>").expect("skills");
     let (before, _) = before.rsplit_once("\n\n").expect("an introduction");
@@ -159,7 +158,7 @@ fn comparable(system: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_prompt_and_the_commands_are_the_originals() {
+async fn prompt_and_commands_equal_the_originals() {
     let server = ModelServer::start().await;
     let home = furnished(&server);
     let mut all = Vec::new();
@@ -177,7 +176,7 @@ async fn the_prompt_and_the_commands_are_the_originals() {
     assert_eq!(found(&ours.0), found(&theirs.0));
     assert_eq!(ours.1, theirs.1);
     assert_eq!(ours.2, theirs.2);
-    // And not because both have nothing.
+    // Both must not merely be empty.
     assert!(
         ours.1
             .starts_with("You are a test.\n\n\nAppended by the user."),
@@ -192,7 +191,7 @@ async fn the_prompt_and_the_commands_are_the_originals() {
 }
 
 #[tokio::test]
-async fn where_everything_is_from_is_what_the_original_says() {
+async fn sources_of_resources_equal_the_originals() {
     let server = ModelServer::start().await;
     let home = furnished(&server);
     fs::remove_file(home.agent_dir().join("extensions/finder.ts")).unwrap();
@@ -210,7 +209,7 @@ async fn where_everything_is_from_is_what_the_original_says() {
 }
 
 #[tokio::test]
-async fn each_kind_can_be_switched_off_and_named_all_the_same() {
+async fn each_kind_can_be_disabled_and_still_named() {
     let server = ModelServer::start().await;
     let home = furnished(&server);
     let off = [
@@ -241,7 +240,7 @@ async fn each_kind_can_be_switched_off_and_named_all_the_same() {
 }
 
 #[tokio::test]
-async fn flags_go_before_the_files_of_the_system_prompt() {
+async fn flags_override_the_system_prompt_files() {
     let server = ModelServer::start().await;
     let home = furnished(&server);
     home.file("prompt.txt", "From a file.");
@@ -271,7 +270,7 @@ async fn flags_go_before_the_files_of_the_system_prompt() {
 }
 
 #[tokio::test]
-async fn what_collides_or_is_wrong_is_told() {
+async fn collisions_and_mistakes_are_reported() {
     let server = ModelServer::start().await;
     let home = furnished(&server);
     let mut rpc = ours(&home, &["--skill", "gone", "--prompt-template", "gone.md"]);
@@ -326,9 +325,9 @@ async fn a_command_that_changes_a_setting_writes_only_its_key() {
     );
 }
 
-/// Of folders of others only what is read to the model is left.
+/// From an untrusted folder only text for the model is used.
 #[tokio::test]
-async fn what_a_project_brings_can_be_left_out() {
+async fn resources_of_a_project_can_be_left_out() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -373,7 +372,7 @@ async fn what_a_project_brings_can_be_left_out() {
     rpc.notified("theirs true startup").await;
 }
 
-/// Whoever had said so to a newer version of the original lost it when they moved over.
+/// Users who had recorded it in a newer version of the original lost it when they moved to pi.
 #[tokio::test]
 async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
     let server = ModelServer::start().await;
@@ -427,7 +426,7 @@ async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
 }
 
 #[tokio::test]
-async fn an_extension_reads_what_was_said_of_projects() {
+async fn an_extension_reads_the_recorded_trust() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let asks = r#"import { hasTrustRequiringProjectResources, ProjectTrustStore } from "@earendil-works/pi-coding-agent";
@@ -469,9 +468,9 @@ async fn an_extension_reads_what_was_said_of_projects() {
     );
 }
 
-/// Of newer versions: models could not be reached where there is no other way out.
+/// Newer versions have this setting: without it models could not be reached behind a proxy.
 #[tokio::test]
-async fn a_proxy_of_the_settings_is_gone_through() {
+async fn the_proxy_of_the_settings_is_used() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -494,9 +493,9 @@ async fn a_proxy_of_the_settings_is_gone_through() {
     assert_eq!(rpc.answer_to("hi").await, "Fine.");
 }
 
-/// As extensions for the newest versions open a session of their own.
+/// Extensions for the newest versions open a child session in this way.
 #[tokio::test]
-async fn a_session_of_an_extension_takes_nothing_of_a_project_that_is_not_trusted() {
+async fn a_child_takes_nothing_from_an_untrusted_project() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -542,7 +541,7 @@ async fn a_session_of_an_extension_takes_nothing_of_a_project_that_is_not_truste
 }
 
 #[tokio::test]
-async fn a_byte_order_mark_is_in_nothing_that_the_model_hears() {
+async fn a_byte_order_mark_never_reaches_the_model() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let agent = |name: &str, text: &str| {

@@ -1,5 +1,5 @@
-//! Certificates that the user trusts besides the system's, as Node is told of them: models
-//! and what extensions fetch are reached through a company's proxy.
+//! Certificates that the user trusts besides the system's, set as for Node: requests to models and
+//! of extensions pass a company's proxy.
 
 use std::path::Path;
 use std::process::Command;

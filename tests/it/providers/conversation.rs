@@ -1,11 +1,11 @@
-//! Talking to a model, in each of the three wire APIs.
+//! Conversations with a model in each of the three wire APIs.
 
 use model_server::{Answer, Api, MODEL, ModelServer, PROVIDER, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, blocks, message_end, prompt, text_of};
 
-/// Runs each of the stories once per API.
+/// Runs each of the tests once per API.
 macro_rules! in_each_api {
     ($($story:ident),+ $(,)?) => {$(
         mod $story {
@@ -56,7 +56,7 @@ async fn talk(api: Api) -> (ModelServer, Home, Rpc) {
     (server, home, rpc)
 }
 
-/// The assistant's messages in the order in which they were finished.
+/// The assistant's messages in the order in which they ended.
 fn answers(events: &[Value]) -> Vec<&Value> {
     let ends = events
         .iter()
@@ -125,7 +125,7 @@ async fn thinking_comes_apart_from_text(api: Api) {
     let (server, _home, mut rpc) = talk(api).await;
     server.push(Answer::thinking("Now what does that mean?").then_text("Nothing."));
     let events = rpc.run("explain").await;
-    // The responses API comes in parts, which are set apart by a blank line.
+    // The responses API sends parts, which a blank line separates.
     let streamed = deltas(&events, "thinking_delta");
     assert_eq!(streamed.trim_end(), "Now what does that mean?");
     let answer = answers(&events)[0];
@@ -209,7 +209,7 @@ async fn arguments_grow_while_they_stream(api: Api) {
     assert_eq!(answers(&events)[0]["stopReason"], "toolUse");
 }
 
-/// They became `{}`, and the tool ran without any.
+/// The arguments became `{}`, and the tool ran without any.
 async fn arguments_that_are_no_object_are_refused(api: Api) {
     let (server, home, mut rpc) = talk(api).await;
     let list = json!([{"command": "touch ran"}]);

@@ -1,4 +1,4 @@
-//! Signing in at a terminal, and two programs that renew one sign-in at the same time.
+//! Sign-in at a terminal, and two programs that renew one token at the same time.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Terminal, pause, prompt, with_extension};
 
-/// A provider whose sign-in asks a server on loopback. A prompt that is a number goes on
-/// when the file of that name is there; a renewal takes until `go` is there.
+/// A provider whose sign-in asks a server on loopback. A prompt that is a number continues when a
+/// file of that name exists; a renewal continues when the file `go` exists.
 const CLUB: &str = r#"
 import { appendFileSync, existsSync } from "node:fs";
 import { createServer } from "node:http";
@@ -60,7 +60,7 @@ fn stored(home: &Home) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Looking at a terminal takes a thread, and the server needs one.
+/// Reading a terminal blocks a thread, and the server needs one.
 #[tokio::test(flavor = "multi_thread")]
 async fn signing_in_at_a_terminal() {
     let server = ModelServer::start().await;
@@ -91,7 +91,7 @@ async fn signing_in_at_a_terminal() {
     terminal.see("> ");
     assert_eq!(server.last_request().headers["x-api-key"], "key-a-friend");
 
-    // One of pi's own: what the browser came back with can be pasted.
+    // For a built-in provider the address in the browser can be pasted.
     terminal.line("/login anthropic");
     terminal.see("Open https://claude.ai/oauth/authorize?");
     terminal.see("aste the ");
@@ -110,9 +110,9 @@ async fn signing_in_at_a_terminal() {
     assert_eq!(terminal.end(), 0);
 }
 
-/// The callbacks of newer versions were not there, and whoever called them died of it.
+/// The callbacks of newer versions were missing, and a sign-in that called them failed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_tells_of_a_device_code_and_lets_the_user_choose() {
+async fn a_sign_in_shows_a_device_code_and_lets_the_user_choose() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let callbacks = r#"callbacks.onDeviceCode({ userCode: "AB-12", verificationUri: "http://club/device", intervalSeconds: 5 });
@@ -186,10 +186,10 @@ async fn the_dialog_of_a_sign_in_shows_codes_and_links() {
     rpc.notified(&expected.to_string()).await;
 }
 
-/// Whichever of the two is at it first, the other waits and takes what it has got. (The
-/// original does not start while the file is locked, whoever locks it.)
+/// Whichever program comes first, the other waits and takes the new token. (The original does not
+/// start while any other process has the file locked.)
 #[tokio::test]
-async fn the_original_and_we_renew_a_sign_in_once() {
+async fn a_token_is_renewed_once_beside_the_original() {
     let server = ModelServer::start().await;
     for (ours, theirs) in [("1", "2"), ("2", "1")] {
         let home = Home::new(&server);
@@ -218,7 +218,7 @@ async fn the_original_and_we_renew_a_sign_in_once() {
             fs::write(here.join("1"), "").unwrap();
             lines("renewed", 1).await;
             fs::write(here.join("2"), "").unwrap();
-            // The second waits for the lock by then, or will find a new token.
+            // By now the second program waits for the lock, or will find a new token.
             pause(300).await;
             fs::write(here.join("go"), "").unwrap();
         };

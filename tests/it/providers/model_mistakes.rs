@@ -1,5 +1,5 @@
-//! Mistakes of models and servers must not do damage: tool calls that are cut off do not
-//! run, wrong escapes stay as they are, characters that come in halves are whole in files.
+//! Mistakes of models and servers do no damage: truncated tool calls do not run, wrong escapes stay
+//! as they are, and characters that arrive in halves are whole in files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{DEMO_NO_SESSION, Home, Rpc, blocks, message_end, text_of};
 
-/// Stand in for `\ud83d` and `\ude00`, the halves of 😀, which are no text of Rust.
+/// Placeholders for `\ud83d` and `\ude00`, the halves of 😀, which a Rust string cannot hold.
 const HIGH: &str = "\u{e83d}";
 const LOW: &str = "\u{ee00}";
 
@@ -18,7 +18,7 @@ enum Stop {
     Limit,
 }
 
-/// An answer with these calls, each a name and the pieces of its arguments' text.
+/// An answer with these calls, each a name and the parts of its arguments' text.
 fn calls(api: Api, calls: &[(&str, Vec<&str>)], stop: Stop) -> Answer {
     let events = match api {
         Api::OpenAiCompletions => chat(calls, stop),
@@ -134,7 +134,7 @@ async fn started(api: Api) -> (ModelServer, Home, Rpc) {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cut_does_not_run() {
+async fn a_truncated_call_does_not_run() {
     for api in Api::ALL {
         let (server, home, mut rpc) = started(api).await;
         let kept = home.file("kept.txt", "all of it\n");
@@ -173,7 +173,7 @@ async fn a_call_that_is_cut_does_not_run() {
                     "{text}"
                 );
             }
-            // The run goes on, and the model learns why.
+            // The run continues, and the model gets the reason.
             let requests = server.requests();
             assert_eq!(requests.len(), asked + 2, "{api:?} {stop:?}");
             let request = requests[asked + 1].body.to_string();
@@ -217,7 +217,7 @@ async fn wrong_escapes_are_written_as_the_model_meant_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_refused_with_its_place() {
+async fn unreadable_arguments_are_refused_with_their_position() {
     let (server, home, mut rpc) = started(Api::OpenAiCompletions).await;
     let texts = [
         "{\"path\":\"o.txt\",\"content\":\"a\",}",
@@ -269,7 +269,7 @@ async fn characters_in_halves_are_whole_in_files_and_sessions() {
 }
 
 #[tokio::test]
-async fn a_stream_without_finish_reason_is_asked_for_again() {
+async fn a_stream_without_finish_reason_is_retried() {
     let (server, _home, mut rpc) = started(Api::OpenAiCompletions).await;
     for body in ["data: [DONE]\n\n", ""] {
         server.push(Answer::malformed(body));
@@ -308,7 +308,7 @@ async fn a_completion_in_one_piece_is_the_answer() {
     ));
     assert_eq!(rpc.answer_to("write").await, "all done");
     assert_eq!(fs::read_to_string(home.cwd().join("o.txt")).unwrap(), "x");
-    // A whole call of a whole completion that reached the limit does not run, either.
+    // A complete call in a completion that reached the limit does not run, either.
     let function = json!({"name": "write", "arguments": "{\"path\":\"p.txt\",\"content\":\"x\"}"});
     let call = json!({"id": "t2", "type": "function", "function": function});
     server.push(whole(
@@ -362,7 +362,7 @@ export default (pi) => pi.registerProvider("mine", { baseUrl: "http://mine", api
 "#;
 
 #[tokio::test]
-async fn calls_of_an_extensions_stream_that_are_cut_do_not_run() {
+async fn truncated_calls_of_an_extensions_stream_do_not_run() {
     let home = Home::bare();
     home.settings(json!({}));
     home.extension("mine.ts", PROVIDER);
@@ -438,7 +438,7 @@ export default (pi) => pi.registerCommand("try", { handler: async (_args, ctx) =
 "#;
 
 #[tokio::test]
-async fn the_loop_in_javascript_does_not_run_cut_calls() {
+async fn the_javascript_loop_does_not_run_truncated_calls() {
     let home = Home::bare();
     home.settings(json!({}));
     home.extension("loop.ts", LOOP);

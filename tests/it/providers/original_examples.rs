@@ -1,5 +1,4 @@
-//! The original's examples of providers, as they come from npm, each with a session
-//! that runs on it.
+//! The original's examples of providers as published on npm, each with a session that uses it.
 
 use std::fs;
 
@@ -21,13 +20,13 @@ async fn use_model(rpc: &mut Rpc, provider: &str, id: &str) {
         .await;
 }
 
-/// Its own client, Anthropic's SDK, in the extension host.
+/// The example uses its own client, Anthropic's SDK, in the extension host.
 #[tokio::test]
 async fn custom_provider_anthropic() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.example("custom-provider-anthropic");
-    // Later than the other: the same provider elsewhere.
+    // Loaded after the other: the same provider with another address.
     home.extension(
         "there.ts",
         &format!(
@@ -55,7 +54,7 @@ async fn custom_provider_anthropic() {
     assert!(request.body.to_string().contains("there"));
 }
 
-/// The sign-in says where the models are.
+/// The sign-in returns the address of the models.
 #[tokio::test]
 async fn custom_provider_qwen_cli() {
     let server = ModelServer::start().await;
@@ -73,8 +72,8 @@ async fn custom_provider_qwen_cli() {
     assert_eq!(request.body["enable_thinking"], true);
 }
 
-/// It fetches a token first, and passes the request on to an API of pi. There is no
-/// network here: GitLab is an extension, and the gateway is not there.
+/// The example fetches a token first and passes the request on to an API of pi. There is no network
+/// here: an extension plays GitLab, and the gateway is missing.
 #[tokio::test]
 async fn custom_provider_gitlab_duo() {
     let server = ModelServer::start().await;
@@ -124,7 +123,7 @@ async fn provider_payload() {
 }
 
 #[tokio::test]
-async fn a_default_that_is_not_there_is_told() {
+async fn a_missing_default_model_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     for (provider, id, told) in [

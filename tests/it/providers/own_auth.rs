@@ -1,5 +1,5 @@
-//! Providers that say by themselves what their requests carry (`auth` of an object with
-//! getModels()), as newer versions put them together: they were refused.
+//! Providers with an `auth` of their own (an object with getModels()), as newer versions compose
+//! them. Such providers were refused.
 
 use std::fs;
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, prompt};
 
-/// `body` registers providers; `echo(id, auth)` is one that says what it was asked with.
+/// An extension in which `body` registers providers; `echo(id, auth)` is a provider that answers
+/// with the credentials it got.
 fn extension(body: &str) -> String {
     format!(
         r#"import {{ createAssistantMessageEventStream, createProvider, openAICompletionsApi }} from "@earendil-works/pi-ai";
@@ -41,7 +42,7 @@ fn extension(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_provider_resolves_what_its_requests_carry() {
+async fn a_provider_resolves_the_credentials_of_its_requests() {
     let home = Home::bare();
     home.extension(
         "own.ts",
@@ -71,9 +72,9 @@ async fn a_provider_resolves_what_its_requests_carry() {
     assert_eq!(rpc.answer_to("again").await, told.to_string());
 }
 
-/// The wire API is pi's, the key a function's.
+/// The wire API is pi's, and a function returns the key.
 #[tokio::test]
-async fn a_provider_that_is_put_together_asks_its_own_functions_for_the_key() {
+async fn a_composed_provider_gets_its_key_from_a_function() {
     let server = ModelServer::start().await;
     let home = Home::with_api(&server, Api::OpenAiCompletions);
     let url = server.url();

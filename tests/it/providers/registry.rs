@@ -1,5 +1,5 @@
-//! Keys, sign-ins and settings as extensions have them: `ctx.modelRegistry`, the
-//! classes `ModelRegistry`, `AuthStorage`, `SettingsManager`, and pi-ai's `oauth`.
+//! Keys, sign-ins and settings for extensions: `ctx.modelRegistry`, the classes `ModelRegistry`,
+//! `AuthStorage`, `SettingsManager`, and pi-ai's `oauth`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, pause, prompt};
 
-/// An extension whose command `try` notifies of what `body` returns, as JSON.
+/// An extension whose slash command `try` notifies the JSON of what `body` returns.
 fn tries(imports: &str, body: &str) -> String {
     format!(
         r#"{imports}
@@ -27,7 +27,7 @@ async fn told(rpc: &mut crate::support::Rpc) -> Value {
 }
 
 #[tokio::test]
-async fn the_registry_of_the_session() {
+async fn ctx_model_registry_looks_up_models_and_keys() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     fs::write(
@@ -74,7 +74,7 @@ async fn the_registry_of_the_session() {
 }
 
 #[tokio::test]
-async fn registries_and_stores_beside_the_session() {
+async fn separate_registries_and_stores_work() {
     let home = Home::bare();
     home.settings(json!({"theme": "dark"}));
     home.file(".pi/settings.json", r#"{"compaction": {"enabled": false}}"#);
@@ -135,14 +135,14 @@ async fn registries_and_stores_beside_the_session() {
     let stored = fs::read_to_string(home.agent_dir().join("settings.json")).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();
     assert_eq!(stored["theme"], "light");
-    // What nobody changed is as it was.
+    // Unchanged settings keep their values.
     assert_eq!(
         stored["retry"],
         json!({"enabled": false, "maxRetries": 3, "baseDelayMs": 1})
     );
 }
 
-/// Counts how often it was asked to renew.
+/// A provider that counts how often its token was renewed.
 const SIGN_IN: &str = r#"
 import { appendFileSync, writeFileSync } from "node:fs";
 export default (pi) => {
@@ -175,7 +175,7 @@ export default (pi) => {
 "#;
 
 #[tokio::test]
-async fn a_sign_in_is_renewed_once_by_all_processes() {
+async fn a_token_is_renewed_once_by_all_processes() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("club.ts", &SIGN_IN.replace("URL", &server.url()));
@@ -203,7 +203,7 @@ async fn a_sign_in_is_renewed_once_by_all_processes() {
 }
 
 #[tokio::test]
-async fn signing_in_through_an_extension() {
+async fn an_extension_signs_in() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("club.ts", &SIGN_IN.replace("URL", &server.url()));
@@ -213,7 +213,7 @@ async fn signing_in_through_an_extension() {
         .await
         .to_string();
     assert!(!models.contains("club"), "{models}");
-    // Answered when the command has ended.
+    // The response comes when the command has ended.
     rpc.send(&prompt("/enter").to_string()).await;
     rpc.notified("http://club/enter").await;
     let question = rpc.ui("input").await;
@@ -227,7 +227,7 @@ async fn signing_in_through_an_extension() {
     assert_eq!(server.last_request().headers["x-api-key"], "key-a-friend");
 }
 
-/// They were as they had been when the extension was loaded.
+/// The models stayed as they were when the extension was loaded.
 #[tokio::test]
 async fn models_of_a_sign_in_follow_it_when_the_registry_is_refreshed() {
     let server = ModelServer::start().await;
@@ -238,7 +238,7 @@ async fn models_of_a_sign_in_follow_it_when_the_registry_is_refreshed() {
     const { authStorage } = modelRegistry;
     if (member) authStorage.set("club", { type: "oauth", refresh: "r", access: "a", expires: Date.now() + 1e9, member });
     else {
-      // As another program does it.
+      // Another program changes the file in this way.
       writeFileSync(process.env.HOME + "/.pi/agent/auth.json", "{}");
       authStorage.reload();
     }
@@ -271,7 +271,7 @@ async fn models_of_a_sign_in_follow_it_when_the_registry_is_refreshed() {
     }
 }
 
-/// And none of the program's own, through which an extension could answer for the user.
+/// The built-in sign-ins are absent, because an extension could answer for the user through them.
 #[tokio::test]
 async fn every_name_of_pi_ai_oauth_is_there() {
     let home = Home::bare();
@@ -321,7 +321,7 @@ async fn every_name_of_pi_ai_oauth_is_there() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_stored_holds_and_is_told_of() {
+async fn a_key_that_cannot_be_stored_holds_and_is_reported() {
     let home = Home::bare();
     home.settings(json!({}));
     home.extension(
@@ -339,7 +339,7 @@ async fn a_key_that_cannot_be_stored_holds_and_is_told_of() {
     fs::create_dir(&lock).unwrap();
     let set = told(&mut rpc).await;
     assert_eq!(set, json!([{"type": "api_key", "key": "k"}, 1]));
-    // It comes before or after.
+    // The report comes before or after the response.
     let error = loop {
         let mut lines = rpc.lines().into_iter();
         match lines.find(|line| line["type"] == "extension_error") {
@@ -351,13 +351,13 @@ async fn a_key_that_cannot_be_stored_holds_and_is_told_of() {
     let path = error["extensionPath"].as_str().unwrap();
     assert!(path.ends_with("try.ts"), "{path}");
     fs::remove_dir(lock).unwrap();
-    // It has come a second time.
+    // The report has come a second time.
     assert_eq!(told(&mut rpc).await[1], 0);
     assert!(home.agent_dir().join("auth.json").exists());
 }
 
 #[tokio::test]
-async fn the_settings_manager_stores_later_what_it_could_not() {
+async fn the_settings_manager_retries_a_failed_write() {
     let home = Home::bare();
     home.settings(json!({}));
     home.extension(
@@ -382,9 +382,9 @@ async fn the_settings_manager_stores_later_what_it_could_not() {
     assert_eq!(told(&mut rpc).await, json!([2, "dark", "all", 0]));
 }
 
-/// The level `max` of newer versions fell to `medium`, and their settings lost it.
+/// The level `max` of newer versions fell to `medium`, and the settings lost it.
 #[tokio::test]
-async fn the_highest_level_of_newer_versions_is_asked_for_and_kept() {
+async fn the_level_max_of_newer_versions_is_sent_and_kept() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::with_api(&server, Api::OpenAiCompletions);
@@ -408,16 +408,16 @@ async fn the_highest_level_of_newer_versions_is_asked_for_and_kept() {
     assert_eq!(rpc.stderr(), "");
 }
 
-/// Not offline, as tests are otherwise.
+/// Starts pi online; other tests start it offline.
 fn online(home: &Home) -> Rpc {
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
     command.args(["--mode", "rpc"]).env_remove("PI_OFFLINE");
     Rpc::start(command)
 }
 
-/// Providers of newer versions that say later which models they have had none.
+/// Providers of newer versions that list their models later had none.
 #[tokio::test]
-async fn a_provider_says_later_which_models_it_has() {
+async fn a_provider_lists_its_models_later() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::with_api(&server, Api::OpenAiCompletions);
@@ -472,7 +472,7 @@ async fn a_provider_says_later_which_models_it_has() {
     rpc.ok(prompt("/forget")).await;
     assert_eq!(ids(&mut rpc).await, json!([]));
     rpc.close().await;
-    // What was kept is there when the next start looks for its model.
+    // The stored list is available when the next start looks for its model.
     let answer = home
         .run(&["--model", "later/new", "-p", "hi"], "")
         .await
@@ -484,7 +484,7 @@ async fn a_provider_says_later_which_models_it_has() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_while_models_are_looked_for_is_told_and_the_others_stay() {
+async fn a_failing_model_list_is_reported_and_others_stay() {
     let server = ModelServer::start().await;
     let home = Home::with_api(&server, Api::OpenAiCompletions);
     home.extension(
@@ -508,9 +508,9 @@ async fn what_goes_wrong_while_models_are_looked_for_is_told_and_the_others_stay
     rpc.ok(set).await;
 }
 
-/// It took the key away that models.json has.
+/// The headers removed the key that models.json has.
 #[tokio::test]
-async fn headers_of_an_extension_come_to_what_models_json_says_of_the_provider() {
+async fn headers_of_an_extension_are_merged_with_models_json() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(

@@ -1,5 +1,5 @@
-//! Several extensions that speak of the same providers and APIs, and what extensions and
-//! other programs write by hand where a wire API of ours would be strict.
+//! Several extensions that use the same names of providers and APIs, and hand-written values for
+//! which our wire APIs would be too strict.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, prompt};
 
-/// A provider `name` of one model, `m`, that answers with `name`.
+/// A provider `name` with one model, `m`, that answers with `name`.
 fn provider(name: &str, api: &str) -> String {
     format!(
         r#"pi.registerProvider("{name}", {{ baseUrl: "http://{name}", apiKey: "k", api: "{api}",
@@ -28,7 +28,7 @@ fn extension(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_extension_that_does_not_load_leaves_what_others_said_of_its_providers() {
+async fn a_failed_load_keeps_providers_of_other_extensions() {
     let home = Home::bare();
     home.extension("1.ts", &extension(&provider("p", "shared")));
     let override_it = r#"pi.registerProvider("p", { baseUrl: "http://elsewhere" });"#;
@@ -57,21 +57,21 @@ async fn a_provider_of_an_extension_can_be_named_alone() {
 }
 
 #[tokio::test]
-async fn a_provider_that_goes_gives_its_api_back() {
+async fn an_unregistered_provider_gives_its_api_back() {
     let home = Home::bare();
     let both = [provider("a", "shared"), provider("b", "shared")].concat();
     let drop =
         r#"pi.registerCommand("drop", { handler: async () => pi.unregisterProvider("b") });"#;
     home.extension("1.ts", &extension(&format!("{both}{drop}")));
     let mut rpc = home.rpc(&["--model", "a/m"]);
-    // As in the original: an API is who registered it last.
+    // An API belongs to its last registration, as in the original.
     assert_eq!(rpc.answer_to("hi").await, "b at http://a");
     rpc.ok(prompt("/drop")).await;
     assert_eq!(rpc.answer_to("hi").await, "a at http://a");
 }
 
 #[tokio::test]
-async fn models_of_a_listing_may_have_what_nobody_knows() {
+async fn models_of_a_list_may_have_unknown_members() {
     let home = Home::bare();
     home.extension(
         "1.ts",
@@ -102,7 +102,7 @@ async fn models_of_a_listing_may_have_what_nobody_knows() {
 }
 
 #[tokio::test]
-async fn models_are_asked_with_what_was_written_by_hand() {
+async fn hand_written_values_reach_the_request() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);
@@ -151,7 +151,7 @@ async fn models_are_asked_with_what_was_written_by_hand() {
 }
 
 #[tokio::test]
-async fn who_looks_at_requests_changes_nothing_of_a_provider_in_javascript() {
+async fn observing_requests_does_not_change_a_javascript_provider() {
     let home = Home::bare();
     home.extension(
         "watch.ts",
@@ -188,7 +188,7 @@ async fn who_looks_at_requests_changes_nothing_of_a_provider_in_javascript() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_numbers_are_odd_is_not_left_out_of_its_session() {
+async fn an_answer_with_odd_numbers_is_stored() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let file = home.cwd().join("s.jsonl");

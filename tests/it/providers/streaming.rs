@@ -1,12 +1,12 @@
-//! Providers that extensions register: models, keys, and answers that JavaScript
-//! streams into the agent.
+//! Providers that extensions register: models, keys, and answers that JavaScript streams to the
+//! agent.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, blocks, message_end, prompt, text_of};
 
-/// Says what the last user message asks for, in the ways a provider can.
+/// Answers as the last user message says, in the ways a provider can.
 const PROVIDER: &str = r#"
 import { calculateCost, createAssistantMessageEventStream } from "@mariozechner/pi-ai";
 
@@ -114,7 +114,7 @@ fn home() -> Home {
     home
 }
 
-/// `MINE_KEY` is what the provider's key is called.
+/// The provider's key comes from the environment variable `MINE_KEY`.
 fn start(home: &Home, arguments: &[&str]) -> crate::support::Rpc {
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
     command.args(["--mode", "rpc"]).args(arguments);
@@ -138,7 +138,7 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["model"]["baseUrl"], "http://mine");
 
-    // Text, with the hooks on the way.
+    // Text, with the provider hooks.
     rpc.ok(prompt("hooked")).await;
     let delta = rpc.event("message_update").await;
     assert_eq!(delta["message"]["provider"], "mine");
@@ -160,7 +160,7 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     assert_eq!(seen[0]["system"], true);
     assert_eq!(seen[1], json!({"x-mine": "yes"}));
 
-    // A tool, and its result.
+    // A tool and its result.
     rpc.ok(prompt("use echo hi")).await;
     let call = rpc.event("tool_execution_start").await;
     assert_eq!(call["args"], json!({"command": "echo hi"}));
@@ -168,13 +168,13 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     let said = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
     assert_eq!(said["text"], "echo tool said hi");
 
-    // A failure that passes is tried again.
+    // A transient failure is retried.
     rpc.ok(prompt("fail")).await;
     rpc.event("auto_retry_start").await;
     assert_eq!(rpc.event("auto_retry_end").await["success"], true);
     rpc.event("agent_end").await;
 
-    // An abort reaches the signal, and what came until then is kept.
+    // An abort reaches the signal, and the text until then is kept.
     rpc.ok(prompt("hang")).await;
     rpc.wait("a delta", |event| {
         event["assistantMessageEvent"]["delta"] == "so far"
@@ -185,7 +185,7 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     assert_eq!(end["message"]["stopReason"], "aborted");
     assert_eq!(text_of(&end["message"]), "so far");
 
-    // The session's model follows its provider.
+    // The session's model follows changes of its provider.
     asked(&mut rpc).await;
     rpc.ok(prompt("/move")).await;
     rpc.run("where").await;
@@ -216,7 +216,7 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
 }
 
 #[tokio::test]
-async fn providers_of_extensions_are_listed_and_mistakes_are_told() {
+async fn providers_are_listed_and_mistakes_are_reported() {
     let home = home();
     home.extension(
         "wrong.ts",
@@ -243,7 +243,7 @@ async fn providers_of_extensions_are_listed_and_mistakes_are_told() {
 }
 
 #[tokio::test]
-async fn apis_are_shared_between_the_program_and_javascript() {
+async fn apis_are_shared_between_pi_and_javascript() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -253,7 +253,7 @@ async fn apis_are_shared_between_the_program_and_javascript() {
         export default (pi) => {
           const faux = registerFauxProvider({ api: "faux-api", provider: "faux" });
           pi.registerProvider("faux", { baseUrl: "http://faux", apiKey: "none", api: "faux-api", models: faux.models });
-          // A provider of ours that goes through an API of the program.
+          // A provider in JavaScript that calls a built-in API.
           pi.registerProvider("wrap", { baseUrl: "http://wrap", apiKey: "none", api: "wrap-api",
             models: faux.models.map((model) => ({ ...model, api: undefined })),
             streamSimple: (model, context, options) => {
@@ -306,7 +306,7 @@ async fn apis_are_shared_between_the_program_and_javascript() {
 }
 
 #[tokio::test]
-async fn a_provider_that_makes_no_sense_costs_only_the_answer() {
+async fn an_invalid_stream_costs_only_the_answer() {
     let home = Home::bare();
     home.settings(json!({}));
     home.extension(
@@ -350,7 +350,7 @@ async fn a_provider_that_makes_no_sense_costs_only_the_answer() {
         ("later", "stop", "fine"),
         ("own", "stop", "mine"),
     ] {
-        // Not to be tried again.
+        // The failures must not be retried.
         rpc.ok(json!({"type": "set_auto_retry", "enabled": false}))
             .await;
         rpc.ok(prompt(way)).await;

@@ -1,5 +1,5 @@
-//! What goes over the wire: the same conversation is sent by the original's functions,
-//! under node, and by ours, to a server that keeps what it gets.
+//! Compares requests on the wire: the original's functions under Node and ours send the same
+//! conversation to a server that records it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::support::{Home, Reference, Rpc, finish, prompt};
 
-/// Refuses everything, and keeps path, headers and body by the case that asked.
+/// A server that refuses everything and records path, headers and body by the name of the case.
 struct Sink {
     url: String,
     seen: Arc<Mutex<BTreeMap<String, Value>>>,
@@ -47,9 +47,9 @@ impl Sink {
                         }
                     };
                     let target = head.split(' ').nth(1).unwrap_or_default();
-                    // `/<case>/<path of the API>`
+                    // The path is `/<case>/<path of the API>`.
                     let (case, path) = target[1..].split_once('/').unwrap_or((target, ""));
-                    // Bedrock has one address: there the model's id ends with the case.
+                    // Bedrock has one address for all cases, so the model's id ends with the case.
                     let case = match path.split_once("/converse-stream") {
                         Some((model, _)) => model.rsplit('.').next().unwrap_or_default(),
                         None => case,
@@ -144,7 +144,7 @@ async function ask(ai, url) {
   process.env.AWS_ENDPOINT_URL = url + "/bedrock";
   await fetch(url + "/cases", { method: "POST", body: JSON.stringify(Object.keys(cases)) });
   await Promise.all(Object.entries(cases).map(async ([name, [provider, id, given, apiKey, path, call = "streamSimple", more]]) => {
-    // What the original knows of a model, which runs first: catalogues differ.
+    // The original, which runs first, records its model data, because the catalogues differ.
     known[provider + id] ??= ai.getModel(provider, id);
     const model = { ...known[provider + id], baseUrl: url + "/" + name + path };
     if (provider === "amazon-bedrock") model.id += "." + name;
@@ -154,14 +154,15 @@ async function ask(ai, url) {
     const asked = { ...context(model), ...changes };
     if (emptyText) asked.messages[2].content[0].text = "";
     const stream = ai[call](model, asked, options);
-    // The original tries some of them again; what it sends is known by then, also on a busy machine.
+    // The original retries some requests; the first one is recorded by then, also on a busy
+    // machine.
     await Promise.race([stream.result(), new Promise((resolve) => setTimeout(resolve, 60_000).unref?.())]);
   }));
   writeFileSync(KNOWN, JSON.stringify(known));
 }
 "#;
 
-/// Without what names the client, or is another each time.
+/// Removes values that name the client or differ between runs.
 fn compared(mut told: Value) -> Value {
     let headers = told["headers"].as_object_mut().unwrap();
     const OF_CLIENTS: [&str; 15] = [
@@ -183,12 +184,12 @@ fn compared(mut told: Value) -> Value {
     ];
     headers
         .retain(|name, _| !OF_CLIENTS.contains(&name.as_str()) && !name.starts_with("x-stainless"));
-    // What is signed differs; that there is a signature does not.
+    // Signatures differ, but both requests must have one.
     if let Some(signed) = headers.get_mut("authorization")
         && let Some(rest) = signed.as_str().unwrap_or_default().strip_prefix("AWS4")
     {
         let parts: Vec<&str> = rest.split('/').collect();
-        // Whose key, and the region.
+        // Compare the key and the region.
         *signed = json!([parts.first(), parts.get(2)]);
     }
     headers.retain(|name, _| !name.starts_with("x-amz-") && !name.starts_with("amz-sdk-"));
@@ -203,8 +204,8 @@ fn list_of<'a>(value: &'a mut Value, place: &str) -> impl Iterator<Item = &'a mu
     list.into_iter().flatten()
 }
 
-/// Without what the original sends to be refused: blank texts of Bedrock, item ids of the
-/// Responses API that are there twice, and pictures of Gemini between the results of a turn.
+/// Removes what the original sends although servers refuse it: blank texts of Bedrock, duplicate
+/// item ids of the Responses API, and images of Gemini between the results of a turn.
 fn mended(mut told: Value) -> Value {
     let Some(body) = told.get_mut("body") else {
         return told;
@@ -242,7 +243,7 @@ fn mended(mut told: Value) -> Value {
 }
 
 #[tokio::test]
-async fn requests_are_those_of_the_original() {
+async fn requests_equal_the_originals() {
     let (original, ours) = (Sink::start().await, Sink::start().await);
     let home = Home::bare();
     home.settings(json!({}));

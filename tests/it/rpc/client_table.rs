@@ -1,6 +1,6 @@
-//! The table "clients" of `docs/compatibility.md`: one row for each client that others wrote
-//! and that the tests run. `PI_CLIENTS=write` writes the rows of the tests that pass; else a
-//! test that passes insists on its row.
+//! The table "clients" of `docs/compatibility.md` has one row for each third-party client that the
+//! tests run. `PI_CLIENTS=write` writes the rows of the tests that pass; otherwise a test that
+//! passes insists on its row.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::{cache_dir, locked};
 
 const BEGIN: &str = "<!-- written by tests/it/rpc/client_table.rs -->\n";
 const HEAD: &str = "| client | version | what was run | result |\n|---|---|---|---|\n";
-/// Begins the section after the table.
+/// The beginning of the section after the table.
 const END: &str = "\n## ";
 
 pub struct Client {
@@ -23,7 +23,7 @@ fn path() -> PathBuf {
 }
 
 impl Client {
-    /// To be called where the client has done all of it.
+    /// Called at the end of a test that has driven everything in the client.
     pub fn passes(&self) {
         let Self {
             name,
@@ -43,7 +43,7 @@ impl Client {
     }
 }
 
-/// Tests are processes of their own, which may write at the same time.
+/// Tests run in separate processes, which may write at the same time.
 fn write(key: &str, row: &str) {
     fs::create_dir_all(cache_dir().join("pi-tests")).unwrap();
     let _lock = locked(&cache_dir().join("pi-tests/client-table.lock"));

@@ -1,4 +1,4 @@
-//! The commands of RPC mode that a conversation alone does not show.
+//! Commands of RPC mode beyond a plain conversation.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, PIXEL, command, idle, message_end, prompt, text_of};
 
 #[tokio::test]
-async fn the_state_of_a_new_session() {
+async fn a_new_session_has_its_initial_state() {
     let (_server, _home, mut rpc) = idle().await;
     let state = rpc.ok(command("get_state")).await;
     assert_eq!(state["model"]["id"], MODEL);
@@ -29,7 +29,7 @@ async fn the_state_of_a_new_session() {
 }
 
 #[tokio::test]
-async fn the_state_says_when_an_answer_streams() {
+async fn the_state_reports_streaming() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::stall());
     rpc.ok(prompt("go")).await;
@@ -62,7 +62,7 @@ async fn models_are_listed_and_chosen() {
 }
 
 #[tokio::test]
-async fn thinking_levels_are_kept_within_what_the_model_can() {
+async fn thinking_levels_are_clamped_to_those_of_the_model() {
     let (_server, _home, mut rpc) = idle().await;
     for (asked, got) in [("off", "off"), ("high", "high"), ("xhigh", "high")] {
         rpc.ok(json!({"type": "set_thinking_level", "level": asked}))
@@ -72,7 +72,7 @@ async fn thinking_levels_are_kept_within_what_the_model_can() {
 }
 
 #[tokio::test]
-async fn bash_runs_and_is_remembered() {
+async fn bash_runs_and_its_output_joins_the_context() {
     let (server, _home, mut rpc) = idle().await;
     let result = rpc
         .ok(json!({"type": "bash", "command": "echo out; echo err >&2; exit 3"}))
@@ -88,7 +88,7 @@ async fn bash_runs_and_is_remembered() {
 }
 
 #[tokio::test]
-async fn bash_is_aborted_with_everything_it_started() {
+async fn aborting_bash_ends_its_whole_process_tree() {
     let (_server, home, mut rpc) = idle().await;
     let script = "(sleep 2; touch survived) & touch started; wait";
     rpc.send(&json!({"type": "bash", "command": script, "id": "long"}).to_string())
@@ -107,7 +107,7 @@ async fn bash_is_aborted_with_everything_it_started() {
 }
 
 #[tokio::test]
-async fn a_new_session_forgets() {
+async fn a_new_session_has_no_messages() {
     let (server, home, mut rpc) = idle().await;
     server.push(Answer::text("one"));
     server.push(Answer::text("two"));
@@ -127,7 +127,7 @@ async fn a_new_session_forgets() {
 }
 
 #[tokio::test]
-async fn the_last_answer_and_the_statistics() {
+async fn the_last_answer_and_statistics_are_returned() {
     let (server, _home, mut rpc) = idle().await;
     assert_eq!(rpc.ok(command("get_last_assistant_text")).await, json!({}));
     server.push(Answer::tool("bash", json!({"command": "true"})).usage(100, 10));
@@ -157,7 +157,7 @@ async fn the_last_answer_and_the_statistics() {
 }
 
 #[tokio::test]
-async fn messages_are_what_the_events_said() {
+async fn get_messages_equals_the_events() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::tool("bash", json!({"command": "echo hi"})));
     server.push(Answer::text("done"));
@@ -169,7 +169,7 @@ async fn messages_are_what_the_events_said() {
 }
 
 #[tokio::test]
-async fn a_prompt_during_an_answer_has_to_say_when() {
+async fn a_prompt_during_a_run_needs_a_streaming_behavior() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::stall());
     rpc.ok(prompt("go")).await;
@@ -182,7 +182,7 @@ async fn a_prompt_during_an_answer_has_to_say_when() {
 }
 
 #[tokio::test]
-async fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
+async fn steering_joins_after_the_turn_and_follow_ups_at_the_end() {
     let (server, home, mut rpc) = idle().await;
     let wait_for_go = "touch started; until [ -e go ]; do sleep 0.01; done";
     server.push(Answer::tool("bash", json!({"command": wait_for_go})));
@@ -214,7 +214,7 @@ async fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
 }
 
 #[tokio::test]
-async fn pictures_of_a_prompt_reach_the_model() {
+async fn images_of_a_prompt_reach_the_model() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::text("A dot."));
     let mut command = prompt("what is it?");
@@ -228,7 +228,7 @@ async fn pictures_of_a_prompt_reach_the_model() {
 }
 
 #[tokio::test]
-async fn pictures_that_are_blocked_reach_no_model() {
+async fn blocked_images_do_not_reach_the_model() {
     let (server, home, mut rpc) = idle().await;
     let picture = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
     let mut look = prompt("what are they?");
@@ -237,7 +237,7 @@ async fn pictures_that_are_blocked_reach_no_model() {
     rpc.ok(look).await;
     rpc.event("agent_end").await;
     assert!(server.last_request().body.to_string().contains(PIXEL));
-    // It counts from the next request on.
+    // The setting applies from the next request on.
     home.settings(json!({"images": {"blockImages": true}}));
     rpc.ok(command("reload")).await;
     server.push(Answer::text("What dots?"));
@@ -294,7 +294,7 @@ async fn reload_without_extensions_is_fine() {
     );
 }
 
-/// Clients show people what comes on stderr.
+/// Clients show stderr to users.
 #[tokio::test]
 async fn without_a_model_the_state_and_the_response_say_so() {
     let home = Home::bare();

@@ -1,4 +1,4 @@
-//! The framing: what a line is, who gets an answer, how it ends.
+//! Framing: line boundaries, responses, and the end of the process.
 
 use model_server::Answer;
 use nix::sys::signal::{Signal, kill};
@@ -69,7 +69,7 @@ async fn nothing_a_client_sends_ends_the_process() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_both_is_taken_as_the_question_wants_it() {
+async fn a_dialog_response_with_both_members_is_read_by_the_dialog() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
             const sure = await ctx.ui.confirm("Sure?", "");
@@ -99,7 +99,7 @@ async fn bytes_that_are_not_utf_8_are_a_bad_line() {
 }
 
 #[tokio::test]
-async fn a_bad_line_is_answered_as_parse() {
+async fn a_bad_line_gets_a_parse_error() {
     let (_server, _home, mut rpc) = idle().await;
     for line in ["{\"type\": \"prompt\", ", ""] {
         rpc.send(line).await;
@@ -125,7 +125,7 @@ async fn an_unknown_command_is_named() {
 }
 
 #[tokio::test]
-async fn a_carriage_return_belongs_to_the_end_of_the_line() {
+async fn a_carriage_return_belongs_to_the_line_end() {
     let (_server, _home, mut rpc) = idle().await;
     rpc.write(b"{\"type\":\"get_state\",\"id\":\"dos\"}\r\n")
         .await;
@@ -171,7 +171,7 @@ async fn a_last_line_without_an_end_counts() {
 }
 
 #[tokio::test]
-async fn closing_stdin_is_the_end() {
+async fn closing_stdin_ends_pi() {
     let (_server, _home, mut rpc) = idle().await;
     rpc.ok(get_state()).await;
     assert_eq!(rpc.close().await.code(), Some(0));
@@ -186,10 +186,10 @@ async fn closing_stdin_ends_a_run() {
     assert_eq!(rpc.close().await.code(), Some(0));
 }
 
-/// What waits for the run would have kept the process, and the session's lock, for as
-/// long as commands may take.
+/// A client that waited for the run kept the process, and the session's lock, for as long as
+/// commands may take.
 #[tokio::test]
-async fn closing_stdin_ends_a_run_that_is_waited_for() {
+async fn closing_stdin_ends_a_run_that_a_command_waits_for() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::stall());
     rpc.ok(prompt("go")).await;
@@ -218,7 +218,7 @@ async fn signals_have_their_exit_codes() {
 }
 
 #[tokio::test]
-async fn sigterm_takes_running_commands_along() {
+async fn sigterm_ends_running_commands() {
     let (_server, home, mut rpc) = idle().await;
     let command = "echo $$ > pid; sleep 300";
     rpc.send(&json!({"type": "bash", "command": command}).to_string())
@@ -237,7 +237,7 @@ async fn sigterm_takes_running_commands_along() {
     gone(pid).await;
 }
 
-/// Waits until a process is not there any more, or only its entry.
+/// Waits until a process has ended; a zombie counts as ended.
 async fn gone(pid: i32) {
     for _ in 0..500 {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -262,9 +262,9 @@ async fn commands_overtake_each_other() {
     rpc.wait("the slow one", |line| line["id"] == "slow").await;
 }
 
-/// It was answered while an `input` handler had the prompt.
+/// The response came while an `input` handler still had the prompt.
 #[tokio::test]
-async fn wait_for_idle_waits_for_prompts_that_have_not_begun() {
+async fn wait_for_idle_waits_for_prompts_in_input_handlers() {
     let source = r#"export default (pi) => {
         const pause = () => new Promise((resolve) => setTimeout(resolve, 300));
         pi.on("input", async () => { await pause(); });

@@ -1,5 +1,5 @@
-//! Members and events of newer versions in the stream of 0.67, and the capability that keeps the
-//! events from clients that fail at those they do not know.
+//! Members and events of newer versions in the stream of 0.67, and the capability that withholds
+//! the events from clients that fail on unknown ones.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
-async fn a_run_tells_what_newer_versions_tell() {
+async fn a_run_has_the_members_of_newer_versions() {
     let (server, _home, mut rpc) = with_extension(EXTENSION).await;
     server.push(Answer::tools([("count", json!({})), ("hidden", json!({}))]).usage(70, 7));
     server.push(Answer::text("Done."));
@@ -59,7 +59,7 @@ async fn a_run_tells_what_newer_versions_tell() {
         "{ends:?}"
     );
     assert_eq!(ends[0]["result"]["structuredContent"], json!({"count": 3}));
-    // Content that a handler has put in place may say something else.
+    // A handler may have replaced the content.
     assert_eq!(ends[1]["result"]["content"][0]["text"], "not 4");
     assert_eq!(ends[1]["result"].get("structuredContent"), None);
     assert_eq!(events.last().unwrap()["willRetry"], false);
@@ -78,7 +78,7 @@ async fn a_tool_that_did_not_run_has_no_duration() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_failed_attempt_says_that_it_is_repeated() {
+async fn agent_end_of_a_failed_attempt_announces_the_retry() {
     let (server, _home, mut rpc) = idle().await;
     server.push(Answer::text("half a thought").then_error("Overloaded"));
     server.push(Answer::text("Here again."));
@@ -116,7 +116,7 @@ async fn changes_of_the_session_have_events() {
 }
 
 #[tokio::test]
-async fn an_edit_says_what_it_changed() {
+async fn an_edit_reports_its_patch() {
     let (server, home, mut rpc) = idle().await;
     home.file("notes.txt", "one\ntwo\nthree\n");
     let edits = json!([{"oldText": "two", "newText": "2"}]);
@@ -136,7 +136,7 @@ async fn an_edit_says_what_it_changed() {
     );
 }
 
-/// Everything that version 0.67 sends.
+/// All event types that version 0.67 sends.
 const KNOWN_TO_067: [&str; 18] = [
     "response",
     "agent_start",
@@ -158,8 +158,7 @@ const KNOWN_TO_067: [&str; 18] = [
     "extension_ui_request",
 ];
 
-/// Does something for each event that 0.67 does not have. Gives the types of lines that it
-/// does not know.
+/// Causes each event that 0.67 does not have. Returns the types of lines that 0.67 does not know.
 async fn go_through(server: &ModelServer, rpc: &mut Rpc) -> Vec<String> {
     server.push(Answer::text("Fine."));
     rpc.run("go").await;
@@ -180,7 +179,7 @@ async fn go_through(server: &ModelServer, rpc: &mut Rpc) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn clients_of_067_can_be_spared_newer_events() {
+async fn newer_events_can_be_withheld_from_clients_of_067() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("ext.ts", EXTENSION);
@@ -216,7 +215,7 @@ async fn clients_of_067_can_be_spared_newer_events() {
         .await;
     assert_eq!(hello["enabled"], json!(["seq", "events067"]));
     assert_eq!(go_through(&server, &mut rpc).await, [""; 0]);
-    // Events that are not sent have no number: none seems to be missing.
+    // Events that are not sent have no number, so that none seems to be missing.
     let lines = rpc.lines();
     let numbers: Vec<u64> = lines
         .iter()
@@ -228,7 +227,7 @@ async fn clients_of_067_can_be_spared_newer_events() {
 }
 
 #[tokio::test]
-async fn a_capability_that_is_not_there_is_refused_by_name() {
+async fn an_unknown_capability_is_refused_by_name() {
     let home = Home::bare();
     let arguments = ["--mode", "rpc", "--rpc-capabilities", "seq,wings"];
     let said = home.run(&arguments, "").await.failed(1);

@@ -1,5 +1,5 @@
-//! Clients of every age of the protocol: the names of 0.16, the pictures of 0.51, and
-//! what has come since 0.67.
+//! Clients of all versions of the protocol: the names of 0.16, the images of 0.51, and additions
+//! since 0.67.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::{Home, PIXEL, Rpc, command, idle, message_end, prompt, text_
 #[tokio::test]
 async fn a_client_of_0_16_finds_its_commands() {
     let (server, _home, mut rpc) = idle().await;
-    // Queued while nothing goes on: it waits for the next run.
+    // Queued while the session is idle, so it waits for the next run.
     let queued = rpc
         .ask(json!({"type": "queue_message", "message": "in addition"}))
         .await;
@@ -44,7 +44,7 @@ async fn a_client_of_0_16_finds_its_commands() {
 }
 
 #[tokio::test]
-async fn pictures_are_taken_in_every_shape() {
+async fn images_are_accepted_in_every_shape() {
     let (server, _home, mut rpc) = idle().await;
     let shapes = [
         json!({"images": [{"type": "image", "source":
@@ -71,9 +71,9 @@ async fn pictures_are_taken_in_every_shape() {
     assert!(error.contains("\"url\""), "{error}");
 }
 
-/// For a client that cannot ask for them itself.
+/// Some clients cannot request these events themselves.
 #[tokio::test]
-async fn the_environment_asks_for_the_events_of_old() {
+async fn an_environment_variable_enables_old_events() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"compaction": {"keepRecentTokens": 1, "reserveTokens": 199_000}}));
@@ -114,7 +114,7 @@ async fn the_environment_asks_for_the_events_of_old() {
 }
 
 #[tokio::test]
-async fn what_later_versions_have() {
+async fn commands_of_later_versions_work() {
     let (server, _home, mut rpc) = idle().await;
     let levels = rpc.ok(command("get_available_thinking_levels")).await;
     assert_eq!(
@@ -144,7 +144,7 @@ async fn what_later_versions_have() {
 }
 
 #[tokio::test]
-async fn bash_tells_what_it_prints_and_the_model_need_not_know() {
+async fn bash_output_is_emitted_and_may_be_kept_from_the_model() {
     let (server, home, mut rpc) = idle().await;
     let script = "echo one; touch printed; until [ -e go ]; do sleep 0.01; done; echo two";
     let bash = json!({"type": "bash", "command": script, "excludeFromContext": true, "id": "b"});
@@ -171,7 +171,7 @@ async fn bash_tells_what_it_prints_and_the_model_need_not_know() {
 }
 
 #[tokio::test]
-async fn an_extension_may_deal_with_a_prompt() {
+async fn an_extension_may_handle_a_prompt() {
     let (_server, _home, mut rpc) = crate::support::with_extension(
         r#"export default (pi) => {
             pi.registerCommand("hello", { description: "greets", handler: async () => {} });

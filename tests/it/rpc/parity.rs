@@ -1,10 +1,9 @@
-//! RPC mode beside the original's: the same lines go into both programs, with the same
-//! home and the same model, and what comes out has to be the same, in the same order and
-//! with its members in the same order.
+//! RPC mode beside the original: both programs get the same lines, the same home and the same
+//! model. Their output has to be equal, in the same order and with members in the same order.
 //!
-//! The stories are in `stories/*.jsonl`, a step a line (`Step`). A difference is a
-//! defect, or something that all responses or events have (`KNOWN`), or a step's
-//! `known`, with its reason; docs/rpc.md has the list for people.
+//! The stories are in `stories/*.jsonl`, one step a line (`Step`). A difference is a defect, or a
+//! member that all responses or events have (`KNOWN`), or a step's `known` with its reason;
+//! docs/rpc.md has the list for readers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,24 +19,23 @@ use crate::support::{Home, Rpc, without};
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Step {
-    /// What the model says next.
+    /// The next answers of the model.
     #[serde(default)]
     answers: Vec<Answer>,
-    /// A command, or a line as it is. A command has an `id` unless it says `"id": null`,
-    /// and its response ends the step. `<…>` stands for what was called so in what came
-    /// out before.
+    /// Commands, or literal lines. A command gets an `id` unless it has `"id": null`, and the step
+    /// ends with its response. `<…>` stands for a value that was named so in earlier output.
     send: Vec<Value>,
-    /// Events, or responses without an `id`, that come as well before the step ends.
+    /// Events, or responses without an `id`, that must also come before the step ends.
     #[serde(default)]
     until: Vec<String>,
-    /// What is sent then; `<last>` is the id of the last of those events. The step
-    /// ends with the responses to what was sent before.
+    /// Commands that are sent after those events; `<last>` is the id of the last event. The step
+    /// ends with the responses to the earlier commands.
     #[serde(default)]
     after: Vec<Value>,
-    /// Where responses come among the events is chance.
+    /// Whether the order of responses among events is random.
     #[serde(default)]
     apart: bool,
-    /// Events that do not count here; a comment in the story says why.
+    /// Events that are ignored here; a comment in the story has the reason.
     #[serde(default)]
     besides: Vec<String>,
     #[serde(default)]
@@ -49,7 +47,7 @@ struct Step {
 struct Known {
     #[expect(dead_code, reason = "for those who read the story")]
     why: String,
-    /// What counts of each line; `…` stands for the rest of a text.
+    /// The relevant parts of each line; `…` stands for the rest of a text.
     ours: Vec<Value>,
     original: Vec<Value>,
 }
@@ -80,29 +78,29 @@ fn has(came: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Members that only we have, by where they are: `docs/rpc.md#what-differs-from-the-original`.
+/// Members that only pi has, by their position: `docs/rpc.md#what-differs-from-the-original`.
 const KNOWN: [(&str, &[&str]); 11] = [
-    // For programs, beside the message.
+    // Error codes for programs, beside the message.
     ("", &["errorCode"]),
-    // Of later versions of the original.
+    // Members of later versions of the original.
     ("/data", &["disposition"]),
     ("/data", &["estimatedTokensAfter"]),
     ("/result", &["estimatedTokensAfter"]),
     ("", &["durationMs"]),
     ("/result/details", &["patch"]),
-    // Why there is no model.
+    // The reason why there is no model.
     ("/data", &["modelError"]),
-    // For clients before 0.20.
+    // Members for clients before 0.20.
     ("/data", &["queueMode", "queuedMessageCount"]),
-    // So that clients need no `hello`.
+    // The version, so that clients need no `hello`.
     ("/data", &["version"]),
-    // For clients before 0.60.
+    // Members for clients before 0.60.
     ("/data/commands/*", &["path", "location"]),
-    // Where a mistake of an extension is.
+    // The source position of an extension's error.
     ("", &["extension", "location", "codeFrame", "stack"]),
 ];
 
-/// Events that only we have.
+/// Events that only pi has.
 const EVENTS: [&str; 8] = [
     "agent_settled",
     "bash_execution_update",
@@ -120,7 +118,7 @@ struct Side {
     home: Home,
     rpc: Rpc,
     names: Names,
-    /// Lines that belong to steps that are over.
+    /// Number of lines that belong to finished steps.
     over: usize,
 }
 
@@ -143,7 +141,7 @@ impl Side {
         }
     }
 
-    /// Gives what came out.
+    /// Plays a step and returns the lines that came out.
     async fn take(&mut self, number: usize, step: &Step) -> Vec<Value> {
         for answer in &step.answers {
             self.server.push(answer.clone());
@@ -187,7 +185,7 @@ impl Side {
                 .any(|kind| line["type"] == kind.as_str())
         });
         if step.apart {
-            // Events first, in their order.
+            // Events come first, in their order.
             came.sort_by_key(|line| match line["type"] == "response" {
                 true => line["id"].to_string(),
                 false => String::new(),
@@ -203,13 +201,13 @@ impl Side {
             return None;
         }
         if line["type"] == "message_update" {
-            // The original's message is the one that goes on growing, written when its
-            // turn comes: how much of it is there is chance.
+            // The original's message is the growing object itself, written when its turn comes, so
+            // its length depends on timing.
             line = without(&line, &["message", "usage"]);
             let members = ["partial", "id", "toolName"];
             drop_members(&mut line, "/assistantMessageEvent", &members);
         }
-        // A compaction's `willRetry` is in both.
+        // Both programs have `willRetry` in a compaction.
         if line["type"] == "agent_end" {
             line = without(&line, &["willRetry"]);
         }
@@ -222,7 +220,7 @@ impl Side {
         Some(line)
     }
 
-    /// What comes after the last step, and what is left on the disk.
+    /// Returns the lines after the last step, and the files that are left.
     async fn end(mut self) -> Vec<Value> {
         self.rpc.close_stdin();
         let status = self.rpc.end().await;
@@ -237,19 +235,19 @@ impl Side {
             .iter()
             .rev()
             .map(|request| request.body["messages"].to_string());
-        // How a summary is asked for is each program's own.
+        // Each program words its request for a summary differently.
         let asked = { told }.find(|told| !told.contains("</conversation>"));
         let asked = asked.unwrap_or_else(|| "null".into());
         left.push(serde_json::from_str(&self.names.forth(&asked)).expect("names are plain"));
         let settings = fs::read_to_string(self.home.agent_dir().join("settings.json")).unwrap();
         let settings: Value = serde_json::from_str(&settings).unwrap();
-        // What a level without a model leaves behind: see the stories.
+        // The stories explain the setting that a level without a model leaves.
         left.push(without(&settings, &["defaultThinkingLevel"]));
         left
     }
 }
 
-/// The line, and its id among those that are waited for.
+/// Prepares a line for sending and adds its id to the awaited ones.
 fn with_id(line: &Value, id: &str, ids: &mut Vec<Value>) -> String {
     let mut command = match line {
         Value::String(line) => return line.clone(),
@@ -299,13 +297,13 @@ fn at(rest: &str) -> String {
     }
 }
 
-/// What is different each time, called the same in both.
+/// Names for values that differ between runs, equal in both programs.
 struct Names {
     root: String,
     pattern: Regex,
     times: Regex,
     names: HashMap<String, String>,
-    /// Of each kind.
+    /// The number of names of each kind.
     counts: HashMap<&'static str, usize>,
 }
 
@@ -398,7 +396,7 @@ async fn story(name: &str, prepare: impl Fn(&Home)) {
     assert_eq!(differences, 0);
 }
 
-/// Of responses the order of the members counts, too.
+/// Whether both have the same lines; in responses the order of members counts, too.
 fn same(one: &[Value], other: &[Value]) -> bool {
     let members = |lines: &[Value]| -> Vec<Vec<String>> {
         let responses = lines.iter().filter(|line| line["type"] == "response");
@@ -414,7 +412,7 @@ fn same(one: &[Value], other: &[Value]) -> bool {
     one == other && members(one) == members(other)
 }
 
-/// What only one of them has.
+/// Describes the parts that only one of the programs has.
 fn differing(ours: &[Value], original: &[Value]) -> String {
     let text = |lines: &[Value]| -> String {
         let mut text = String::new();
@@ -453,7 +451,7 @@ fn leaves(value: &Value, path: &str, text: &mut String) {
 const EXTENSION: &str = include_str!("stories/extension.ts");
 
 #[tokio::test]
-async fn every_command() {
+async fn every_command_behaves_as_in_the_original() {
     story("commands.jsonl", |home| {
         home.extension("both.ts", EXTENSION);
         let agent = home.agent_dir();
@@ -486,7 +484,7 @@ async fn every_command() {
 }
 
 #[tokio::test]
-async fn what_waits_and_what_is_too_long() {
+async fn waiting_and_oversized_commands_match_the_original() {
     story("waiting.jsonl", |home| {
         home.extension("both.ts", EXTENSION);
         let models = home.agent_dir().join("models.json");
@@ -505,7 +503,7 @@ async fn what_waits_and_what_is_too_long() {
 }
 
 #[tokio::test]
-async fn without_a_model() {
+async fn commands_without_a_model_match_the_original() {
     story("nothing.jsonl", |home| {
         fs::remove_file(home.agent_dir().join("models.json")).unwrap();
         fs::write(home.agent_dir().join("settings.json"), "{}").unwrap();

@@ -1,5 +1,5 @@
-//! What a client can rely on that wants to be sure: a greeting, numbers, a sign of
-//! life; and what it may do to pi without losing anything.
+//! Guarantees for careful clients: a greeting, event numbers, heartbeats, and misuse that loses
+//! nothing.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn hello(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_greeting_says_what_both_sides_can() {
+async fn hello_exchanges_the_capabilities_of_both_sides() {
     let (server, _home, mut rpc) = idle().await;
     let greeting = rpc
         .ok(hello(
@@ -45,7 +45,7 @@ async fn a_greeting_says_what_both_sides_can() {
     let last = *numbers.last().unwrap();
     assert_eq!(numbers, (from + 1..=last).collect::<Vec<_>>());
     assert_eq!(rpc.ok(json!({"type": "ping"})).await, json!({"seq": last}));
-    // The updates had no message: what is kept is what came.
+    // The updates had no message, and the replay buffer keeps what was sent.
     let missed = rpc.ok(json!({"type": "get_events", "since": from})).await;
     assert_eq!(missed, json!({"events": events, "latest": last}));
     let some = rpc
@@ -56,7 +56,7 @@ async fn a_greeting_says_what_both_sides_can() {
         .ask(json!({"type": "get_events", "since": last + 1}))
         .await;
     assert_eq!(future["errorCode"], "events_gone");
-    // A new greeting takes the place of the old one.
+    // A new greeting replaces the old one.
     rpc.ok(hello(json!({}))).await;
     server.push(Answer::text("Again."));
     let events = rpc.run("again").await;
@@ -86,7 +86,7 @@ const ASKS: &str = r#"export default (pi) => {
 };"#;
 
 #[tokio::test]
-async fn what_a_client_cannot_show_is_an_error_where_it_says_so() {
+async fn unsupported_dialogs_fail_when_the_client_declares_it() {
     let (_server, _home, mut rpc) = crate::support::with_extension(ASKS).await;
     let ui = json!({"ui": ["select", "setStatus", "holograms"]});
     rpc.ok(hello(ui)).await;
@@ -101,7 +101,7 @@ async fn what_a_client_cannot_show_is_an_error_where_it_says_so() {
     );
     let notified = |line: &Value| line["method"] == "notify";
     assert!(!rpc.lines().iter().any(notified));
-    // Who does not say it is taken for a client of the original.
+    // A client that declares nothing is taken for a client of the original.
     rpc.ok(hello(json!({}))).await;
     rpc.send(&prompt("/ask").to_string()).await;
     rpc.notified("lost").await;
@@ -214,7 +214,7 @@ async fn thousands_of_commands_and_aborts_at_once() {
 }
 
 #[tokio::test]
-async fn a_setting_that_cannot_be_stored_is_told_and_stored_with_the_next() {
+async fn a_failed_write_of_a_setting_is_reported_and_repeated() {
     let (_server, home, mut rpc) = idle().await;
     let lock = home.agent_dir().join("settings.json.lock");
     std::fs::create_dir(&lock).unwrap();
@@ -238,7 +238,7 @@ async fn a_setting_that_cannot_be_stored_is_told_and_stored_with_the_next() {
     );
 }
 
-/// A client that reads when it wants to.
+/// A client that reads only on request.
 struct Lazy {
     child: Child,
     stdin: ChildStdin,
@@ -278,7 +278,7 @@ impl Lazy {
         }
     }
 
-    /// MiB.
+    /// Memory of the process in MiB.
     fn memory(&self) -> usize {
         let pid = self.child.id().unwrap();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -292,10 +292,10 @@ impl Lazy {
     }
 }
 
-/// What it is sent would be 60 MB of updates and 100 MB of responses.
+/// Unread, the output would be 60 MB of updates and 100 MB of responses.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_client_that_does_not_read_is_waited_for() {
+async fn output_waits_for_a_client_that_does_not_read() {
     const DELTAS: usize = 600;
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -309,7 +309,7 @@ async fn a_client_that_does_not_read_is_waited_for() {
     client.stuck().await;
     let grown = client.memory().saturating_sub(before);
     assert!(grown < 80, "{grown} MiB more");
-    // All of it comes when it is wanted, and nothing twice.
+    // All lines arrive when the client reads, each once.
     client
         .send(&json!({"type": "wait_for_idle", "id": "idle"}))
         .await;
@@ -318,11 +318,11 @@ async fn a_client_that_does_not_read_is_waited_for() {
         let mark = format!("{{\"type\":\"{kind}\"");
         seen.iter().filter(|line| line.starts_with(&mark)).count()
     };
-    // With the start and the end of the text.
+    // Two more updates are the start and the end of the text.
     assert_eq!(count("message_update"), DELTAS + 2);
     assert_eq!(count("agent_settled"), 1);
 
-    // An abort that comes while nobody reads is heard.
+    // An abort is handled while the client does not read.
     server.push(Answer::deltas(100_000, &"0123456789".repeat(16)));
     client
         .send(&json!({"type": "prompt", "message": "on", "id": "on"}))
@@ -333,12 +333,12 @@ async fn a_client_that_does_not_read_is_waited_for() {
     let (_, seen) = client.response("abort").await;
     assert!(seen.len() < 5000, "{} lines", seen.len());
 
-    // Answers that nobody reads: no more commands are taken at some point.
+    // While the client does not read responses, pi stops reading commands at some point.
     let before = client.memory();
     let mut sent = 0;
     let many = "{\"type\":\"get_messages\",\"id\":\"m\"}\n".repeat(100);
     for _ in 0..10 {
-        // Of a megabyte each.
+        // Commands of a megabyte each.
         let written = client.stdin.write_all(many.as_bytes());
         match timeout(Duration::from_secs(2), written).await {
             Ok(written) => written.unwrap(),
@@ -357,7 +357,7 @@ async fn a_client_that_does_not_read_is_waited_for() {
 /// 40 MB of frames, and as much in notes.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_extensions_show_a_client_that_does_not_read_is_bounded() {
+async fn ui_messages_for_a_client_that_does_not_read_are_bounded() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -381,7 +381,7 @@ async fn what_extensions_show_a_client_that_does_not_read_is_bounded() {
     let grown = client.memory().saturating_sub(before);
     assert!(grown < 60, "{grown} MiB more");
 
-    // The last of each comes.
+    // The last message of each kind arrives.
     let mut seen = Vec::new();
     for last in ["note 2000 ", "frame 2000 "] {
         while !seen.last().is_some_and(|line: &String| line.contains(last)) {
@@ -392,9 +392,9 @@ async fn what_extensions_show_a_client_that_does_not_read_is_bounded() {
     assert_eq!(seen.iter().filter(told).count(), 1);
 }
 
-/// They overtook one another, and came after the response.
+/// The messages overtook one another, and came after the response.
 #[tokio::test]
-async fn what_an_extension_shows_at_once_comes_in_order_and_before_the_response() {
+async fn ui_messages_come_in_order_and_before_the_response() {
     let (_server, _home, mut rpc) = with_extension(
         r#"export default (pi) => pi.registerCommand("burst", { handler: async (_, { ui }) => {
             for (let n = 0; n < 2000; n += 1) ui.notify(`${n}`);
@@ -410,7 +410,7 @@ async fn what_an_extension_shows_at_once_comes_in_order_and_before_the_response(
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_end_ends_pi() {
+async fn closing_stdout_ends_pi() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let Lazy {
@@ -419,7 +419,7 @@ async fn a_client_that_closes_its_end_ends_pi() {
         lines,
     } = Lazy::start(&home);
     drop(lines);
-    // Nothing is written before somebody asks.
+    // pi writes nothing before a command arrives.
     while stdin.write_all(b"{\"type\":\"get_state\"}\n").await.is_ok() {
         if let Ok(status) = timeout(Duration::from_millis(50), child.wait()).await {
             assert_eq!(status.unwrap().code(), Some(1));
@@ -437,7 +437,7 @@ async fn the_schema_is_printed() {
     assert_eq!(schema["title"], "RpcLine");
 }
 
-/// A package that takes long to load, as one whose module waits for a server.
+/// A package that loads slowly, for example because its module waits for a server.
 const SLOW: &str =
     r#"await new Promise(() => setTimeout(() => {}, 60_000)); export default () => {};"#;
 
@@ -471,7 +471,7 @@ async fn a_client_is_answered_while_extensions_load() {
 }
 
 #[tokio::test]
-async fn a_load_that_nobody_waits_for_any_more_is_given_up() {
+async fn a_load_is_given_up_when_its_client_has_gone() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"load": 600_000}}));

@@ -1,5 +1,5 @@
-//! What was asked for in one session stays there, whatever session is open when it is
-//! done; and what else a client may expect of sessions that come and go.
+//! Commands take effect in the session in which they were sent, whichever session is open when they
+//! end; and other guarantees about session switches.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn switch_to(path: &Path) -> Value {
     json!({"type": "switch_session", "sessionPath": path})
 }
 
-/// What the user's commands printed and what they said, in a file.
+/// The stored output of the user's shell commands and the user's messages.
 fn stored(path: &Path) -> Vec<String> {
     let messages = read_jsonl(path).into_iter().filter_map(|mut entry| {
         let message = entry["message"].take();
@@ -43,7 +43,7 @@ fn stored(path: &Path) -> Vec<String> {
     messages.collect()
 }
 
-/// A command that prints its name, and ends when a file of that name is there.
+/// Starts a shell command that prints its name and ends when a file of that name exists.
 async fn command(rpc: &mut Rpc, name: &str) {
     let script = format!("echo {name}; until [ -e {name} ]; do sleep 0.05; done");
     rpc.begin(name, json!({"type": "bash", "command": script}))
@@ -61,7 +61,7 @@ async fn finish(home: &Home, rpc: &mut Rpc, name: &str) {
 }
 
 #[tokio::test]
-async fn what_a_command_prints_stays_where_it_was_asked_for() {
+async fn shell_output_belongs_to_the_session_of_its_command() {
     let (server, home, mut rpc) = with("").await;
     rpc.run("one of A").await;
     let a = file(&mut rpc).await;
@@ -76,7 +76,7 @@ async fn what_a_command_prints_stays_where_it_was_asked_for() {
     let sent = server.last_request();
     assert!(!sent.body.to_string().contains("of-A"), "{sent:?}");
     assert_eq!(stored(&a), ["one of A", "first-of-A\n"]);
-    // Back where commands still run, in whatever session was open meanwhile.
+    // Return to a session in which commands still run.
     rpc.ok(switch_to(&a)).await;
     finish(&home, &mut rpc, "first-of-B").await;
     finish(&home, &mut rpc, "second-of-A").await;
@@ -96,7 +96,7 @@ async fn what_a_command_prints_stays_where_it_was_asked_for() {
     assert_eq!(stored(&a), of_a);
     assert_eq!(stored(&b), ["one of B", "first-of-B\n"]);
     assert_eq!(stored(&file(&mut rpc).await), of_a[..3]);
-    // Nothing holds them any more.
+    // No lock is left on the file.
     let mut other = home.rpc(&["--session", b.to_str().unwrap()]);
     other.run("two of B").await;
     assert_eq!(stored(&b).last().unwrap(), "two of B");
@@ -112,7 +112,7 @@ const SLOW: &str = r#"export default (pi) => {
 };"#;
 
 #[tokio::test]
-async fn what_was_to_be_said_in_one_session_is_not_said_in_another() {
+async fn pending_prompts_do_not_move_to_another_session() {
     let (server, _home, mut rpc) = with(SLOW).await;
     rpc.run("one of A").await;
     let a = file(&mut rpc).await;
@@ -129,7 +129,7 @@ async fn what_was_to_be_said_in_one_session_is_not_said_in_another() {
         let question = rpc.ui("input").await;
         let went = rpc.ok(switch_to(&b)).await;
         assert_eq!(went["cancelled"], false);
-        // Nobody has to answer what was asked in a session that is gone.
+        // Dialogs of a replaced session end without a response.
         let refused = rpc.response(text).await;
         assert_eq!(refused["errorCode"], "aborted", "{refused}");
         rpc.reply(&question, json!({"value": "yes"})).await;
@@ -138,8 +138,8 @@ async fn what_was_to_be_said_in_one_session_is_not_said_in_another() {
     assert_eq!(stored(&a), ["one of A"]);
     assert_eq!(stored(&b), ["one of B"]);
     assert_eq!(server.requests().len(), 2);
-    // What comes while the session is being replaced is for the new one, and the command
-    // that replaces it is not refused for that.
+    // Commands during the replacement are for the new session, and do not cause the replacing
+    // command to be refused.
     let lines = [
         json!({"type": "prompt", "message": "/elsewhere", "id": "c"}),
         json!({"type": "new_session", "id": "n"}),
@@ -169,14 +169,14 @@ const WAITS: &str = r#"export default (pi) => {
     });
 };"#;
 
-/// What the user said since a line, in order.
+/// The user's messages since a line, in order.
 fn said_since(rpc: &Rpc, from: usize) -> Vec<String> {
     let ends = rpc.lines().into_iter().skip(from);
     let users = ends.filter(crate::support::message_end("user"));
     users.map(|line| text_of(&line["message"])).collect()
 }
 
-/// Until a compaction waits for the user.
+/// Starts a compaction and waits until its handler opens a dialog.
 async fn compacting(server: &ModelServer, rpc: &mut Rpc) -> (Value, usize) {
     server.push(Answer::text("Long.").usage(190_000, 5));
     rpc.ok(json!({"type": "prompt", "message": "long"})).await;
@@ -185,7 +185,7 @@ async fn compacting(server: &ModelServer, rpc: &mut Rpc) -> (Value, usize) {
 }
 
 #[tokio::test]
-async fn what_is_sent_during_a_compaction_is_said_in_order() {
+async fn messages_during_a_compaction_are_sent_in_order() {
     let (server, home, _) = with(WAITS).await;
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     let mut rpc = home.rpc(&[]);
@@ -200,7 +200,7 @@ async fn what_is_sent_during_a_compaction_is_said_in_order() {
     rpc.ok(json!({"type": "wait_for_idle"})).await;
     assert_eq!(said_since(&rpc, from), ["S", "F"]);
 
-    // A prompt is accepted, however long its handlers take.
+    // The prompt is accepted, however long its handlers take.
     let (question, from) = compacting(&server, &mut rpc).await;
     rpc.ok(queue("steer", "S")).await;
     rpc.ok(queue("follow_up", "F")).await;
@@ -214,7 +214,7 @@ async fn what_is_sent_during_a_compaction_is_said_in_order() {
     rpc.ok(json!({"type": "wait_for_idle"})).await;
     assert_eq!(said_since(&rpc, from), ["wait, X", "S", "F"]);
 
-    // What is queued waits no longer than until nothing comes of the prompt.
+    // A queued message waits no longer than until the prompt is dropped.
     let (question, from) = compacting(&server, &mut rpc).await;
     rpc.ok(queue("steer", "S")).await;
     rpc.begin("Y", queue("prompt", "drop Y")).await;
@@ -226,7 +226,7 @@ async fn what_is_sent_during_a_compaction_is_said_in_order() {
     rpc.ok(json!({"type": "wait_for_idle"})).await;
     assert_eq!(said_since(&rpc, from), ["S"]);
 
-    // After an abort it waits for the next run, and nothing else begins one.
+    // After an abort the message waits for the next run, and starts none.
     let (question, from) = compacting(&server, &mut rpc).await;
     rpc.ok(queue("steer", "S")).await;
     rpc.begin("Z", queue("prompt", "drop Z")).await;
@@ -247,7 +247,7 @@ async fn what_is_sent_during_a_compaction_is_said_in_order() {
 }
 
 #[tokio::test]
-async fn what_need_not_wait_is_answered_in_order() {
+async fn commands_that_need_not_wait_are_answered_in_order() {
     let (_server, _home, mut rpc) = with("").await;
     rpc.ok(json!({"type": "get_state"})).await;
     let from = rpc.lines().len();
@@ -273,7 +273,7 @@ async fn an_empty_path_is_no_session() {
     assert_eq!(file(&mut rpc).await, open);
     rpc.run("two").await;
     assert_eq!(stored(&open), ["one", "two"]);
-    // Where a name can be left out, an empty one is left out.
+    // An empty name counts as an omitted one where names are optional.
     let page = rpc
         .ok(json!({"type": "export_html", "outputPath": ""}))
         .await;
@@ -287,7 +287,7 @@ async fn an_empty_path_is_no_session() {
 }
 
 #[tokio::test]
-async fn a_command_that_pi_ends_keeps_what_it_printed() {
+async fn a_shell_command_that_pi_ends_keeps_its_output() {
     for stdin in [true, false] {
         let (_server, home, mut rpc) = with("").await;
         let path = file(&mut rpc).await;
@@ -323,7 +323,7 @@ const QUESTIONS: &str = r#"export default (pi) => {
 };"#;
 
 #[tokio::test]
-async fn an_answer_to_a_question_is_never_answered() {
+async fn a_dialog_response_gets_no_response() {
     let (_server, _home, mut rpc) = with(QUESTIONS).await;
     rpc.ok(json!({"type": "hello", "capabilities": null, "client": null}))
         .await;
@@ -364,7 +364,7 @@ const THROWS: &str = r#"export default (pi) => {
 };"#;
 
 #[tokio::test]
-async fn an_error_is_what_was_thrown_and_the_rest_is_beside_it() {
+async fn an_error_is_the_thrown_text_with_details_beside_it() {
     let (_server, _home, mut rpc) = with(THROWS).await;
     let cases = [
         ("error", "boom", Some("TypeError: boom\n    at ")),
@@ -386,7 +386,7 @@ async fn an_error_is_what_was_thrown_and_the_rest_is_beside_it() {
                 "{text}: {error}"
             );
             if text == what {
-                // From a handler that is only told.
+                // A handler whose result is ignored.
                 let error = rpc.event("extension_error").await;
                 assert_eq!(error["error"], "mine: all mine", "{error}");
             }
@@ -394,9 +394,9 @@ async fn an_error_is_what_was_thrown_and_the_rest_is_beside_it() {
     }
 }
 
-/// It went to the file that was copied before, or waited for another prompt.
+/// The output went to the copied file, or waited for another prompt.
 #[tokio::test]
-async fn a_command_beside_the_agent_is_part_of_the_branch_when_it_rests() {
+async fn a_shell_command_joins_the_branch_when_the_session_is_idle() {
     let (server, _home, mut rpc) = with("").await;
     let echo = |text: &str| json!({"type": "bash", "command": format!("echo {text}")});
     server.push(Answer::text("Slow.").stall_after(1));
@@ -417,7 +417,7 @@ async fn a_command_beside_the_agent_is_part_of_the_branch_when_it_rests() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_into_a_file_that_somebody_has_shortened() {
+async fn a_file_that_was_truncated_externally_is_not_written() {
     let (_server, home, mut rpc) = with("").await;
     rpc.run("one").await;
     let path = file(&mut rpc).await;
@@ -436,7 +436,7 @@ async fn nothing_is_written_into_a_file_that_somebody_has_shortened() {
     assert_eq!(home.sessions().len(), 2);
 }
 
-/// Goes on by itself for a while, as loops do.
+/// Starts runs by itself for a while, as loop extensions do.
 const GOES_ON: &str = r#"export default (pi) => {
     let count = 0;
     pi.on("agent_end", async () => {
@@ -447,7 +447,7 @@ const GOES_ON: &str = r#"export default (pi) => {
 };"#;
 
 #[tokio::test]
-async fn what_an_extension_says_at_the_end_of_a_run_is_not_said_in_another_session() {
+async fn messages_of_agent_end_do_not_move_to_another_session() {
     for command in ["new_session", "clone"] {
         let (server, _home, mut rpc) = with(GOES_ON).await;
         server.push(Answer::text("Slow.").stall_after(1));
@@ -459,9 +459,9 @@ async fn what_an_extension_says_at_the_end_of_a_run_is_not_said_in_another_sessi
     }
 }
 
-/// They waited for the runs that began while they waited for the end of the first.
+/// Both waited for runs that began while they waited for the end of the first.
 #[tokio::test]
-async fn a_compaction_and_an_abort_do_not_wait_for_runs_that_begin_meanwhile() {
+async fn compaction_and_abort_do_not_wait_for_later_runs() {
     let (server, home, _) = with(GOES_ON).await;
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     server.answer_by(|request: &Received| {
@@ -484,10 +484,10 @@ async fn a_compaction_and_an_abort_do_not_wait_for_runs_that_begin_meanwhile() {
     }
 }
 
-/// An extension that has the agent go on whenever it stops kept sessions from being left
-/// and conversations from being compacted, for ever.
+/// An extension that restarted the agent whenever it stopped prevented session switches and
+/// compactions for ever.
 #[tokio::test]
-async fn an_extension_that_always_goes_on_keeps_no_session_open() {
+async fn an_extension_that_always_continues_blocks_no_switch() {
     let never = "export default (pi) => pi.on('agent_end', async () => {
         await new Promise((resolve) => setTimeout(resolve, 1));
         pi.sendMessage({ customType: 'more', content: 'Go on.', display: false }, { triggerTurn: true });
@@ -503,7 +503,7 @@ async fn an_extension_that_always_goes_on_keeps_no_session_open() {
         }
         rpc.ok(json!({"type": command})).await;
         if command == "compact" {
-            // It goes on after that.
+            // The extension continues after that.
             rpc.event("agent_start").await;
             rpc.kill().await;
             continue;

@@ -1,5 +1,5 @@
-//! Clients of the protocol that others wrote, as they come: the original's
-//! `RpcClient`, and the examples of its documentation.
+//! Published third-party clients of the protocol: the original's `RpcClient`, and the examples of
+//! its documentation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What the driver's prompts are answered with.
+/// The answers to the driver's prompts.
 fn answer(request: &Received) -> Option<Answer> {
     let messages = request.body["messages"].as_array()?;
     let last = messages.last()?.to_string();
@@ -53,7 +53,7 @@ fn last_text(message: &Value) -> Option<String> {
     }
 }
 
-/// Two models, and one command of each kind.
+/// A home with two models and one slash command of each kind.
 fn home(server: &ModelServer) -> Home {
     let home = Home::bare();
     let mut models: Value =
@@ -64,7 +64,7 @@ fn home(server: &ModelServer) -> Home {
     list.as_array_mut().unwrap().push(second);
     let agent_dir = home.agent_dir();
     fs::write(agent_dir.join("models.json"), models.to_string()).unwrap();
-    // A retry is a long way off, and hardly anything is kept of a conversation.
+    // A retry is far away, and compactions keep almost nothing.
     let settings = json!({
         "retry": {"enabled": true, "maxRetries": 3, "baseDelayMs": 600_000, "maxDelayMs": 900_000},
         "compaction": {"enabled": true, "keepRecentTokens": 1, "reserveTokens": 16384},
@@ -94,7 +94,7 @@ fn home(server: &ModelServer) -> Home {
     home
 }
 
-/// Lets an `RpcClient` do everything that it can.
+/// Makes an `RpcClient` call all of its methods.
 async fn drive(client: &Path) {
     let server = ModelServer::start().await;
     server.answer_by(answer);
@@ -110,8 +110,8 @@ async fn drive(client: &Path) {
     assert!(server.requests().iter().any(|one| pictures(one) == 1));
 }
 
-/// What the client starts with `node`: `PI_RPC_CLIENT_PROGRAM=original` shows
-/// whether the driver expects what the original does.
+/// The program that the client starts with `node`. `PI_RPC_CLIENT_PROGRAM=original` shows whether
+/// the driver expects what the original does.
 async fn program(home: &Home) -> PathBuf {
     if std::env::var_os("PI_RPC_CLIENT_PROGRAM").is_some() {
         return Reference::install().program();
@@ -191,7 +191,7 @@ async fn the_python_sdk_can_call_every_method() {
     .passes();
 }
 
-/// The first example of a language in the original's description of the protocol.
+/// The first example in a language in the original's description of the protocol.
 fn documented(language: &str) -> String {
     let path = Reference::install().package().join("docs/rpc.md");
     let text = fs::read_to_string(path).unwrap();
@@ -201,7 +201,7 @@ fn documented(language: &str) -> String {
     rest.split_once("```").expect("it ends").0.to_owned()
 }
 
-/// Runs a file with `pi` in the path, which is what the examples call the program.
+/// A command that runs a file with `pi` in `PATH`, as the examples expect.
 fn with_pi(home: &Home, interpreter: &str, script: &Path) -> Command {
     let folder = home.cwd().join("bin");
     fs::create_dir_all(&folder).unwrap();
@@ -216,7 +216,7 @@ fn with_pi(home: &Home, interpreter: &str, script: &Path) -> Command {
 }
 
 #[tokio::test]
-async fn the_documented_python_client_runs_as_it_stands() {
+async fn the_documented_python_client_runs_unchanged() {
     let server = ModelServer::start().await;
     server.push(Answer::text("Hello to you, too: \u{e9}\u{1f980}\u{2028}!"));
     let home = Home::new(&server);
@@ -226,7 +226,7 @@ async fn the_documented_python_client_runs_as_it_stands() {
 }
 
 #[tokio::test]
-async fn the_documented_node_client_runs_as_it_stands() {
+async fn the_documented_node_client_runs_unchanged() {
     let server = ModelServer::start().await;
     server.push(Answer::text("Hello to you, too, and").stall_after(2));
     let home = Home::new(&server);
@@ -241,7 +241,7 @@ async fn the_documented_node_client_runs_as_it_stands() {
         assert_ne!(count, 0, "{said}");
         said += str::from_utf8(&next[..count]).expect("ASCII");
     }
-    // Ctrl-C, which this client sends on as `abort`.
+    // This client turns Ctrl-C into `abort`.
     let pid = nix::unistd::Pid::from_raw(client.id().unwrap().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     server.hung_up(1).await;

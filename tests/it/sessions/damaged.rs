@@ -1,5 +1,5 @@
-//! Sessions that were damaged by other programs or by hand are continued: the request is
-//! valid, and the file keeps what it had.
+//! Sessions that other programs or hand edits have damaged can be continued: the request is valid,
+//! and the file keeps its content.
 
 use std::fs;
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, prompt};
 
-/// An answer first, a result without call, a call without result, a user between a call and
-/// its result, two results for one call.
+/// An answer first, a result without a call, a call without a result, a user message between a call
+/// and its result, and two results for one call.
 fn damaged() -> Vec<Value> {
     let assistant = |content: Value| {
         json!({"role": "assistant", "content": content, "api": "x", "provider": "x", "model": "x",
@@ -49,7 +49,7 @@ fn session_text(cwd: &str) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The messages of the request after the system prompt, in short.
+/// Short forms of the messages of the request, after the system prompt.
 async fn continued(api: Api) -> Vec<String> {
     let server = ModelServer::start().await;
     let home = Home::with_api(&server, api);

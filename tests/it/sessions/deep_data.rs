@@ -1,5 +1,4 @@
-//! Data of extensions that nests deeply: it is kept, handed on and read again, or refused when
-//! it is given.
+//! Deeply nested data of extensions is stored, passed on and read again, or refused at once.
 
 use std::fs;
 
@@ -21,7 +20,7 @@ const TOOL: &str = r#"export default (pi) => pi.registerTool({
     }),
 });"#;
 
-/// Hands on all that it sees.
+/// An extension that passes on everything that it sees.
 const OTHER: &str = r#"export default (pi) => {
     const note = { role: "user", content: "a note of the other", timestamp: 1 };
     pi.on("context", ({ messages }) => ({ messages: [...messages, note] }));
@@ -29,10 +28,10 @@ const OTHER: &str = r#"export default (pi) => {
     pi.on("message_end", ({ message }) => message.role === "toolResult" ? { message: { ...message, more: 1 } } : undefined);
 };"#;
 
-/// What was taken could not be read when the session was opened again, and before that the
-/// handlers of others failed.
+/// Accepted data could not be read when the session was opened again, and handlers of other
+/// extensions failed before that.
 #[tokio::test]
-async fn deep_details_of_a_tool_are_kept_for_all_or_refused() {
+async fn deep_details_of_a_tool_are_kept_or_refused() {
     for place in ["thread", "process"] {
         for levels in [123, 125, 998, 999, 1000, 5000] {
             let server = ModelServer::start().await;
@@ -66,9 +65,9 @@ async fn deep_details_of_a_tool_are_kept_for_all_or_refused() {
     }
 }
 
-/// Entries and messages were refused from 127 levels on, which the original takes.
+/// Entries and messages deeper than 126 levels were refused, which the original accepts.
 #[tokio::test]
-async fn what_an_extension_stores_may_be_deep() {
+async fn entries_of_extensions_may_be_deep() {
     const KEEPER: &str = r#"import { writeFileSync } from "node:fs";
     export default (pi) => pi.registerCommand("keep", { handler: async (given, ctx) => {
         const said = [], data = deep(+given);
@@ -100,9 +99,9 @@ async fn what_an_extension_stores_may_be_deep() {
     }
 }
 
-/// The model did not hear what a tool had said because `details` was deep.
+/// The model did not get the result of a tool because its `details` were deep.
 #[tokio::test]
-async fn a_deep_result_in_a_session_of_the_original_is_heard() {
+async fn a_deep_result_of_an_original_session_is_read() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     server.push(Answer::tool("read", json!({ "path": "said" })));
@@ -133,9 +132,9 @@ async fn a_deep_result_in_a_session_of_the_original_is_heard() {
     }
 }
 
-/// The same in a session that an extension has beside the user's.
+/// Child sessions follow the same rules.
 #[tokio::test]
-async fn a_session_beside_keeps_what_is_deep_or_refuses_it() {
+async fn a_child_keeps_deep_data_or_refuses_it() {
     const BESIDE: &str = r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
     import { writeFileSync } from "node:fs";
     export default (pi) => pi.registerCommand("beside", { handler: async (given, ctx) => {

@@ -1,4 +1,4 @@
-//! Session files that other programs wrote, with members in forms of their own.
+//! Session files of other programs, with members in other forms.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn said(id: Value, parent: Value, timestamp: Value, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn entries_of_other_writers_are_read_told_once_and_kept() {
+async fn entries_of_other_writers_are_read_reported_and_kept() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let header = json!({
@@ -48,7 +48,7 @@ async fn entries_of_other_writers_are_read_told_once_and_kept() {
     assert!(rpc.close().await.success());
     let now = fs::read_to_string(&file).unwrap();
     assert!(now.starts_with(&content), "what was there is as it was");
-    // An original finds all of it, where it looks ids up by their type.
+    // The original finds all entries where it compares ids by type.
     let more = home
         .run_original(&["-ne", "--session", path, "-p", "five"])
         .await;
@@ -60,7 +60,7 @@ async fn entries_of_other_writers_are_read_told_once_and_kept() {
 }
 
 #[tokio::test]
-async fn a_numbered_entry_can_be_gone_to_and_labelled() {
+async fn an_entry_with_a_numeric_id_can_be_visited_and_labelled() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let header = json!({"type": "session", "version": 3, "id": "other", "cwd": home.cwd()});

@@ -1,4 +1,4 @@
-//! The whole session tree: forks, clones, sessions that extensions make and open.
+//! Forks, clones, and sessions that extensions create and open.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, PATIENCE, Rpc, pause, prompt, read_jsonl, text_of};
 
-/// Tells what happens to sessions.
+/// An extension that notifies session events.
 const WATCH: &str = r#"
 const names = ["session_start", "session_shutdown", "session_before_switch", "session_before_fork"];
 export default function (pi) {
@@ -36,7 +36,7 @@ async fn told(rpc: &mut Rpc, event: &str) -> Value {
 }
 
 #[tokio::test]
-async fn setup_writes_to_the_session_that_a_command_makes() {
+async fn setup_writes_to_the_new_session_of_a_command() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("watch.js", WATCH);
@@ -115,7 +115,7 @@ async fn setup_writes_to_the_session_that_a_command_makes() {
     assert!(rpc.close().await.success());
 }
 
-/// Commands for what only extensions can do.
+/// Slash commands for operations that only extensions have.
 const COMMANDS: &str = r#"
 export default function (pi) {
   const run = (name, work) => pi.registerCommand(name, {
@@ -133,7 +133,7 @@ export default function (pi) {
     const told = [];
     const result = await ctx.switchSession(path, {
       withSession: async (now) => {
-        // Longer than a replaced generation may live otherwise.
+        // Wait longer than a replaced generation may otherwise live.
         await new Promise((resolve) => setTimeout(resolve, 1500));
         told.push(now.cwd === process.cwd(), now.sessionManager.getSessionFile() === path);
         told.push(await now.ui.confirm("Still there?", ""));
@@ -160,14 +160,14 @@ export default function (pi) {
 }
 "#;
 
-/// Runs a command, and gives the line of stderr in which it tells how it went.
+/// Runs a slash command and returns the line of stderr with its outcome.
 async fn logged(rpc: &mut Rpc, command: &str, start: &str) -> String {
     let before = rpc.stderr().len();
     rpc.ok(prompt(command)).await;
     heard(rpc, before, start).await
 }
 
-/// The line of stderr that starts so, after the first `from` bytes.
+/// The line of stderr that starts with this text, after the first `from` bytes.
 async fn heard(rpc: &Rpc, from: usize, start: &str) -> String {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
@@ -177,7 +177,7 @@ async fn heard(rpc: &Rpc, from: usize, start: &str) -> String {
             return line.to_owned();
         }
         assert!(tokio::time::Instant::now() < deadline, "{start}: {stderr}");
-        // stdout and stderr come by different ways.
+        // stdout and stderr are not ordered with each other.
         pause(10).await;
     }
 }
@@ -188,7 +188,7 @@ async fn file(rpc: &mut Rpc) -> String {
 }
 
 #[tokio::test]
-async fn forks_and_clones_take_the_path_along() {
+async fn forks_and_clones_copy_the_branch() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("watch.js", WATCH);
@@ -213,7 +213,7 @@ async fn forks_and_clones_take_the_path_along() {
     let unknown = json!({"type": "get_entries", "since": "nope"});
     assert!(rpc.refused(unknown).await.contains("nope"));
 
-    // Before a message of the user: without it.
+    // A fork before a message of the user leaves the message out.
     let forked = rpc.ok(json!({"type": "fork", "entryId": id("two")})).await;
     assert_eq!(forked, json!({"text": "two", "cancelled": false}));
     let asked = told(&mut rpc, "session_before_fork").await;
@@ -227,7 +227,7 @@ async fn forks_and_clones_take_the_path_along() {
         first.as_str()
     );
 
-    // At an entry: with it, and any entry will do.
+    // A fork at an entry includes the entry, which may be of any type.
     let back = json!({"type": "switch_session", "sessionPath": first});
     assert_eq!(rpc.ok(back).await, json!({"cancelled": false}));
     assert_eq!(
@@ -252,7 +252,7 @@ async fn forks_and_clones_take_the_path_along() {
         "Invalid entry ID for forking"
     );
 
-    // A clone is all of it, and goes on by itself.
+    // A clone has all entries and continues on its own.
     rpc.ok(json!({"type": "switch_session", "sessionPath": first}))
         .await;
     let cloned = rpc.ok(json!({"type": "clone"})).await;
@@ -329,7 +329,7 @@ async fn a_tree_has_branches_and_labels() {
 }
 
 #[tokio::test]
-async fn an_extension_may_keep_the_session() {
+async fn an_extension_may_cancel_a_switch() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("commands.js", COMMANDS);
@@ -366,7 +366,7 @@ async fn an_extension_may_keep_the_session() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_leaves_the_session_where_it_is() {
+async fn a_failed_switch_keeps_the_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("commands.js", COMMANDS);
@@ -397,7 +397,7 @@ async fn what_goes_wrong_leaves_the_session_where_it_is() {
 }
 
 #[tokio::test]
-async fn a_session_that_says_its_model_is_not_told_again() {
+async fn a_session_that_records_its_model_gets_no_second_entry() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("commands.js", COMMANDS);
@@ -410,7 +410,7 @@ async fn a_session_that_says_its_model_is_not_told_again() {
     let found = entries.as_array().unwrap().iter();
     let found: Vec<&str> = found.map(|entry| entry["type"].as_str().unwrap()).collect();
     assert_eq!(found, types);
-    // Nor is a fork before the first message.
+    // A fork before the first message gets none, either.
     rpc.run("one").await;
     let user = rpc.ok(json!({"type": "get_fork_messages"})).await["messages"][0]["entryId"].take();
     rpc.ok(json!({"type": "fork", "entryId": user})).await;
@@ -419,7 +419,7 @@ async fn a_session_that_says_its_model_is_not_told_again() {
 }
 
 #[tokio::test]
-async fn with_session_works_on_the_session_that_took_the_place() {
+async fn with_session_uses_the_new_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"shutdown": 200}}));
@@ -451,7 +451,7 @@ async fn with_session_works_on_the_session_that_took_the_place() {
 }
 
 #[tokio::test]
-async fn new_sessions_go_beside_the_one_that_is_open() {
+async fn new_sessions_are_stored_beside_the_open_one() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let own = home.cwd().canonicalize().unwrap().join("own");
@@ -472,7 +472,7 @@ async fn new_sessions_go_beside_the_one_that_is_open() {
 }
 
 #[tokio::test]
-async fn an_example_of_the_original_asks_before_a_session_goes() {
+async fn the_confirm_example_asks_before_a_switch() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.example("confirm-destructive.ts");
@@ -512,7 +512,7 @@ async fn an_example_of_the_original_asks_before_a_session_goes() {
             assert_eq!(file(&mut rpc).await == first, cancelled);
         }
         if method == "select" {
-            // Back, where there is something to lose.
+            // Return to a session that has something to lose.
             let back = json!({"id": "b", "type": "switch_session", "sessionPath": first});
             rpc.ok(back).await;
         }
@@ -520,9 +520,10 @@ async fn an_example_of_the_original_asks_before_a_session_goes() {
     assert!(rpc.close().await.success());
 }
 
-/// An extension wrote the message: JavaScript has one kind of number.
+/// The message of an extension has fractions of milliseconds: JavaScript has only one kind of
+/// number.
 #[tokio::test]
-async fn a_session_of_another_folder_brings_its_settings_and_fractions_of_milliseconds() {
+async fn a_session_of_another_folder_has_its_own_settings() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let elsewhere = home.cwd().join("elsewhere");

@@ -1,4 +1,4 @@
-//! One session and several programs: who may write when, and how one goes on from another.
+//! One session and several programs: which may write when, and how one continues after another.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ async fn begun() -> (ModelServer, Home, PathBuf) {
     (server, home, file)
 }
 
-/// The agent waits for an answer that does not come.
+/// Starts a run whose answer never comes.
 async fn at_work(server: &ModelServer, rpc: &mut Rpc) {
     let before = server.requests().len();
     server.push(Answer::stall());
@@ -31,7 +31,7 @@ async fn wait_for(file: &Path) {
 }
 
 #[tokio::test]
-async fn looking_exporting_and_forking_need_no_lock() {
+async fn reading_exporting_and_forking_need_no_lock() {
     let (server, home, file) = begun().await;
     let mut first = home.rpc(&["-ne", "--session", path(&file)]);
     at_work(&server, &mut first).await;
@@ -48,7 +48,7 @@ async fn looking_exporting_and_forking_need_no_lock() {
     second.ok(json!({"type": "fork", "entryId": entry})).await;
     assert_eq!(second.message_texts().await, ["begin", "Yes."]);
     assert_eq!(second.answer_to("in the fork").await, "Yes.");
-    // The adapters' `session/load`.
+    // ACP adapters use this for `session/load`.
     second
         .ok(json!({"type": "switch_session", "sessionPath": file}))
         .await;
@@ -59,7 +59,7 @@ async fn looking_exporting_and_forking_need_no_lock() {
 }
 
 #[tokio::test]
-async fn a_holder_at_work_is_named_and_keeps_the_session() {
+async fn a_busy_lock_holder_is_named_and_keeps_the_session() {
     let (server, home, file) = begun().await;
     let mut first = home.rpc(&["-ne", "--session", path(&file)]);
     at_work(&server, &mut first).await;
@@ -100,13 +100,13 @@ async fn a_holder_at_work_is_named_and_keeps_the_session() {
 }
 
 #[tokio::test]
-async fn programs_at_rest_take_turns_and_none_loses_what_another_said() {
+async fn idle_programs_take_turns_and_see_all_messages() {
     let (server, home, file) = begun().await;
     let mut first = home.rpc(&["-ne", "--session", path(&file)]);
     assert_eq!(first.answer_to("one").await, "Yes.");
     let mut second = home.rpc(&["-ne", "--session", path(&file)]);
     assert_eq!(second.answer_to("two").await, "Yes.");
-    // What others said is part of the conversation.
+    // Messages of other programs are part of the conversation.
     assert_eq!(first.answer_to("three").await, "Yes.");
     let body = server.last_request().body;
     let heard: Vec<String> = body["messages"]
@@ -132,7 +132,7 @@ async fn programs_at_rest_take_turns_and_none_loses_what_another_said() {
 
 /// Emacs starts the new process before it ends the old one.
 #[tokio::test]
-async fn a_successor_waits_for_a_slow_shutdown_and_has_its_last_words() {
+async fn a_successor_waits_for_a_slow_shutdown() {
     let (_server, home, file) = begun().await;
     home.extension(
         "slow.ts",
@@ -152,7 +152,7 @@ async fn a_successor_waits_for_a_slow_shutdown_and_has_its_last_words() {
     wait_for(&home.cwd().join("ending")).await;
     let line = json!({"type": "prompt", "id": "p", "message": "two"}).to_string();
     new.send(&line).await;
-    // It waits, and answers meanwhile.
+    // The successor answers while it waits.
     new.ok(json!({"type": "get_state"})).await;
     let refused = |line: &Value| line["id"] == "p";
     assert!(!new.lines().iter().any(refused), "{:#?}", new.lines());
@@ -173,7 +173,7 @@ async fn a_successor_waits_for_a_slow_shutdown_and_has_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_holder_that_is_killed_is_in_nobody_s_way() {
+async fn a_killed_lock_holder_blocks_no_other_program() {
     let (server, home, file) = begun().await;
     let mut first = home.rpc(&["-ne", "--session", path(&file)]);
     at_work(&server, &mut first).await;

@@ -1,5 +1,5 @@
-//! Invariant 1: what was acknowledged survives SIGKILL, and the conversation can
-//! go on. `PI_KILLS` says how often to kill (CONTRIBUTING.md).
+//! Invariant 1: acknowledged data survives SIGKILL, and the conversation can continue. `PI_KILLS`
+//! sets the number of kills (CONTRIBUTING.md).
 
 use std::fs;
 use std::path::Path;
@@ -10,16 +10,17 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, PATIENCE, Reference, Rpc, pause, prompt, text_of};
 
-/// Lanes run side by side, each with a session of its own.
+/// Number of lanes that run side by side, each with its own session.
 const LANES: usize = 4;
-/// So many are enough; a slow machine does what it can in this time, and no
-/// fewer than are needed to come across every kind of moment.
+/// Default number of kills. A slow machine does fewer within `TIME`, but at least the number that
+/// is needed to meet every kind of moment.
 const KILLS: usize = 300;
 const TIME: Duration = Duration::from_secs(30);
 const KILLS_AT_LEAST: usize = 60;
-/// Then a new session begins: every opening reads all of it.
+/// Number of kills after which a lane starts a new session, because every opening reads the whole
+/// file.
 const KILLS_PER_SESSION: usize = 25;
-/// So often the original is asked as well what it finds.
+/// The original also reads the file once in this many kills.
 const KILLS_PER_QUESTION: usize = 40;
 
 #[derive(Debug, Default)]
@@ -32,7 +33,7 @@ struct Count {
     asked_the_original: usize,
 }
 
-/// How long a lane goes on.
+/// Limits of a lane.
 #[derive(Clone, Copy)]
 struct Limits {
     kills: usize,
@@ -47,7 +48,7 @@ impl Limits {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_that_is_killed_again_and_again_loses_nothing_that_was_announced() {
+async fn repeated_kills_lose_no_announced_message() {
     let asked = std::env::var("PI_KILLS").ok();
     let asked = asked.map(|kills| kills.parse().expect("PI_KILLS is a number"));
     let (kills, at_least) = match asked {
@@ -105,7 +106,7 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
             count.kills += 1;
             let moment = random.below(6);
             if moment == 0 {
-                // While it starts, or repairs.
+                // Kill while the program starts, or repairs the file.
                 pause(random.below(60)).await;
                 rpc.kill().await;
                 continue;
@@ -145,7 +146,7 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
             );
         }
         if limits.are_reached(count.kills) {
-            // The whole original program goes on with it.
+            // The whole original program continues the session.
             server.repeat(Answer::text("Theirs."));
             let theirs = [&arguments[..], &["-p", "and on"]].concat();
             home.run_original(&theirs).await.ok();
@@ -163,8 +164,8 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
     count
 }
 
-/// Some of the moments are found by the clock, so that nothing is spared, and some
-/// by what has happened, so that even the slowest machine comes as far as that.
+/// Waits for the moment of a kill. Some moments depend on time, so that nothing is spared, and some
+/// on events, so that even the slowest machine reaches them.
 async fn await_moment(rpc: &mut Rpc, moment: u64, random: &mut Random) {
     match moment {
         1 => pause(random.below(80)).await,
@@ -187,8 +188,8 @@ async fn await_moment(rpc: &mut Rpc, moment: u64, random: &mut Random) {
     }
 }
 
-/// Tool calls without end, so that entries of every kind are written at any time;
-/// slow ones, to be killed while they run; long records, which take long to write.
+/// Returns tool calls without end, so that entries of every kind are written at any time; slow
+/// calls, which are killed while they run; and long records, which take long to write.
 fn some_answer(random: &mut Random) -> Answer {
     let bash = |command: &str| json!({ "command": command });
     match random.below(6) {
@@ -210,7 +211,8 @@ async fn messages(rpc: &mut Rpc) -> Vec<Value> {
     }
 }
 
-/// In this order; what nobody had announced may be between.
+/// Insists that all announced messages are found in this order; unannounced ones may be between
+/// them.
 fn assert_there(announced: &[Value], found: &[Value], told: &str) {
     let mut rest = found.iter();
     for message in announced {
@@ -221,7 +223,7 @@ fn assert_there(announced: &[Value], found: &[Value], told: &str) {
     }
 }
 
-/// What the original finds, without changing anything.
+/// The messages that the original finds, without changing the file.
 async fn as_the_original_reads(home: &Home, file: &Path) -> Vec<Value> {
     const SCRIPT: &str = "
         const { SessionManager } = await import(process.argv[1]);
@@ -240,12 +242,12 @@ async fn as_the_original_reads(home: &Home, file: &Path) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{said}"))
 }
 
-/// What a kill left in the file that has to be repaired.
+/// The damage that a kill has left in the file.
 #[derive(Default)]
 struct Remains {
-    /// The last line has no end.
+    /// Whether the last line is incomplete.
     torn: bool,
-    /// The ids of the calls that it ends in the middle of.
+    /// The ids of calls whose results are missing.
     unanswered: Vec<String>,
 }
 
@@ -298,8 +300,8 @@ impl Remains {
     }
 }
 
-/// Every tool call has its result right behind it, and every result its call: no
-/// provider takes anything else.
+/// Insists that every tool call is followed directly by its result, and that every result has its
+/// call: no provider accepts anything else.
 fn assert_answered(request: &Received) {
     let messages = request.body["messages"].as_array().unwrap();
     let mut owed: Vec<&str> = Vec::new();
@@ -339,7 +341,7 @@ fn assert_answered(request: &Received) {
     assert!(last == "user" || last == "tool", "{last} has the last word");
 }
 
-/// Xorshift: every run does the same things, if not at the same moments.
+/// A xorshift generator: every run does the same things, if not at the same moments.
 struct Random(u64);
 
 impl Random {

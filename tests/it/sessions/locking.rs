@@ -1,5 +1,5 @@
-//! Who may write to a session, and what its user hears when nobody can: two
-//! programs on one file, locks of the dead, files that are away or full.
+//! Locks of session files and reports about failed writes: two programs on one file, locks of
+//! killed programs, and files that are missing or full.
 
 use std::fs;
 use std::path::Path;
@@ -11,15 +11,16 @@ use serde_json::{Value, json};
 use super::{path, read_chain, start_session, texts};
 use crate::support::{Home, Rpc, prompt, read_jsonl, text_of};
 
-/// Prompts with no answers in common, so that the file shows who wrote what.
+/// Number of prompts at the same time. Their answers differ, so the file shows which program wrote
+/// what.
 const RIVALS: usize = 5;
 
 #[tokio::test]
-async fn of_many_that_come_at_once_each_writes_all_or_nothing() {
+async fn concurrent_programs_write_all_or_nothing() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let old = start_session(&server, &home).await;
-    // Nobody can hold a file that does not exist yet.
+    // A file that does not exist yet cannot be locked.
     let new = home.cwd().join("new.jsonl");
     for file in [old, new] {
         let prompts: Vec<_> = (0..RIVALS).map(|rival| format!("rival {rival}")).collect();
@@ -46,9 +47,9 @@ async fn of_many_that_come_at_once_each_writes_all_or_nothing() {
     }
 }
 
-/// SIGKILL in the middle of a command, whose process lives on.
+/// SIGKILL in the middle of a command whose process lives on.
 #[tokio::test]
-async fn the_lock_of_a_killed_program_is_in_nobody_s_way() {
+async fn the_lock_of_a_killed_program_blocks_no_other() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let file = start_session(&server, &home).await;
@@ -68,7 +69,7 @@ async fn the_lock_of_a_killed_program_is_in_nobody_s_way() {
     read_chain(&file);
 }
 
-/// What the user is told of the store, in an event.
+/// The text of the next event about the session file.
 async fn told(rpc: &mut Rpc) -> String {
     let event = rpc
         .wait("news of the store", |event| {
@@ -79,7 +80,7 @@ async fn told(rpc: &mut Rpc) -> String {
 }
 
 #[tokio::test]
-async fn what_is_said_while_the_file_is_away_is_in_it_when_it_is_back() {
+async fn messages_are_written_once_a_missing_file_is_back() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let file = start_session(&server, &home).await;
@@ -113,16 +114,16 @@ async fn what_is_said_while_the_file_is_away_is_in_it_when_it_is_back() {
     assert_eq!(prompts, expected);
 }
 
-/// The limit of a file's size is a disk that takes the first half of a record.
+/// The limit of a file's size acts like a disk that takes the first half of a record.
 #[cfg(unix)]
 #[tokio::test]
-async fn on_a_full_disk_the_user_is_told_and_the_file_stays_whole() {
+async fn a_full_disk_is_reported_and_the_file_stays_whole() {
     let server = ModelServer::start().await;
     let home = Home::with_api(&server, Api::OpenAiCompletions);
     let file = start_session(&server, &home).await;
     let before = fs::read_to_string(&file).unwrap();
     let mut limited = home.command("sh");
-    // A file may have 8 blocks of 512 or of 1024 bytes, depending on the shell.
+    // The limit is 8 blocks of 512 or of 1024 bytes, depending on the shell.
     let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
     limited.args(["-c", script, env!("CARGO_BIN_EXE_pi")]);
     limited.args(["--mode", "rpc", "-ne", "--session", path(&file)]);
@@ -151,15 +152,15 @@ async fn on_a_full_disk_the_user_is_told_and_the_file_stays_whole() {
     assert_eq!(said, ["begin", "Yes.", "now there is room", "Yes."]);
 }
 
-/// Each made a file of its own, and one of the conversations was never found again.
+/// Each program created its own file, and one of the conversations was never found again.
 #[tokio::test]
-async fn of_two_that_begin_with_one_new_id_the_second_is_refused() {
+async fn a_second_program_with_the_same_new_id_is_refused() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     server.repeat(Answer::text("Yes."));
     let words = ["-ne", "--session-id", "job-7"];
     let mut first = home.rpc(&words);
-    // Nothing has been said, and there is no session to be found yet.
+    // There is no message yet, so there is no session file.
     first.ok(json!({"type": "get_state"})).await;
     for more in [
         &["-p", "me too"][..],
@@ -183,7 +184,7 @@ async fn of_two_that_begin_with_one_new_id_the_second_is_refused() {
 }
 
 #[tokio::test]
-async fn of_many_that_begin_with_one_new_id_one_begins() {
+async fn one_of_many_programs_with_the_same_new_id_begins() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let mut all: Vec<Rpc> = (0..RIVALS)
@@ -197,13 +198,13 @@ async fn of_many_that_begin_with_one_new_id_one_begins() {
     let ended = join_all(all.iter_mut().map(Rpc::end)).await;
     let begun = ended.iter().filter(|status| status.success()).count();
     assert!(begun >= 1, "{ended:?}");
-    // Those that came when the others had ended began as well; nothing was stored, and
+    // Programs that started after the others had ended began as well; nothing was stored, and
     // nothing is left.
     assert_eq!(home.sessions(), Vec::<std::path::PathBuf>::new());
 }
 
 #[tokio::test]
-async fn an_id_that_a_killed_program_had_taken_is_free() {
+async fn the_id_of_a_killed_program_is_free() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     server.repeat(Answer::text("Yes."));

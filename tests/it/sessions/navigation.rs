@@ -1,11 +1,11 @@
-//! Going from one branch of a session to another.
+//! Navigation between branches of a session.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, prompt, text_of};
 
-/// `/go {"to": 3, …}` goes to the third entry, and says what came of it.
+/// `/go {"to": 3, …}` goes to the third entry and reports the outcome.
 const GO: &str = r#"export default (pi) => {
     pi.registerCommand("go", { handler: async (args, ctx) => {
         const { to, ...options } = JSON.parse(args);
@@ -25,8 +25,7 @@ const GO: &str = r#"export default (pi) => {
     });
 };"#;
 
-/// Where the entries are that `talk` makes; before them are the model's and the
-/// thinking level's.
+/// Indices of the entries that `talk` creates, after those of the model and the thinking level.
 const FIRST: usize = 2;
 const FIRST_ANSWER: usize = 3;
 const SECOND: usize = 4;
@@ -73,13 +72,13 @@ async fn said(rpc: &mut Rpc) -> Vec<String> {
     messages.map(text).collect()
 }
 
-/// Without the header.
+/// All entries without the header.
 fn entries(home: &Home) -> Vec<Value> {
     home.entries().split_off(1)
 }
 
 #[tokio::test]
-async fn the_conversation_goes_on_from_an_answer() {
+async fn the_conversation_continues_from_an_answer() {
     let (server, home, mut rpc) = with("").await;
     rpc.ok(prompt(&format!("/go {}", json!({"to": FIRST_ANSWER}))))
         .await;
@@ -90,7 +89,7 @@ async fn the_conversation_goes_on_from_an_answer() {
     rpc.run("three").await;
     let entries = entries(&home);
     assert_eq!(entries[6]["parentId"], entries[FIRST_ANSWER]["id"]);
-    // Where it is already there is nothing to do.
+    // Nothing happens if it is the current entry.
     let last = entries.len() - 1;
     assert_eq!(
         go(&mut rpc, last, json!({})).await,
@@ -101,7 +100,7 @@ async fn the_conversation_goes_on_from_an_answer() {
 }
 
 #[tokio::test]
-async fn a_message_of_the_user_is_said_again() {
+async fn a_message_of_the_user_can_be_sent_again() {
     let (server, home, mut rpc) = with("").await;
     let result = go(&mut rpc, SECOND, json!({})).await;
     assert_eq!(result, json!({"cancelled": false, "editorText": "two"}));
@@ -110,14 +109,14 @@ async fn a_message_of_the_user_is_said_again() {
     rpc.run("two, again").await;
     let entries = entries(&home);
     assert_eq!(entries[6]["parentId"], entries[FIRST_ANSWER]["id"]);
-    // The first message has only settings before it.
+    // Only settings come before the first message.
     let result = go(&mut rpc, FIRST, json!({})).await;
     assert_eq!(result["editorText"], "one");
     assert_eq!(said(&mut rpc).await, [""; 0]);
 }
 
 #[tokio::test]
-async fn what_was_left_is_summarised() {
+async fn the_abandoned_branch_is_summarised() {
     let (server, home, mut rpc) = with("").await;
     server.push(Answer::text("It was about two."));
     let options = json!({"summarize": true, "customInstructions": "numbers", "label": "left"});
@@ -188,7 +187,7 @@ async fn what_was_left_is_summarised() {
         )
     );
 
-    // The original reads it, and tells the model the same.
+    // The original reads the summary and sends the same to the model.
     assert!(rpc.close().await.success());
     server.push(Answer::text("About four."));
     home.run_original(&["-c", "--no-extensions", "-p", "four"])
@@ -243,7 +242,7 @@ async fn an_abort_ends_the_summary() {
 }
 
 #[tokio::test]
-async fn an_extension_may_forbid_it() {
+async fn an_extension_may_cancel_the_navigation() {
     let more = r#"export default (pi) =>
         pi.on("session_before_tree", () => ({ cancel: true }));"#;
     let (server, _home, mut rpc) = with(more).await;
@@ -281,7 +280,7 @@ async fn an_extension_may_write_the_summary() {
     assert_eq!(summary["fromHook"], true);
     assert_eq!(label["label"], "theirs");
     assert_eq!(server.requests().len(), 2);
-    // A summary that nobody wanted is not used.
+    // An unrequested summary is not used.
     let again = go(&mut rpc, SECOND_ANSWER, json!({})).await;
     assert_eq!(again, json!({"cancelled": false}));
     assert_eq!(entries(&home).last().unwrap()["type"], "label");
@@ -302,7 +301,7 @@ async fn an_extension_may_change_the_instructions() {
 }
 
 #[tokio::test]
-async fn a_run_is_not_pulled_from_under_the_agent() {
+async fn navigation_is_refused_during_a_run() {
     let (server, _home, mut rpc) = with("").await;
     server.push(Answer::stall());
     rpc.ok(prompt("three")).await;

@@ -1,4 +1,4 @@
-//! Sessions: what is on disk, and how they go on.
+//! Session files: content and continuation.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::path;
 use crate::support::{Home, Rpc, finish, prompt, read_jsonl, text_of, without};
 
-/// Says one thing, gets one answer, ends.
+/// Runs one prompt in print mode.
 async fn say(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) {
     server.push(Answer::text(&format!("About {text}.")));
     let mut rpc = home.rpc(arguments);
@@ -17,7 +17,7 @@ async fn say(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) 
     assert!(rpc.close().await.success());
 }
 
-/// What a session holds, as its next reader sees it.
+/// The content of a session as the next reader sees it.
 #[tokio::test]
 async fn the_file_is_what_the_original_writes() {
     let server = ModelServer::start().await;
@@ -68,13 +68,13 @@ async fn the_file_is_what_the_original_writes() {
 }
 
 #[tokio::test]
-async fn a_session_that_does_not_say_how_hard_it_thinks_says_so_when_it_goes_on() {
+async fn a_session_without_a_thinking_level_records_it() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     say(&server, &home, &["--thinking", "high"], "first").await;
     let file = home.session();
     let text = std::fs::read_to_string(&file).unwrap();
-    // Its entry goes, and what came after it hangs on the one before.
+    // Remove the entry; the entry after it gets the parent of the removed one.
     let mut lines: Vec<Value> = read_jsonl(&file);
     let taken = lines.remove(2);
     assert_eq!(taken["type"], "thinking_level_change", "{text}");
@@ -100,7 +100,7 @@ async fn a_session_that_does_not_say_how_hard_it_thinks_says_so_when_it_goes_on(
 }
 
 #[tokio::test]
-async fn continue_goes_on_where_the_newest_session_ended() {
+async fn continue_opens_the_newest_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     say(&server, &home, &[], "apples").await;
@@ -120,7 +120,7 @@ async fn continue_goes_on_where_the_newest_session_ended() {
 }
 
 #[tokio::test]
-async fn a_session_is_opened_by_path_or_by_the_beginning_of_its_id() {
+async fn a_session_is_opened_by_path_or_by_a_prefix_of_its_id() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     say(&server, &home, &[], "apples").await;
@@ -145,7 +145,7 @@ async fn a_session_is_opened_by_path_or_by_the_beginning_of_its_id() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_yet_becomes_a_session() {
+async fn a_new_path_becomes_a_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let file = home.cwd().join("mine.jsonl");
@@ -154,9 +154,9 @@ async fn a_path_that_is_not_there_yet_becomes_a_session() {
     assert_eq!(home.sessions(), Vec::<std::path::PathBuf>::new());
 }
 
-/// The originals crash: their folder's name is longer than a file's may be.
+/// The originals crash: the name of their folder is longer than a file name may be.
 #[tokio::test]
-async fn a_folder_with_a_very_long_path_has_sessions_too() {
+async fn a_folder_with_a_very_long_path_has_sessions() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let deep = home.cwd().join(["d".repeat(120).as_str(); 3].join("/"));
@@ -209,7 +209,7 @@ async fn no_session_leaves_no_file() {
 }
 
 #[tokio::test]
-async fn the_first_prompt_is_kept_although_no_answer_came() {
+async fn the_first_prompt_is_stored_without_an_answer() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     server.push(Answer::stall());
@@ -255,7 +255,7 @@ async fn a_torn_last_line_is_repaired_and_reported() {
 }
 
 #[tokio::test]
-async fn sessions_go_back_and_forth_between_the_original_and_us() {
+async fn sessions_move_between_the_original_and_pi() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     server.push(Answer::thinking("A tool.").then_tool("bash", json!({"command": "echo apples"})));

@@ -1,5 +1,5 @@
-//! Choosing a session at a terminal: `--resume`, `--session`, and the commands that
-//! put another session in the place of the one that is open.
+//! The choice of a session at a terminal: `--resume`, `--session`, and the commands that switch to
+//! another session.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{DEMO, Home, Terminal, read_jsonl};
 
-/// A session of the folder `cwd`, so many minutes old.
+/// A session of the folder `cwd`, this many minutes old.
 fn session(home: &Home, cwd: &Path, id: &str, minutes: i64, text: &str) -> PathBuf {
     let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
     let cwd = cwd.to_str().unwrap();
@@ -95,7 +95,7 @@ async fn resume_lists_searches_and_opens() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_resume_says_what_to_do() {
+async fn without_a_terminal_resume_explains_the_alternative() {
     let home = Home::bare();
     for arguments in [&["--resume", "-p", "hi"][..], &["-r", "--mode", "rpc"]] {
         let finished = home.run(&[&DEMO[..], arguments].concat(), "").await;
@@ -141,14 +141,14 @@ async fn a_session_of_another_folder_is_copied_if_the_user_wants_it() {
     );
     assert_eq!(lines[1..3], read_jsonl(&source)[1..3]);
 
-    // With nobody to ask it is told what to do.
+    // Without a user the error explains what to do.
     let finished = home.run(&["--session", "0199-f", "-p", "hi"], "").await;
     let error = finished.failed(1);
     assert!(error.contains("pi --fork 0199-f"), "{error}");
 }
 
 #[tokio::test]
-async fn a_session_whose_folder_is_gone_goes_on_here_if_the_user_wants_it() {
+async fn a_session_of_a_missing_folder_can_continue_here() {
     let home = Home::bare();
     let gone = elsewhere(&home);
     let file = session(&home, &gone, "homeless", 5, "a plum elsewhere");
@@ -173,7 +173,7 @@ async fn a_session_whose_folder_is_gone_goes_on_here_if_the_user_wants_it() {
     terminal.see("session ");
     terminal.see("> ");
     terminal.line("/resume");
-    // New sessions go beside the one that was opened.
+    // New sessions are stored beside the opened one.
     terminal.see("  1. a plum elsewhere");
     terminal.see("answer> ");
     terminal.line("1");
@@ -188,7 +188,7 @@ async fn a_session_whose_folder_is_gone_goes_on_here_if_the_user_wants_it() {
 }
 
 #[tokio::test]
-async fn fork_clone_export_and_import() {
+async fn fork_clone_export_and_import_work() {
     let home = Home::bare();
     let source = session(&home, &home.cwd(), "one", 3, "how do apples grow?");
     let arguments = [&DEMO[..], &["-c"]].concat();
@@ -204,7 +204,7 @@ async fn fork_clone_export_and_import() {
     terminal.see("answer> ");
     terminal.line("1");
     terminal.see("Forked to a new session.");
-    // To be said in another way.
+    // The suggestion can be edited before it is sent.
     terminal.see("(suggested: how do apples grow?)");
     terminal.see("> ");
     terminal.line("/fork");
@@ -243,7 +243,7 @@ async fn fork_clone_export_and_import() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_draws_asks_the_same() {
+async fn a_drawing_terminal_asks_the_same_questions() {
     let home = Home::bare();
     session(&home, &home.cwd(), "one", 3, "how do apples grow?");
     session(&home, &home.cwd(), "two", 5, "what about pears?");
@@ -298,7 +298,7 @@ async fn a_fork_is_found_in_every_folder() {
             .set_modified(time)
             .unwrap();
     }
-    // The latest of those that begin so; but the one of this very id comes first.
+    // The newest of several matches is taken, but an exact id comes first.
     for (wanted, text, source) in [
         ("0199-", "a newer plum", &newer),
         ("0199-o", "an older plum", &older),
@@ -322,9 +322,9 @@ async fn a_fork_is_found_in_every_folder() {
     );
 }
 
-/// As packages of newer versions start pi for sub-agents.
+/// Packages of newer versions start pi for sub-agents in this way.
 #[tokio::test]
-async fn a_session_is_made_and_found_by_its_exact_id() {
+async fn a_session_is_created_and_found_by_its_exact_id() {
     let home = Home::bare();
     let demo = |more: &[&'static str]| [&DEMO[..], more].concat();
     let open = async |more: &[&'static str]| {
@@ -340,7 +340,7 @@ async fn a_session_is_made_and_found_by_its_exact_id() {
     let (rpc, told) = open(&["--session-id", "job-1"]).await;
     assert_eq!(told, json!(["job-1", "Job", 2]));
     rpc.close().await;
-    // The beginning of an id is another one.
+    // A prefix of an id is another id.
     let (rpc, told) = open(&["--session-id", "job"]).await;
     assert_eq!(told, json!(["job", null, 0]));
     rpc.close().await;

@@ -1,4 +1,4 @@
-//! A session goes on while another version of the program takes the place of its file.
+//! A session continues while another version of the program replaces its file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{Home, Rpc, prompt};
 
-/// Starts itself in every way there is.
+/// An extension that starts pi in every possible way.
 const EXTENSION: &str = r#"
     import { fork, spawnSync } from "node:child_process";
     import { once } from "node:events";
@@ -22,7 +22,8 @@ const EXTENSION: &str = r#"
         ctx.ui.notify(JSON.stringify([process.execPath, process.argv[0], stdout.trim(), word, code]));
     } });"#;
 
-/// As package managers and `cp` after `rm` do. This one says that it is the new one.
+/// Replaces the program as package managers do, and as `cp` after `rm` does. The new program
+/// identifies itself.
 fn upgrade(program: &Path) {
     let new = program.with_file_name("new");
     let script = format!(
@@ -34,9 +35,9 @@ fn upgrade(program: &Path) {
     fs::rename(new, program).unwrap();
 }
 
-/// What extensions started with `process.execPath` was not there any more.
+/// The path in `process.execPath` no longer existed.
 #[tokio::test]
-async fn what_extensions_start_with_its_path_works_after_an_upgrade() {
+async fn process_exec_path_works_after_an_upgrade() {
     for place in ["thread", "process"] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);

@@ -1,5 +1,5 @@
-//! A browser of the machine, driven by the scripts of `tests/browser`. Not every
-//! machine has one.
+//! A browser installed on the machine, driven by the scripts of `tests/browser`. Tests are skipped
+//! without one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ const PROGRAMS: [&str; 4] = [
     "google-chrome-stable",
     "google-chrome",
 ];
-/// How a script says that the browser did not start.
+/// The exit code of a script whose browser did not start.
 const NO_BROWSER: i32 = 77;
-/// For all of a script.
+/// Time limit of one script.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 pub struct Browser {
@@ -28,7 +28,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// `None` if there is none; then it has been said on stderr.
+    /// Finds a browser. Without one, reports a skipped test on stderr and returns `None`.
     pub fn find() -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = env::split_paths(&path).collect();
@@ -46,8 +46,8 @@ impl Browser {
         })
     }
 
-    /// Runs a script with the browser and a folder. `false` if the browser does not
-    /// start here, which has been said.
+    /// Runs a script with the browser and a folder. If the browser does not start here, reports a
+    /// skipped test and returns `false`.
     pub async fn run(&self, script: &str, folder: &Path) -> bool {
         let mut command = Command::new("node");
         command
@@ -68,7 +68,7 @@ impl Browser {
     }
 }
 
-/// The scripts beside the packages that they import, once per version of both.
+/// Copies the scripts beside the packages that they import, once per version of both.
 fn install() -> PathBuf {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let folder = cache_dir().join("pi-tests/browser");
@@ -94,7 +94,7 @@ fn install() -> PathBuf {
     folder
 }
 
-/// To the real stderr, which nobody captures.
+/// Writes to the real stderr, which the test runner does not capture.
 fn skipped(reason: &str) {
     let line = format!("\nSKIPPED: a test that needs a browser: {reason}\n");
     let _ = io::stderr().write_all(line.as_bytes());

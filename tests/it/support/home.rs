@@ -16,7 +16,7 @@ pub struct Home {
     root: TempDir,
 }
 
-/// How a program that ran to its end ended.
+/// The result of a program that ran to its end.
 #[derive(Debug)]
 pub struct Finished {
     pub status: ExitStatus,
@@ -25,7 +25,7 @@ pub struct Finished {
 }
 
 impl Home {
-    /// Nothing configured.
+    /// A home without any configuration.
     pub fn bare() -> Self {
         let root = TempDir::with_prefix("pi-it-").expect("a temporary folder");
         let home = Self { root };
@@ -34,7 +34,7 @@ impl Home {
         home
     }
 
-    /// Set up for the server's model; retries come at once.
+    /// A home that is set up for the server's model; retries come at once.
     pub fn new(server: &ModelServer) -> Self {
         Self::with_api(server, Api::AnthropicMessages)
     }
@@ -54,7 +54,7 @@ impl Home {
     pub fn settings(&self, mut more: Value) {
         more["defaultProvider"] = json!(model_server::PROVIDER);
         more["defaultModel"] = json!(model_server::MODEL);
-        // Every test that says nothing else, in the other arrangement (CONTRIBUTING.md).
+        // Tests without a value of their own run with this one (CONTRIBUTING.md).
         if let Ok(place) = std::env::var("PI_TEST_EXTENSION_HOST")
             && more.get("extensionHost").is_none()
         {
@@ -85,7 +85,7 @@ impl Home {
         write(self.agent_dir().join("extensions").join(name), source)
     }
 
-    /// The same with an example of the original package, as it comes.
+    /// Installs an example of the original package unchanged, like [`Self::extension`].
     pub fn example(&self, name: &str) -> PathBuf {
         let from = Reference::install().example(name);
         let to = self.agent_dir().join("extensions").join(name);
@@ -127,7 +127,7 @@ impl Home {
         Rpc::start(command)
     }
 
-    /// Runs to the end. No stdin is an empty one.
+    /// Runs pi to its end. An empty `stdin` is closed at once.
     pub async fn run(&self, arguments: &[&str], stdin: &str) -> Finished {
         let mut command = self.command(env!("CARGO_BIN_EXE_pi"));
         command.args(arguments);
@@ -141,7 +141,7 @@ impl Home {
         finish(command, "").await
     }
 
-    /// Nothing of the developer's own environment gets in.
+    /// A command with a clean environment, without variables of the developer.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -161,13 +161,13 @@ impl Home {
 }
 
 impl Finished {
-    /// Insists on success, and gives what was printed.
+    /// Insists on success and returns stdout.
     pub fn ok(self) -> String {
         assert!(self.status.success(), "{self:#?}");
         self.stdout
     }
 
-    /// Insists on an exit code, and gives what was complained about.
+    /// Insists on an exit code and returns stderr.
     pub fn failed(self, code: i32) -> String {
         assert_eq!(self.status.code(), Some(code), "{self:#?}");
         self.stderr
@@ -184,7 +184,7 @@ pub fn read_jsonl(path: &Path) -> Vec<Value> {
 pub async fn finish(mut command: Command, stdin: &str) -> Finished {
     let mut child = command.spawn().expect("the program starts");
     let mut input = child.stdin.take().expect("it is piped");
-    // A program that fails early does not read it.
+    // A program that fails early does not read stdin.
     let _ = input.write_all(stdin.as_bytes()).await;
     drop(input);
     let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;

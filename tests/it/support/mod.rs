@@ -1,4 +1,4 @@
-//! The vocabulary of the tests.
+//! Helpers that the tests share.
 
 mod browser;
 mod home;
@@ -21,8 +21,8 @@ pub use reference::{
 pub use rpc::{Rpc, pause};
 pub use terminal::Terminal;
 
-/// How long a test waits for something that is bound to happen, on a slow
-/// machine that has other things to do as well.
+/// Time limit for things that are bound to happen, on a slow machine that has other things to do as
+/// well.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments that choose the built-in demo model, which needs no key and no network.
@@ -62,7 +62,7 @@ pub fn text_of(message: &Value) -> String {
     }
 }
 
-/// What the blocks of one type say, joined.
+/// The joined contents of the blocks of one type.
 pub fn blocks(content: &Value, kind: &str) -> String {
     let blocks = content.as_array().into_iter().flatten();
     blocks
@@ -94,7 +94,7 @@ pub fn without(value: &Value, members: &[&str]) -> Value {
     value
 }
 
-/// Waits until nothing seems to happen in a process any more.
+/// Waits until a process uses no CPU time for half a second.
 #[cfg(target_os = "linux")]
 pub async fn quiet(pid: u32) {
     let time = || {

@@ -1,5 +1,5 @@
-//! The original program, from npm, by name and version: its examples are what
-//! our users' extensions look like, and its sessions are what they have.
+//! The original program from npm, by name and version. Its examples look like our users'
+//! extensions, and its sessions like theirs.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Once per machine; tests that come meanwhile wait.
+    /// Installs the original once per machine; concurrent tests wait.
     pub fn install() -> Self {
         let folder = cache_dir().join("pi-tests").join(VERSION);
         fs::create_dir_all(&folder).unwrap();
@@ -32,12 +32,12 @@ impl Reference {
         }
     }
 
-    /// A file, or a folder with the packages it depends on.
+    /// An example: a file, or a folder with its dependencies.
     pub fn example(&self, name: &str) -> PathBuf {
         let path = self.package.join("examples/extensions").join(name);
         if path.join("package.json").exists() {
             let _lock = locked(&path.with_extension("lock"));
-            // What npm writes last.
+            // npm writes this file last.
             if !path.join("node_modules/.package-lock.json").exists() {
                 npm(&path, &["install", "--omit=dev"]);
             }
@@ -46,7 +46,7 @@ impl Reference {
         path
     }
 
-    /// The folder of all of them.
+    /// The folder of all examples.
     pub fn examples(&self) -> PathBuf {
         self.package.join("examples/extensions")
     }
@@ -61,14 +61,14 @@ impl Reference {
         &self.package
     }
 
-    /// What `node` runs.
+    /// The script that `node` runs.
     pub fn program(&self) -> PathBuf {
         self.package.join("dist/cli.js")
     }
 }
 
-/// The folder with the client of the newest original: its package needs a newer Node
-/// and other packages, but these files need none.
+/// The folder with the client of the newest original. The package needs a newer Node and other
+/// packages, but these files need neither.
 pub fn newest_client() -> PathBuf {
     let folder = cache_dir().join("pi-tests").join(NEWEST);
     fs::create_dir_all(&folder).unwrap();
@@ -90,7 +90,7 @@ pub fn newest_client() -> PathBuf {
     client
 }
 
-/// The interpreter of an environment that has this package from PyPI, once per machine.
+/// The interpreter of a virtual environment with this package from PyPI, created once per machine.
 pub fn python_with(package: &str, version: &str) -> PathBuf {
     let folder = cache_dir()
         .join("pi-tests/python")
@@ -127,7 +127,7 @@ pub fn newest_json_parser() -> PathBuf {
     let complete = folder.join("complete");
     if !complete.exists() {
         fs::write(folder.join("package.json"), r#"{"private": true}"#).unwrap();
-        // Without the packages that it depends on: this module needs only one.
+        // The module needs only one of the package's dependencies.
         let package = format!("{NEWEST_AI_PACKAGE}@{NEWEST}");
         npm(&folder, &["install", "partial-json@0.1.7"]);
         npm(&folder, &["pack", &package]);

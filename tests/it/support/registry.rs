@@ -1,4 +1,4 @@
-//! A registry of npm packages on loopback, as small as npm can live with.
+//! A registry of npm packages on loopback, as small as npm accepts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use tokio::process::Command;
 
 use super::Home;
 
-/// By version.
+/// Archives by version.
 type Archives = BTreeMap<String, Vec<u8>>;
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl Registry {
             while let Ok((stream, _)) = listener.accept().await {
                 let server = server.clone();
                 tokio::spawn(async move {
-                    // A client that hangs up has what it wanted.
+                    // A client that hangs up has received what it wanted.
                     let _ = server.serve(stream).await;
                 });
             }
@@ -69,14 +69,14 @@ impl Registry {
         self.publish_archive(name, version, fs::read(archive).unwrap());
     }
 
-    /// The same with whatever bytes.
+    /// Publishes a version with an archive of arbitrary bytes.
     pub fn publish_archive(&self, name: &str, version: &str, archive: Vec<u8>) {
         let mut packages = self.packages.lock().unwrap();
         let versions = packages.entry(name.to_owned()).or_default();
         versions.insert(version.to_owned(), archive);
     }
 
-    /// From now on the archive of a version is asked for in vain.
+    /// From now on, requests for the archive of a version never end.
     pub fn stall(&self, name: &str, version: &str) {
         let mut stalled = self.stalled.lock().unwrap();
         stalled.push(format!("/{name}/-/{version}"));
@@ -86,8 +86,7 @@ impl Registry {
         self.requests.lock().unwrap().clone()
     }
 
-    /// A program that uses this registry, and folders of the home for all that npm
-    /// keeps; it is not offline.
+    /// A program that uses this registry, online, and keeps all data of npm in folders of the home.
     pub fn command(&self, home: &Home, program: &str) -> Command {
         let mut command = home.command(program);
         let npm = home.agent_dir().with_file_name("npm");
@@ -103,7 +102,7 @@ impl Registry {
         command
     }
 
-    /// Where npm puts the user's packages.
+    /// The folder in which npm installs the user's packages.
     pub fn global_root(home: &Home) -> std::path::PathBuf {
         home.agent_dir()
             .with_file_name("npm")
@@ -168,7 +167,7 @@ impl Registry {
     }
 }
 
-/// A repository with one commit of these files, and another for each further call.
+/// Creates a repository with one commit of these files; each further call adds a commit.
 pub fn commit(folder: &Path, files: &[(&str, &str)]) {
     fs::create_dir_all(folder).unwrap();
     if !folder.join(".git").exists() {

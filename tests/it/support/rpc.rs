@@ -12,17 +12,16 @@ use tokio::time::timeout;
 
 use super::PATIENCE;
 
-/// How long what a process printed may be on its way after its end.
+/// How long output of a process may take to arrive after its end.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Waiting for an event goes forward: what a wait has found, and everything
-/// before it, is behind the next wait. Responses are found by their id and do
-/// not count.
+/// Waits for events move forward: the next wait starts behind the line that the last one found.
+/// Responses are found by their id and do not move the position.
 pub struct Rpc {
     child: Child,
     stdin: Option<ChildStdin>,
     seen: Arc<Mutex<Vec<String>>>,
-    /// How many lines were seen; closed at the end of stdout.
+    /// Number of lines seen; closed at the end of stdout.
     progress: watch::Receiver<usize>,
     stderr: Arc<Mutex<String>>,
     /// Closed at the end of stderr.
@@ -64,13 +63,13 @@ impl Rpc {
         }
     }
 
-    /// Waits longer than others, for what takes longer.
+    /// Sets a longer limit for slow operations.
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sends a command and gives the response.
+    /// Sends a command and returns the response.
     pub async fn ask(&mut self, command: Value) -> Value {
         self.ids += 1;
         let id = format!("test-{}", self.ids);
@@ -94,14 +93,14 @@ impl Rpc {
         self.find(0, &what, is_response).await.1
     }
 
-    /// Sends a command, insists on success, gives the data.
+    /// Sends a command, insists on success, and returns the data.
     pub async fn ok(&mut self, command: Value) -> Value {
         let response = self.ask(command).await;
         assert_eq!(response["success"], true, "{response}\n{}", self.report());
         response["data"].clone()
     }
 
-    /// Sends a command, insists on failure, gives the error.
+    /// Sends a command, insists on failure, and returns the error.
     pub async fn refused(&mut self, command: Value) -> String {
         let response = self.ask(command).await;
         assert_eq!(response["success"], false, "{response}\n{}", self.report());
@@ -124,7 +123,7 @@ impl Rpc {
         }
     }
 
-    /// Waits for a line, which may have come already.
+    /// Waits for a line, which may have arrived already.
     pub async fn wait(&mut self, what: &str, matches: impl Fn(&Value) -> bool) -> Value {
         let (index, line) = self.find(self.position, what, matches).await;
         self.position = index + 1;
@@ -142,8 +141,7 @@ impl Rpc {
         messages.iter().map(super::text_of).collect()
     }
 
-    /// Sends a prompt, waits until the agent is done, gives everything that
-    /// happened.
+    /// Sends a prompt, waits for `agent_end`, and returns all lines since the prompt.
     pub async fn run(&mut self, message: &str) -> Vec<Value> {
         let from = self.count();
         self.position = from;
@@ -153,7 +151,7 @@ impl Rpc {
         lines[from..self.position].to_vec()
     }
 
-    /// The same, down to the text of the last answer.
+    /// Runs a prompt and returns the text of the last answer.
     pub async fn answer_to(&mut self, message: &str) -> String {
         let events = self.run(message).await;
         let mut ends = events
@@ -163,7 +161,7 @@ impl Rpc {
         super::text_of(&last["message"])
     }
 
-    /// Waits for a request of an extension to the user.
+    /// Waits for a request of an extension to the user interface.
     pub async fn ui(&mut self, method: &str) -> Value {
         self.wait(&format!("the extension's {method}"), |line| {
             line["type"] == "extension_ui_request" && line["method"] == method
@@ -171,7 +169,7 @@ impl Rpc {
         .await
     }
 
-    /// Waits until an extension tells the user this.
+    /// Waits for a notification with this text.
     pub async fn notified(&mut self, text: &str) {
         self.wait(&format!("the notification {text:?}"), |line| {
             line["method"] == "notify" && line["message"] == text
@@ -179,7 +177,7 @@ impl Rpc {
         .await;
     }
 
-    /// Answers a question: `{"value": …}`, `{"confirmed": …}`, `{"cancelled": true}`.
+    /// Answers a dialog: `{"value": …}`, `{"confirmed": …}`, `{"cancelled": true}`.
     pub async fn reply(&mut self, question: &Value, mut answer: Value) {
         answer["type"] = json!("extension_ui_response");
         answer["id"] = question["id"].clone();
@@ -196,7 +194,7 @@ impl Rpc {
         self.end().await
     }
 
-    /// Waits for the end, whoever brings it about, and for what was printed before.
+    /// Waits for the end of the process, whatever causes it, and for the rest of its output.
     pub async fn end(&mut self) -> ExitStatus {
         let status = match timeout(PATIENCE, self.child.wait()).await {
             Ok(status) => status.unwrap(),
@@ -206,12 +204,12 @@ impl Rpc {
             while self.progress.changed().await.is_ok() {}
             while self.errors.changed().await.is_ok() {}
         };
-        // A child of its own may keep them open.
+        // A child of the process may keep the pipes open.
         let _ = timeout(LAST_WORDS, read).await;
         status
     }
 
-    /// SIGKILL. Gives every line that came out before, without the half of one.
+    /// Kills the process with SIGKILL. Returns every complete line of its output.
     pub async fn kill(mut self) -> Vec<Value> {
         self.child.kill().await.unwrap();
         while self.progress.changed().await.is_ok() {}
@@ -225,13 +223,13 @@ impl Rpc {
         self.child.id().expect("it runs")
     }
 
-    /// What came out on stdout, all of it JSON.
+    /// All lines of stdout, parsed as JSON.
     pub fn lines(&self) -> Vec<Value> {
         let seen = self.seen.lock().unwrap();
         seen.iter().map(|line| self.parse(line)).collect()
     }
 
-    /// The same, not parsed.
+    /// All lines of stdout, unparsed.
     pub fn raw_lines(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
@@ -240,7 +238,7 @@ impl Rpc {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// Waits until stderr has a line with this text, and gives it.
+    /// Waits until stderr has a line with this text, and returns the line.
     pub async fn said(&self, text: &str) -> String {
         let deadline = tokio::time::Instant::now() + self.patience;
         loop {
@@ -264,7 +262,7 @@ impl Rpc {
             .unwrap_or_else(|error| panic!("stdout has a line that is not JSON ({error}): {line}"))
     }
 
-    /// The first line from a place on that matches, which may have come already.
+    /// The first matching line from an index on, which may have arrived already.
     pub async fn find(
         &mut self,
         from: usize,
@@ -284,7 +282,7 @@ impl Rpc {
             }
             match tokio::time::timeout_at(deadline, self.progress.changed()).await {
                 Ok(Ok(())) => {}
-                // Something may have come between the look and the end.
+                // A line may have arrived between the search and the end.
                 Ok(Err(_)) if self.count() > next => {}
                 Ok(Err(_)) => panic!("pi ended before {what} came\n{}", self.report()),
                 Err(_) => panic!("{what} did not come\n{}", self.report()),
@@ -292,7 +290,7 @@ impl Rpc {
         }
     }
 
-    /// Everything that was seen, for a person who has to understand a failure.
+    /// All output in readable form, for the message of a failed test.
     fn report(&self) -> String {
         const WIDTH: usize = 400;
         let seen = self.seen.lock().unwrap();
@@ -323,7 +321,7 @@ async fn read_lines(
     }
 }
 
-/// For things that happen when nothing is said about them.
+/// Sleeps. Only for things that no line announces.
 pub async fn pause(milliseconds: u64) {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
 }

@@ -65,11 +65,11 @@ impl Terminal {
         let shown = screen.clone();
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // The end of a terminal is an error on Linux.
+            // On Linux, the end of a terminal is a read error.
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 let bytes = buffer[..count].to_vec();
                 shown.lock().process(&bytes);
-                // The line editor asks where the cursor is.
+                // The line editor asks for the cursor position.
                 if bytes.windows(4).any(|four| four == b"\x1b[6n") {
                     let (row, column) = shown.lock().screen().cursor_position();
                     let answer = format!("\x1b[{};{}R", row + 1, column + 1);
@@ -99,8 +99,7 @@ impl Terminal {
         SEQUENCE.replace_all(&text, "").into_owned()
     }
 
-    /// Waits until this is printed, after what was seen before; returns what came
-    /// in between.
+    /// Waits until a text is printed after the last match; returns the text in between.
     pub fn see(&mut self, wanted: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -133,7 +132,7 @@ impl Terminal {
         self.keys(&format!("{text}\r"));
     }
 
-    /// Whether keys come one by one and are not shown.
+    /// Whether the terminal is in raw mode: single keys, no echo.
     pub fn is_raw(&self) -> bool {
         const ICANON_AND_ECHO: u32 = 0o12;
         let settings = self.master.get_termios().expect("a Unix terminal");
@@ -144,8 +143,7 @@ impl Terminal {
         self.child.process_id().expect("it runs")
     }
 
-    /// Waits for the end, which leaves the terminal as it was; returns the exit
-    /// code.
+    /// Waits for the end, insists that the terminal is restored, and returns the exit code.
     pub fn end(mut self) -> u32 {
         let before = self.raw.len();
         while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {

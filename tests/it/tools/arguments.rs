@@ -1,5 +1,5 @@
-//! The reader of tool arguments beside that of the newest original (1.5.2): the same texts
-//! are arguments, with the same values, and the same texts are refused.
+//! Compares the parser of tool arguments with that of the newest original (1.5.2): both accept the
+//! same texts with the same values, and refuse the same texts.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use crate::support::{Home, finish, newest_json_parser};
 
 const TEXTS: usize = 6000;
 
-/// Texts as models send them: whole ones, and pieces of them in any order.
+/// Fragments of texts as models send them, complete ones and parts, in any order.
 const WORDS: [&str; 44] = [
     "{",
     "}",
@@ -62,7 +62,7 @@ const WORDS: [&str; 44] = [
 fn text() -> impl Strategy<Value = String> {
     let word = || (0..WORDS.len()).prop_map(|word| WORDS[word]);
     let any = vec(word(), 0..14).prop_map(|words| words.concat());
-    // Mostly whole, with something wrong in a string or cut off.
+    // Mostly complete texts with a mistake in a string or without their end.
     let inside = vec(word(), 0..6).prop_map(|words| format!("{{\"a\":\"{}\"}}", words.concat()));
     let value = vec(word(), 0..4).prop_map(|words| format!("{{\"a\":{}}}", words.concat()));
     let cut = (inside.clone(), 0_usize..40).prop_map(|(text, at)| {
@@ -88,7 +88,7 @@ const results = JSON.parse(readFileSync("TEXTS", "utf8")).map((text) => {
 process.stdout.write(JSON.stringify(results));
 "#;
 
-/// Numbers as JavaScript has them.
+/// Converts numbers to JavaScript's.
 fn compared(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
@@ -106,7 +106,7 @@ fn compared(value: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn arguments_are_read_as_in_the_newest_original() {
+async fn arguments_are_parsed_as_in_the_newest_original() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[36; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let strategy = text();
@@ -135,6 +135,6 @@ async fn arguments_are_read_as_in_the_newest_original() {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-    // Both kinds are there.
+    // Both kinds of text must occur.
     assert!((TEXTS / 10..TEXTS * 9 / 10).contains(&read), "{read}");
 }

@@ -1,4 +1,4 @@
-//! How `edit` and `write` change files while others look at them.
+//! How `edit` and `write` change files that other programs read.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, idle};
 
-/// Milliseconds from the last handler before a call to the first one after it.
+/// Measures milliseconds from the last handler before a call to the first one after it.
 const EXTENSION: &str = r#"
 export default function (pi) {
   let begun;
@@ -36,13 +36,13 @@ async fn times(rpc: &mut Rpc, server: &ModelServer, from: usize) -> Vec<f64> {
     times
 }
 
-/// The least of some: a machine that is busy may take any time.
+/// The minimum: any single time may be long on a busy machine.
 fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 #[tokio::test]
-async fn rpc_clients_have_time_to_read_before_an_edit() {
+async fn rpc_clients_can_read_the_file_before_an_edit() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("ext.ts", EXTENSION);
@@ -85,7 +85,7 @@ async fn a_changed_file_keeps_its_permissions_and_links() {
         (after.mode(), after.uid(), after.gid()),
         (before.mode(), before.uid(), before.gid())
     );
-    // Another file in its place: nobody has read a part of one.
+    // A new file replaces the old one, so that no reader sees a part.
     assert_ne!(after.ino(), before.ino());
     assert!(home.cwd().join("notes.txt").is_symlink());
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Calls of one answer that change the same file do it in the order in which the model made
-//! them, whoever runs them, although all run beside each other.
+//! Calls of one answer that change the same file run in the order of the calls, whichever tool runs
+//! them, although calls otherwise run concurrently.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::support::{Home, prompt, text_of};
 
 /// `add` appends a word through the queue, `late` does so after a wait of its own, `write` is
-/// wrapped, `hang` waits until it is aborted, `spin` keeps the thread for two seconds and says
-/// what the file is like then.
+/// wrapped, `hang` waits until it is aborted, `spin` occupies the thread for two seconds and then
+/// reports the file's content.
 const TOOLS: &str = r#"
 import { createAgentSession, createWriteTool, SessionManager, withFileMutationQueue } from "@mariozechner/pi-coding-agent";
 import { Type } from "@sinclair/typebox";
@@ -73,7 +73,7 @@ fn add(word: &str) -> (&'static str, Value) {
     ("add", json!({ "word": word }))
 }
 
-/// What the tools said, and the file afterwards.
+/// Returns the results of the tools and the file's content afterwards.
 async fn outcome(calls: Answer) -> (Vec<String>, String) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -92,9 +92,9 @@ async fn outcome(calls: Answer) -> (Vec<String>, String) {
 
 const EDITED: &str = "Successfully replaced 1 block(s) in f.txt.";
 
-/// The built-in tool was in the queue first, and did not find what it was to change.
+/// The built-in tool was queued first and did not find the text that it was to change.
 #[tokio::test]
-async fn a_built_in_tool_finds_what_an_extensions_tool_before_it_wrote() {
+async fn a_built_in_tool_sees_the_writes_of_an_earlier_call() {
     let calls = [
         edit("one", "two"),
         add("a"),
@@ -113,7 +113,7 @@ async fn a_built_in_tool_finds_what_an_extensions_tool_before_it_wrote() {
 }
 
 #[tokio::test]
-async fn so_does_one_after_a_tool_that_wraps_a_built_in_one() {
+async fn a_call_sees_the_writes_of_an_earlier_wrapped_tool() {
     let write = |text: &str| ("write", json!({ "path": "f.txt", "content": text }));
     let calls = [write("x"), edit("x", "y"), write("z"), edit("z", "end")];
     let (said, file) = outcome(Answer::tools(calls)).await;
@@ -122,9 +122,9 @@ async fn so_does_one_after_a_tool_that_wraps_a_built_in_one() {
     assert_eq!(file, "end");
 }
 
-/// What waits for something else before it queues has no place to keep.
+/// A tool that waits for something else before it queues loses its position.
 #[tokio::test]
-async fn a_tool_that_queues_late_or_never_holds_nobody_up() {
+async fn a_tool_that_queues_late_or_never_delays_no_other() {
     let calls = [
         ("throws", json!({})),
         ("late", json!({ "word": "late" })),
@@ -165,9 +165,9 @@ async fn a_tool_that_hangs_is_passed_and_can_be_aborted() {
     rpc.event("agent_end").await;
 }
 
-/// Nobody gets past it in the isolate, but the program goes on.
+/// Other tools of the isolate wait for the thread, but the program continues.
 #[tokio::test]
-async fn who_keeps_the_thread_does_not_keep_the_built_in_tools() {
+async fn a_busy_thread_does_not_delay_built_in_tools() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("tools.ts", TOOLS);
@@ -184,7 +184,7 @@ async fn who_keeps_the_thread_does_not_keep_the_built_in_tools() {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_session_beside_the_users_keep_the_order() {
+async fn tools_of_a_child_session_keep_the_order() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("tools.ts", TOOLS);

@@ -1,7 +1,6 @@
-//! The built-in tools beside the original's, byte for byte. What the original
-//! answers to a slice of the comparison is kept in `tests/tool-parity`; the
-//! whole comparison is run from there (its README says how) and uses the
-//! second test here to ask our tools.
+//! Compares the built-in tools with the original's, byte for byte. The original's results for a
+//! slice of the comparison are in `tests/tool-parity`; the whole comparison runs from there (see
+//! its README) and uses the second test here to run our tools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,12 +22,12 @@ struct Suite {
     root: PathBuf,
     files: Vec<Entry>,
     cases: Vec<Case>,
-    /// What the original answers, of a slice.
+    /// The original's results for the slice.
     #[serde(default)]
     answers: Vec<Value>,
 }
 
-/// A file, folder or link to be made.
+/// A file, folder or link to create.
 #[derive(Deserialize)]
 struct Entry {
     path: String,
@@ -47,17 +46,17 @@ struct Entry {
 struct Case {
     tool: String,
     args: Value,
-    /// In the tree or anywhere; without it the case has a folder of its own.
+    /// A folder in the tree or anywhere; without it the case has its own folder.
     cwd: Option<String>,
     #[serde(default)]
     files: Vec<Entry>,
-    /// Files to look at afterwards.
+    /// Files to compare afterwards.
     #[serde(default)]
     after: Vec<String>,
 }
 
 #[tokio::test]
-async fn a_slice_is_answered_as_the_original_does() {
+async fn a_slice_has_the_results_of_the_original() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tool-parity/slice.json");
     let mut suite: Suite = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let root = tempfile::Builder::new().prefix("pi-it-").tempdir().unwrap();
@@ -126,7 +125,7 @@ fn without_patch(mut output: Value) -> Value {
     output
 }
 
-/// As the agent calls them.
+/// Runs a tool as the agent does.
 async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> {
     let tools = builtin(cwd.to_owned(), ToolOptions::default());
     let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();

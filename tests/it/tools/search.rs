@@ -1,5 +1,5 @@
-//! `grep`, `find` and `ls`: there for whoever asks for them, and stopped by an
-//! abort however much there is to search.
+//! `grep`, `find` and `ls`: available on request, and ended by an abort however much there is to
+//! search.
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn offered(request: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_model_gets_them_when_the_command_line_says_so() {
+async fn the_command_line_enables_search_tools() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.file("src/main.rs", "fn main() {}\n");
@@ -54,7 +54,7 @@ async fn a_model_gets_them_when_the_command_line_says_so() {
 }
 
 #[tokio::test]
-async fn an_extension_knows_all_and_turns_them_on() {
+async fn an_extension_lists_and_enables_search_tools() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension(
@@ -74,7 +74,7 @@ async fn an_extension_knows_all_and_turns_them_on() {
     assert_eq!(offered(&server.last_request().body), ["find", "grep", "ls"]);
 }
 
-/// A file of a terabyte, all of it a hole: searching it takes minutes.
+/// A sparse file of a terabyte, which takes minutes to search.
 #[tokio::test]
 async fn an_abort_ends_a_search() {
     let server = ModelServer::start().await;
@@ -99,10 +99,10 @@ async fn an_abort_ends_a_search() {
     assert!(rpc.close().await.success());
 }
 
-/// The walk opened it, and nothing was ever answered.
+/// The walk opened the pipe and never ended.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_pipe_for_an_ignore_file_costs_its_folder_and_is_told() {
+async fn an_ignore_file_that_is_a_pipe_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     for name in ["here/a.txt", "here/pipe/b.txt", "above/deep/c.txt"] {

@@ -1,4 +1,4 @@
-//! Pipes, sockets and devices where files are looked for: whoever opens one waits for ever.
+//! Pipes, sockets and devices in the place of files: opening one would block for ever.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -22,7 +22,7 @@ const HELLO: &str = "export default (pi) => {
 };
 ";
 
-/// In the folders of the agent and of the project.
+/// Puts pipes into the folders of the agent and of the project.
 fn pipes(home: &Home) -> Vec<PathBuf> {
     let of_agent = [
         "extensions/.gitignore",
@@ -49,7 +49,7 @@ fn pipes(home: &Home) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_pipe_in_the_place_of_a_file_is_named_and_stops_nothing() {
+async fn a_pipe_in_the_place_of_a_file_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("hello.js", HELLO);
@@ -73,11 +73,11 @@ async fn a_pipe_in_the_place_of_a_file_is_named_and_stops_nothing() {
         let asked = server.requests().pop().unwrap().body["system"].to_string();
         assert!(asked.contains("hello hello"), "both have loaded: {asked}");
     }
-    // What goes into the prompt is told there.
+    // Files for the prompt are reported in the log.
     let log = fs::read_to_string(home.agent_dir().join("logs/pi.log")).unwrap_or_default();
     let said = format!("{}{log}", started.stderr());
     let told = |path: &&PathBuf| {
-        // Keys are for the terminal.
+        // Key bindings are only read for a terminal.
         !path.ends_with("keybindings.json") && !said.contains(path.to_str().unwrap())
     };
     let silent: Vec<_> = pipes
@@ -90,12 +90,12 @@ async fn a_pipe_in_the_place_of_a_file_is_named_and_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_pipe_for_the_settings_or_the_models_of_the_user_is_named() {
+async fn a_pipe_as_settings_or_models_file_is_reported() {
     for name in ["settings.json", "models.json", "auth.json", "trust.json"] {
         let home = Home::bare();
         let path = home.agent_dir().join(name);
         make_pipe(&path);
-        // Of trust is spoken where there is something to trust.
+        // Trust is only mentioned if there is something to trust.
         fs::create_dir_all(home.cwd().join(".pi")).unwrap();
         home.file(".pi/SYSTEM.md", "Hello.");
         let arguments = ["--provider", "demo", "--model", "demo"];
@@ -110,7 +110,7 @@ async fn a_pipe_for_the_settings_or_the_models_of_the_user_is_named() {
     }
 }
 
-/// Files are hidden with it: as an empty one.
+/// Users hide files with `/dev/null`, which counts as an empty file.
 #[tokio::test]
 async fn dev_null_is_an_empty_file() {
     let home = Home::bare();
@@ -123,7 +123,7 @@ async fn dev_null_is_an_empty_file() {
     assert!(!rpc.stderr().contains("Could not"), "{}", rpc.stderr());
 }
 
-/// It was read to its end when an error was to be placed: of `/dev/zero` there is none.
+/// The map was read to its end to find a source position, and `/dev/zero` has no end.
 #[tokio::test]
 async fn a_source_map_that_is_no_file_is_not_opened() {
     let server = ModelServer::start().await;

@@ -1,4 +1,4 @@
-//! What the model is to say, independent of the wire.
+//! Answers of the scripted model, independent of the wire format.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One answer to one request. Also the element of a script file: see the
-/// members' names in [`Script`].
+/// One answer to one request, and the element of a script file, whose member names are in
+/// [`Script`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Script")]
 pub struct Answer {
     pub(crate) kind: Kind,
     pub(crate) headers: Vec<(String, String)>,
-    /// Between two deltas.
+    /// Time between two deltas.
     pub(crate) delay: Duration,
-    /// The size of the pieces that the body is sent in; 0: one event at a time.
+    /// Size of the pieces that the body is sent in; with 0, each event is a piece.
     pub(crate) piece: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Stream(Reply),
-    /// An HTTP error. No body: one in the shape of the API, with the message.
+    /// An HTTP error. Without a body, one in the shape of the API with the message.
     Status {
         status: u16,
         message: String,
         body: Option<Value>,
     },
-    /// These bytes, declared to be an event stream.
+    /// Bytes that are declared to be an event stream.
     Raw(Bytes),
 }
 
@@ -55,8 +55,7 @@ pub enum Block {
     },
 }
 
-/// Why the model stopped. Unless told, it is `ToolUse` when there is a tool call
-/// and `EndTurn` otherwise.
+/// Why the model stopped. By default `ToolUse` when there is a tool call, and `EndTurn` otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stop {
@@ -69,9 +68,9 @@ pub enum Stop {
 pub(crate) enum Ending {
     #[default]
     Complete,
-    /// After so many deltas the connection is closed without a proper end.
+    /// After this many deltas the connection is closed without a proper end.
     Cut(usize),
-    /// After so many deltas nothing comes any more.
+    /// After this many deltas nothing comes any more.
     Stall(usize),
     /// After all blocks, an error event instead of the end.
     Error(String),
@@ -122,7 +121,7 @@ impl Answer {
         })
     }
 
-    /// An HTTP error with a body of its own.
+    /// An HTTP error with its own body.
     pub fn status(status: u16, body: Value) -> Self {
         Self::of(Kind::Status {
             status,
@@ -180,17 +179,17 @@ impl Answer {
         })
     }
 
-    /// The connection breaks after so many deltas.
+    /// Breaks the connection after this many deltas.
     pub fn cut_after(self, deltas: usize) -> Self {
         self.reply(|reply| reply.ending = Ending::Cut(deltas))
     }
 
-    /// Silence after so many deltas, until the client goes away.
+    /// Sends nothing after this many deltas, until the client hangs up.
     pub fn stall_after(self, deltas: usize) -> Self {
         self.reply(|reply| reply.ending = Ending::Stall(deltas))
     }
 
-    /// An error event comes where the end should be.
+    /// Sends an error event in the place of the end.
     pub fn then_error(self, message: &str) -> Self {
         self.reply(|reply| reply.ending = Ending::Error(message.to_owned()))
     }
@@ -200,13 +199,13 @@ impl Answer {
         self
     }
 
-    /// Waits so many milliseconds before every delta.
+    /// Waits this many milliseconds before every delta.
     pub fn delay(mut self, milliseconds: u64) -> Self {
         self.delay = Duration::from_millis(milliseconds);
         self
     }
 
-    /// Sends the body in pieces of so many bytes, wherever they happen to end.
+    /// Sends the body in pieces of this many bytes, wherever they end.
     pub fn in_pieces_of(mut self, bytes: usize) -> Self {
         self.piece = bytes;
         self
@@ -232,8 +231,8 @@ impl Reply {
     }
 }
 
-/// Cuts a text into deltas as a model would send them: a few characters each,
-/// and never in the middle of one.
+/// Cuts a text into deltas as a model would send them: a few characters each, never in the middle
+/// of a character.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     characters.chunks(12).map(String::from_iter).collect()
@@ -256,9 +255,9 @@ fn deltas<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
     })
 }
 
-/// How a script file writes an answer: `{"blocks": [{"thinking": "…"}, {"text":
-/// "…"}, {"tool": {"name": "bash", "arguments": {}}}]}`, `{"status": 429,
-/// "message": "…"}` or `{"raw": "…"}`, each with options.
+/// The form of an answer in a script file: `{"blocks": [{"thinking": "…"}, {"text": "…"}, {"tool":
+/// {"name": "bash", "arguments": {}}}]}`, `{"status": 429, "message": "…"}` or `{"raw": "…"}`, each
+/// with options.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Script {

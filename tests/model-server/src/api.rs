@@ -1,4 +1,4 @@
-//! The wire APIs the server speaks, told apart by the path of a request.
+//! The wire APIs that the server speaks, told apart by the path of a request.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl Api {
         Self::OpenAiResponses,
     ];
 
-    /// The name that `models.json` uses.
+    /// The name in `models.json`.
     pub fn name(self) -> &'static str {
         match self {
             Self::AnthropicMessages => "anthropic-messages",
@@ -34,7 +34,7 @@ impl Api {
         }
     }
 
-    /// What clients put before the API's own path.
+    /// The path that clients put before the API's own path.
     pub(crate) fn base_path(self) -> &'static str {
         match self {
             Self::AnthropicMessages => "",
@@ -42,7 +42,7 @@ impl Api {
         }
     }
 
-    /// Says what is wrong with a request that no provider would accept.
+    /// Describes what is wrong with a request that no provider would accept.
     pub(crate) fn check(self, body: &Value) -> Result<(), String> {
         let list = match self {
             Self::AnthropicMessages | Self::OpenAiCompletions => "messages",

@@ -1,4 +1,4 @@
-//! The server itself: takes requests, notes them, plays the next answer.
+//! The server: receives requests, records them, and plays the next answer.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -25,22 +25,22 @@ use crate::render::{Frame, frames};
 pub const PROVIDER: &str = "scripted";
 pub const MODEL: &str = "scripted-1";
 
-/// How long tests wait for something that is bound to happen.
+/// Time limit of tests for things that are bound to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Stops serving, and breaks all connections, when dropped.
+/// The scripted server. Dropping it stops it and breaks all connections.
 pub struct ModelServer {
     address: SocketAddr,
     state: Arc<State>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
-/// A request, as it came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     pub api: Api,
     pub path: String,
-    /// Names in lower case.
+    /// Headers with names in lower case.
     pub headers: BTreeMap<String, String>,
     pub body: Value,
 }
@@ -51,15 +51,15 @@ struct State {
     progress: watch::Sender<Progress>,
 }
 
-/// Answers a request by what it asks.
+/// Answers a request by its content.
 type Rule = Arc<dyn Fn(&Received) -> Option<Answer> + Send + Sync>;
 
 #[derive(Default)]
 struct Script {
-    /// Goes before the script.
+    /// A rule that is tried before the script.
     rule: Option<Rule>,
     answers: VecDeque<Answer>,
-    /// Comes when there are no more answers.
+    /// The answer once the script is at its end.
     last: Option<Answer>,
     received: Vec<Received>,
 }
@@ -71,7 +71,7 @@ struct Progress {
 }
 
 impl ModelServer {
-    /// On a free port of 127.0.0.1.
+    /// Starts the server on a free port of 127.0.0.1.
     pub async fn start() -> Self {
         Self::start_on(0).await.expect("loopback has a free port")
     }
@@ -93,24 +93,24 @@ impl ModelServer {
         self.state.script().answers.push_back(answer);
     }
 
-    /// The answer to every request that comes when the script is at its end.
-    /// Without it those are answered with status 400, which nobody retries.
+    /// Sets the answer to every request once the script is at its end. Without one, such requests
+    /// get status 400, which no client retries.
     pub fn repeat(&self, answer: Answer) {
         self.state.script().last = Some(answer);
     }
 
-    /// Requests for which `rule` has an answer get that, the others the next of the
-    /// script. For clients that ask several things at a time, in any order.
+    /// Requests for which `rule` has an answer get that answer, all others the next of the script.
+    /// For clients that send several requests at a time, in any order.
     pub fn answer_by(&self, rule: impl Fn(&Received) -> Option<Answer> + Send + Sync + 'static) {
         self.state.script().rule = Some(Arc::new(rule));
     }
 
-    /// How many answers of the script nobody has asked for.
+    /// Number of answers in the script that were not requested.
     pub fn unasked(&self) -> usize {
         self.state.script().answers.len()
     }
 
-    /// What was received so far, in order.
+    /// All requests so far, in order.
     pub fn requests(&self) -> Vec<Received> {
         self.state.script().received.clone()
     }
@@ -121,20 +121,20 @@ impl ModelServer {
         script.received.last().expect("a request").clone()
     }
 
-    /// Waits until so many requests have come in all, for as long as it takes.
+    /// Waits, without a limit, until this many requests have arrived in total.
     pub async fn wait_until_received(&self, count: usize) {
         let mut progress = self.state.progress.subscribe();
         let reached = progress.wait_for(|now| now.received >= count).await;
         reached.expect("the sender lives as long as the server");
     }
 
-    /// The same for tests: panics if they do not come.
+    /// Waits until this many requests have arrived in total; panics after a time limit.
     pub async fn received(&self, count: usize) {
         self.wait_for("requests", |progress| progress.received >= count)
             .await;
     }
 
-    /// Waits until so many clients have gone away in the middle of an answer.
+    /// Waits until this many clients have hung up in the middle of an answer.
     pub async fn hung_up(&self, count: usize) {
         self.wait_for("clients that hung up", |progress| progress.hung_up >= count)
             .await;
@@ -185,7 +185,7 @@ impl State {
         self.script.lock().expect("nothing panics while it is held")
     }
 
-    /// Notes a request and takes its answer; the number counts requests from 1.
+    /// Records a request and takes its answer; the number counts requests from 1.
     fn next(&self, request: Received) -> (Option<Answer>, usize) {
         let mut script = self.script();
         let ruled = script.rule.as_ref().and_then(|rule| rule(&request));
@@ -201,7 +201,7 @@ impl State {
 }
 
 async fn accept(listener: TcpListener, state: Arc<State>) {
-    // Dropped with this future, and with it every connection.
+    // Dropping this future drops the set, and with it every connection.
     let mut connections = JoinSet::new();
     loop {
         let Ok((socket, _)) = listener.accept().await else {
@@ -216,7 +216,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), service);
-            // Ends with an error whenever a test breaks off an answer.
+            // The connection ends with an error whenever a test breaks off an answer.
             let _ = connection.await;
         });
     }
@@ -224,7 +224,7 @@ async fn accept(listener: TcpListener, state: Arc<State>) {
 
 type Body = StreamBody<BoxStream<'static, Result<BodyFrame<Bytes>, Broken>>>;
 
-/// Ends a body in a way that makes hyper close the connection.
+/// An error that ends a body, so that hyper closes the connection.
 #[derive(Debug)]
 struct Broken;
 
@@ -299,7 +299,7 @@ async fn respond(request: Request<Incoming>, state: Arc<State>) -> Response<Body
     response
 }
 
-/// Notices when a body is dropped before it came to its end.
+/// Detects that a body is dropped before its end.
 struct HangUp {
     state: Arc<State>,
     finished: bool,
@@ -330,10 +330,10 @@ fn play(
                 return Some((Ok(bytes), (pieces, guard)));
             }
             match ending {
-                // A second time the stream is asked it has nothing left.
+                // When the stream is polled a second time, nothing is left.
                 Ending::Cut(_) if !guard.finished => {
                     guard.finished = true;
-                    // What was written before has to reach the client first.
+                    // Earlier data has to reach the client first.
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     Some((Err(Broken), (pieces, guard)))
                 }
@@ -349,7 +349,7 @@ fn play(
     .boxed()
 }
 
-/// The bytes to send at a time, each with whether a delta begins in them.
+/// The pieces to send, each with whether a delta begins in it.
 fn in_pieces(frames: Vec<Frame>, size: usize) -> Vec<(Bytes, bool)> {
     if size == 0 {
         let whole = |frame: Frame| (Bytes::from(frame.text), frame.is_delta);

@@ -1,4 +1,4 @@
-//! The server over a real connection.
+//! Tests of the server over a real connection.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,7 +103,7 @@ async fn pieces_put_together_are_the_whole() {
     assert_eq!(events[0], events[1]);
 }
 
-/// Undoes the chunked encoding; pieces may end inside a character.
+/// Decodes the chunked encoding; pieces may end inside a character.
 fn unchunk(mut rest: &[u8]) -> String {
     let mut text = Vec::new();
     while let Some(end) = rest.iter().position(|byte| *byte == b'\r') {

@@ -391,7 +391,7 @@ export default (pi) => {
 /// Plan modes send these messages when the user has chosen: 0.67.68 and pi make one request of
 /// them, newer versions one for each message.
 #[tokio::test]
-async fn follow_ups_after_wait_for_idle_are_one_request() {
+async fn follow_ups_in_agent_end_after_an_await_are_one_request() {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("Fine."));
     let home = Home::new(&server);

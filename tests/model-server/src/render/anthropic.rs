@@ -43,7 +43,7 @@ pub(super) fn frames(reply: &Reply, number: usize, model: &str) -> Vec<Frame> {
     frames
 }
 
-/// How the block begins, and what follows.
+/// The content of a block at its start, and the deltas that follow.
 fn content(block: &Block, number: usize, index: usize) -> (Value, Vec<Value>) {
     match block {
         Block::Text(texts) => (

@@ -1,5 +1,5 @@
-//! OpenAI chat completions. Thinking comes as `reasoning_content`, as most
-//! servers that imitate this API send it.
+//! OpenAI chat completions. Thinking is sent as `reasoning_content`, as most servers that imitate
+//! this API do.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn deltas(block: &Block, all: &[Block], number: usize, index: usize) -> Vec<(Val
             .map(|text| (json!({"reasoning_content": text}), true))
             .collect(),
         Block::Tool { name, arguments } => {
-            // Tool calls are counted apart from the other content.
+            // Tool calls have an index of their own.
             let position = all[..index]
                 .iter()
                 .filter(|block| matches!(block, Block::Tool { .. }))

@@ -16,7 +16,7 @@ use crate::api::Api;
 #[derive(Debug, PartialEq)]
 pub(crate) struct Frame {
     pub text: String,
-    /// Carries a piece of content: what delays and cuts count.
+    /// Whether the event carries content; delays and cuts count such events.
     pub is_delta: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The streams themselves; that a client understands them is shown by every
-//! test that uses the server.
+//! Tests of the rendered streams; all other tests that use the server show that a client
+//! understands them.
 
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn deltas_never_split_a_character() {
 }
 
 #[test]
-fn a_script_file_says_the_same_as_the_builder() {
+fn a_script_file_equals_the_builder() {
     let script = json!([
         {"blocks": [{"thinking": "hm"}, {"tool": {"name": "bash"}}], "stop": "length"},
         {"status": 429, "message": "slow down", "headers": {"retry-after": "0"}},
