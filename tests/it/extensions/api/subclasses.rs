@@ -173,7 +173,7 @@ const EVERYDAY = [
   "renderers", "select", "selected", "settle", "shown", "submenu", "thinking", "timer", "title", "truncation", "wake",
 ];
 
-/** Whoever reads or writes one of the names gets an exception. */
+/** A subclass whose everyday names throw when the base class reads or writes them. */
 function guarded(Class) {
   class Guarded extends Class {}
   const refuse = (name) => () => {

@@ -1,4 +1,4 @@
-// Every loop and every spread finds this.
+// Replaces the iterator that every loop and every spread uses.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

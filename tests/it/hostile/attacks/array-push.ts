@@ -1,4 +1,4 @@
-// Nothing is ever added to a list.
+// Makes `push` add nothing.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// What `map` and `filter` make is made by this.
+// Replaces the constructor that `map` and `filter` use.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

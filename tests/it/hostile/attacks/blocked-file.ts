@@ -1,4 +1,4 @@
-// A call that does not end: the file is on a disk that does not answer.
+// Opens a pipe, which blocks like a file on a disk that does not respond.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 

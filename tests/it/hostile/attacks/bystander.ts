@@ -1,4 +1,4 @@
-// Does nothing wrong, and wants to be left alone.
+// Does nothing wrong: no report may name it.
 export default (pi) => {
   pi.registerCommand("ping", { handler: async (args, ctx) => ctx.ui.notify("pong " + args) });
   pi.on("before_agent_start", async (event) => {

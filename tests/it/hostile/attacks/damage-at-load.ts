@@ -1,3 +1,3 @@
-// Before anybody has asked it for anything.
+// Changes built-in objects while it is loaded, before any handler is called.
 Promise.prototype.then = () => new Promise(() => {});
 export default (pi) => pi.registerCommand("never", { handler: async () => {} });

@@ -1,4 +1,4 @@
-// Not while it is called, but when another one is the last that was.
+// Changes built-in objects in a timer, when another extension was called last.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// In native code, where nothing can stop it, and counted by nobody.
+// Allocates in native code, which cannot be interrupted and is not counted.
 import { readFileSync } from "node:fs";
 
 export default (pi) =>

@@ -1,4 +1,4 @@
-// Each call fails where the stack ends, and is caught there.
+// Emits recursively: each call fails at the end of the stack and is caught there.
 export default (pi) => {
   pi.events.on("round", () => pi.events.emit("round"));
   pi.on("before_agent_start", (event) => {

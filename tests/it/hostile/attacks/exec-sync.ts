@@ -1,4 +1,4 @@
-// Native code, which nothing can interrupt, when another one is the last that was called.
+// Blocks in native code, which cannot be interrupted, when another extension was called last.
 import { execSync } from "node:child_process";
 
 export default (pi) =>

@@ -1,4 +1,4 @@
-// Opens and opens, and another one is called last.
+// Opens files until none is left; another extension is called last.
 import { openSync } from "node:fs";
 
 const held: number[] = [];

@@ -1,4 +1,4 @@
-// The runtime calls its ops with it.
+// Replaces `Function.prototype.call`, with which the runtime calls its ops.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

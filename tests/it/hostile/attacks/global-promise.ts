@@ -1,4 +1,4 @@
-// Whoever makes a promise gets nothing.
+// Replaces the Promise constructor by one that creates nothing.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

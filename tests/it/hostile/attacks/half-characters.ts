@@ -1,4 +1,4 @@
-// No attack either: `slice` cuts characters in two, and everybody slices.
+// No attack either: `slice` cuts characters in two, and many extensions use it.
 const half = "\u{1f600}".slice(0, 1);
 
 export default (pi) =>

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 
-// The name by which the runtime's own JavaScript knows it.
+// Uses the name of the internals in the runtime's own JavaScript.
 const PANIC = "__denoNamespace[__denoNamespace.internal].core.ops.op_panic('from inside')";
 
 export default (pi) =>

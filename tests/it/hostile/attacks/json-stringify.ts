@@ -1,4 +1,4 @@
-// Nothing can be written.
+// Makes every JSON.stringify fail.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

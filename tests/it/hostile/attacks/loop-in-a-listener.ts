@@ -1,4 +1,4 @@
-// Called by another extension's code.
+// Spins in a listener that another extension's code calls.
 export default (pi) => {
   pi.events.on("poke", () => {
     for (;;);

@@ -1,4 +1,4 @@
-// Others have been called before it spins.
+// Spins in a timer after other extensions have been called.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// Nothing is ever found.
+// Makes every `Map.prototype.get` find nothing.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// In the midst of the queue: others are called next, and nothing is awaited in between.
+// Acts in the middle of the queue: other handlers are called next, without an await.
 export default (pi) => {
   let attacked = false;
   pi.on("before_agent_start", (event) => {

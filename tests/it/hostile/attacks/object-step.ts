@@ -1,4 +1,4 @@
-// The events of the queue, for everybody, are what they are not.
+// Changes the queued events for all extensions.
 export default (pi) => {
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

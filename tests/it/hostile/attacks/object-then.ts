@@ -1,4 +1,4 @@
-// Everything that is awaited is a promise now, and never settles.
+// Turns every awaited object into a promise that never settles.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// Whatever is sent to the program is this.
+// Replaces every object that is sent to the program.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// As somebody else the program could not store what is said.
+// Changes the user, so that the program could not write the session.
 const calls = {
   setuid: [4321],
   setgid: [4321],
@@ -18,7 +18,7 @@ export default (pi) =>
         ctx.ui.notify(error.message);
       }
     }
-    // What changes nothing is no harm.
+    // Calls that change nothing are allowed.
     process.setuid(process.getuid());
     process.setegid(process.getegid());
   });

@@ -1,4 +1,4 @@
-// No attack: what shims, assertion libraries and instrumentations do has to go on working.
+// No attack: shims, assertion libraries and instrumentations must keep working.
 const { then } = Promise.prototype;
 const { stringify } = JSON;
 let thens = 0;

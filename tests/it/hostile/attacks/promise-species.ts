@@ -1,4 +1,4 @@
-// The same, from behind.
+// Replaces the promise constructor through Symbol.species.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// Every answer of the runtime goes through it.
+// Replaces `then`, through which every result of the runtime goes.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// What others rely on.
+// Changes prototypes that all extensions use.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

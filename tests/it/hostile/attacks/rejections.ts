@@ -1,4 +1,4 @@
-// A thousand a second, and nobody handles one of them.
+// Rejects a thousand promises a second without handlers.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// Reloads while it is being reloaded, and spins at the good-bye.
+// Reloads during a reload, and spins in `session_shutdown`.
 export default (pi) => {
   let ctx;
   pi.registerCommand("attack", {

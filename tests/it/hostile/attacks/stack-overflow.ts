@@ -1,4 +1,4 @@
-// The plain way, and one through native code.
+// Overflows the stack, also through native code.
 export default (pi) => {
   const deeper = () => deeper() + 1;
   const nested = "[".repeat(1e5) + "]".repeat(1e5);

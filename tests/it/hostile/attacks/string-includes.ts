@@ -1,4 +1,4 @@
-// Everything is in every text.
+// Makes `includes` always true.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

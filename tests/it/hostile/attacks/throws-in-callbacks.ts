@@ -1,4 +1,4 @@
-// Where nobody can catch it: what runs and waits beside it goes on.
+// Throws where no caller can catch it; other work continues.
 const ways: Record<string, () => void> = {
   microtask: () => queueMicrotask(() => { throw new Error("from a microtask"); }),
   listener: () => {

@@ -1,4 +1,4 @@
-// Nothing that says where it comes from, when others have been called since.
+// Throws values without a stack after other extensions have been called.
 import { EventEmitter } from "node:events";
 
 const fail = (way: string) => () => {

@@ -1,4 +1,4 @@
-// What is thrown need not be an error, nor be willing to say what it is.
+// Throws values that are no errors and that cannot be converted to text.
 const strange = [
   undefined,
   null,

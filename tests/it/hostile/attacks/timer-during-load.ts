@@ -1,4 +1,4 @@
-// Spins while another one loads.
+// Spins while another extension loads.
 export default () => {
   setTimeout(() => {
     for (;;);

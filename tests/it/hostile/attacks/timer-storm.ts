@@ -1,4 +1,4 @@
-// Twice as many timers in every turn.
+// Doubles the number of timers in every tick.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     const storm = () => {

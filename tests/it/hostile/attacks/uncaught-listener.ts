@@ -1,4 +1,4 @@
-// Called by the runtime, not by an extension's code, and for anybody's error.
+// Spins in a listener that the runtime calls for errors of any extension.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// One memory, in small steps, so that nobody spins.
+// Grows one memory in small steps, so that no call spins.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// Four gigabytes at once.
+// Allocates four gigabytes at once.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// Memory that is in neither the heap nor an array buffer.
+// Allocates memory that is in neither the heap nor an array buffer.
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;

@@ -1,4 +1,4 @@
-// In a callback of the worker, where nothing is awaited.
+// Exhausts memory in a callback of the worker, which is not awaited.
 import { Worker } from "node:worker_threads";
 
 const code = `require("node:worker_threads").parentPort.on("message", () => {

@@ -1,4 +1,4 @@
-// What the stories of tests/it/rpc/parity.rs need of an extension.
+// The extension for the stories of tests/it/rpc/parity.rs.
 import { existsSync } from "node:fs";
 
 export default function (pi: any) {
