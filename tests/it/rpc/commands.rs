@@ -4,8 +4,11 @@ use std::fs;
 
 use model_server::{Answer, MODEL, ModelServer, PROVIDER};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use crate::support::{Home, PIXEL, command, idle, message_end, prompt, text_of};
+use crate::support::{
+    Home, PATIENCE, PIXEL, command, idle, is_running, message_end, pause, prompt, text_of,
+};
 
 #[tokio::test]
 async fn a_new_session_has_its_initial_state() {
@@ -90,20 +93,28 @@ async fn bash_runs_and_its_output_joins_the_context() {
 #[tokio::test]
 async fn aborting_bash_ends_its_whole_process_tree() {
     let (_server, home, mut rpc) = idle().await;
-    let script = "(sleep 2; touch survived) & touch started; wait";
+    let script = "(sleep 600 & echo $! > child.part; mv child.part child; wait) & wait";
     rpc.send(&json!({"type": "bash", "command": script, "id": "long"}).to_string())
         .await;
-    while !home.cwd().join("started").exists() {
-        crate::support::pause(10).await;
+    let child = home.cwd().join("child");
+    while !child.exists() {
+        pause(10).await;
     }
+    let child = std::fs::read_to_string(child).unwrap();
+    let child = child.trim().parse().unwrap();
+    assert!(is_running(child));
     rpc.ok(command("abort_bash")).await;
     let result = rpc
         .wait("the aborted command", |line| line["id"] == "long")
         .await;
     let expected = json!({"output": "", "cancelled": true, "truncated": false});
     assert_eq!(result["data"], expected);
-    crate::support::pause(2500).await;
-    assert!(!home.cwd().join("survived").exists());
+    let ended = async {
+        while is_running(child) {
+            pause(10).await;
+        }
+    };
+    timeout(PATIENCE, ended).await.expect("the child ends");
 }
 
 #[tokio::test]
@@ -190,7 +201,7 @@ async fn steering_joins_after_the_turn_and_follow_ups_at_the_end() {
     server.push(Answer::text("followed"));
     rpc.ok(prompt("begin")).await;
     while !home.cwd().join("started").exists() {
-        crate::support::pause(10).await;
+        pause(10).await;
     }
     let later = json!({"type": "prompt", "message": "LATER", "streamingBehavior": "followUp"});
     rpc.ok(later).await;

@@ -7,7 +7,10 @@ pub mod registry;
 mod rpc;
 mod terminal;
 
-use std::time::Duration;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use model_server::ModelServer;
 use serde_json::{Value, json};
@@ -98,7 +101,7 @@ pub fn without(value: &Value, members: &[&str]) -> Value {
 #[cfg(target_os = "linux")]
 pub async fn quiet(pid: u32) {
     let time = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let fields = stat.rsplit_once(") ").unwrap().1.to_owned();
         let fields: Vec<&str> = fields.split(' ').collect();
         [11, 12].map(|at| fields[at].parse::<u64>().unwrap())
@@ -117,9 +120,8 @@ pub async fn quiet(pid: u32) {
 }
 
 /// Whether a process runs. A zombie does not: in a container there may be no parent that reaps it.
-#[cfg(target_os = "linux")]
 pub fn is_running(process: u64) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/stat"))
+    fs::read_to_string(format!("/proc/{process}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
 }
 
@@ -133,4 +135,28 @@ pub async fn command_result(rpc: &mut Rpc, command: &str) -> Value {
         .await;
     let text = line["message"].as_str().unwrap_or_else(|| panic!("{line}"));
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Waits until a process watches a folder (inotify), or until it does not any more. A folder that
+/// was replaced by another one of the same name is not watched.
+pub async fn watches(process: u32, folder: &Path, expected: bool) {
+    let inode = format!(" ino:{:x} ", fs::metadata(folder).unwrap().ino());
+    let is_watched = || {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fdinfo")).unwrap();
+        let infos = descriptors.filter_map(|info| fs::read_to_string(info.ok()?.path()).ok());
+        infos
+            .flat_map(|info| info.lines().map(str::to_owned).collect::<Vec<_>>())
+            .any(|line| line.starts_with("inotify ") && line.contains(&inode))
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while is_watched() != expected {
+        let folder = folder.display();
+        assert!(
+            Instant::now() < deadline,
+            "{folder}: watched is not {expected}"
+        );
+        pause(10).await;
+    }
+    // The files are read after the folder is watched.
+    pause(100).await;
 }

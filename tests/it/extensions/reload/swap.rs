@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, is_running, pause, prompt, with_extension};
+use crate::support::{Home, Rpc, is_running, pause, prompt, watches, with_extension};
 
 #[tokio::test]
 async fn a_quarantined_extension_returns_when_changed_or_requested() {
@@ -134,8 +134,12 @@ async fn a_missing_import_is_watched() {
     home.extension("lib/other.ts", "");
     let mut rpc = home.rpc(&[]);
     rpc.event("extension_error").await;
-    // The watch begins after the report.
-    pause(1000).await;
+    watches(
+        rpc.process_id(),
+        &home.agent_dir().join("extensions/lib"),
+        true,
+    )
+    .await;
     home.extension("lib/later.ts", "export const value: number = 1;");
     rpc.notified("m 1").await;
     rpc.notified("Reloaded: later.ts").await;
@@ -157,17 +161,15 @@ async fn the_watch_setting_is_read_at_each_reload() {
     rpc.notified("Reloaded: m.ts").await;
     home.settings(json!({}));
     rpc.ok(json!({"type": "new_session"})).await;
+    watches(rpc.process_id(), path.parent().unwrap(), false).await;
     save("two").unwrap();
-    pause(1000).await;
-    // A notification about a reload would come before this response.
-    rpc.ok(json!({"type": "get_state"})).await;
-    let lines = rpc.lines();
-    let told = lines.iter().filter(|line| line["method"] == "notify");
-    assert_eq!(told.count(), 1);
     home.settings(json!({ "extensionWatch": true }));
     rpc.ok(json!({"type": "new_session"})).await;
     save("three").unwrap();
     rpc.notified("Reloaded: m.ts").await;
+    let lines = rpc.lines();
+    let told = lines.iter().filter(|line| line["method"] == "notify");
+    assert_eq!(told.count(), 2);
 }
 
 #[tokio::test]
@@ -239,7 +241,7 @@ async fn saving_a_file_reloads_when_the_agent_is_idle() {
     rpc.ok(prompt("wait for it")).await;
     rpc.event("tool_execution_start").await;
     file("lib/deep/a.ts", "export const value = 4;");
-    pause(600).await;
+    pause(300).await;
     home.file("go", "");
     rpc.event("agent_end").await;
     rpc.notified("Reloaded: a.ts").await;
@@ -301,7 +303,7 @@ async fn an_extension_survives_its_rebuild() {
     rpc.notified("started 0").await;
     // The rebuild is immediate, with a new folder each time.
     for value in ["1", "2", "3"] {
-        pause(300).await;
+        watches(rpc.process_id(), &dist, true).await;
         std::fs::remove_dir_all(&dist).unwrap();
         build(value);
         rpc.notified(&format!("started {value}")).await;
@@ -323,7 +325,7 @@ async fn an_extension_survives_its_rebuild() {
 
 /// Every start caused another reload.
 #[tokio::test]
-async fn an_extension_that_writes_its_imports_reloads_once() {
+async fn an_extension_that_writes_its_imports_reloads_slowly() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionWatch": true }));
@@ -394,8 +396,7 @@ async fn a_removed_extension_does_not_end_the_watch_of_others() {
     home.extension("b.ts", &sayer("1", ""));
     let mut rpc = home.rpc(&[]);
     rpc.notified("started 1").await;
-    // The watch has begun.
-    pause(300).await;
+    watches(rpc.process_id(), gone.parent().unwrap(), true).await;
     std::fs::remove_file(gone).unwrap();
     rpc.wait("that it is gone", |line| {
         let message = line["message"].as_str().unwrap_or_default();
@@ -435,7 +436,7 @@ async fn a_file_that_is_imported_later_is_watched() {
     // The watch learns of a new import a moment later.
     pause(300).await;
     home.extension("lib/late.ts", "export const value = 3;");
-    pause(600).await;
+    pause(300).await;
     rpc.reply(&question, json!({"value": "yes"})).await;
     rpc.notified("answer yes").await;
     rpc.notified("Reloaded: late.ts").await;
