@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Home, PATIENCE, Terminal, finish, pause, quiet};
+use crate::support::{Home, PATIENCE, Terminal, finish, pause, quiet, until_ended};
 
 /// A shell command that never ends and has a child process that never ends.
 const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait";
@@ -81,11 +81,7 @@ impl Story {
 
         let pids = fs::read_to_string(home.cwd().join("pids")).unwrap();
         for pid in pids.split_whitespace() {
-            let deadline = Instant::now() + PATIENCE;
-            while lives(pid) {
-                assert!(Instant::now() < deadline, "{what}: {pid} still runs");
-                pause(10).await;
-            }
+            until_ended(pid.parse().unwrap(), &what).await;
         }
         let word = fs::read_to_string(home.cwd().join("last-word")).ok();
         let said = || format!("session_shutdown\nexit {}\n", self.code);
@@ -190,12 +186,6 @@ async fn ended(child: &mut Child, what: &str) -> ExitStatus {
         .unwrap()
 }
 
-/// Whether a process runs. Zombies count as ended: a container may have no parent that reaps them.
-fn lives(pid: &str) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
-}
-
 async fn all(modes: &[Mode], causes: &[(Cause, i32)], last_word: &'static str) {
     let stories: Vec<Story> = modes
         .iter()
@@ -284,20 +274,7 @@ async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
 /// replaces `process.emit`.
 #[tokio::test]
 async fn exit_listeners_run_at_the_end_and_at_a_reload() {
-    const LISTENS: &str = r#"
-        import { appendFileSync } from "node:fs";
-        const say = (what) => appendFileSync("said", `${what}\n`);
-        const { emit } = process;
-        process.emit = function (event, ...args) {
-            if (event === "exit") say("emit");
-            return emit.call(this, event, ...args);
-        };
-        process.on("exit", () => { say("leaves"); process.exit(); });
-        process.on("exit", () => { throw new Error("broken"); });
-        process.on("exit", function (code) { say(`${code} ${this === process}`); });
-        export default (pi) => pi.registerCommand("spin", { handler: async () => {
-            process.on("exit", () => { say("spins"); for (;;); });
-        }});"#;
+    const LISTENS: &str = include_str!("fixtures/exit.ts");
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));

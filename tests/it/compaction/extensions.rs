@@ -222,29 +222,7 @@ async fn the_examples_of_the_original_work() {
 }
 
 /// Reports the parts of a session in the original and here.
-const PARTS: &str = r#"
-import * as pi from "@mariozechner/pi-coding-agent";
-export default (api) => api.registerCommand("parts", { handler: async (args, ctx) => {
-    const entries = ctx.sessionManager.getEntries();
-    const messages = entries.filter((e) => e.type === "message").map((e) => e.message);
-    ctx.ui.notify(JSON.stringify({
-        settings: pi.DEFAULT_COMPACTION_SETTINGS,
-        estimates: messages.map((message) => pi.estimateTokens(message)),
-        used: pi.calculateContextTokens(pi.getLastAssistantUsage(entries)),
-        should: [10, 20].map((tokens) => pi.shouldCompact(tokens, 100,
-            { enabled: true, reserveTokens: 85, keepRecentTokens: 0 })),
-        cuts: [0, 1, 3, 4, 5, 8, 1000].map((keep) =>
-            pi.findCutPoint(entries, 0, entries.length, keep)),
-        turns: entries.map((_, index) => pi.findTurnStartIndex(entries, index, 1)),
-        left: pi.collectEntriesForBranchSummary(
-            ctx.sessionManager, entries.at(-1).id, entries[3].id)
-            .entries.map((e) => entries.indexOf(e)),
-        parts: [0, 4, 7].map((budget) => {
-            const { messages, fileOps, totalTokens } = pi.prepareBranchEntries(entries, budget);
-            return [messages, [...fileOps.read], [...fileOps.edited], totalTokens];
-        }),
-    }));
-} });"#;
+const PARTS: &str = include_str!("fixtures/extensions.ts");
 
 #[tokio::test]
 async fn the_parts_equal_the_original_s() {

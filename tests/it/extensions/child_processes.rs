@@ -10,40 +10,7 @@ use crate::support::{Home, PATIENCE, Rpc, is_running, pause, prompt, with_extens
 
 /// Starts children in every way and reports their ids. The children run longer than any test waits,
 /// but not for ever: a leftover child keeps open what it inherited.
-const PARENT: &str = r#"
-    import { exec, spawn } from "node:child_process";
-    import { once } from "node:events";
-    import { Worker } from "node:worker_threads";
-
-    const SLEEP = ["sleep", ["200"]];
-    const SHELL = "sleep 200 & echo $!; wait";
-    const quiet = (more) => ({ stdio: "ignore", ...more });
-    const number = async (stream) => Number(String((await once(stream, "data"))[0]));
-    const inWorker = `const { spawn } = require("node:child_process");
-        require("node:worker_threads").parentPort.postMessage(spawn("sleep", ["200"]).pid);
-        setInterval(() => {}, 1000);`;
-
-    export default (pi) => {
-        pi.registerCommand("spin", { handler: () => { for (;;); } });
-        pi.registerCommand("start", { handler: async (args, ctx) => {
-            const unreferenced = spawn(...SLEEP, quiet());
-            unreferenced.unref();
-            const detached = spawn(...SLEEP, quiet({ detached: true }));
-            detached.unref();
-            const told = once(new Worker(inWorker, { eval: true }), "message");
-            // This child ignores SIGTERM until it ends by itself.
-            const stubborn = spawn("sh", ["-c", "trap 'exit 0' TERM; echo $$; for i in $(seq 1000); do sleep 0.2; done"]);
-            const ends = [
-                spawn(...SLEEP).pid,
-                unreferenced.pid,
-                await number(stubborn.stdout),
-                await number(exec(SHELL).stdout),
-                await number(spawn(SHELL, { shell: true }).stdout),
-                (await told)[0],
-            ];
-            ctx.ui.notify(`children ${JSON.stringify({ ends, stays: detached.pid })}`);
-        }});
-    };"#;
+const PARENT: &str = include_str!("fixtures/child-processes.ts");
 
 /// Returns the children that must end and the one that stays.
 async fn start(rpc: &mut Rpc) -> (Vec<u64>, u64) {

@@ -92,21 +92,9 @@ async fn pictures_of_a_prompt_are_blocks() {
 
 #[tokio::test]
 async fn message_end_handlers_replace_the_message() {
-    let (server, home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-            pi.on("message_end", async ({ message }) => {
-                await undefined;
-                if (message.role === "user") message.content[0].text = message.content[0].text.replace("swordfish", "[hidden]");
-                if (message.role === "toolResult") return { message: { role: "user", content: "x" } };
-                if (message.role !== "assistant" || message.content.some((block) => block.type === "toolCall")) return;
-                return { message: { ...message, content: [{ type: "text", text: "Said." }] } };
-            });
-            pi.on("message_end", ({ message }) => {
-                if (message.role === "user" && message.content[0].text === "a circle") message.content[1] = message.content;
-                if (message.role === "assistant" && message.content[0].text === "Said.") message.content[0].text += " Twice.";
-            });
-        };"#,
-    )
+    let (server, home, mut rpc) = with_extension(include_str!(
+        "fixtures/effects/message-end-handlers-replace-the-message.ts"
+    ))
     .await;
     server.push(Answer::tool("bash", json!({"command": "echo tool-output"})));
     server.push(Answer::text("the word is swordfish"));
@@ -161,21 +149,9 @@ async fn message_end_handlers_replace_the_message() {
 /// Handlers of the first message continue after the run, and the run does not wait for them.
 #[tokio::test]
 async fn a_late_change_does_not_reach_another_message() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-            let context;
-            pi.registerCommand("hold", { handler: async (_, ctx) => { context = ctx; ctx.ui.notify("held"); } });
-            let first = true;
-            pi.on("message_end", async ({ message }, ctx) => {
-                if (message.role !== "user" || !first) return;
-                first = false;
-                await context.waitForIdle();
-                ctx.ui.notify("over");
-                await new Promise((resolve) => setTimeout(resolve, 500));
-                message.content[0].text = "late";
-            });
-        };"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/effects/a-late-change-does-not-reach-another-message.ts"
+    ))
     .await;
     rpc.ok(json!({"type": "prompt", "message": "/hold"})).await;
     rpc.notified("held").await;
@@ -224,19 +200,9 @@ async fn an_extension_that_fails_to_load_leaves_nothing() {
 
 #[tokio::test]
 async fn tool_choice_is_sent_and_nothing_after_an_abort() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"import { complete } from "@mariozechner/pi-ai";
-        export default (pi) => pi.registerCommand("ask", { handler: async (_, ctx) => {
-            const { apiKey, headers } = await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model);
-            const tools = [{ name: "answer", description: "d", parameters: { type: "object", properties: {} } }];
-            for (const toolChoice of ["any", { type: "tool", name: "answer" }]) {
-                await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }], tools }, { apiKey, headers, toolChoice });
-            }
-            const never = { apiKey, headers, signal: AbortSignal.abort() };
-            const { stopReason } = await complete(ctx.model, { messages: [{ role: "user", content: "x", timestamp: 0 }] }, never);
-            ctx.ui.notify(stopReason);
-        } });"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/effects/tool-choice-is-sent-and-nothing-after-an-abort.ts"
+    ))
     .await;
     server.repeat(Answer::text("Fine."));
     rpc.ok(prompt("/ask")).await;
@@ -276,20 +242,9 @@ async fn a_message_of_a_tool_is_queued_when_the_tool_returns() {
 
 #[tokio::test]
 async fn send_user_message_resolves_after_the_answer() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
-        export default (pi) => pi.registerCommand("sub", { handler: async (_, ctx) => {
-            const { session } = await createAgentSession({ sessionManager: SessionManager.inMemory(), model: ctx.model });
-            await session.sendUserMessage("one");
-            const first = session.getLastAssistantText();
-            await session.prompt("two");
-            const second = session.getLastAssistantText();
-            const message = { customType: "note", content: "three", display: true };
-            await session.sendCustomMessage(message, { triggerTurn: true });
-            ctx.ui.notify([first, second, session.getLastAssistantText()].join(" "));
-            session.dispose();
-        } });"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/effects/send-user-message-resolves-after-the-answer.ts"
+    ))
     .await;
     server.push(Answer::text("First."));
     server.push(Answer::text("Second."));
@@ -300,21 +255,9 @@ async fn send_user_message_resolves_after_the_answer() {
 
 #[tokio::test]
 async fn a_stream_may_end_with_its_message() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
-        export default (pi) => pi.registerProvider("own", { baseUrl: "http://own", apiKey: "k", api: "own-api",
-            models: [{ id: "o1", name: "o1", reasoning: false, input: ["text"], contextWindow: 1000, maxTokens: 100,
-                cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
-            streamSimple: (model) => {
-                const stream = createAssistantMessageEventStream();
-                const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2,
-                    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
-                const message = { role: "assistant", content: [{ type: "text", text: "In one." }], api: model.api,
-                    provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: Date.now() };
-                setTimeout(() => stream.end(message), 1);
-                return stream;
-            } });"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/effects/a-stream-may-end-with-its-message.ts"
+    ))
     .await;
     rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "o1"}))
         .await;
@@ -368,17 +311,7 @@ async fn an_unusable_result_affects_only_its_extension() {
     let home = Home::new(&server);
     home.extension(
         "1-redacts.ts",
-        r#"const hide = (text) => text.replaceAll("SECRET", "***");
-        const blocks = (content) => content.map((block) => block.type === "text" ? { ...block, text: hide(block.text) } : block);
-        export default (pi) => {
-          pi.on("tool_result", ({ content }) => ({ content: blocks(content) }));
-          pi.on("message_end", ({ message }) => message.role === "assistant"
-            ? { message: { ...message, content: blocks(message.content) } } : undefined);
-          pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "assistant", content: [{ type: "text", text: "by hand" }] },
-            { role: "of its own", content: 5 }, { role: "user", content: "also" }] }));
-          pi.on("before_provider_headers", ({ headers }) => { headers["x-kept"] = "1"; });
-          pi.on("input", ({ text }) => ({ action: "transform", text: hide(text) }));
-        };"#,
+        include_str!("fixtures/effects/an-unusable-result-affects-only-its-extension.ts"),
     );
     home.extension(
         "2-breaks.ts",

@@ -143,21 +143,7 @@ async fn the_ui_of_a_stopped_extension_is_removed() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"spin": 500}}));
-    home.extension(
-        "ext.ts",
-        r#"export default (pi) => {
-            pi.on("session_start", (event, ctx) => {
-                ctx.ui.setStatus("a", "recording");
-                ctx.ui.setWidget("a", ["two", "lines"], { placement: "belowEditor" });
-                ctx.ui.setStatus("gone", "soon");
-                ctx.ui.setStatus("gone", undefined);
-            });
-            pi.registerCommand("spin", { handler: (args, ctx) => {
-                for (let i = 0; i < 100; i++) ctx.ui.setStatus("late", `${i}`);
-                for (;;);
-            }});
-        };"#,
-    );
+    home.extension("ext.ts", include_str!("fixtures/recovery.ts"));
     home.extension(
         "b.ts",
         r#"export default (pi) => {

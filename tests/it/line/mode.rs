@@ -6,41 +6,7 @@ const ESCAPE: &str = "\x1b";
 const CONTROL_C: &str = "\x03";
 const CONTROL_D: &str = "\x04";
 
-const ASK: &str = r#"export default function (pi) {
-  pi.registerCommand("ask", {
-    description: "asks",
-    getArgumentCompletions: (prefix) => [{ value: "colour", label: "colour" }],
-    handler: async (args, ctx) => {
-      const picked = await ctx.ui.select("Which one?", ["red", "green", "blue"]);
-      const sure = await ctx.ui.confirm("Sure?", "It is only a colour.");
-      ctx.ui.notify(`picked ${picked} ${sure} ${args}`);
-    },
-  });
-  pi.registerCommand("note", {
-    handler: async (_args, ctx) => {
-      const text = await ctx.ui.editor("Edit", "one");
-      ctx.ui.notify(JSON.stringify(text));
-    },
-  });
-  pi.registerCommand("impatient", {
-    handler: async (_args, ctx) => {
-      const signal = AbortSignal.timeout(300);
-      const sure = await ctx.ui.confirm("Quick?", "", { signal });
-      ctx.ui.notify(`went on: ${sure}`);
-      await ctx.ui.confirm("Slow?", "", { timeout: 300 });
-      ctx.ui.notify("and on");
-    },
-  });
-  pi.registerCommand("late", {
-    handler: (_args, ctx) => {
-      setTimeout(() => ctx.ui.notify("here it is"), 300);
-      setTimeout(() => ctx.ui.notify("and another"), 600);
-    },
-  });
-  pi.registerCommand("hang", { handler: () => new Promise(() => {}) });
-  pi.registerCommand("odd", { getArgumentCompletions: () => [{ value: "odder" }, { name: "x" }], handler() {} });
-}
-"#;
+const ASK: &str = include_str!("fixtures/mode.ts");
 
 fn home() -> Home {
     let home = Home::bare();

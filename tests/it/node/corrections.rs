@@ -318,22 +318,7 @@ async fn names_of_newer_node_versions_can_be_imported() {
     );
     home.file(
         "node_modules/newer/index.js",
-        r#"import { argon2Sync } from "node:crypto";
-        import { FileReadStream, ReadStream } from "node:fs";
-        import { CloseEvent, WebSocket } from "node:http";
-        import { constants, enableCompileCache, getCompileCacheDir } from "node:module";
-        import { Performance } from "node:perf_hooks";
-        import { features, release, title, uptime } from "node:process";
-        import { Session } from "node:sqlite";
-        import { skip, todo } from "node:test";
-        import { promiseHooks } from "node:v8";
-        const { DISABLED } = constants.compileCacheStatus;
-        export default [
-            typeof argon2Sync, FileReadStream === ReadStream, CloseEvent === globalThis.CloseEvent,
-            new WebSocket("ws://127.0.0.1:9/") instanceof WebSocket, enableCompileCache().status === DISABLED,
-            typeof getCompileCacheDir(), Performance === globalThis.Performance, typeof features, release.name,
-            typeof title, uptime() > 0, typeof Session, typeof skip, typeof todo, typeof promiseHooks,
-        ].join();"#,
+        include_str!("fixtures/corrections.js"),
     );
     let extension = home.file(
         "ext.ts",

@@ -461,21 +461,7 @@ async fn events_of_two_runs_keep_their_own_signals() {
 async fn a_file_beyond_the_size_limit_is_an_error() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    home.extension(
-        "writes.ts",
-        r#"import { spawnSync } from "node:child_process";
-        import { writeFileSync } from "node:fs";
-        const write = () => {
-            try { return writeFileSync("large", Buffer.alloc(200_000)); }
-            catch (error) { return error.code; }
-        };
-        export default (pi) => pi.registerCommand("write", { handler: async (_, { ui }) => {
-            // Child processes still end on SIGXFSZ.
-            const shell = spawnSync("sh", ["-c", "kill -XFSZ $$; exit 3"]);
-            const { code } = await pi.exec("sh", ["-c", "kill -XFSZ $$; exit 3"]);
-            ui.notify(`${write()} ${shell.signal} ${code}`);
-        } });"#,
-    );
+    home.extension("writes.ts", include_str!("fixtures/environment.ts"));
     for host in ["thread", "process"] {
         home.settings(json!({"extensionHost": host}));
         let mut command = home.command("sh");

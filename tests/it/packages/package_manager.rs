@@ -14,24 +14,7 @@ async fn packages_are_resolved_and_not_installed() {
     let manifest = json!({"name": "local-pack", "pi": {"extensions": ["./extensions"]}});
     fs::write(pack.join("package.json"), manifest.to_string()).unwrap();
     fs::write(pack.join("extensions/e.ts"), "export default () => {};").unwrap();
-    home.extension(
-        "look.ts",
-        r#"import { DefaultPackageManager, getAgentDir, SettingsManager } from "@earendil-works/pi-coding-agent";
-        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
-          const agentDir = getAgentDir();
-          const settingsManager = SettingsManager.inMemory({ packages: ["./local-pack", { source: "npm:@a/b@1.0.0", extensions: [] }] });
-          const manager = new DefaultPackageManager({ cwd: ctx.cwd, agentDir, settingsManager });
-          const short = (path) => path?.replace(agentDir, "AGENT") ?? null;
-          const { extensions, skills } = await manager.resolve(async () => "skip");
-          const refused = (() => { try { manager.install("npm:x"); } catch ({ message }) { return message.split(" is ")[0]; } })();
-          ctx.ui.notify(JSON.stringify([
-            manager.listConfiguredPackages().map(({ source, scope, filtered, installedPath }) => [source, scope, filtered, short(installedPath)]),
-            short(manager.getInstalledPath("./local-pack", "user")), short(manager.getInstalledPath("./local-pack", "project")),
-            (await manager.resolveExtensionSources([`${agentDir}/local-pack`], { local: true })).extensions.map(({ path }) => short(path)),
-            extensions.map(({ path, enabled, metadata }) => [short(path), enabled, metadata.source, metadata.origin]), skills, refused,
-          ]));
-        } });"#,
-    );
+    home.extension("look.ts", include_str!("fixtures/package-manager.ts"));
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
     rpc.ok(prompt("/look")).await;
     let expected = json!([

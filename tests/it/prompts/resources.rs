@@ -505,25 +505,7 @@ async fn a_child_takes_nothing_from_an_untrusted_project() {
         ".pi/settings.json",
         r#"{"shellCommandPrefix": "echo theirs"}"#,
     );
-    home.extension(
-        "opens.ts",
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager, SettingsManager } from "@mariozechner/pi-coding-agent";
-        export default (pi) => pi.registerCommand("open", { handler: async (args, ctx) => {
-            const { cwd } = ctx;
-            const agentDir = getAgentDir();
-            const settingsManager = SettingsManager.create(cwd, agentDir, args ? { projectTrusted: args === "yes" } : undefined);
-            const resourceLoader = new DefaultResourceLoader({ cwd, agentDir, settingsManager });
-            await resourceLoader.reload();
-            const { session } = await createAgentSession({
-                model: ctx.model, sessionManager: SessionManager.inMemory(), settingsManager, resourceLoader,
-            });
-            ctx.ui.notify(JSON.stringify([
-                settingsManager.isProjectTrusted(), session.systemPrompt.includes("theirs"),
-                resourceLoader.getPrompts().prompts.length, (await session.executeBash("echo mine")).output,
-            ]));
-            session.dispose();
-        } });"#,
-    );
+    home.extension("opens.ts", include_str!("fixtures/resources.ts"));
     let nothing = r#"[false,false,0,"mine\n"]"#;
     let all = r#"[true,true,1,"theirs\nmine\n"]"#;
     for (option, told) in [("-na", [nothing; 3]), ("-a", [all, nothing, all])] {

@@ -9,32 +9,7 @@ use serde_json::json;
 
 use crate::support::{Home, Rpc, prompt};
 
-const SOURCE: &str = r#"
-import { once } from "node:events";
-import { readFileSync } from "node:fs";
-import https from "node:https";
-
-export default async (pi) => {
-    const file = (name) => readFileSync(`${import.meta.dirname}/${name}`);
-    const server = https.createServer({ key: file("leaf.key"), cert: file("leaf.pem") }, (request, response) => {
-        request.resume();
-        if (request.method === "GET") return response.end("fetched");
-        response.setHeader("content-type", "text/event-stream");
-        const choices = [{ index: 0, delta: { content: "Trusted." }, finish_reason: "stop" }];
-        response.end(`data: ${JSON.stringify({ choices })}\n\ndata: [DONE]\n\n`);
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const url = `https://127.0.0.1:${server.address().port}/v1`;
-    const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-    const model = { id: "m", name: "M", reasoning: false, input: ["text"], cost, contextWindow: 9999, maxTokens: 99 };
-    pi.registerProvider("tls", { baseUrl: url, apiKey: "k", api: "openai-completions", models: [model] });
-    pi.registerCommand("get", { handler: async (_, ctx) => ctx.ui.notify(await fetch(url).then(
-        (response) => response.text(),
-        ({ message, cause }) => `${message} ${cause.code}`,
-    )) });
-};
-"#;
+const SOURCE: &str = include_str!("fixtures/certificates.ts");
 
 fn openssl(folder: &Path, words: &str) {
     let done = Command::new("openssl")

@@ -9,51 +9,7 @@ use crate::support::{Home, Terminal, pause, prompt, with_extension};
 
 /// A provider whose sign-in asks a server on loopback. A prompt that is a number continues when a
 /// file of that name exists; a renewal continues when the file `go` exists.
-const CLUB: &str = r#"
-import { appendFileSync, existsSync } from "node:fs";
-import { createServer } from "node:http";
-const note = (file, text) => appendFileSync(`${process.env.HOME}/${file}`, text + "\n");
-const until = async (file) => {
-  while (!existsSync(`${process.env.HOME}/${file}`)) await new Promise((resolve) => setTimeout(resolve, 10));
-};
-const exchange = async (code) => {
-  const server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (data) => body += data);
-    request.on("end", () => response.end(JSON.stringify({ token: "a-" + JSON.parse(body).code })));
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${server.address().port}/token`;
-  const answer = await (await fetch(url, { method: "POST", body: JSON.stringify({ code }) })).json();
-  server.closeAllConnections();
-  server.close();
-  return answer.token;
-};
-export default (pi) => {
-  pi.on("input", async ({ text }) => {
-    if (!/^[0-9]$/.test(text)) return;
-    note("ready", text);
-    await until(text);
-  });
-  pi.registerProvider("club", { baseUrl: "URL", api: "anthropic-messages",
-    models: [{ id: "c1", name: "c1", reasoning: false, input: ["text"], contextWindow: 100000, maxTokens: 1000,
-      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
-    oauth: { name: "The Club",
-      login: async (callbacks) => {
-        callbacks.onAuth({ url: "http://club/enter", instructions: "say hello" });
-        const code = await callbacks.onPrompt({ message: "The word?", placeholder: "friend" });
-        callbacks.onProgress?.("Asking at the door");
-        return { refresh: "r0", access: await exchange(code), expires: Date.now() + 1e9, member: 7 };
-      },
-      refreshToken: async (credentials) => {
-        note("renewed", credentials.refresh);
-        await until("go");
-        return { ...credentials, refresh: "r2", access: "fresh", expires: Date.now() + 1e9 };
-      },
-      getApiKey: (credentials) => "key-" + credentials.access,
-    } });
-};
-"#;
+const CLUB: &str = include_str!("fixtures/logins/club.ts");
 
 fn stored(home: &Home) -> Value {
     let text = fs::read_to_string(home.agent_dir().join("auth.json")).unwrap();
@@ -162,20 +118,9 @@ async fn a_sign_in_shows_a_device_code_and_lets_the_user_choose() {
 
 #[tokio::test]
 async fn the_dialog_of_a_sign_in_shows_codes_and_links() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"import { LoginDialogComponent } from "@earendil-works/pi-coding-agent";
-        import { stripTerminalSequences } from "@earendil-works/pi-tui";
-        export default (pi) => pi.registerCommand("show", { handler: async (_args, ctx) => {
-          const dialog = new LoginDialogComponent({ requestRender() {} }, "club", () => {});
-          const lines = () => dialog.render(60).map((line) => stripTerminalSequences(line).trim()).filter(Boolean).slice(2, -1);
-          dialog.showDeviceCode({ userCode: "AB-12", verificationUri: "http://club/device" });
-          const code = lines();
-          dialog.showInfo("Read this", [{ url: "http://club/a", label: "Rules" }, { url: "http://club/b" }]);
-          const info = lines().slice(code.length);
-          dialog.showDetails(["One", "Two"]);
-          ctx.ui.notify(JSON.stringify({ code: [code[0], code[2]], info, details: lines() }));
-        } });"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/logins/the-dialog-of-a-sign-in-shows-codes-and-links.ts"
+    ))
     .await;
     rpc.ok(prompt("/show")).await;
     let expected = json!({

@@ -324,42 +324,7 @@ async fn a_completion_in_one_piece_is_the_answer() {
 }
 
 /// Streams a call of `bash` in the way that the prompt names.
-const PROVIDER: &str = r#"
-import { createAssistantMessageEventStream, parseStreamingJson } from "@mariozechner/pi-ai";
-const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-function streamSimple(model, context) {
-  const stream = createAssistantMessageEventStream();
-  const last = context.messages.at(-1);
-  const how = last.role === "toolResult" ? "answer"
-    : typeof last.content === "string" ? last.content : last.content[0].text;
-  const output = { role: "assistant", content: [], api: model.api, provider: model.provider, model: model.id,
-    usage: { ...none, totalTokens: 0, cost: none }, stopReason: "stop", timestamp: Date.now() };
-  const push = (event) => stream.push({ ...event, contentIndex: 0, partial: output });
-  stream.push({ type: "start", partial: output });
-  if (how === "answer") {
-    output.content.push({ type: "text", text: "I see." });
-    push({ type: "text_start" });
-    push({ type: "text_delta", delta: "I see." });
-    push({ type: "text_end", content: "I see." });
-  } else {
-    const whole = `{"command":"echo ${how} >> ran.txt"}`;
-    const text = how === "limit" || how === "fine" || how === "named" ? whole : whole.slice(0, -2) + " && rm";
-    const call = { type: "toolCall", id: how, name: "bash", arguments: {} };
-    output.content.push(call);
-    push({ type: "toolcall_start" });
-    push({ type: "toolcall_delta", delta: text });
-    call.arguments = how === "text" ? text : parseStreamingJson(text);
-    if (how === "named") call.argumentsError = "named by the provider";
-    if (how !== "open") push({ type: "toolcall_end", toolCall: call });
-    output.stopReason = how === "limit" ? "length" : "toolUse";
-  }
-  stream.push({ type: "done", reason: output.stopReason, message: output });
-  stream.end();
-  return stream;
-}
-export default (pi) => pi.registerProvider("mine", { baseUrl: "http://mine", apiKey: "k", api: "mine-api", streamSimple,
-  models: [{ id: "m", name: "m", reasoning: false, input: ["text"], cost: none, contextWindow: 100000, maxTokens: 4096 }] });
-"#;
+const PROVIDER: &str = include_str!("fixtures/model-mistakes/provider.ts");
 
 #[tokio::test]
 async fn truncated_calls_of_an_extensions_stream_do_not_run() {
@@ -388,54 +353,7 @@ async fn truncated_calls_of_an_extensions_stream_do_not_run() {
 }
 
 /// The loop and the proxy of pi-agent-core, which run in JavaScript.
-const LOOP: &str = r#"
-import { createServer } from "node:http";
-import { runAgentLoop, streamProxy } from "@mariozechner/pi-agent-core";
-import { createAssistantMessageEventStream, Type } from "@mariozechner/pi-ai";
-const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-const loop = async (ctx) => {
-  const answers = [["length", {}], ["toolUse", { argumentsError: "cut here" }], ["toolUse", {}], ["stop"]];
-  let ran = 0;
-  const echo = { name: "echo", label: "echo", description: "", parameters: Type.Object({}), execute: async () => {
-    ran += 1;
-    return { content: [{ type: "text", text: "ran" }], details: {} };
-  } };
-  const streamFn = () => {
-    const stream = createAssistantMessageEventStream();
-    const [stopReason, more] = answers.shift();
-    const content = more ? [{ type: "toolCall", id: "t", name: "echo", arguments: {}, ...more }] : [];
-    const message = { role: "assistant", content, stopReason, api: "a", provider: "p", model: "m",
-      usage: { ...none, totalTokens: 0, cost: none }, timestamp: 1 };
-    stream.push({ type: "done", reason: stopReason, message });
-    stream.end();
-    return stream;
-  };
-  const said = await runAgentLoop([{ role: "user", content: "go", timestamp: 1 }],
-    { systemPrompt: "", messages: [], tools: [echo] }, { model: ctx.model, convertToLlm: (all) => all },
-    () => {}, undefined, streamFn);
-  const results = said.filter((one) => one.role === "toolResult");
-  return { ran, results: results.map((one) => `${one.isError}: ${one.content[0].text}`) };
-};
-const proxied = async (ctx, text) => {
-  const event = (event) => `data: ${JSON.stringify(event)}\n\n`;
-  const server = createServer((_request, response) => response.end(
-    event({ type: "start" }) + event({ type: "toolcall_start", contentIndex: 0, id: "t", toolName: "bash" }) +
-    event({ type: "toolcall_delta", contentIndex: 0, delta: text }) +
-    event({ type: "toolcall_end", contentIndex: 0 }) +
-    event({ type: "done", reason: "toolUse", usage: { ...none, totalTokens: 0, cost: none } })));
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const proxyUrl = `http://127.0.0.1:${server.address().port}`;
-  const message = await streamProxy(ctx.model, { messages: [] }, { authToken: "t", proxyUrl }).result();
-  server.close();
-  const { arguments: args, argumentsError } = message.content[0];
-  return { args, cut: argumentsError?.includes("cut off at character") };
-};
-export default (pi) => pi.registerCommand("try", { handler: async (_args, ctx) => {
-  const { ran, results } = await loop(ctx);
-  const texts = ['{"command":"rm -rf /a', '{"command":"\\d"}'];
-  ctx.ui.notify(JSON.stringify({ ran, results, cut: await proxied(ctx, texts[0]), whole: await proxied(ctx, texts[1]) }));
-} });
-"#;
+const LOOP: &str = include_str!("fixtures/model-mistakes/loop.ts");
 
 #[tokio::test]
 async fn the_javascript_loop_does_not_run_truncated_calls() {

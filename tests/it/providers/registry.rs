@@ -143,36 +143,7 @@ async fn separate_registries_and_stores_work() {
 }
 
 /// A provider that counts how often its token was renewed.
-const SIGN_IN: &str = r#"
-import { appendFileSync, writeFileSync } from "node:fs";
-export default (pi) => {
-  pi.registerProvider("club", { baseUrl: "URL", api: "anthropic-messages",
-    models: [{ id: "c1", name: "c1", reasoning: false, input: ["text"], contextWindow: 100000, maxTokens: 1000,
-      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }],
-    oauth: { name: "The Club",
-      login: async (callbacks) => {
-        callbacks.onAuth({ url: "http://club/enter", instructions: "say hello" });
-        callbacks.onProgress?.("waiting");
-        const word = await callbacks.onPrompt({ message: "The word?", placeholder: "friend" });
-        return { refresh: "r0", access: "a-" + word, expires: Date.now() + 1e9, member: 7 };
-      },
-      refreshToken: async (credentials) => {
-        appendFileSync(process.env.HOME + "/renewed", credentials.refresh + "\n");
-        await new Promise((resolve) => setTimeout(resolve, 300));
-        return { ...credentials, refresh: "r2", access: "fresh", expires: Date.now() + 1e9 };
-      },
-      getApiKey: (credentials) => "key-" + credentials.access,
-      modifyModels: (models, credentials) => [...models, { ...models[0], id: "m" + credentials.member }],
-    } });
-  pi.registerCommand("enter", { handler: async (_args, ctx) => {
-    await ctx.modelRegistry.authStorage.login("club", {
-      onAuth: ({ url }) => ctx.ui.notify(url),
-      onPrompt: async ({ message }) => await ctx.ui.input(message),
-    });
-    ctx.ui.notify("in " + JSON.stringify(ctx.modelRegistry.authStorage.get("club").access));
-  } });
-};
-"#;
+const SIGN_IN: &str = include_str!("fixtures/registry.ts");
 
 #[tokio::test]
 async fn a_token_is_renewed_once_by_all_processes() {

@@ -159,21 +159,7 @@ async fn observing_requests_does_not_change_a_javascript_provider() {
              pi.on("before_provider_request", (event) => event.payload.change ? { ...event.payload, changed: true } : undefined);
              pi.on("after_provider_response", (event, ctx) => ctx.ui.notify(JSON.stringify([event.status, event.headers]))); };"#,
     );
-    home.extension(
-        "mine.ts",
-        r#"import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
-        export default (pi) => pi.registerProvider("mine", { baseUrl: "u", apiKey: "k", api: "mine",
-          models: [{ id: "m" }], streamSimple: (model, _context, options) => { const s = createAssistantMessageEventStream();
-            (async () => {
-              const payload = { bytes: new Uint8Array([1]), at: new Date(0), fn: () => 1 };
-              const same = await options.onPayload(payload, model) === payload;
-              const other = await options.onPayload({ change: true }, model);
-              await options.onResponse({ status: 200, token: 7, headers: { "set-cookie": ["a", "b"], none: undefined } });
-              await options.onResponse(new Response("", { status: 201, headers: { "x-of": "fetch" } }));
-              s.push({ type: "done", message: { content: [{ type: "text", text: JSON.stringify([same, other]) }] } });
-            })();
-            return s; } });"#,
-    );
+    home.extension("mine.ts", include_str!("fixtures/shared-names.ts"));
     let mut rpc = home.rpc(&["--model", "mine/m"]);
     rpc.ok(prompt("hi")).await;
     rpc.notified(r#"[200,{"set-cookie":"a, b"}]"#).await;

@@ -7,105 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, blocks, message_end, prompt, text_of};
 
 /// Answers as the last user message says, in the ways a provider can.
-const PROVIDER: &str = r#"
-import { calculateCost, createAssistantMessageEventStream } from "@mariozechner/pi-ai";
-
-const asked = [];
-let fails = 1;
-
-function streamSimple(model, context, options) {
-  const stream = createAssistantMessageEventStream();
-  const last = context.messages[context.messages.length - 1];
-  const text = last.role === "toolResult"
-    ? "tool said " + last.content[0].text
-    : typeof last.content === "string" ? last.content : last.content[0].text;
-  asked.push({ text, options: { ...options, signal: undefined }, tools: context.tools.length,
-    system: context.systemPrompt.length > 0, model: model.id, baseUrl: model.baseUrl });
-  (async () => {
-    const output = { role: "assistant", content: [], api: model.api, provider: model.provider,
-      model: model.id, usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0,
-      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } },
-      stopReason: "stop", timestamp: Date.now() };
-    try {
-      const payload = await options.onPayload?.({ text }, model) ?? { text };
-      await options.onResponse?.({ status: 200, headers: { "x-mine": "yes" } }, model);
-      stream.push({ type: "start", partial: output });
-      if (text === "fail" && fails-- > 0) throw new Error("overloaded");
-      if (text === "hang") {
-        output.content.push({ type: "text", text: "so far" });
-        stream.push({ type: "text_start", contentIndex: 0, partial: output });
-        stream.push({ type: "text_delta", contentIndex: 0, delta: "so far", partial: output });
-        await new Promise((_, reject) => options.signal.addEventListener("abort",
-          () => reject(new Error("aborted by signal"))));
-      }
-      output.content.push({ type: "thinking", thinking: "" });
-      stream.push({ type: "thinking_start", contentIndex: 0, partial: output });
-      output.content[0].thinking += "hm";
-      stream.push({ type: "thinking_delta", contentIndex: 0, delta: "hm", partial: output });
-      output.content[0].thinkingSignature = "sig";
-      stream.push({ type: "thinking_end", contentIndex: 0, content: "hm", partial: output });
-      if (text.startsWith("use ")) {
-        const call = { type: "toolCall", id: "c1", name: "bash", arguments: {} };
-        output.content.push(call);
-        stream.push({ type: "toolcall_start", contentIndex: 1, partial: output });
-        const whole = JSON.stringify({ command: text.slice(4) });
-        for (const delta of [whole.slice(0, 5), whole.slice(5)]) {
-          stream.push({ type: "toolcall_delta", contentIndex: 1, delta, partial: output });
-        }
-        call.arguments = JSON.parse(whole);
-        stream.push({ type: "toolcall_end", contentIndex: 1, toolCall: call, partial: output });
-        output.stopReason = "toolUse";
-      } else {
-        output.content.push({ type: "text", text: "" });
-        stream.push({ type: "text_start", contentIndex: 1, partial: output });
-        for (const delta of ["echo ", payload.text]) {
-          output.content[1].text += delta;
-          stream.push({ type: "text_delta", contentIndex: 1, delta, partial: output });
-        }
-        stream.push({ type: "text_end", contentIndex: 1, content: output.content[1].text, partial: output });
-      }
-      output.usage.input = 1000; output.usage.output = 10; output.usage.totalTokens = 1010;
-      calculateCost(model, output.usage);
-      stream.push({ type: "done", reason: output.stopReason, message: output });
-    } catch (error) {
-      output.stopReason = options.signal.aborted ? "aborted" : "error";
-      output.errorMessage = error.message;
-      stream.push({ type: "error", reason: output.stopReason, error: output });
-    }
-    stream.end();
-  })();
-  return stream;
-}
-
-const model = (id, more) => ({ id, name: id, reasoning: true, input: ["text"],
-  cost: { input: 3, output: 15, cacheRead: 0, cacheWrite: 0 }, contextWindow: 100000,
-  maxTokens: 4096, ...more });
-
-export default (pi) => {
-  pi.registerProvider("mine", { baseUrl: "http://mine", apiKey: "MINE_KEY", api: "mine-api",
-    headers: { "x-a": "MINE_KEY" }, authHeader: true,
-    models: [model("m1"), model("m2", { headers: { "x-b": "2" } })], streamSimple });
-  pi.on("before_provider_request", (event) => (event.payload.text === "hooked" ? { text: "changed" } : undefined));
-  pi.on("after_provider_response", (event) => void asked.push(event.headers));
-  pi.registerCommand("asked", { handler: async (_args, ctx) =>
-    ctx.ui.notify(JSON.stringify(asked.splice(0))) });
-  pi.registerCommand("move", { handler: async () => pi.registerProvider("mine", { baseUrl: "http://moved" }) });
-  pi.registerCommand("drop", { handler: async () => pi.unregisterProvider("mine") });
-  pi.registerCommand("bad", { handler: async (_args, ctx) => {
-    const problem = (config) => { try { pi.registerProvider("bad", config); return "none"; }
-      catch (error) { return error.message; } };
-    ctx.ui.notify([problem({ streamSimple }), problem({ models: [model("x")] }),
-      problem({ models: [model("x")], baseUrl: "u" }),
-      problem({ models: [model("x")], baseUrl: "u", apiKey: "k" })].join("|"));
-  } });
-  pi.registerCommand("override", { handler: async (_args, ctx) => {
-    pi.registerProvider("anthropic", { baseUrl: "http://proxy", headers: { "x-team": "t" } });
-    const over = ctx.modelRegistry.find("anthropic", "claude-opus-4-6").baseUrl;
-    pi.unregisterProvider("anthropic");
-    ctx.ui.notify(over + " " + ctx.modelRegistry.find("anthropic", "claude-opus-4-6").baseUrl);
-  } });
-};
-"#;
+const PROVIDER: &str = include_str!("fixtures/streaming/provider.ts");
 
 fn home() -> Home {
     let home = Home::bare();
@@ -248,40 +150,7 @@ async fn apis_are_shared_between_pi_and_javascript() {
     let home = Home::new(&server);
     home.extension(
         "apis.ts",
-        r#"import { complete, fauxAssistantMessage, fauxThinking, fauxToolCall, getApiProvider,
-             getApiProviders, registerFauxProvider, streamSimple } from "@mariozechner/pi-ai";
-        export default (pi) => {
-          const faux = registerFauxProvider({ api: "faux-api", provider: "faux" });
-          pi.registerProvider("faux", { baseUrl: "http://faux", apiKey: "none", api: "faux-api", models: faux.models });
-          // A provider in JavaScript that calls a built-in API.
-          pi.registerProvider("wrap", { baseUrl: "http://wrap", apiKey: "none", api: "wrap-api",
-            models: faux.models.map((model) => ({ ...model, api: undefined })),
-            streamSimple: (model, context, options) => {
-              const inner = pi.inner;
-              return streamSimple({ ...inner.model, id: "wrapped" }, context, { ...options, apiKey: inner.apiKey,
-                onPayload: (payload) => ({ ...payload, metadata: { user_id: "me" } }) });
-            } });
-          pi.registerCommand("go", { handler: async (args, ctx) => {
-            if (args === "wrap") {
-              pi.inner = { model: ctx.model, ...await ctx.modelRegistry.getApiKeyAndHeaders(ctx.model) };
-              await pi.setModel(ctx.modelRegistry.find("wrap", "faux-1"));
-            } else {
-              faux.setResponses([
-                fauxAssistantMessage([fauxThinking("well"), fauxToolCall("bash", { command: "echo 1" })], { stopReason: "toolUse" }),
-                (context) => fauxAssistantMessage("seen " + context.messages.length), "unused"]);
-              await pi.setModel(ctx.modelRegistry.find("faux", "faux-1"));
-            }
-          } });
-          pi.registerCommand("look", { handler: async (_args, ctx) => {
-            const names = getApiProviders().map(({ api }) => api);
-            const mismatch = (() => { try { getApiProvider("faux-api").stream({ ...ctx.model, api: "x" }, {}); }
-              catch (error) { return error.message; } })();
-            faux.setResponses([fauxAssistantMessage("direct")]);
-            const answer = await complete(faux.getModel(), { messages: [] });
-            ctx.ui.notify([names.includes("openai-responses"), names.includes("faux-api"), mismatch,
-              answer.content[0].text, faux.state.callCount].join(" "));
-          } });
-        };"#,
+        include_str!("fixtures/streaming/apis-are-shared-between-pi-and-javascript.ts"),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/go faux")).await;
@@ -311,32 +180,7 @@ async fn an_invalid_stream_costs_only_the_answer() {
     home.settings(json!({}));
     home.extension(
         "odd.ts",
-        r#"import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
-        const ways = {
-          throws: () => { throw new Error("cannot"); },
-          nothing: () => undefined,
-          ends: () => { const s = createAssistantMessageEventStream(); s.end(); return s; },
-          junk: () => { const s = createAssistantMessageEventStream();
-            s.push({ type: "text_delta", contentIndex: 1e9, delta: "a" });
-            s.push({ type: "done", reason: "stop", message: { content: [{ type: "text", text: "fine" }], usage: { input: NaN } } });
-            return s; },
-          broken: () => { const s = createAssistantMessageEventStream();
-            s.push({ type: "done", message: { content: "no array" } }); return s; },
-          rejects: () => { (async () => { await 0; throw new Error("deep down"); })();
-            return createAssistantMessageEventStream(); },
-          timer: async () => { setTimeout(() => { throw new Error("in a timer"); }, 5);
-            return createAssistantMessageEventStream(); },
-          later: async () => ({ async *[Symbol.asyncIterator]() {
-            yield { type: "unheard_of", contentIndex: -1 };
-            await new Promise((resolve) => setTimeout(resolve, 100));
-            yield { type: "done", message: { content: [{ type: "text", text: "fine" }] } }; } }),
-          own: async () => ({ async *[Symbol.asyncIterator]() {
-            yield { type: "done", message: { content: [{ type: "text", text: "mine" }] } }; } }),
-        };
-        export default (pi) => pi.registerProvider("odd", { baseUrl: "u", apiKey: "k", api: "odd", models: [
-          { id: "o", name: "o", reasoning: false, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
-            contextWindow: 1000, maxTokens: 10 }],
-          streamSimple: (_model, context) => ways[context.messages.at(-1).content[0].text]() });"#,
+        include_str!("fixtures/streaming/an-invalid-stream-costs-only-the-answer.ts"),
     );
     let mut rpc = home.rpc(&["--model", "odd/o"]);
     for (way, stop, said) in [

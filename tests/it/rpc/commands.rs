@@ -4,10 +4,9 @@ use std::fs;
 
 use model_server::{Answer, MODEL, ModelServer, PROVIDER};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::support::{
-    Home, PATIENCE, PIXEL, command, idle, is_running, message_end, pause, prompt, text_of,
+    Home, PIXEL, command, idle, is_running, message_end, pause, prompt, text_of, until_ended,
 };
 
 #[tokio::test]
@@ -109,12 +108,7 @@ async fn aborting_bash_ends_its_whole_process_tree() {
         .await;
     let expected = json!({"output": "", "cancelled": true, "truncated": false});
     assert_eq!(result["data"], expected);
-    let ended = async {
-        while is_running(child) {
-            pause(10).await;
-        }
-    };
-    timeout(PATIENCE, ended).await.expect("the child ends");
+    until_ended(child, "the child").await;
 }
 
 #[tokio::test]

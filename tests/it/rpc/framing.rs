@@ -5,7 +5,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{idle, pause, prompt, with_extension, without};
+use crate::support::{idle, pause, prompt, until_ended, with_extension, without};
 
 fn get_state() -> Value {
     json!({"type": "get_state"})
@@ -226,7 +226,7 @@ async fn sigterm_ends_running_commands() {
     let file = home.cwd().join("pid");
     let pid = loop {
         let text = std::fs::read_to_string(&file).unwrap_or_default();
-        match text.trim().parse::<i32>() {
+        match text.trim().parse::<u64>() {
             Ok(pid) => break pid,
             Err(_) => pause(10).await,
         }
@@ -234,19 +234,7 @@ async fn sigterm_ends_running_commands() {
     let process = i32::try_from(rpc.process_id()).unwrap();
     kill(Pid::from_raw(process), Signal::SIGTERM).unwrap();
     assert_eq!(rpc.end().await.code(), Some(143));
-    gone(pid).await;
-}
-
-/// Waits until a process has ended; a zombie counts as ended.
-async fn gone(pid: i32) {
-    for _ in 0..500 {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        if status.is_empty() || status.contains(") Z ") {
-            return;
-        }
-        pause(10).await;
-    }
-    panic!("process {pid} is still there");
+    until_ended(pid, "the command").await;
 }
 
 #[tokio::test]

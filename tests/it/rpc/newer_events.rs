@@ -6,20 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, command, idle, prompt, with_extension};
 
-const EXTENSION: &str = r#"
-const parameters = { type: "object", properties: {} };
-const text = (text) => [{ type: "text", text }];
-export default function (pi) {
-  pi.registerTool({ name: "count", label: "count", description: "Counts.", parameters,
-    execute: async () => ({ content: text("three"), details: {}, structuredContent: { count: 3 } }) });
-  pi.registerTool({ name: "hidden", label: "hidden", description: "Counts.", parameters,
-    execute: async () => ({ content: text("four"), details: {}, structuredContent: { count: 4 } }) });
-  pi.on("tool_result", (event) => {
-    if (event.toolName === "hidden") return { content: text(`not ${event.structuredContent.count}`) };
-  });
-  pi.registerCommand("note", { handler: async () => pi.appendEntry("note", { said: "é" }) });
-}
-"#;
+const EXTENSION: &str = include_str!("fixtures/newer-events.ts");
 
 fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events

@@ -69,21 +69,7 @@ async fn hello_exchanges_the_capabilities_of_both_sides() {
     assert_eq!(gone["errorCode"], "events_gone");
 }
 
-const ASKS: &str = r#"export default (pi) => {
-    const failure = async (work) => {
-        try { return String(await work()); }
-        catch (error) { return `${error instanceof Error} ${error.name} ${error.code} ${error.method}`; }
-    };
-    pi.registerCommand("ask", { description: "", handler: async (_, { ui, hasUI }) => {
-        ui.notify("lost");
-        ui.setStatus("key", [
-            hasUI,
-            await failure(() => ui.custom(() => ({ render: () => [] }))),
-            await failure(() => ui.editor("?")),
-            await failure(() => ui.select("which?", ["red"])),
-        ].join("; "));
-    } });
-};"#;
+const ASKS: &str = include_str!("fixtures/reliability.ts");
 
 #[tokio::test]
 async fn unsupported_dialogs_fail_when_the_client_declares_it() {

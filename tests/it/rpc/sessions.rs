@@ -156,18 +156,7 @@ async fn pending_prompts_do_not_move_to_another_session() {
     assert_eq!(stored(&b), ["one of B"]);
 }
 
-const WAITS: &str = r#"export default (pi) => {
-    const ask = (ctx) => ctx.ui.input("go on?");
-    pi.on("session_before_compact", async (_, ctx) => { await ask(ctx); });
-    pi.on("input", async ({ text }, ctx) => {
-        if (!text.startsWith("drop")) return;
-        await ask(ctx);
-        return { action: "handled" };
-    });
-    pi.on("before_agent_start", async ({ prompt }, ctx) => {
-        if (prompt.startsWith("wait")) await ask(ctx);
-    });
-};"#;
+const WAITS: &str = include_str!("fixtures/sessions.ts");
 
 /// The user's messages since a line, in order.
 fn said_since(rpc: &Rpc, from: usize) -> Vec<String> {

@@ -8,20 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, PATIENCE, Rpc, pause, prompt, read_jsonl, text_of};
 
 /// An extension that notifies session events.
-const WATCH: &str = r#"
-const names = ["session_start", "session_shutdown", "session_before_switch", "session_before_fork"];
-export default function (pi) {
-  for (const name of names) {
-    pi.on(name, (event, ctx) => {
-      const { type, ...rest } = event;
-      for (const [key, value] of Object.entries(rest)) {
-        if (key.endsWith("File")) rest[key] = value.split("/").at(-1);
-      }
-      ctx.ui.notify(`${type} ${JSON.stringify(rest)}`);
-    });
-  }
-}
-"#;
+const WATCH: &str = include_str!("fixtures/forks/watch.js");
 
 async fn told(rpc: &mut Rpc, event: &str) -> Value {
     let start = format!("{event} ");
@@ -42,35 +29,7 @@ async fn setup_writes_to_the_new_session_of_a_command() {
     home.extension("watch.js", WATCH);
     home.extension(
         "begin.js",
-        r#"
-        import { SessionManager } from "@mariozechner/pi-coding-agent";
-        export default function (pi) {
-          pi.registerCommand("begin", {
-            handler: async (_args, ctx) => {
-              const parent = ctx.sessionManager.getSessionFile();
-              const result = await ctx.newSession({
-                parentSession: parent,
-                setup: async (sm) => {
-                  await new Promise((resolve) => setTimeout(resolve, 1));
-                  const own = sm instanceof SessionManager;
-                  const id = sm.appendMessage({
-                    role: "user", content: [{ type: "text", text: `from before ${own}` }],
-                    timestamp: 7, extra: [1.5],
-                  });
-                  sm.appendLabelChange(id, "begun");
-                  sm.appendCustomEntry("note", { id });
-                },
-                withSession: async (ctx) => {
-                  const { sessionManager: sm } = ctx;
-                  const texts = sm.getBranch().map((entry) => entry.type).join();
-                  ctx.ui.notify(`in ${texts} ${sm.getHeader().parentSession === parent}`);
-                  await ctx.sendUserMessage("go on");
-                },
-              });
-              console.log(`done ${JSON.stringify(result)}`);
-            },
-          });
-        }"#,
+        include_str!("fixtures/forks/setup-writes-to-the-new-session-of-a-command.js"),
     );
     server.push(Answer::text("First."));
     server.push(Answer::text("Second."));
@@ -116,41 +75,7 @@ async fn setup_writes_to_the_new_session_of_a_command() {
 }
 
 /// Slash commands for operations that only extensions have.
-const COMMANDS: &str = r#"
-export default function (pi) {
-  const run = (name, work) => pi.registerCommand(name, {
-    handler: async (args, ctx) => {
-      try {
-        console.log(`${name}: ${JSON.stringify(await work(args.trim().split(" "), ctx))}`);
-      } catch (error) {
-        console.log(`${name} failed: ${error.message}`);
-      }
-    },
-  });
-  run("fork", ([id, position], ctx) => ctx.fork(id, { position }));
-  run("switch", ([path], ctx) => ctx.switchSession(path));
-  run("visit", async ([path], ctx) => {
-    const told = [];
-    const result = await ctx.switchSession(path, {
-      withSession: async (now) => {
-        // Wait longer than a replaced generation may otherwise live.
-        await new Promise((resolve) => setTimeout(resolve, 1500));
-        told.push(now.cwd === process.cwd(), now.sessionManager.getSessionFile() === path);
-        told.push(await now.ui.confirm("Still there?", ""));
-        await now.waitForIdle();
-        await now.sendMessage({ customType: "c", content: "left here", display: true });
-        try { ctx.cwd; } catch (error) { told.push(error.message.includes("stale")); }
-        try { pi.getSessionName(); } catch (error) { told.push(error.message.includes("stale")); }
-      },
-    });
-    return [result, told];
-  });
-  run("quiet", (_, ctx) => ctx.newSession({ setup: (sm) => { sm.appendCustomEntry("c", 1); } }));
-  run("write", (_, ctx) => ctx.sessionManager.appendMessage({}));
-  run("broken", (_, ctx) => ctx.newSession({ setup: () => { throw new Error("no setup"); } }));
-  run("bad", (_, ctx) => ctx.newSession({ setup: (sm) => sm.appendMessage({ role: "user" }) }));
-}
-"#;
+const COMMANDS: &str = include_str!("fixtures/forks/commands.js");
 
 const VETO: &str = r#"
 export default function (pi) {

@@ -6,24 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, Rpc, prompt, text_of};
 
 /// `/go {"to": 3, …}` goes to the third entry and reports the outcome.
-const GO: &str = r#"export default (pi) => {
-    pi.registerCommand("go", { handler: async (args, ctx) => {
-        const { to, ...options } = JSON.parse(args);
-        const entries = ctx.sessionManager.getEntries();
-        try {
-            const result = await ctx.navigateTree(entries[to]?.id ?? to, options);
-            ctx.ui.notify(`result ${JSON.stringify(result)}`);
-        } catch (error) {
-            ctx.ui.notify(`error ${error.message}`);
-        }
-    } });
-    pi.on("session_tree", (event, ctx) => {
-        const at = (id) => ctx.sessionManager.getEntries().findIndex((e) => e.id === id);
-        const { oldLeafId, newLeafId, summaryEntry, fromExtension } = event;
-        ctx.ui.notify(`moved ${at(oldLeafId)} ${at(newLeafId)} ${summaryEntry?.summary.length > 0} `
-            + `${fromExtension} ${ctx.sessionManager.getLeafId() === newLeafId}`);
-    });
-};"#;
+const GO: &str = include_str!("fixtures/navigation.ts");
 
 /// Indices of the entries that `talk` creates, after those of the model and the thinking level.
 const FIRST: usize = 2;

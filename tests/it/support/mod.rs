@@ -125,6 +125,15 @@ pub fn is_running(process: u64) -> bool {
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
 }
 
+/// Waits until a process has ended.
+pub async fn until_ended(process: u64, what: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while is_running(process) {
+        assert!(Instant::now() < deadline, "{what}: {process} still runs");
+        pause(10).await;
+    }
+}
+
 /// Runs a slash command and returns the JSON that its handler passes to `ctx.ui.notify`.
 pub async fn command_result(rpc: &mut Rpc, command: &str) -> Value {
     rpc.ok(prompt(&format!("/{command}"))).await;

@@ -12,53 +12,7 @@ use crate::support::{Home, prompt, text_of};
 /// `add` appends a word through the queue, `late` does so after a wait of its own, `write` is
 /// wrapped, `hang` waits until it is aborted, `spin` occupies the thread for two seconds and then
 /// reports the file's content.
-const TOOLS: &str = r#"
-import { createAgentSession, createWriteTool, SessionManager, withFileMutationQueue } from "@mariozechner/pi-coding-agent";
-import { Type } from "@sinclair/typebox";
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-
-const said = (text) => ({ content: [{ type: "text", text }], details: {} });
-const nap = () => new Promise((resolve) => setTimeout(resolve, 50));
-
-const tool = (name, execute) => ({
-  name, label: name, description: name, parameters: Type.Object({ word: Type.Optional(Type.String()) }), execute,
-});
-const add = (name, before) => tool(name, async (_id, { word }, _signal, _update, ctx) => {
-  if (before) await before();
-  const file = join(ctx.cwd, "f.txt");
-  return withFileMutationQueue(file, async () => {
-    await nap();
-    appendFileSync(file, word + "\n");
-    return said(`added ${word}`);
-  });
-});
-
-export default (pi) => {
-  pi.registerTool(add("add"));
-  pi.registerTool(add("late", nap));
-  pi.registerTool(tool("hang", (_id, _params, signal) =>
-    new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("gave up"))))));
-  pi.registerTool(tool("throws", () => { throw new Error("no"); }));
-  pi.registerTool(tool("spin", (_id, _params, _signal, _update, ctx) => {
-    for (const end = Date.now() + 2000; Date.now() < end;);
-    const file = join(ctx.cwd, "f.txt");
-    return said(existsSync(file) ? readFileSync(file, "utf8") : "nothing there");
-  }));
-  const write = createWriteTool(process.cwd());
-  pi.registerTool({ ...write, async execute(id, params, signal, update) {
-    return await write.execute(id, params, signal, update);
-  } });
-  pi.registerCommand("second", { handler: async (_args, ctx) => {
-    const { session } = await createAgentSession({
-      model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd), tools: ["add", "edit"], customTools: [add("add")],
-    });
-    await session.prompt("go");
-    session.dispose();
-    ctx.ui.notify("done");
-  } });
-};
-"#;
+const TOOLS: &str = include_str!("fixtures/order.ts");
 
 fn file(home: &Home) -> String {
     std::fs::read_to_string(home.cwd().join("f.txt")).unwrap_or_default()

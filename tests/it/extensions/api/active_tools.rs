@@ -6,25 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{prompt, with_extension};
 
-const TOOLS: &str = r#"export default (pi) => {
-  const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
-    parameters: { type: "object", properties: {} },
-    execute: execute ?? (async () => ({ content: [] })) });
-  tool("one");
-  tool("two");
-  tool("counts", async (_id, _params, _signal, onUpdate) => {
-    for (let n = 1; n <= 5; n++) onUpdate({ content: [{ type: "text", text: `part ${n}` }] });
-    return { content: [{ type: "text", text: "all" }] };
-  });
-  const tell = (ctx) => ctx.ui.notify("active: " + pi.getActiveTools().join(" "));
-  pi.registerCommand("only", { handler: async (args, ctx) => {
-    pi.setActiveTools(args.split(" "));
-    tell(ctx);
-  }});
-  pi.registerCommand("add", { handler: async (args, ctx) => { tool(args); tell(ctx); } });
-  pi.registerCommand("spin", { handler: async () => { for (;;); } });
-  pi.registerCommand("which", { handler: async (_, ctx) => tell(ctx) });
-};"#;
+const TOOLS: &str = include_str!("fixtures/active-tools/tools.ts");
 
 /// Every registration activated all tools again.
 #[tokio::test]
@@ -69,20 +51,9 @@ async fn tool_updates_are_emitted_before_the_result() {
 /// A tool that finds tools for the model (`tool search`) could offer them only in the next run.
 #[tokio::test]
 async fn a_tool_activated_in_a_run_can_be_called_in_it() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-          const tool = (name, execute) => pi.registerTool({ name, label: name, description: name,
-            parameters: { type: "object", properties: {} }, execute });
-          const say = (text) => ({ content: [{ type: "text", text }] });
-          tool("search", async () => {
-            pi.setActiveTools(["search", "found"]);
-            tool("made", async () => say("made ran"));
-            return say("use found");
-          });
-          tool("found", async () => say("found ran"));
-          pi.on("session_start", () => pi.setActiveTools(["search"]));
-        };"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/active-tools/a-tool-activated-in-a-run-can-be-called-in-it.ts"
+    ))
     .await;
     server.push(Answer::tool("search", json!({})));
     server.push(Answer::tool("found", json!({})));

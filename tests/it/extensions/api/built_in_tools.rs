@@ -83,38 +83,7 @@ async fn the_tools_work_for_extensions_as_for_models() {
     assert_eq!(shells, expected);
 }
 
-const DEFINED: &str = r#"import { createReadTool, withFileMutationQueue } from "@mariozechner/pi-coding-agent";
-import { Type } from "@sinclair/typebox";
-
-export default (pi) => {
-  const read = createReadTool(process.cwd());
-  pi.registerTool({
-    ...read,
-    execute: async (id, params, signal, onUpdate) => {
-      const result = await read.execute(id, params, signal, onUpdate);
-      return { ...result, content: [{ type: "text", text: `read: ${result.content[0].text}` }] };
-    },
-  });
-  const slow = (name, executionMode) => pi.registerTool({
-    name, label: name, description: name, executionMode,
-    promptSnippet: `Snippet of ${name}`,
-    promptGuidelines: [`Guideline of ${name}`],
-    parameters: Type.Object({ how: Type.Number({ minimum: 1 }) }),
-    prepareArguments: (args) => ("old" in args ? { how: args.old } : args),
-    execute: async (_id, params) => {
-      running += 1;
-      most = Math.max(most, running);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      running -= 1;
-      return { content: [{ type: "text", text: `${name} ${params.how} of ${most}` }], details: { name } };
-    },
-  });
-  let running = 0;
-  let most = 0;
-  slow("side", "parallel");
-  slow("lone", "sequential");
-  pi.on("agent_start", () => void (most = 0));
-};"#;
+const DEFINED: &str = include_str!("fixtures/built-in-tools.ts");
 
 /// A handler that compares with `null` sees it.
 #[tokio::test]

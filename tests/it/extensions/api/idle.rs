@@ -8,22 +8,9 @@ use crate::support::{prompt, with_extension};
 /// A published extension polls every 10 ms until the turn has begun; a run may be over by then.
 #[tokio::test]
 async fn a_sent_prompt_counts_as_work_immediately() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-          pi.registerCommand("loop", { handler: async (_args, ctx) => {
-            const answers = () => ctx.sessionManager.getBranch()
-              .filter((entry) => entry.message?.role === "assistant").length;
-            const told = [];
-            for (let step = 1; step <= 5; step++) {
-              pi.sendUserMessage(`step ${step}`);
-              const idle = ctx.isIdle();
-              await ctx.waitForIdle();
-              told.push(`${idle} ${answers()} ${ctx.isIdle()}`);
-            }
-            ctx.ui.notify(told.join("; "));
-          }});
-        };"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/idle/a-sent-prompt-counts-as-work-immediately.ts"
+    ))
     .await;
     server.repeat(Answer::text("Done."));
     rpc.ok(prompt("/loop")).await;
@@ -35,19 +22,9 @@ async fn a_sent_prompt_counts_as_work_immediately() {
 /// A prompt of the command waited for the command itself to end.
 #[tokio::test]
 async fn a_sent_slash_command_can_prompt_and_wait() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-          pi.registerCommand("outer", { handler: async () => {
-            pi.sendUserMessage("/inner", { expandPromptTemplates: true });
-          }});
-          pi.registerCommand("inner", { handler: async (_args, ctx) => {
-            pi.sendUserMessage("hello");
-            await ctx.waitForIdle();
-            ctx.ui.notify(`answered: ${ctx.sessionManager.getBranch()
-              .some((entry) => entry.message?.role === "assistant")}`);
-          }});
-        };"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/idle/a-sent-slash-command-can-prompt-and-wait.ts"
+    ))
     .await;
     server.push(Answer::text("Hello."));
     rpc.ok(prompt("/outer")).await;

@@ -11,21 +11,7 @@ async fn a_message_without_a_turn_is_stored() {
     let home = Home::new(&server);
     home.extension(
         "notes.ts",
-        r#"export default (pi) => {
-            let turns = 0;
-            pi.on("turn_end", async () => {
-                turns += 1;
-                if (turns > 3) return;
-                await new Promise((resolve) => setTimeout(resolve, 20));
-                pi.sendMessage({ customType: "note", content: "note " + turns, display: true },
-                    { triggerTurn: false });
-            });
-            pi.on("agent_end", async () => {
-                if (turns > 3) return;
-                pi.sendMessage({ customType: "note", content: "at the end", display: true },
-                    { triggerTurn: false });
-            });
-        };"#,
+        include_str!("fixtures/messages/a-message-without-a-turn-is-stored.ts"),
     );
     let mut rpc = home.rpc(&[]);
     server.push(Answer::tool("bash", json!({"command": "echo hi"})));
@@ -217,18 +203,7 @@ async fn the_open_session_takes_entries_of_extensions() {
         let home = Home::new(&server);
         home.extension(
             "writes.ts",
-            r#"export default (pi) => pi.registerCommand("write", { handler: async (_args, ctx) => {
-                const session = ctx.sessionManager;
-                const mark = session.appendCustomEntry("mark", { x: 1 });
-                const note = session.appendCustomMessageEntry("note", "for later", true, { y: 1 });
-                session.appendLabelChange(note, "here");
-                session.appendSessionInfo("Named");
-                const { customType, content, display, details } = session.getEntry(note);
-                ctx.ui.notify(JSON.stringify([
-                    session.getEntry(mark).data, customType, content, display, details,
-                    session.getLabel(note), session.getSessionName(),
-                ]));
-            } });"#,
+            include_str!("fixtures/messages/the-open-session-takes-entries-of-extensions.ts"),
         );
         let mut rpc = match original {
             true => home.original_rpc(&[]),

@@ -79,33 +79,7 @@ async fn model_scopes_images_and_stacks_are_exported() {
     let home = Home::new(&server);
     home.extension(
         "newer.ts",
-        r#"
-        import { convertToPng, createAgentSession, resolveModelScopeWithDiagnostics } from "@earendil-works/pi-coding-agent";
-        import { HStack, ScrollView, stripTerminalSequences, VStack } from "@earendil-works/pi-tui";
-        const GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
-        class Kept extends ScrollView {}
-        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
-          const patterns = ["scripted-1", "scripted/*:high", "none*", "scripted-1:huge"];
-          const { scopedModels, diagnostics } = await resolveModelScopeWithDiagnostics(patterns, ctx.modelRegistry);
-          const png = await convertToPng(GIF, "image/gif");
-          const { session } = await createAgentSession({ model: ctx.model });
-          const text = (words) => ({ render: () => words.split("\n"), invalidate() {} });
-          const row = new HStack([{ component: text("left"), grow: 1 }, text("r\nig\nht")], { gap: 1, align: "end" });
-          const column = new VStack([text("one"), { component: text("a\nb\nc"), maxSize: 2 }, { component: text("x"), minSize: 2 }], { gap: 1 });
-          const view = new Kept(column, { follow: "end", scrollbar: "always" });
-          view.updateLayout(10, 4, () => {});
-          const seen = [view.scrollTop, view.scrollBy(-20), view.scrollTop, view.isFollowingEnd];
-          view.scrollToEnd();
-          seen.push(view.scrollTop, view.isFollowingEnd, view.getContentWidth(10));
-          ctx.ui.notify(JSON.stringify({
-            scoped: scopedModels.map(({ model, thinkingLevel }) => [model.id, thinkingLevel ?? null]),
-            diagnostics: diagnostics.map(({ code, pattern }) => [code, pattern]),
-            png: [png.mimeType, png.data.startsWith("iVBORw0KGgo")], broken: await convertToPng("abc", "image/gif"),
-            idle: session.isIdle,
-            row: row.render(12).map(stripTerminalSequences), column: column.render(6).map((line) => line.trimEnd()), seen,
-          }));
-          session.dispose();
-        } });"#,
+        include_str!("fixtures/newer-exports/model-scopes-images-and-stacks-are-exported.ts"),
     );
     let mut rpc = home.rpc(&[]);
     let expected = json!({
@@ -130,31 +104,9 @@ async fn cli_models_image_types_and_entry_messages_are_exported() {
     home.file("b.bin", "no picture");
     home.extension(
         "newer.ts",
-        r#"
-        import * as sdk from "@earendil-works/pi-coding-agent";
-        const entry = (id, parentId, more) => ({ id, parentId, timestamp: "2026-01-01T00:00:00.000Z", ...more });
-        const entries = [
-          entry("a", null, { type: "message", message: { role: "user", content: "hi", timestamp: 1 } }),
-          entry("b", "a", { type: "thinking_level_change", thinkingLevel: "high" }),
-          entry("c", "b", { type: "custom_message", customType: "x", content: "note", display: true }),
-        ];
-        const failing = async (call) => { try { await call(); } catch (error) { return error.message.split(":")[0]; } };
-        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
-          const modelRuntime = ctx.modelRegistry.runtime;
-          const found = [{}, { cliModel: "scripted-1:high" }, { cliProvider: "scripted", cliModel: "own" }, { cliModel: "nope/x" }]
-            .map((options) => sdk.resolveCliModel({ ...options, modelRuntime }))
-            .map(({ model, thinkingLevel, warning, error }) => [model?.id ?? null, thinkingLevel ?? null, warning ?? error ?? null]);
-          const projection = sdk.buildSessionProjection(entries);
-          const error = new sdk.CredentialSynchronizationError("p", "login", undefined, { cause: new Error("why") });
-          ctx.ui.notify(JSON.stringify({
-            found,
-            types: await Promise.all(["a.bin", "b.bin"].map((file) => sdk.detectSupportedImageMimeTypeFromFile(file))),
-            projected: projection.entries.map(({ sourceEntry, messages }) => [sourceEntry.id, messages.length]),
-            told: projection.messages.map(({ role }) => role), level: projection.thinkingLevel,
-            error: [error instanceof Error, error.providerId, error.cause.message],
-            missing: [await failing(() => sdk.runPrintMode([])), await failing(() => sdk.createPowerShellTool("."))],
-          }));
-        } });"#,
+        include_str!(
+            "fixtures/newer-exports/cli-models-image-types-and-entry-messages-are-exported.ts"
+        ),
     );
     let mut rpc = home.rpc(&[]);
     let here = "of @mariozechner/pi-coding-agent is not available in this version of pi";
@@ -254,17 +206,7 @@ async fn usage_reported_by_a_tool_counts() {
     let home = Home::new(&server);
     home.extension(
         "spends.ts",
-        r#"export default (pi) => {
-          pi.registerTool({ name: "spend", label: "s", description: "s",
-            parameters: { type: "object", properties: {} },
-            execute: async () => ({ content: [{ type: "text", text: "spent" }], details: {},
-                usage: { input: 7, output: 3, cacheRead: 0, cacheWrite: 0, totalTokens: 10,
-                    cost: { input: 0.1, output: 0.2, cacheRead: 0, cacheWrite: 0, total: 0.25 } } }) });
-          // A handler of the result may have spent something, too.
-          pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, output: 20 } }));
-          pi.on("tool_result", ({ usage }) => ({ usage: { ...usage, input: usage.input + 1 } }));
-          pi.on("tool_result", () => ({ usage: "nonsense" }));
-        };"#,
+        include_str!("fixtures/newer-exports/usage-reported-by-a-tool-counts.ts"),
     );
     let mut rpc = home.rpc(&[]);
     server.push(Answer::tool("spend", json!({})));

@@ -13,20 +13,7 @@ async fn session_entries_become_messages_of_a_model() {
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     home.extension(
         "ext.ts",
-        r#"import { buildContextEntries, CONFIG_DIR_NAME, sessionEntryToContextMessages } from "@earendil-works/pi-coding-agent";
-        export default (pi) => pi.registerCommand("look", { handler: async (_args, ctx) => {
-          const { sessionManager: session } = ctx;
-          const own = session.buildContextEntries();
-          const same = buildContextEntries(session.getEntries());
-          ctx.ui.notify(JSON.stringify({
-            same: JSON.stringify(own) === JSON.stringify(same),
-            none: buildContextEntries(session.getEntries(), null),
-            folder: CONFIG_DIR_NAME,
-            told: own.flatMap(sessionEntryToContextMessages).map(({ role, content, summary }) => content ?? summary),
-            agrees: JSON.stringify(own.flatMap(sessionEntryToContextMessages).map(({ role }) => role)) ===
-              JSON.stringify(session.buildSessionContext().messages.map(({ role }) => role)),
-          }));
-        } });"#,
+        include_str!("fixtures/newer-packages/session-entries-become-messages-of-a-model.ts"),
     );
     let mut rpc = home.rpc(&[]);
     for text in ["one", "two"] {
@@ -60,27 +47,7 @@ async fn providers_can_be_looked_up_and_called() {
     let home = Home::new(&server);
     home.extension(
         "ext.ts",
-        r#"export default (pi) => {
-          const config = { name: "Of mine", baseUrl: "http://u", apiKey: "k", api: "openai-completions", models: [{ id: "m" }] };
-          pi.registerProvider("mine", config);
-          pi.registerCommand("look", { handler: async (_args, ctx) => {
-            const { modelRegistry: registry, model } = ctx;
-            const context = { messages: [{ role: "user", content: "hello" }] };
-            const provider = registry.getProvider(model.provider);
-            const { apiKey } = (await registry.getProviderAuth(model.provider)).auth;
-            const asked = await provider.streamSimple(model, context, { apiKey }).result();
-            const kinds = [];
-            for await (const event of registry.stream(model, context)) kinds.push(event.type);
-            ctx.ui.notify(JSON.stringify({
-              asked: asked.content[0].text, last: kinds.at(-1), id: provider.id, models: provider.getModels().length,
-              nobody: registry.getProvider("nobody") ?? null, ids: registry.getRegisteredProviderIds(),
-              same: registry.getRegisteredProviderConfig("mine") === config,
-              not: registry.getRegisteredProviderConfig("anthropic") ?? null,
-              names: ["mine", "xai", "nobody"].map((id) => registry.getProviderDisplayName(id)),
-              status: ["mine", "nobody"].map((id) => registry.getProviderAuthStatus(id)),
-            }));
-          } });
-        };"#,
+        include_str!("fixtures/newer-packages/providers-can-be-looked-up-and-called.ts"),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/look")).await;
@@ -126,25 +93,9 @@ async fn a_switch_to_the_open_session_restarts_it() {
 
 #[tokio::test]
 async fn prompt_guidelines_and_transient_errors_are_known() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"import { isContextOverflow, isRetryableAssistantError, parseStreamingJson } from "@earendil-works/pi-ai";
-        export default (pi) => {
-          pi.registerTool({ name: "mine", label: "M", description: "d", promptGuidelines: ["Be brief"],
-            parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });
-          pi.registerCommand("look", { handler: async (_args, ctx) => {
-            const failed = (errorMessage) => isRetryableAssistantError({ stopReason: "error", errorMessage });
-            ctx.ui.notify(JSON.stringify([
-              pi.getAllTools().find(({ name }) => name === "mine").promptGuidelines,
-              failed("529 overloaded"), failed("401 no such key"), failed(undefined),
-              isRetryableAssistantError({ stopReason: "aborted", errorMessage: "overloaded" }),
-              // An incomplete message, and a value that is no object.
-              isContextOverflow({ stopReason: "error", errorMessage: "prompt is too long: 9 tokens > 8 maximum" }),
-              isContextOverflow({ stopReason: "stop", usage: { input: 7, cacheRead: 2 } }, 8),
-              isContextOverflow({ stopReason: "stop" }, 8), parseStreamingJson("[1,"), parseStreamingJson("nul"),
-            ]));
-          } });
-        };"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/newer-packages/prompt-guidelines-and-transient-errors-are-known.ts"
+    ))
     .await;
     rpc.ok(prompt("/look")).await;
     rpc.notified(r#"[["Be brief"],true,false,false,false,true,true,false,[1],{}]"#)

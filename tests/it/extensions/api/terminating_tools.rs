@@ -8,44 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::support::{Home, Rpc, prompt, with_extension};
 
-const EXTENSION: &str = r#"
-import {
-  copyToClipboard, formatDimensionNote, generateDiffString, generateUnifiedPatch, resizeImage,
-} from "@mariozechner/pi-coding-agent";
-
-export default function (pi) {
-  const tool = (name, terminate) => pi.registerTool({
-    name,
-    label: name,
-    description: name,
-    parameters: { type: "object", properties: {} },
-    execute: async () => ({ content: [{ type: "text", text: name }], details: {}, terminate }),
-  });
-  tool("ends", true);
-  tool("ends_too", true);
-  tool("goes_on", undefined);
-  tool("odd", "yes");
-  pi.on("tool_call", (event) =>
-    event.toolName === "bash" ? { block: true, reason: "no", terminate: true } : undefined);
-  pi.registerCommand("services", { handler: async (args, ctx) => {
-    // 8 by 4 pixels.
-    const wide = { data: "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAECAYAAACzzX7wAAAAEklEQVR4nGPgEpH7jw8z0F4BAPk7J2HDeF1kAAAAAElFTkSuQmCC", mimeType: "image/png" };
-    const resized = await resizeImage(wide, { maxWidth: 2, maxHeight: 2 });
-    // Newer versions pass bytes: here the middle of a longer buffer.
-    const bytes = Buffer.concat([Buffer.from("before"), Buffer.from(wide.data, "base64"), Buffer.from("after")]).subarray(6, -5);
-    const newer = await resizeImage(bytes, wide.mimeType, { maxWidth: 2, maxHeight: 2 });
-    await copyToClipboard("copied");
-    ctx.ui.notify(JSON.stringify([
-      generateDiffString("a\nb\n", "a\nc\n", 0),
-      generateUnifiedPatch("f", "a\n", "b\n"),
-      [resized.width, resized.height, formatDimensionNote(resized)],
-      await resizeImage({ data: "AAAA", mimeType: "image/png" }),
-      [newer.data === resized.data, newer.wasResized, (await resizeImage(bytes, wide.mimeType)).wasResized],
-      await resizeImage(wide, wide.mimeType).catch(({ message }) => message.split(":")[0]),
-    ]));
-  } });
-}
-"#;
+const EXTENSION: &str = include_str!("fixtures/terminating-tools.ts");
 
 /// Returns the texts of the tools' results, and whether the model was asked again.
 async fn called(server: &ModelServer, rpc: &mut Rpc, tools: &[&str]) -> (Vec<Value>, bool) {

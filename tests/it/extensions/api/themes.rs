@@ -6,30 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::support::{Home, Terminal};
 
-const EXTENSION: &str = r#"
-import { getMarkdownTheme, Theme } from "@mariozechner/pi-coding-agent";
-
-const plain = (text) => (text ?? "none").replaceAll("\x1b", "");
-
-export default function (pi) {
-  pi.registerCommand("theme", {
-    handler: async (name, { ui }) => {
-      const found = ui.getTheme(name);
-      const { success, error } = name ? ui.setTheme(name) : {};
-      const names = ui.getAllThemes().map(({ name }) => name).join(" ");
-      ui.notify([names, plain(found?.getFgAnsi("accent")), error ?? success].join(" | "));
-      ui.notify(`now ${ui.theme.name} ${plain(getMarkdownTheme().heading("x"))}`);
-    },
-  });
-  pi.registerCommand("own", {
-    handler: async (_args, { ui }) => {
-      const colours = (names, value) => Object.fromEntries(names.map((name) => [name, value]));
-      const own = new Theme(colours(["accent", "mdHeading"], 5), colours(["selectedBg"], 6), "256color", { name: "own" });
-      ui.notify(`${ui.setTheme(own).success} ${ui.theme.name} ${plain(ui.theme.fg("accent", "x"))}`);
-    },
-  });
-}
-"#;
+const EXTENSION: &str = include_str!("fixtures/themes/extension.ts");
 
 /// A theme with one colour.
 fn theme(name: &str, color: &str) -> String {
@@ -119,21 +96,7 @@ async fn colours_of_newer_versions_exist_in_old_themes() {
     let home = Home::new(&server);
     home.extension(
         "newer.ts",
-        r#"import { Theme } from "@earendil-works/pi-coding-agent";
-        const FRONT = { scrollbarTrack: "muted", scrollbarThumb: "text", searchMatchText: "text", thinkingMax: "thinkingXhigh" };
-        const look = (theme) => [
-          Object.entries(FRONT).filter(([newer, older]) => theme.fg(newer, "x") === theme.fg(older, "x")).length,
-          theme.bg("searchMatchBg", "x") === theme.bg("selectedBg", "x"),
-          theme.getThinkingBorderColor("max")("x") === theme.fg("thinkingMax", "x"),
-        ];
-        export default (pi) => pi.registerCommand("look", { handler: async (_args, { ui }) => {
-          const own = new Theme({ text: 5 }, { selectedBg: 6 }, "256color");
-          const unknown = (() => { try { return own.fg("thinkingMax", "x"); } catch (error) { return error.message; } })();
-          ui.notify(JSON.stringify({
-            dark: look(ui.theme), older: look(ui.getTheme("older")), newer: look(ui.getTheme("newer")),
-            own: [own.fg("searchMatchText", "x"), own.bg("searchMatchBg", "x"), unknown],
-          }));
-        } });"#,
+        include_str!("fixtures/themes/colours-of-newer-versions-exist-in-old-themes.ts"),
     );
     std::fs::create_dir_all(home.agent_dir().join("themes")).unwrap();
     let older: Value = serde_json::from_str(&theme("older", "#0a0b0c")).unwrap();

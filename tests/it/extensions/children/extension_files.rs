@@ -7,27 +7,7 @@ use serde_json::json;
 use crate::support::{Home, prompt};
 
 /// A tool, a gate, and a handler that fails.
-const GATE: &str = r#"
-import { appendFileSync } from "node:fs";
-export default (pi) => {
-  pi.registerTool({
-    name: "shout", label: "Shout", description: "Shouts",
-    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
-    execute: async (_id, { text }, _signal, _update, ctx) =>
-      ({ content: [{ type: "text", text: `${text.toUpperCase()} ${ctx.hasUI} ${ctx.mode}` }], details: {} }),
-  });
-  pi.registerCommand("shout-about", { description: "Says it", handler: async () => {} });
-  pi.on("tool_call", ({ toolName }) => toolName === "write" ? { block: true, reason: "no writing" } : undefined);
-  for (const name of ["session_start", "session_shutdown"]) {
-    pi.on(name, ({ reason }, ctx) => {
-      if (!ctx.hasUI) appendFileSync("heard.txt", `${name} ${reason}\n`);
-    });
-  }
-  pi.on("agent_end", (_event, ctx) => {
-    if (!ctx.hasUI) throw new Error("a slip at the end");
-  });
-};
-"#;
+const GATE: &str = include_str!("fixtures/extension-files/gate.ts");
 
 /// An extension whose slash command runs `body` with a helper `begin(options, ask)` and shows the
 /// result as JSON.
@@ -189,21 +169,7 @@ async fn a_child_has_the_providers_of_its_extensions() {
     let home = Home::new(&server);
     home.file(
         "own/brings.ts",
-        r#"import { createAssistantMessageEventStream } from "@earendil-works/pi-ai";
-        const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
-        export default (pi) => pi.registerProvider("brought", {
-          baseUrl: "u", apiKey: "k", api: "brought-api",
-          models: [{ id: "b", name: "b", reasoning: false, input: ["text"], cost, contextWindow: 200000, maxTokens: 900 }],
-          streamSimple(model) {
-            const stream = createAssistantMessageEventStream();
-            const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { ...cost, total: 0 } };
-            const message = { role: "assistant", content: [{ type: "text", text: "brought along" }], api: model.api,
-              provider: model.provider, model: model.id, usage, stopReason: "stop", timestamp: 1 };
-            stream.push({ type: "done", reason: "stop", message });
-            stream.end();
-            return stream;
-          },
-        });"#,
+        include_str!("fixtures/extension-files/a-child-has-the-providers-of-its-extensions.ts"),
     );
     home.extension(
         "begin.ts",

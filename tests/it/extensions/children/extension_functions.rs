@@ -12,43 +12,7 @@ async fn a_child_takes_extensions_as_functions() {
     let home = Home::new(&server);
     home.extension(
         "guarded.ts",
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@mariozechner/pi-coding-agent";
-        const open = async (ctx, ...extensionFactories) => {
-          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories });
-          await resourceLoader.reload();
-          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader });
-          return session;
-        };
-        export default (pi) => {
-          pi.registerCommand("guard", { handler: async (_args, ctx) => {
-            const heard = [];
-            const session = await open(ctx, (pi) => {
-              for (const name of ["session_start", "turn_start", "turn_end", "agent_end", "session_shutdown"])
-                pi.on(name, ({ turnIndex }, inner) => { heard.push(turnIndex === undefined ? name : `${name} ${turnIndex}`, inner.mode); });
-              pi.on("tool_call", ({ toolName, input }) => {
-                if (input.command === "rm x") return { block: true, reason: `no ${toolName}` };
-                if (toolName === "bash") input.command = "echo changed";
-              });
-              pi.on("tool_result", ({ content, isError }) => ({ content: [...content, { type: "text", text: `seen ${isError}` }] }));
-              pi.registerTool({ name: "mine", description: "m", parameters: { type: "object", properties: {} },
-                execute: async () => ({ content: [{ type: "text", text: "from mine" }], details: {} }) });
-            });
-            await session.prompt("go");
-            const results = session.messages.filter((one) => one.role === "toolResult")
-              .map((one) => one.content.map((block) => block.text.trim()).join("|"));
-            session.dispose();
-            await null;
-            ctx.ui.notify(JSON.stringify([results, heard.filter((one) => one !== "print"), heard.includes("print")]));
-          } });
-          pi.registerCommand("refused", { handler: async (_args, ctx) => {
-            const failure = async (factory) => { try { await open(ctx, factory); } catch (error) { return error.message; } };
-            ctx.ui.notify(JSON.stringify([
-              await failure((pi) => pi.on("input", () => {})),
-              await failure((pi) => pi.registerCommand("x", { handler() {} })),
-              await failure(() => { throw new Error("broken guard"); }),
-            ]));
-          } });
-        };"#,
+        include_str!("fixtures/extension-functions/a-child-takes-extensions-as-functions.ts"),
     );
     for call in [
         Answer::tool("bash", json!({"command": "rm x"})),
@@ -96,30 +60,9 @@ async fn extension_functions_change_messages_and_requests() {
     let home = Home::new(&server);
     home.extension(
         "changes.ts",
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
-        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
-          const seen = [];
-          const first = (pi) => {
-            pi.on("before_agent_start", ({ prompt, systemPrompt }) => {
-              seen.push(prompt, systemPrompt.length > 0);
-              return { systemPrompt: "Mine.", message: { customType: "note", content: "noted", display: true } };
-            });
-            pi.on("context", ({ messages }) => ({ messages: messages.filter(({ content }) => content !== "secret") }));
-            pi.on("before_provider_request", ({ payload }) => ({ ...payload, temperature: 0.5 }));
-          };
-          const second = (pi) => {
-            pi.on("before_agent_start", ({ systemPrompt }) => ({ systemPrompt: `${systemPrompt} And mine.` }));
-            pi.on("before_provider_request", ({ payload }) => { payload.temperature += 0.25; });
-            pi.on("context", () => { throw new Error("a slip in context"); });
-          };
-          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [first, second] });
-          await resourceLoader.reload();
-          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader });
-          await session.sendCustomMessage({ customType: "x", content: "secret", display: true });
-          await session.prompt("hello");
-          session.dispose();
-          ctx.ui.notify(JSON.stringify(seen));
-        } });"#,
+        include_str!(
+            "fixtures/extension-functions/extension-functions-change-messages-and-requests.ts"
+        ),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/go")).await;
@@ -144,20 +87,9 @@ async fn handlers_of_a_child_report_the_usage_of_a_tool() {
     let home = Home::new(&server);
     home.extension(
         "costs.ts",
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
-        const tool = (name, more) => ({ name, label: name, description: name, parameters: { type: "object", properties: {} },
-          execute: async () => ({ content: [], details: {}, ...more }) });
-        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
-          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [(pi) =>
-            pi.on("tool_result", ({ toolName, usage }) => toolName === "mine" ? { usage: { input: usage.input + 1 } } : undefined)] });
-          await resourceLoader.reload();
-          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader,
-            customTools: [tool("mine", { usage: { input: 4 } }), tool("other", { usage: { input: 9 } })] });
-          await session.prompt("go");
-          const results = session.messages.filter(({ role }) => role === "toolResult");
-          session.dispose();
-          ctx.ui.notify(JSON.stringify(results.map(({ usage }) => usage)));
-        } });"#,
+        include_str!(
+            "fixtures/extension-functions/handlers-of-a-child-report-the-usage-of-a-tool.ts"
+        ),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/go")).await;
@@ -172,26 +104,7 @@ async fn an_extension_of_a_child_appends_entries() {
     let home = Home::new(&server);
     home.extension(
         "notes.ts",
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
-        const early = (pi) => { try { pi.appendEntry("early"); } catch (error) { return error.message.split(":")[0]; } };
-        export default (pi) => pi.registerCommand("note", { handler: async (_args, ctx) => {
-          let refused;
-          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [(pi) => {
-            refused = early(pi);
-            pi.on("agent_start", () => pi.appendEntry("noted", { turn: 1 }));
-          }] });
-          await resourceLoader.reload();
-          const sessionManager = SessionManager.inMemory(ctx.cwd);
-          const { session } = await createAgentSession({ model: ctx.model, sessionManager, resourceLoader });
-          const heard = [];
-          session.subscribe(({ type, entry }) => type === "entry_appended" && heard.push(entry));
-          await session.prompt("go");
-          const custom = session.sessionManager.getEntries().filter(({ type }) => type === "custom");
-          session.dispose();
-          ctx.ui.notify(JSON.stringify([
-            refused, heard.map(({ customType, data }) => [customType, data]), custom.map(({ id }) => id === heard[0].id),
-          ]));
-        } });"#,
+        include_str!("fixtures/extension-functions/an-extension-of-a-child-appends-entries.ts"),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/note")).await;
@@ -202,28 +115,9 @@ async fn an_extension_of_a_child_appends_entries() {
 /// No event was emitted: the caller of `createAgentSession` sets names and levels, too.
 #[tokio::test]
 async fn a_child_emits_changes_of_name_and_thinking_level() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
-        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
-          const heard = [], handled = [];
-          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [(pi) => {
-            for (const name of ["session_info_changed", "thinking_level_select"])
-              pi.on(name, ({ name, level, previousLevel }) => handled.push(name ?? `${previousLevel} ${level}`));
-          }] });
-          await resourceLoader.reload();
-          const model = { ...ctx.model, reasoning: true };
-          const { session } = await createAgentSession({ model, thinkingLevel: "low", sessionManager: SessionManager.inMemory(), resourceLoader });
-          session.subscribe(({ type, name, level }) => heard.push([type, name ?? level]));
-          session.setSessionName("mine");
-          session.setThinkingLevel("high");
-          session.setThinkingLevel("high");
-          const atOnce = heard.length;
-          session.cycleThinkingLevel();
-          await session.setModel(ctx.model);
-          session.dispose();
-          ctx.ui.notify(JSON.stringify({ atOnce, heard, handled }));
-        } });"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/extension-functions/a-child-emits-changes-of-name-and-thinking-level.ts"
+    ))
     .await;
     rpc.ok(prompt("/go")).await;
     let expected = json!({
@@ -248,30 +142,7 @@ async fn turn_end_results_apply_to_the_child() {
     let home = Home::new(&server);
     home.extension(
         "drafts.ts",
-        r#"import { createAgentSession, DefaultResourceLoader, getAgentDir, SessionManager } from "@earendil-works/pi-coding-agent";
-        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
-          const seen = [], heard = [];
-          const resourceLoader = new DefaultResourceLoader({ cwd: ctx.cwd, agentDir: getAgentDir(), extensionFactories: [
-            (pi) => pi.on("turn_end", ({ turnIndex, outcome, messageEntryId, context }, inner) => {
-              const last = inner.sessionManager.getEntry(messageEntryId).message.content[0].text;
-              seen.push([turnIndex, outcome, last, context.canContinue]);
-              if (turnIndex > 0) return;
-              const message = { type: "custom_message", customType: "more", content: "And more?", display: true };
-              return { entries: [{ type: "custom", customType: "noted", data: 5 }, message], continue: true };
-            }),
-            (pi) => pi.on("turn_end", ({ entries, continue: goesOn, context, turnIndex }) => {
-              seen.push([entries.map(({ type }) => type), goesOn, context.canContinue]);
-              if (turnIndex === 0) return { entries: [...entries, { type: "nonsense" }] };
-            }),
-          ] });
-          await resourceLoader.reload();
-          const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader });
-          session.subscribe(({ type, entry }) => type === "entry_appended" && heard.push(entry.customType));
-          await session.prompt("go");
-          const stored = session.sessionManager.getEntries().map(({ type, customType }) => customType ?? type);
-          session.dispose();
-          ctx.ui.notify(JSON.stringify({ seen, heard, stored: stored.slice(2) }));
-        } });"#,
+        include_str!("fixtures/extension-functions/turn-end-results-apply-to-the-child.ts"),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/go")).await;
@@ -307,26 +178,7 @@ async fn an_extension_object_guards_a_child() {
     let home = Home::new(&server);
     home.extension(
         "written.ts",
-        r#"import { createAgentSession, createExtensionRuntime, SessionManager } from "@earendil-works/pi-coding-agent";
-        const written = (more) => ({ path: "written:gate", resolvedPath: "written:gate", commands: new Map(), flags: new Map(),
-          handlers: new Map([["tool_call", [async ({ toolName }) => toolName === "bash" ? { block: true, reason: "no bash" } : undefined]]]),
-          tools: new Map([["mine", { definition: { name: "mine", label: "m", description: "m", parameters: { type: "object", properties: {} },
-            execute: async () => ({ content: [{ type: "text", text: "from mine" }], details: {} }) } }]]), ...more });
-        const open = async (ctx, extension) => {
-          const resourceLoader = { getExtensions: () => ({ extensions: [extension], errors: [], runtime: createExtensionRuntime() }),
-            getSkills: () => ({ skills: [], diagnostics: [] }), getPrompts: () => ({ prompts: [], diagnostics: [] }),
-            getThemes: () => ({ themes: [], diagnostics: [] }), getAgentsFiles: () => ({ agentsFiles: [] }),
-            getSystemPrompt: () => "Be brief.", getAppendSystemPrompt: () => [], extendResources() {}, async reload() {} };
-          return (await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), resourceLoader })).session;
-        };
-        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
-          const session = await open(ctx, written({}));
-          await session.prompt("go");
-          const results = session.messages.filter(({ role }) => role === "toolResult").map(({ content }) => content[0].text);
-          session.dispose();
-          const refused = await open(ctx, written({ commands: new Map([["x", {}]]) })).catch(({ message }) => message);
-          ctx.ui.notify(JSON.stringify([results, refused]));
-        } });"#,
+        include_str!("fixtures/extension-functions/an-extension-object-guards-a-child.ts"),
     );
     server.push(Answer::tools([
         ("bash", json!({"command": "ls"})),

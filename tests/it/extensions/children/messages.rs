@@ -6,53 +6,7 @@ use serde_json::json;
 use crate::support::{Home, command_result, text_of};
 
 /// Side agents change the returned list itself.
-const LIVE: &str = r#"
-import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
-
-export default (pi) => pi.registerCommand("live", { handler: async (_args, ctx) => {
-  const { session } = await createAgentSession({ model: ctx.model, sessionManager: SessionManager.inMemory(), tools: [] });
-  const mine = { role: "user", content: "mine", timestamp: 2 };
-  session.agent.state.messages.push(mine);
-  const kept = [session.messages.includes(mine)];
-  session.agent.state.messages = session.agent.state.messages.filter((message) => message !== mine);
-  kept.push(session.messages.length);
-  const { messages } = session.agent.state;
-  const lengths = [messages.push({ role: "user", content: "I am Bob.", timestamp: 1 })];
-  await session.prompt("one");
-  lengths.push(messages.length);
-  messages.splice(1, 1);
-  messages[0].content = "I am Eve.";
-  const run = session.prompt("two");
-  await run;
-  lengths.push(messages.length);
-  messages.length = 0;
-  await session.prompt("three");
-  const same = [session.agent.state.messages, session.messages].map((list) => list === messages);
-  const inRun = [];
-  const { state } = session.agent;
-  const during = async (change, type) => {
-    const identical = [];
-    const off = session.subscribe((event) => {
-      if (event.message?.role !== "assistant") return;
-      if (event.type === type) change();
-      if (event.type === "message_end") identical.push(state.messages.at(-1) === event.message);
-    });
-    await session.prompt("in a run");
-    off();
-    inRun.push([...identical, ...state.messages.map(({ role, content }) => role === "user" ? content[0].text ?? content : role)]);
-  };
-  const noted = { role: "user", content: "noted", timestamp: 3 };
-  state.messages = [];
-  await during(() => state.messages.push(noted), "message_start");
-  await during(() => (state.messages.length = 0), "message_start");
-  await during(() => (state.messages = [noted]), "message_start");
-  ctx.ui.notify(JSON.stringify({
-    lengths, kept, inRun, same,
-    roles: session.messages.map(({ role }) => role),
-  }));
-  session.dispose();
-} });
-"#;
+const LIVE: &str = include_str!("fixtures/messages.ts");
 
 #[tokio::test]
 async fn changes_of_the_message_list_reach_the_model() {

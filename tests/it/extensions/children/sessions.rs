@@ -8,100 +8,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Reference, Rpc, command_result, prompt};
 
-const SEEDED: &str = r#"
-import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
-
-const told = {
-  name: "told",
-  label: "Told",
-  description: "Tells",
-  parameters: { type: "object", properties: {} },
-  async execute(_id, _params, _signal, _onUpdate, ctx) {
-    ctx.ui.notify("nobody hears it");
-    ctx.ui.setStatus("told", "told");
-    return { content: [{ type: "text", text: `${await ctx.ui.confirm("Sure?", "")} ${ctx.hasUI}` }], details: {} };
-  },
-};
-
-export default (pi) => pi.registerCommand("seeded", { handler: async (_args, ctx) => {
-  const { session } = await createAgentSession({
-    model: ctx.model, sessionManager: SessionManager.inMemory(ctx.cwd), tools: ["told"], customTools: [told],
-  });
-  const { agent } = session;
-  const seed = [{ role: "user", content: "My name is Bob.", timestamp: 1 }];
-  agent.state.messages = seed;
-  const seeded = [agent.state.messages.length, session.messages.length, agent === session.agent];
-  await session.prompt("What is my name?");
-  const after = session.messages.map(({ role }) => role);
-  const result = session.messages.find(({ role }) => role === "toolResult").content[0].text;
-  const fine = session.state.errorMessage ?? null;
-  await session.prompt("Fail.");
-  const failed = session.state.errorMessage;
-  const custom = { ...ctx.model, id: "custom", maxTokens: 77 };
-  await session.setModel(custom);
-  await session.prompt("Who are you?");
-  agent.steer({ role: "user", content: [{ type: "text", text: "queued" }], timestamp: 2 });
-  const queued = agent.hasQueuedMessages();
-  agent.clearAllQueues();
-  ctx.ui.notify(JSON.stringify({
-    seeded, after, result, fine, failed: failed.includes("no such luck"), queued,
-    cleared: agent.state.errorMessage ?? null, pending: agent.state.pendingToolCalls.size,
-    tools: agent.state.tools.map(({ name }) => name),
-    made: [typeof session.modelRegistry.find, typeof session.settingsManager.getRetrySettings],
-  }));
-  session.dispose();
-} });
-"#;
+const SEEDED: &str = include_str!("fixtures/sessions/seeded.ts");
 
 /// pi-btw copies the conversation into a child session in this way.
-const IN_A_ROW: &str = r#"
-import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
-
-const said = (session) => session.messages.filter(({ role }) => role === "user")
-  .map(({ content }) => content[0].text).join(" ");
-const settled = async (...calls) => (await Promise.allSettled(calls)).map(({ status }) => status[0]).join("");
-
-export default (pi) => pi.registerCommand("row", { handler: async (_args, ctx) => {
-  const seen = {};
-  const note = (name, what) => {
-    seen[name] ??= {};
-    seen[name][what] = (seen[name][what] ?? 0) + 1;
-  };
-  const begin = async () => {
-    const made = await createAgentSession({ model: ctx.model, tools: [], sessionManager: SessionManager.inMemory() });
-    return made.session;
-  };
-  for (let round = 0; round < 8; round += 1) {
-    let session = await begin();
-    note("two prompts", await settled(session.prompt("a"), session.prompt("b")));
-    note("the first is said", said(session));
-    const events = [];
-    session.subscribe(({ type, message }) => message?.role === "custom" && events.push(type));
-    await session.sendCustomMessage({ customType: "x", content: "y", display: true });
-    note("told when it is over", events.join(" "));
-    session.dispose();
-
-    session = await begin();
-    const first = session.prompt("x");
-    note("it streams", session.isStreaming);
-    for (const text of "12345") void session.followUp(text);
-    note("they wait", session.pendingMessageCount);
-    await first;
-    note("in a row", said(session));
-    session.dispose();
-
-    session = await begin();
-    const again = session.prompt("x");
-    void session.followUp("a");
-    note("cleared", session.clearQueue().followUp.join());
-    await session.followUp("b");
-    await again;
-    note("what came after", said(session));
-    session.dispose();
-  }
-  ctx.ui.notify(JSON.stringify(seen));
-} });
-"#;
+const IN_A_ROW: &str = include_str!("fixtures/sessions/in-a-row.ts");
 
 #[tokio::test]
 async fn calls_to_a_child_take_effect_in_order() {

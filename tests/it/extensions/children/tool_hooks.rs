@@ -6,57 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, command_result};
 
-const HOOKED: &str = r#"
-import { createAgentSession, SessionManager } from "@mariozechner/pi-coding-agent";
-import { Type } from "@sinclair/typebox";
-
-export default (pi) => pi.registerCommand("hooked", { handler: async (_args, ctx) => {
-  const ran = [];
-  const tool = (name) => ({
-    name, label: name, description: "Says it.", parameters: Type.Object({ text: Type.String() }),
-    execute: async (_id, { text }) => {
-      ran.push(`${name} ${text}`);
-      return { content: [{ type: "text", text: `${name}: ${text}` }], details: { kept: true } };
-    },
-  });
-  const customTools = [tool("open"), tool("closed"), tool("broken"), tool("late")];
-  const { session } = await createAgentSession({
-    model: ctx.model, sessionManager: SessionManager.inMemory(), customTools, tools: customTools.map(({ name }) => name),
-  });
-  const { agent } = session;
-  const asked = [];
-  const { beforeToolCall, afterToolCall } = agent;
-  agent.beforeToolCall = async ({ toolCall, args, assistantMessage, context }, signal) => {
-    asked.push([
-      toolCall.name, assistantMessage.content.includes(toolCall), context.messages.length > 0, signal?.aborted,
-    ]);
-    if (toolCall.name === "closed") return { block: true, reason: "It is closed." };
-    if (toolCall.name === "broken") throw new Error("no idea");
-    args.text += "!";
-    return beforeToolCall({ toolCall, args, assistantMessage, context }, signal);
-  };
-  agent.afterToolCall = async ({ toolCall, args, result, isError }) => {
-    asked.push([toolCall.name, args.text, result.content[0].text, isError]);
-    if (toolCall.name === "late") throw new Error("too late");
-    return { content: [{ type: "text", text: "nothing" }], isError: true };
-  };
-  await session.prompt("one");
-  agent.beforeToolCall = undefined;
-  agent.afterToolCall = undefined;
-  await session.prompt("two");
-  agent.afterToolCall = ({ result }) => {
-    result.content[0].text = "in its place";
-    result.details.more = 1;
-    return 1;
-  };
-  await session.prompt("three");
-  const results = session.messages.filter(({ role }) => role === "toolResult");
-  ctx.ui.notify(JSON.stringify({
-    ran, asked, own: typeof afterToolCall, results: results.map(({ content, details, isError }) => [content[0].text, details, isError]),
-  }));
-  session.dispose();
-} });
-"#;
+const HOOKED: &str = include_str!("fixtures/tool-hooks.ts");
 
 #[tokio::test]
 async fn hooks_run_before_and_after_the_tools_of_a_child() {

@@ -60,19 +60,7 @@ async fn ignored_members_of_results_are_reported_once() {
     let home = Home::new(&server);
     home.extension(
         "ext.ts",
-        r#"type No = never;
-export default (pi: any) => {
-  pi.on("tool_call", () => ({ blocked: true, reason: "no" }));
-  pi.on("tool_call", async ({ toolName, ...rest }) => ({ toolName, ...rest, input: { command: "echo two" } }));
-  pi.on("input", () => "in its place");
-  pi.on("tool_result", ({ content, ...rest }: any) => ({ ...rest, content: [...content, { type: "text", text: "more" }] }));
-  pi.on("message_end", ({ message }: any) => ({ messsage: message }));
-  pi.on("message_end", ({ message }: any) => message);
-  pi.on("turn_end", () => ({ entires: [], continue: false }));
-  pi.on("tool_execution_start", () => ({ block: true }));
-  pi.on("agent_end", () => ({ anything: 1 }));
-};
-"#,
+        include_str!("fixtures/author-warnings/ignored-members-of-results-are-reported-once.ts"),
     );
     let mut rpc = home.rpc(&[]);
     for _ in 0..2 {
@@ -143,23 +131,7 @@ async fn missing_exports_are_reported_at_the_import() {
     let home = Home::new(&server);
     let ext = home.extension(
         "ext.ts",
-        r#"import { Contaner, Text } from "@mariozechner/pi-tui";
-import {
-  type Shape,
-  wordCont,
-  wordCount as count,
-} from "./parts/words";
-import { Shape as Again, guarded, Shape as Third } from "./parts/words";
-export { Shape as Form } from "./parts/words";
-
-export default (pi: any) => {
-  let it: Again | Shape | undefined;
-  if (typeof guarded === "function") it = guarded();
-  pi.registerCommand("go", { handler: () => { new Contaner(it, Text); wordCont("x"); count("x"); } });
-  pi.registerCommand("late", { handler: async () => { (await import("./parts/late")).late(); } });
-};
-export { Third };
-"#,
+        include_str!("fixtures/author-warnings/missing-exports-are-reported-at-the-import.ts"),
     );
     let parts = ext.with_file_name("parts");
     fs::create_dir_all(&parts).unwrap();

@@ -184,18 +184,7 @@ async fn misspelt_members_are_reported_at_registration() {
     let home = Home::bare();
     home.file(
         "a.ts",
-        r#"const execute = async () => ({ content: [] });
-const parameters = { type: "object", properties: {} };
-export default (pi) => {
-  pi.registerTool({ name: "t", descripton: "d", mine: 1, parameter: 1, parameters, execute });
-  pi.registerCommand("c", { describtion: "d", handler() {} });
-  pi.registerFlag("x", { type: "bool", defualt: true });
-  pi.registerFlag("--y", { type: "boolean", default: true });
-  pi.registerShortcut("control-x", { description: "d", handler() {} });
-  pi.registerProvider("p", { baseURL: "http://x", apiKey: "k", api: "openai-completions",
-    models: [{ id: "a", context_window: 5, extra: 1 }] });
-};
-"#,
+        include_str!("fixtures/check-hints/misspelt-members-are-reported-at-registration.ts"),
     );
     home.file(
         "handler.ts",
@@ -254,23 +243,9 @@ async fn a_tool_with_a_wrong_result_is_reported_with_its_line() {
     let home = Home::new(&server);
     home.extension(
         "ext.ts",
-        r#"const parameters = { type: "object", properties: {} };
-const results = ["text", { content: "text" }, { content: [{ kind: "text" }] },
-  { content: [{ type: "text", text: Promise.resolve("x") }] }];
-const tool = (result: unknown, index: number) => ({
-  name: `t${index}`, label: "T", description: "d", parameters,
-  execute: async () => result,
-});
-export default (pi: any) => {
-  for (const one of results.map(tool)) pi.registerTool(one);
-  pi.registerCommand("go", { description: "d", handler: (_: string, ctx: any) => ctx.ui.notfy("x") });
-  pi.registerCommand("late", { description: "d", handler: async (_: string, ctx: any) => {
-    const name = ctx.ui.input("Name?");
-    ctx.ui.notify(`Hello ${name}`);
-    ctx.ui.notify(name);
-  } });
-};
-"#,
+        include_str!(
+            "fixtures/check-hints/a-tool-with-a-wrong-result-is-reported-with-its-line.ts"
+        ),
     );
     let mut rpc = home.rpc(&[]);
     for (index, end) in [

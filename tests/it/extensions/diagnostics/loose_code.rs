@@ -9,53 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, blocks, prompt, text_of, with_extension};
 
-const HALVES: &str = r#"
-import { createAssistantMessageEventStream } from "@mariozechner/pi-ai";
-const S = "cut \ud83d";
-const parameters = { type: "object", properties: {} };
-
-function streamSimple(model) {
-  const stream = createAssistantMessageEventStream();
-  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-  const partial = { role: "assistant", content: [{ type: "text", text: "" }], api: model.api,
-    provider: model.provider, model: model.id, stopReason: "stop", timestamp: Date.now(),
-    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost } };
-  stream.push({ type: "start", partial });
-  stream.push({ type: "text_start", contentIndex: 0, partial });
-  for (const delta of ["hi \ud83d", "\ude00 and \ud83d", "x"]) {
-    partial.content[0].text += delta;
-    stream.push({ type: "text_delta", contentIndex: 0, delta, partial });
-  }
-  stream.push({ type: "text_end", contentIndex: 0, content: partial.content[0].text, partial });
-  stream.push({ type: "done", reason: "stop", message: partial });
-  stream.end();
-  return stream;
-}
-
-export default function (pi) {
-  const model = { id: "m", name: "M", reasoning: false, input: ["text"], contextWindow: 200000,
-    maxTokens: 9999, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
-  pi.registerProvider("split", { baseUrl: "http://x", apiKey: "k", api: "split", models: [model], streamSimple });
-  pi.registerTool({ name: "cut", label: S, description: "Cuts " + S, parameters,
-    execute: async () => ({ content: [{ type: "text", text: S }], details: { S, [S]: "\\ud83d" } }) });
-  pi.on("tool_result", ({ content }) => ({ content: [...content, { type: "text", text: S }] }));
-  pi.on("input", ({ text }) => text === "go" ? { action: "transform", text: "go " + S } : undefined);
-  pi.on("before_agent_start", ({ systemPrompt }) => ({ systemPrompt: systemPrompt + S,
-    message: { customType: "c", content: S, display: true, details: { S } } }));
-  pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "user", content: S, timestamp: 1 }] }));
-  pi.registerCommand("say", { handler: async (_, ctx) => {
-    ctx.ui.setStatus("k", S);
-    ctx.ui.setWidget("w", [S]);
-    const chosen = await ctx.ui.select(S, [S]);
-    const { stdout } = await pi.exec("echo", [S]);
-    pi.appendEntry("t", { S });
-    pi.sendMessage({ customType: "c", content: S, display: true });
-    pi.setSessionName(S);
-    pi.setLabel(ctx.sessionManager.getLeafId(), S);
-    ctx.ui.notify([chosen, stdout.trim(), S].join());
-  } });
-}
-"#;
+const HALVES: &str = include_str!("fixtures/loose-code/halves.ts");
 
 #[tokio::test]
 async fn half_an_emoji_breaks_nothing() {
@@ -122,38 +76,7 @@ async fn half_an_emoji_breaks_nothing() {
     rpc.close().await;
 }
 
-const LOOSE: &str = r#"
-const parameters = { type: "object", properties: {} };
-const tool = (name, execute) => pi => pi.registerTool({ name, label: name, description: name, parameters, execute });
-const done = { content: [{ type: "text", text: "done" }], details: {} };
-export default function (pi) {
-  tool("text", async () => { throw "a text"; })(pi);
-  tool("nothing", async () => { throw new Error(""); })(pi);
-  tool("cause", async () => {
-    class Own extends Error { name = "Own"; }
-    throw new Own("outer", { cause: new Error("inner") });
-  })(pi);
-  tool("updates", async (_id, _params, _signal, onUpdate) => {
-    onUpdate(undefined);
-    onUpdate("half way");
-    return done;
-  })(pi);
-  pi.registerFlag("count", { type: "number", default: 3 });
-  pi.registerCommand("loose", { handler: async (_, ctx) => {
-    ctx.ui.notify(new Error("an error"), "error");
-    ctx.ui.notify(undefined);
-    ctx.ui.setStatus("k", 5);
-    ctx.ui.setWidget("w", [1, null]);
-    const sure = await ctx.ui.confirm("Sure?");
-    const { stdout } = await pi.exec("echo", [1, true]);
-    pi.setSessionName(7);
-    let wrong;
-    try { ctx.ui.setWidget("w", { a: 1 }); } catch (error) { wrong = error.message; }
-    const argv = process.argv.slice(2);
-    ctx.ui.notify(JSON.stringify({ sure, stdout, count: pi.getFlag("count"), wrong, argv }));
-  } });
-}
-"#;
+const LOOSE: &str = include_str!("fixtures/loose-code/loose.ts");
 
 #[tokio::test]
 async fn arguments_are_converted_as_in_javascript() {
@@ -240,21 +163,9 @@ async fn an_unhandled_error_of_a_worker_is_reported() {
 
 #[tokio::test]
 async fn newer_names_and_other_iterables_are_accepted() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"import { contentText, uuidv7 } from "@earendil-works/pi-ai";
-        import { isPowerShellToolResult } from "@earendil-works/pi-coding-agent";
-        export default (pi) => pi.registerCommand("go", { handler: async (_args, ctx) => {
-          pi.setActiveTools(new Set(["read", "bash"]));
-          pi.setThinkingLevel("max");
-          const { theme } = ctx.ui;
-          const before = theme.fg("accent", "x");
-          ctx.ui.setTheme(theme);
-          const ids = [uuidv7(), uuidv7(), uuidv7(0)];
-          ctx.ui.notify(JSON.stringify([pi.getActiveTools(), theme.fg("accent", "x") === before,
-            contentText([{ type: "text", text: "a" }, { type: "image" }, { type: "text", text: "b" }]), contentText("c"),
-            isPowerShellToolResult({ toolName: "bash" }), ids[0] < ids[1], ids[2].startsWith("00000000-0000-7"), ids[0].length]));
-        } });"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/loose-code/newer-names-and-other-iterables-are-accepted.ts"
+    ))
     .await;
     rpc.ok(prompt("/go")).await;
     rpc.notified(r#"[["read","bash"],true,"a\nb","c",false,true,true,36]"#)
@@ -263,27 +174,9 @@ async fn newer_names_and_other_iterables_are_accepted() {
 
 #[tokio::test]
 async fn wrong_arguments_are_named_in_the_extensions_terms() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => pi.registerCommand("slip", { handler: async (_, ctx) => {
-            const words = [];
-            for (const slip of [
-                () => pi.sendMessage({ customType: "x", content: 5 }),
-                () => pi.sendMessage("hello"),
-                () => pi.sendMessage({ customType: "x", content: [{ type: "txt", text: "a" }] }),
-                () => pi.sendUserMessage([{ type: "txt", text: "a" }]),
-                () => pi.registerProvider("p", { baseUrl: 1 }),
-                () => pi.exec("echo", "hi"),
-            ]) {
-                try {
-                    await slip();
-                    words.push("nothing");
-                } catch (error) {
-                    words.push(`${error.name} ${error.message}`);
-                }
-            }
-            ctx.ui.notify(words.join("\n"));
-        } });"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/loose-code/wrong-arguments-are-named-in-the-extensions-terms.ts"
+    ))
     .await;
     rpc.ok(prompt("/slip")).await;
     let said = rpc

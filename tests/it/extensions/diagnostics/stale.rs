@@ -8,24 +8,9 @@ use crate::support::{prompt, text_of, with_extension};
 
 #[tokio::test]
 async fn stale_calls_throw_and_aborted_calls_have_a_result() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-            const parameters = { type: "object", properties: {} };
-            pi.registerTool({ name: "slow", label: "slow", description: "slow", parameters,
-                execute: (_id, _params, signal, onUpdate) => new Promise((_, reject) => {
-                    signal.addEventListener("abort", () => reject(new Error("it saw the abort")));
-                    onUpdate({ content: [{ type: "text", text: "on its way" }] });
-                }) });
-            pi.on("tool_result", async (event, ctx) => {
-                await new Promise((resolve) => setTimeout(resolve, 20));
-                return { content: [...event.content, { type: "text", text: ", noted" }] };
-            });
-            pi.registerCommand("replace", { handler: async (_, ctx) => {
-                await ctx.newSession();
-                ctx.ui.notify("never seen");
-            } });
-        }"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/stale/stale-calls-throw-and-aborted-calls-have-a-result.ts"
+    ))
     .await;
     server.push(Answer::tool("slow", json!({})));
     rpc.ok(prompt("go")).await;
@@ -45,42 +30,9 @@ async fn stale_calls_throw_and_aborted_calls_have_a_result() {
 /// Registrations and events of a replaced extension were lost without an error.
 #[tokio::test]
 async fn registrations_of_a_replaced_extension_are_stale() {
-    let (_server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-            const off = pi.on("input", () => {});
-            const provider = { baseUrl: "http://localhost", apiKey: "k", api: "openai-completions", models: [] };
-            pi.registerCommand("replace", { handler: async (how, ctx) => {
-                const told = [];
-                const tries = {
-                    tool: () => pi.registerTool({ name: "late", label: "l", description: "d",
-                        parameters: { type: "object", properties: {} }, execute() {} }),
-                    command: () => pi.registerCommand("late", { handler() {} }),
-                    flag: () => pi.registerFlag("late", { type: "boolean" }),
-                    shortcut: () => pi.registerShortcut("ctrl+l", { handler() {} }),
-                    renderer: () => pi.registerMessageRenderer("late", () => {}),
-                    provider: () => pi.registerProvider("late", provider),
-                    unregister: () => pi.unregisterProvider("late"),
-                    on: () => pi.on("input", () => {}),
-                    getFlag: () => pi.getFlag("late"),
-                    emit: () => pi.events.emit("late", 1),
-                    listen: () => pi.events.on("late", () => {}),
-                    signal: () => ctx.signal,
-                    compact: () => ctx.compact(),
-                };
-                await (how === "reload" ? ctx.reload() : ctx.newSession());
-                for (const name in tries) {
-                    try { tries[name](); } catch (error) {
-                        if (error.message.includes("is stale")) continue;
-                        told.push(name + " failed: " + error.message);
-                        continue;
-                    }
-                    told.push(name);
-                }
-                off();
-                throw new Error(`${how} silent: ${told.join()}.`);
-            } });
-        }"#,
-    )
+    let (_server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/stale/registrations-of-a-replaced-extension-are-stale.ts"
+    ))
     .await;
     for how in ["new", "reload"] {
         rpc.send(&prompt(&format!("/replace {how}")).to_string())

@@ -6,18 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, prompt, text_of};
 
-const CHANGES: &str = r#"
-export default (pi) => {
-    const parameters = { type: "object", properties: { x: { type: "string" } } };
-    pi.registerTool({ name: "say", label: "Say", description: "Says it.", parameters,
-        execute: async (_id, { x }) => ({ content: [{ type: "text", text: `said ${x}` }], details: { x } }) });
-    pi.on("message_start", ({ message }) => {
-        if (message.role === "user") message.content[0].text = message.content[0].text.replace("secret", "***");
-    });
-    pi.on("tool_execution_start", ({ args }) => { args.x += ", begun"; });
-    pi.on("tool_execution_end", ({ result }) => { result.content[0].text += ", ended"; });
-};
-"#;
+const CHANGES: &str = include_str!("fixtures/in-place-changes/changes.ts");
 
 fn told_result(request: &Received) -> &Value {
     &request.body["messages"][2]["content"][0]
@@ -127,27 +116,9 @@ async fn model_select_listeners_run_before_set_model_returns() {
         let home = Home::new(&server);
         home.extension(
             "a.ts",
-            r#"export default (pi) => {
-                const story = [];
-                let other;
-                for (const name of ["message_end", "turn_end", "agent_end"]) {
-                    pi.on(name, async (event, ctx) => {
-                        if (event.message && event.message.role !== "assistant") return;
-                        const known = { ...ctx.model };
-                        other = { ...known, id: known.id === "first" ? "second" : "first" };
-                        story.push(name);
-                        story.push(await pi.setModel(other));
-                        if (name === "agent_end") ctx.ui.notify(JSON.stringify(story));
-                    });
-                }
-                let nested = 0;
-                pi.on("model_select", async ({ model }) => {
-                    await new Promise((resolve) => setTimeout(resolve, 5));
-                    story.push("selected");
-                    // A listener that sets the model itself does not wait for itself.
-                    if (nested++ === 0) await pi.setModel({ ...model, id: "third" });
-                });
-            };"#,
+            include_str!(
+                "fixtures/in-place-changes/model-select-listeners-run-before-set-model-returns.ts"
+            ),
         );
         server.push(Answer::text("Done."));
         let mut rpc = match original {

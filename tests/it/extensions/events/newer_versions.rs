@@ -182,33 +182,7 @@ async fn logged_until_type(rpc: &mut Rpc, kind: &str) -> Vec<Value> {
     all
 }
 
-const FIRST: &str = r#"export default (pi) => {
-  pi.registerFlag("own", { type: "string", description: "first", default: "one" });
-  pi.registerMessageRenderer("kind", () => undefined);
-  pi.registerEntryRenderer("kind", () => undefined);
-  pi.registerToolRenderer(() => undefined);
-  for (const end of ["?", "!"]) pi.registerMarkdownTransformer((text) => text + end, { messageTypes: ["assistant"] });
-  pi.registerShortcut("ctrl+shift+x", { description: "of the first", handler: (ctx) => ctx.ui.notify("first") });
-  pi.registerShortcut("escape", { handler: () => {} });
-  pi.registerTool({ name: "ls", label: "ls", description: "mine", parameters: { type: "object" },
-    execute: async () => ({ content: [] }) });
-  pi.registerCommand("flag", { handler: async (_args, ctx) => ctx.ui.notify(`first ${pi.getFlag("own")}`) });
-  pi.on("user_bash", async (event) => {
-    if (event.command === "done") {
-      return { result: { output: "it was done", exitCode: 0, cancelled: false, truncated: false } };
-    }
-    if (event.command.startsWith("far")) {
-      const exec = async (command, cwd, { onData, signal }) => {
-        onData(Buffer.from(`${command} away\n`));
-        if (command === "far forever") {
-          await new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
-        }
-        return { exitCode: 3 };
-      };
-      return { operations: { exec } };
-    }
-  });
-};"#;
+const FIRST: &str = include_str!("fixtures/newer-versions/first.ts");
 
 const SECOND: &str = r#"export default (pi) => {
   pi.registerFlag("own", { type: "string", description: "second", default: "two" });
@@ -319,22 +293,7 @@ async fn in_place_changes_of_a_throwing_handler_count() {
     let home = Home::new(&server);
     home.extension(
         "ext.ts",
-        r#"export default (pi) => {
-            pi.on("context", (event) => {
-                for (const { role, content } of event.messages) {
-                    if (role === "user") content[0].text = "[the context is redacted]";
-                }
-                throw new Error("context broke");
-            });
-            pi.on("before_provider_request", (event) => {
-                event.payload.metadata = { user_id: "changed" };
-                throw new Error("request broke");
-            });
-            pi.on("tool_result", (event) => {
-                event.content[0].text = "[the result is redacted]";
-                throw new Error("result broke");
-            });
-        };"#,
+        include_str!("fixtures/newer-versions/in-place-changes-of-a-throwing-handler-count.ts"),
     );
     for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
         let before = server.requests().len();

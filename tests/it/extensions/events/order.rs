@@ -302,17 +302,7 @@ async fn a_handler_does_not_wait_for_a_session_that_waits_for_it() {
     home.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     home.extension(
         "ext.ts",
-        r#"export default (pi) => {
-            let saved;
-            let replace = false;
-            pi.registerCommand("save", { handler: async (args, ctx) => { saved = ctx; replace = args === "replace"; } });
-            for (const name of ["session_before_compact", "session_compact", "session_before_switch", "session_shutdown"]) {
-                pi.on(name, async (_, ctx) => {
-                    await saved?.waitForIdle();
-                    if (replace) await saved.newSession().catch((error) => ctx.ui.notify(`${name}: ${error.message}`));
-                });
-            }
-        };"#,
+        include_str!("fixtures/order/a-handler-does-not-wait-for-a-session-that-waits-for-it.ts"),
     );
     server.repeat(Answer::text("Fine."));
     let mut rpc = home.rpc(&[]);
@@ -341,23 +331,9 @@ async fn a_handler_does_not_wait_for_a_session_that_waits_for_it() {
 /// The bridge carries only the new part of an answer and assembles the rest.
 #[tokio::test]
 async fn each_handler_sees_the_unchanged_answer_so_far() {
-    let (server, home, mut rpc) = with_extension(
-        r#"
-import { appendFileSync } from "node:fs";
-export default (pi) => {
-  pi.on("message_update", async (event) => {
-    appendFileSync("seen.jsonl", JSON.stringify(event) + "\n");
-    await null;
-    for (const block of event.message.content) {
-      block.text = block.thinking = "changed";
-      if (block.arguments) block.arguments.list = "changed";
-    }
-    event.message.usage.input = event.assistantMessageEvent.partial.usage.cost.input = -1;
-    event.message.content.length = 0;
-  });
-};
-"#,
-    )
+    let (server, home, mut rpc) = with_extension(include_str!(
+        "fixtures/order/each-handler-sees-the-unchanged-answer-so-far.ts"
+    ))
     .await;
     let arguments = json!({"path": "a", "list": [{"of": ["many", "things"]}, "é \u{1f600}"]});
     server.push(

@@ -20,31 +20,9 @@ fn tools(server: &ModelServer) -> Vec<Value> {
 
 #[tokio::test]
 async fn handlers_may_change_the_whole_request() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"import { getCurrentSystemPrompt, getCurrentTools, getSystemMessageText } from "@earendil-works/pi-ai";
-        export default (pi) => {
-          let call = 0;
-          pi.on("context", (event) => ({ messages: event.messages.filter((one) => one.role !== "system") }));
-          pi.on("context_with_system", (event, ctx) => {
-            const [head, ...rest] = event.messages;
-            call += 1;
-            if (call === 1) {
-              ctx.ui.notify(JSON.stringify([head.role, head.content, Object.keys(head.sections), rest.map((one) => one.role),
-                getCurrentSystemPrompt(event.messages) === ctx.getSystemPrompt(), getSystemMessageText(head) === ctx.getSystemPrompt(),
-                getCurrentTools(event.messages).map((tool) => tool.name)]));
-              return;
-            }
-            if (call === 2) return { messages: [
-              { ...head, sections: { ...head.sections, preamble: "You are a poet." } },
-              ...rest,
-              { role: "system", content: "", sections: { rules: null, mood: "<mood>glad</mood>" },
-                toolsAdded: [{ name: "sing", description: "Sings.", parameters: { type: "object", properties: {} } }],
-                toolsRemoved: [{ name: "bash" }], timestamp: 1 },
-            ] };
-            if (call === 3) event.messages.shift();
-          });
-        };"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/provider-requests/handlers-may-change-the-whole-request.ts"
+    ))
     .await;
     server.repeat(Answer::text("Fine."));
     rpc.ok(prompt("one")).await;
@@ -123,20 +101,9 @@ async fn context_with_system_has_additions_of_context_handlers() {
 /// `event.systemPromptOptions.sections.x = …` threw: there were no sections.
 #[tokio::test]
 async fn system_prompt_sections_can_be_added_and_replaced() {
-    let (server, _home, mut rpc) = with_extension(
-        r#"export default (pi) => {
-          pi.on("before_agent_start", (event) => {
-            const { sections } = event.systemPromptOptions;
-            if (event.prompt === "add") Object.assign(sections, { team_rules: "Be kind.", rules: "None.", gone: null });
-            if (event.prompt === "wrong") sections["No name"] = "x";
-            if (event.prompt === "force") event.systemPromptOptions.forceSystemPrompt = `Only this, said the ${event.messageType}.`;
-          });
-          pi.on("context_with_system", (event, ctx) => {
-            const { content, sections } = event.messages[0];
-            ctx.ui.notify(JSON.stringify([content, Object.keys(sections ?? {})]));
-          });
-        };"#,
-    )
+    let (server, _home, mut rpc) = with_extension(include_str!(
+        "fixtures/provider-requests/system-prompt-sections-can-be-added-and-replaced.ts"
+    ))
     .await;
     server.repeat(Answer::text("Fine."));
     rpc.ok(prompt("add")).await;

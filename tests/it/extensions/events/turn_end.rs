@@ -29,28 +29,7 @@ async fn turn_end_replaces_an_answer_and_continues() {
     let home = Home::new(&server);
     home.extension(
         "again.ts",
-        r#"let done = false;
-        export default (pi) => {
-          pi.on("turn_end", (event, ctx) => {
-            if (done) return;
-            done = true;
-            const entry = ctx.sessionManager.getEntry(event.messageEntryId);
-            const { context } = event;
-            ctx.ui.notify(JSON.stringify([event.outcome, event.entries, event.continue, event.toolResultEntryIds,
-              entry.message.content[0].text, context.contextMessages.length, context.llmMessages.length,
-              context.pendingMessages.length, context.canContinue, "context" in JSON.parse(JSON.stringify(event))]));
-            return { entries: [
-              { type: "custom", customType: "note", data: { n: 1 } },
-              { type: "context_edit", targetId: event.messageEntryId, replacement: null },
-              { type: "custom_message", customType: "again", content: "Think again.", display: false },
-            ], continue: true };
-          });
-          pi.on("turn_end", (event, ctx) => {
-            const { entries, context } = event;
-            if (entries.length > 0) ctx.ui.notify(JSON.stringify([entries.map((one) => one.type), event.continue,
-              context.contextMessages.map((one) => one.role), context.contextEntries.at(-1).sourceEntry.type, context.canContinue]));
-          });
-        };"#,
+        include_str!("fixtures/turn-end/turn-end-replaces-an-answer-and-continues.ts"),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("Sing!")).await;
@@ -95,17 +74,7 @@ async fn agent_before_settle_continues_the_run() {
     let home = Home::new(&server);
     home.extension(
         "settle.ts",
-        r#"let left = 1;
-        export default (pi) => {
-          pi.on("before_agent_start", () => ({ systemPrompt: "Be exact." }));
-          pi.on("agent_before_settle", (event, ctx) => {
-            ctx.ui.notify(`settle ${event.outcome} ${left}`);
-            if (left-- <= 0) return;
-            return { entries: [...event.entries,
-              { type: "custom_message", customType: "check", content: "Are you sure?", display: true }], continue: true };
-          });
-          pi.on("agent_settled", (_event, ctx) => ctx.ui.notify("settled"));
-        };"#,
+        include_str!("fixtures/turn-end/agent-before-settle-continues-the-run.ts"),
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("Work!")).await;

@@ -21,22 +21,7 @@ async fn pipes_of_children_are_closed_with_their_extension() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.settings(json!({ "extensionHost": "thread" }));
-    home.extension(
-        "ext.ts",
-        r#"import { exec, spawn } from "node:child_process";
-        import { once } from "node:events";
-        import { Worker } from "node:worker_threads";
-
-        const inWorker = `require("node:child_process").spawn("sleep", ["200"]);
-            require("node:worker_threads").parentPort.postMessage("started");
-            setInterval(() => {}, 1000);`;
-        export default (pi) => pi.on("session_start", async () => {
-            spawn("cat").stdout.on("data", () => {});
-            spawn("sleep", ["200"], { stdio: ["pipe", "pipe", "pipe", "pipe"] });
-            exec("sleep 200");
-            await once(new Worker(inWorker, { eval: true }), "message");
-        });"#,
-    );
+    home.extension("ext.ts", include_str!("fixtures/leaks.ts"));
     let mut rpc = home.rpc(&[]);
     let process = rpc.process_id();
     rpc.ok(json!({ "type": "reload" })).await;
