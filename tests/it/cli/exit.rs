@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Home, PATIENCE, Terminal, finish, pause, quiet, until_ended};
+use crate::support::{Home, TIMEOUT, Terminal, finish, pause, quiet, until_ended};
 
 /// A shell command that never ends and has a child process that never ends.
 const WAIT: &str = "sleep 600 & echo $$ $! > pids.part; mv pids.part pids; wait";
@@ -168,7 +168,7 @@ async fn start(home: &Home, mode: Mode) -> (Child, Option<ChildStdin>) {
 }
 
 async fn runs(cwd: &Path, what: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !cwd.join("pids").exists() {
         assert!(Instant::now() < deadline, "{what}: the tool does not run");
         pause(10).await;
@@ -180,7 +180,7 @@ fn send(pid: u32, signal: Signal) {
 }
 
 async fn ended(child: &mut Child, what: &str) -> ExitStatus {
-    let status = timeout(PATIENCE, child.wait()).await;
+    let status = timeout(TIMEOUT, child.wait()).await;
     status
         .unwrap_or_else(|_| panic!("{what}: still runs"))
         .unwrap()

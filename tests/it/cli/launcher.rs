@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::timeout;
 
-use crate::support::{DEMO_NO_SESSION, Home, PATIENCE, Rpc, command, finish};
+use crate::support::{DEMO_NO_SESSION, Home, Rpc, TIMEOUT, command, finish};
 
 /// Writes a launcher of this name into a new folder and returns its path.
 async fn written(home: &Home, name: &str) -> String {
@@ -76,7 +76,7 @@ async fn the_program_ends_when_the_launcher_is_killed() {
     let path = written(&home, "cli.mjs").await;
     let rpc = start(&home, &path).await;
     // The pipe of stdout closes when the last process that holds it has ended.
-    timeout(PATIENCE, rpc.kill()).await.expect("pi ends");
+    timeout(TIMEOUT, rpc.kill()).await.expect("pi ends");
 }
 
 #[tokio::test]

@@ -9,12 +9,12 @@ use tokio::time::timeout;
 use crate::support::{Finished, Home};
 
 /// Limit for runs of many tests that each start pi, beside the other tests of this binary.
-const PATIENCE: Duration = Duration::from_secs(900);
+const RUN_TIMEOUT: Duration = Duration::from_secs(900);
 
 async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
     command.arg("test").args(arguments);
-    let output = timeout(PATIENCE, command.output()).await;
+    let output = timeout(RUN_TIMEOUT, command.output()).await;
     let output = output.expect("it ends").unwrap();
     Finished {
         status: output.status,

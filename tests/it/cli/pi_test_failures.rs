@@ -12,8 +12,8 @@ use tokio::time::{sleep, timeout};
 use crate::support::{Finished, Home};
 
 /// Limit for runs of a few tests that each start pi, beside the other tests of this binary.
-const PATIENCE: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_millis(20);
+const RUN_TIMEOUT: Duration = Duration::from_secs(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn command(home: &Home, arguments: &[&str]) -> tokio::process::Command {
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
@@ -22,7 +22,7 @@ fn command(home: &Home, arguments: &[&str]) -> tokio::process::Command {
 }
 
 async fn pi_test(home: &Home, arguments: &[&str]) -> Finished {
-    let output = timeout(PATIENCE, command(home, arguments).output()).await;
+    let output = timeout(RUN_TIMEOUT, command(home, arguments).output()).await;
     let output = output.expect("it ends").unwrap();
     Finished {
         status: output.status,
@@ -229,7 +229,7 @@ async fn all_gone(notes: &Path) {
     assert!(processes.len() >= 3, "{processes:?}");
     let gone = async {
         while processes.iter().any(|process| lives(*process)) {
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     let gone = timeout(Duration::from_secs(30), gone).await;
@@ -243,10 +243,10 @@ async fn ready(notes: &Path, times: usize) {
             text.lines().filter(|line| *line == "ready").count()
         };
         while count() < times {
-            sleep(PAUSE).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(PATIENCE, there).await.expect("the tools run");
+    timeout(RUN_TIMEOUT, there).await.expect("the tools run");
 }
 
 const UNTIL_READY: &str = r#"
@@ -304,7 +304,7 @@ async fn a_signal_to_the_runner_ends_all_its_processes() {
         let notes = home.cwd().join("notes");
         ready(&notes, 2).await;
         kill(process, signal).unwrap();
-        let output = timeout(PATIENCE, runner.wait_with_output()).await;
+        let output = timeout(RUN_TIMEOUT, runner.wait_with_output()).await;
         let output = output.expect("it ends").unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(code), "{said}");

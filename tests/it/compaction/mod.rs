@@ -35,7 +35,7 @@ pub fn compact() -> Value {
     json!({"type": "compact"})
 }
 
-pub async fn said(rpc: &mut Rpc) -> Vec<String> {
+pub async fn message_texts(rpc: &mut Rpc) -> Vec<String> {
     let data = rpc.ok(json!({"type": "get_messages"})).await;
     let messages = data["messages"].as_array().unwrap().iter();
     let text = |message: &Value| match &message["summary"] {
@@ -46,7 +46,7 @@ pub async fn said(rpc: &mut Rpc) -> Vec<String> {
 }
 
 /// The texts of the messages in the newest request.
-pub fn asked(server: &ModelServer) -> Vec<String> {
+pub fn request_texts(server: &ModelServer) -> Vec<String> {
     let body = server.last_request().body;
     let messages = body["messages"].as_array().unwrap();
     messages.iter().map(text_of).collect()

@@ -3,7 +3,7 @@
 use model_server::Answer;
 use serde_json::{Value, json};
 
-use crate::compaction::{TURN, asked, keeping, said, talk};
+use crate::compaction::{TURN, keeping, message_texts, request_texts, talk};
 use crate::support::prompt;
 
 /// An error of Anthropic's API for a request that is too long.
@@ -27,8 +27,8 @@ async fn a_request_that_is_too_long_is_compacted_and_retried() {
     );
     rpc.event("agent_start").await;
     rpc.event("agent_end").await;
-    assert_eq!(asked(&server)[1..], ["two"]);
-    let messages = said(&mut rpc).await;
+    assert_eq!(request_texts(&server)[1..], ["two"]);
+    let messages = message_texts(&mut rpc).await;
     assert_eq!(messages[1..], ["two", "It fits."]);
     // The failed answer stays in the file.
     let failed = home

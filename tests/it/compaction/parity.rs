@@ -120,7 +120,7 @@ impl Side {
     }
 
     /// Sends a prompt and waits until neither the agent nor a compaction is at work.
-    async fn say(&mut self, text: &str) {
+    async fn run_prompt(&mut self, text: &str) {
         self.rpc.ok(prompt(text)).await;
         self.rpc.event("agent_end").await;
         for asked in 0.. {
@@ -220,7 +220,7 @@ async fn compare(turns: usize) {
     for turn in 0..turns {
         let text = format!("Prompt {turn} {}", "what about this? ".repeat(turn % 23));
         let [ours, original] = &mut sides;
-        tokio::join!(ours.say(&text), original.say(&text));
+        tokio::join!(ours.run_prompt(&text), original.run_prompt(&text));
     }
     let entries = assert_alike(sides).await;
     let compactions = of_type(&entries, "compaction");

@@ -5,7 +5,7 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use super::{TURN, asked, compact, keeping, of_type, said, talk};
+use super::{TURN, compact, keeping, message_texts, of_type, request_texts, talk};
 use crate::support::{Home, Rpc, prompt, text_of, without};
 
 /// Runs a prompt whose answer reports a nearly full context.
@@ -96,7 +96,7 @@ async fn a_client_compacts_a_session() {
             .contains_key("tokens")
     );
     talk(&server, &mut rpc, &["three"]).await;
-    let told = asked(&server);
+    let told = request_texts(&server);
     assert!(
         told[0].starts_with(
             "The conversation history before this point was compacted into the following \
@@ -151,7 +151,7 @@ async fn a_summary_that_fails_changes_nothing() {
     assert_eq!(end["errorMessage"], format!("Compaction failed: {error}"));
     assert_eq!(end["aborted"], false);
     assert_eq!(home.entries(), before);
-    assert_eq!(said(&mut rpc).await.len(), 4);
+    assert_eq!(message_texts(&mut rpc).await.len(), 4);
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn a_manual_compaction_stops_the_run() {
     server.received(2).await;
     server.repeat(Answer::text("The summary."));
     rpc.ok(compact()).await;
-    let messages = said(&mut rpc).await;
+    let messages = message_texts(&mut rpc).await;
     assert!(
         messages[0].starts_with("compactionSummary: "),
         "{messages:?}"
@@ -193,7 +193,7 @@ async fn a_full_context_is_compacted_after_the_run() {
     assert_eq!(end["willRetry"], false);
     rpc.event("agent_start").await;
     rpc.event("agent_end").await;
-    let told = asked(&server);
+    let told = request_texts(&server);
     assert_eq!(&told[1..], ["two", "About two.", "three"]);
     assert_eq!(server.requests().len(), 4);
 }
@@ -248,7 +248,7 @@ async fn automatic_compaction_can_be_turned_off() {
     rpc.event("compaction_start").await;
     rpc.event("compaction_end").await;
     rpc.event("agent_end").await;
-    assert_eq!(asked(&server).last().unwrap(), "three");
+    assert_eq!(request_texts(&server).last().unwrap(), "three");
     assert_eq!(of_type(&home.entries(), "compaction").len(), 1);
 }
 
@@ -276,7 +276,7 @@ async fn an_abort_ends_a_compaction() {
     server.hung_up(1).await;
     assert_eq!(home.entries(), before);
     talk(&server, &mut rpc, &["three"]).await;
-    assert_eq!(asked(&server).len(), 5);
+    assert_eq!(request_texts(&server).len(), 5);
 }
 
 #[tokio::test]
@@ -314,7 +314,7 @@ async fn queued_messages_are_sent_after_a_compaction() {
         .await;
     rpc.event("compaction_end").await;
     rpc.event("agent_end").await;
-    assert_eq!(asked(&server)[1..], ["two", "About two.", "three"]);
+    assert_eq!(request_texts(&server)[1..], ["two", "About two.", "three"]);
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn a_new_session_ends_a_compaction() {
     assert_eq!(answer["error"], "Compaction cancelled");
     let entries = crate::support::read_jsonl(&old);
     assert!(of_type(&entries, "compaction").is_empty());
-    assert_eq!(said(&mut rpc).await, [""; 0]);
+    assert_eq!(message_texts(&mut rpc).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -364,7 +364,7 @@ async fn a_second_compaction_extends_the_first_summary() {
     talk(&server, &mut rpc, &["three", "four"]).await;
     server.push(Answer::text("The second summary."));
     let second = rpc.ok(compact()).await;
-    let prompt = asked(&server).remove(0);
+    let prompt = request_texts(&server).remove(0);
     // The second compaction summarises what the first one kept.
     assert!(
         prompt.starts_with(
@@ -405,7 +405,7 @@ async fn a_long_turn_is_split() {
         "What was before.\n\n---\n\n**Turn Context (split turn):**\n\nHow the turn began.\n\n\
          <read-files>\na.txt\n</read-files>"
     );
-    let prompt = asked(&server).remove(0);
+    let prompt = request_texts(&server).remove(0);
     assert!(
         prompt.starts_with("<conversation>\n[User]: two\n\n"),
         "{prompt}"
@@ -430,7 +430,7 @@ async fn the_original_continues_a_compacted_session() {
     let before = home.entries();
     server.push(Answer::text("About four."));
     home.run_original(&["-c", "-p", "four"]).await.ok();
-    let told = asked(&server);
+    let told = request_texts(&server);
     assert!(told[0].contains("The summary."), "{told:?}");
     assert_eq!(
         told[1..],

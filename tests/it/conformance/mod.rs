@@ -64,11 +64,11 @@ async fn extensions_behave_as_in_the_original() {
     let outcomes: Vec<Outcome> = outcomes.collect().await;
     let rows: Vec<Row> = suites
         .iter()
-        .map(|suite| Row::of(suite, &outcomes))
+        .map(|suite| Row::from_outcomes(suite, &outcomes))
         .collect();
     let mut report = String::new();
     for outcome in &outcomes {
-        outcome.tell(&mut report);
+        outcome.describe(&mut report);
     }
     if all {
         report += &stale(&suites, &outcomes);
@@ -112,7 +112,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
     let start = |program: fn() -> Program| {
         let (suite, scenario) = (suite.clone(), scenario.clone());
         tokio::spawn(async move {
-            let played = timeout(side::LONGEST, play(program(), &suite, &scenario)).await;
+            let played = timeout(side::SCENARIO_TIMEOUT, play(program(), &suite, &scenario)).await;
             played.unwrap_or_else(|_| panic!("it takes too long"))
         })
     };
@@ -146,7 +146,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
         }
     };
     if let Some(folder) = std::env::var_os("PI_CONFORMANCE_KEEP") {
-        table::keep(folder.as_ref(), &outcome, &ours, &theirs);
+        table::write_transcripts(folder.as_ref(), &outcome, &ours, &theirs);
     }
     for difference in differences(&ours, &theirs) {
         let mut known = suite.known.iter().chain(everywhere);
@@ -159,7 +159,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
 }
 
 impl Outcome {
-    fn tell(&self, report: &mut String) {
+    fn describe(&self, report: &mut String) {
         const SHOWN: usize = 20;
         const WIDTH: usize = 200;
         if self.unknown.is_empty() && self.broken.is_none() {

@@ -69,7 +69,7 @@ pub(super) async fn play(program: Program, suite: &Suite, scenario: &Scenario) -
         Mode::Rpc => side.talk().await,
         mode => side.run(mode).await,
     }
-    let words = Words::of(&side.program).await;
+    let words = Words::for_program(&side.program).await;
     side.transcript(&before, words)
 }
 
@@ -187,7 +187,7 @@ impl Side<'_> {
         let rpc = Rpc::start(command);
         match self.suite.packages.is_empty() {
             true => rpc,
-            false => rpc.with_patience(LONGEST / 2),
+            false => rpc.with_timeout(SCENARIO_TIMEOUT / 2),
         }
     }
 
@@ -226,13 +226,13 @@ impl Side<'_> {
         match step {
             Step::Run(text) => {
                 self.positions.insert("agent_end".into(), rpc.lines().len());
-                self.ask(rpc, prompt(text)).await;
+                self.send_and_wait(rpc, prompt(text)).await;
                 self.wait(rpc, &json!({"type": "agent_end"})).await;
                 rest(rpc).await;
             }
-            Step::Say(text) => self.ask(rpc, prompt(text)).await,
+            Step::Say(text) => self.send_and_wait(rpc, prompt(text)).await,
             Step::Begin(text) => rpc.send(&prompt(text).to_string()).await,
-            Step::Ask(command) => self.ask(rpc, command.clone()).await,
+            Step::Ask(command) => self.send_and_wait(rpc, command.clone()).await,
             Step::Send(command) => rpc.send(&command.to_string()).await,
             Step::Wait(wanted) => drop(self.wait(rpc, wanted).await),
             Step::Reply(method, answer) => {
@@ -264,8 +264,8 @@ impl Side<'_> {
         }
     }
 
-    async fn ask(&mut self, rpc: &mut Rpc, command: Value) {
-        let response = rpc.ask(command).await;
+    async fn send_and_wait(&mut self, rpc: &mut Rpc, command: Value) {
+        let response = rpc.request(command).await;
         self.responses.push(without(&response, &["id"]));
     }
 
@@ -476,7 +476,7 @@ fn of_extensions(event: &Value) -> bool {
 /// Waits until neither the agent nor a compaction is at work.
 async fn rest(rpc: &mut Rpc) {
     loop {
-        let state = rpc.ask(json!({"type": "get_state"})).await;
+        let state = rpc.request(json!({"type": "get_state"})).await;
         let data = &state["data"];
         if data["isStreaming"] == false && data["isCompacting"] == false {
             return;
@@ -562,4 +562,4 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Time limit of a scenario in one program, on a busy machine.
-pub(super) const LONGEST: Duration = Duration::from_secs(300);
+pub(super) const SCENARIO_TIMEOUT: Duration = Duration::from_secs(300);

@@ -19,7 +19,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub fn of(suite: &Suite, outcomes: &[Outcome]) -> Self {
+    pub fn from_outcomes(suite: &Suite, outcomes: &[Outcome]) -> Self {
         let own: Vec<&Outcome> = outcomes
             .iter()
             .filter(|outcome| outcome.suite == suite.name)
@@ -92,7 +92,12 @@ pub(super) fn disagreements(rows: &[Row]) -> String {
 }
 
 /// Writes both transcripts to a folder, for someone who needs more than the differences.
-pub(super) fn keep(folder: &Path, outcome: &Outcome, ours: &Transcript, theirs: &Transcript) {
+pub(super) fn write_transcripts(
+    folder: &Path,
+    outcome: &Outcome,
+    ours: &Transcript,
+    theirs: &Transcript,
+) {
     fs::create_dir_all(folder).unwrap();
     let name = format!(
         "{}--{}",

@@ -24,7 +24,7 @@ pub(super) struct Words {
 
 impl Words {
     /// The words of a program, which is started once for this.
-    pub async fn of(program: &Program) -> &'static Self {
+    pub async fn for_program(program: &Program) -> &'static Self {
         static OURS: OnceCell<Words> = OnceCell::const_new();
         static ORIGINAL: OnceCell<Words> = OnceCell::const_new();
         static NEWEST: OnceCell<Words> = OnceCell::const_new();
@@ -33,10 +33,10 @@ impl Words {
             Program::Original { node, .. } if node.as_os_str() == "node" => &ORIGINAL,
             Program::Original { .. } => &NEWEST,
         };
-        place.get_or_init(|| Self::ask(program)).await
+        place.get_or_init(|| Self::request(program)).await
     }
 
-    async fn ask(program: &Program) -> Self {
+    async fn request(program: &Program) -> Self {
         let mut words = Self::default();
         for tools in ["read,bash,edit,write", "read,bash,edit,write,grep,find,ls"] {
             let server = ModelServer::start().await;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Home, PATIENCE, cache_dir, finish, locked, pause};
+use crate::support::{Home, TIMEOUT, cache_dir, finish, locked, pause};
 
 const CLIENT: &str = "redis==6.4.0";
 /// Number of prompts that are answered without incident.
@@ -78,7 +78,7 @@ impl Fleet {
         redis.args(["--port", "0", "--save", "", "--appendonly", "yes", "--dir"]);
         redis.arg(home.cwd()).arg("--unixsocket").arg(socket);
         let redis = redis.spawn().ok()?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while std::os::unix::net::UnixStream::connect(socket).is_err() {
             assert!(Instant::now() < deadline, "redis-server does not listen");
             pause(10).await;
@@ -123,7 +123,7 @@ impl Fleet {
     /// Waits until the status satisfies a condition.
     async fn until(&self, what: &str, reached: impl Fn(&Value) -> bool) -> Value {
         // Leases have to expire twice.
-        let deadline = Instant::now() + 2 * PATIENCE;
+        let deadline = Instant::now() + 2 * TIMEOUT;
         loop {
             let status = self.status().await;
             if reached(&status) {
@@ -136,7 +136,7 @@ impl Fleet {
 }
 
 async fn until_exists(path: &Path) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !path.exists() {
         assert!(Instant::now() < deadline, "no {}", path.display());
         pause(50).await;
@@ -213,7 +213,7 @@ async fn every_job_is_done_once_although_workers_are_killed() {
     signal(&workers[worker(&slow)], Signal::SIGKILL);
     signal(&workers[worker(&sleepy)], Signal::SIGTERM);
     let stopped = &mut workers[worker(&sleepy)];
-    let code = timeout(PATIENCE, stopped.wait()).await.expect("it ends");
+    let code = timeout(TIMEOUT, stopped.wait()).await.expect("it ends");
     assert_eq!(code.unwrap().code(), Some(0));
     let status = fleet
         .until("all are done", |status| {
@@ -269,7 +269,7 @@ async fn every_job_is_done_once_although_workers_are_killed() {
         .until("it has begun", |status| status["running"][&stuck] == "e")
         .await;
     signal(&worker, Signal::SIGTERM);
-    let code = timeout(PATIENCE, worker.wait()).await.expect("it ends");
+    let code = timeout(TIMEOUT, worker.wait()).await.expect("it ends");
     assert_eq!(code.unwrap().code(), Some(143));
 }
 
@@ -295,7 +295,7 @@ async fn a_worker_ends_on_a_signal_while_pi_starts() {
     let mut worker = worker.env("PI_PROGRAM", &program).spawn().unwrap();
     until_exists(&starts).await;
     signal(&worker, Signal::SIGTERM);
-    let code = timeout(PATIENCE, worker.wait()).await.expect("it ends");
+    let code = timeout(TIMEOUT, worker.wait()).await.expect("it ends");
     assert_eq!(code.unwrap().code(), Some(143));
     assert!(server.requests().is_empty());
     // The job is available at once.
@@ -340,7 +340,7 @@ async fn a_running_job_survives_an_absence_of_redis() {
     assert_eq!(status["dead"], json!({}), "{status:#}");
     for worker in &mut workers {
         signal(worker, Signal::SIGTERM);
-        let code = timeout(PATIENCE, worker.wait()).await.expect("it ends");
+        let code = timeout(TIMEOUT, worker.wait()).await.expect("it ends");
         assert_eq!(code.unwrap().code(), Some(0));
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::support::{DEMO, Home, PATIENCE, Rpc, prompt, text_of};
+use crate::support::{DEMO, Home, Rpc, TIMEOUT, prompt, text_of};
 
 fn example(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -182,7 +182,7 @@ async fn client(home: &Home, arguments: &[&str], stdin: &str) -> (Option<i32>, S
     // A client that ends early does not read stdin.
     let _ = input.write_all(stdin.as_bytes()).await;
     drop(input);
-    let output = timeout(PATIENCE, child.wait_with_output()).await;
+    let output = timeout(TIMEOUT, child.wait_with_output()).await;
     let output = output.expect("the client ends").unwrap();
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     (

@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use crate::support::{Home, PATIENCE, pause, type_packages};
+use crate::support::{Home, TIMEOUT, pause, type_packages};
 
 #[path = "../../../examples/rpc/client.rs"]
 mod client;
@@ -54,7 +54,7 @@ impl Terminal {
 
     /// Waits until the screen shows a text this many times.
     async fn shows(&self, text: &str, times: usize) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let (stdout, stderr) = (read(&self.stdout), read(&self.stderr));
             if stdout.matches(text).count() + stderr.matches(text).count() >= times {
@@ -68,7 +68,7 @@ impl Terminal {
 
     /// The exit code, stdout and stderr.
     async fn end(mut self) -> (Option<i32>, String, String) {
-        let status = timeout(PATIENCE, self.child.wait()).await;
+        let status = timeout(TIMEOUT, self.child.wait()).await;
         let (stdout, stderr) = (read(&self.stdout), read(&self.stderr));
         let status = status.unwrap_or_else(|_| panic!("still runs\n{stdout}\n---\n{stderr}"));
         // The readers are done as soon as the pipes are closed.
@@ -282,11 +282,11 @@ async fn the_rust_client() {
 
     server.push(Answer::text("One."));
     server.push(Answer::text("Two."));
-    let done = converse(PATIENCE, &["first", "second"]).await.unwrap();
+    let done = converse(TIMEOUT, &["first", "second"]).await.unwrap();
     assert_eq!(answers(done), ["One.", "Two."]);
 
     server.push(Answer::text("Once upon a time").stall_after(1));
-    let running = converse(PATIENCE, &["tell me"]);
+    let running = converse(TIMEOUT, &["tell me"]);
     server.received(3).await;
     server.push(Answer::text("The end."));
     // Waits until the prompt is stored.
@@ -314,7 +314,7 @@ async fn the_rust_client() {
     server.hung_up(2).await;
 
     server.push(Answer::error(400, "no such luck"));
-    let done = converse(PATIENCE, &["hello"]).await.unwrap();
+    let done = converse(TIMEOUT, &["hello"]).await.unwrap();
     let Err(client::Problem::Failed(why)) = done else {
         panic!("{done:?}");
     };
@@ -322,7 +322,7 @@ async fn the_rust_client() {
 
     let missing = |_: &[&str]| {
         let command = std::process::Command::new("/nothing/here");
-        client::Pi::start(command, PATIENCE, |_| ())
+        client::Pi::start(command, TIMEOUT, |_| ())
     };
     let done = client::converse(missing, &[]);
     assert!(matches!(done, Err(client::Problem::Failed(_))), "{done:?}");

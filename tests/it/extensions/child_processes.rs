@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{Home, PATIENCE, Rpc, is_running, pause, prompt, with_extension};
+use crate::support::{Home, Rpc, TIMEOUT, is_running, pause, prompt, with_extension};
 
 /// Starts children in every way and reports their ids. The children run longer than any test waits,
 /// but not for ever: a leftover child keeps open what it inherited.
@@ -30,7 +30,7 @@ async fn start(rpc: &mut Rpc) -> (Vec<u64>, u64) {
 }
 
 async fn all_end(children: &[u64], cause: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while let Some(child) = children.iter().position(|child| is_running(*child)) {
         let late = Instant::now() > deadline;
         assert!(!late, "{cause}: child {child} is left");
@@ -60,7 +60,7 @@ async fn children_of_replaced_extensions_end_unless_detached() {
     for cause in causes {
         let (ends, stays) = start(&mut rpc).await;
         // The response may be an error: the command was stopped.
-        rpc.ask(cause.clone()).await;
+        rpc.request(cause.clone()).await;
         all_but_one_end(&ends, stays, &cause.to_string()).await;
     }
 }

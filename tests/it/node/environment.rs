@@ -362,7 +362,7 @@ async fn a_failed_reload_keeps_the_old_extensions() {
     rpc.ok(prompt("/go")).await;
     rpc.notified("old").await;
     home.extension("changing.ts", "export default (pi) => {\n  const x = ;\n};");
-    rpc.ask(json!({"type": "reload"})).await;
+    rpc.request(json!({"type": "reload"})).await;
     rpc.ok(prompt("/go")).await;
     rpc.notified("old").await;
     let lines = rpc.raw_lines();

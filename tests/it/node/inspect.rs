@@ -5,7 +5,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, finish};
+use crate::support::{Home, TIMEOUT, finish};
 
 const EXTENSION: &str = "\
 interface Removed { byTheCompiler: boolean }
@@ -77,7 +77,7 @@ async fn a_debugger_stops_in_the_source_of_an_extension() {
         "--model",
         "demo",
     ]);
-    let url = rpc.said("ws://").await;
+    let url = rpc.stderr_line("ws://").await;
     let url = url
         .split_whitespace()
         .find(|word| word.starts_with("ws://"))
@@ -96,7 +96,7 @@ async fn a_debugger_stops_in_the_source_of_an_extension() {
     rpc.send(&command.to_string()).await;
     rpc.notified("the sum is 42").await;
 
-    let seen = timeout(PATIENCE, debugger).await.unwrap().unwrap().ok();
+    let seen = timeout(TIMEOUT, debugger).await.unwrap().unwrap().ok();
     let seen: Value = serde_json::from_str(seen.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&seen["sum"], &seen["breakpoints"]),
@@ -148,7 +148,7 @@ async fn the_list_of_the_debugger_names_the_session() {
         "--model",
         "demo",
     ]);
-    let said = rpc.said("ws://").await;
+    let said = rpc.stderr_line("ws://").await;
     let state = rpc.ok(json!({"type": "get_state"})).await;
     let address = said
         .split("ws://")
@@ -181,7 +181,7 @@ async fn waiting_for_a_debugger_ends_with_the_client() {
         "--model",
         "demo",
     ]);
-    rpc.said("ws://").await;
+    rpc.stderr_line("ws://").await;
     rpc.send(&json!({"type": "get_state", "id": "1"}).to_string())
         .await;
     rpc.close_stdin();

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{Home, prompt};
 
 /// The notification of an extension with this `index.ts` and these other files.
-async fn said(index: &str, files: &[(&str, &str)]) -> String {
+async fn notification(index: &str, files: &[(&str, &str)]) -> String {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("ext/index.ts", index);
@@ -66,7 +66,7 @@ async fn specifiers_are_paths_and_folders_not_urls() {
         ),
     ];
     let expected = json!(["a", "b", "c", "d", "above", "d", "e", ["d"]]);
-    assert_eq!(said(&index, &files).await, expected.to_string());
+    assert_eq!(notification(&index, &files).await, expected.to_string());
 }
 
 /// Such files ran as JavaScript, whatever they contained.
@@ -87,7 +87,7 @@ async fn files_with_unknown_suffixes_are_not_imported() {
     ];
     let unknown = json!(["TypeError", "ERR_UNKNOWN_FILE_EXTENSION"]);
     let expected = json!(["# Title", unknown, unknown, ["default"], ["plain"], ["v1"]]);
-    assert_eq!(said(&index, &files).await, expected.to_string());
+    assert_eq!(notification(&index, &files).await, expected.to_string());
 
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -111,7 +111,7 @@ async fn modules_of_pi_are_resolved_like_modules_of_node() {
         Object.keys(await import(import.meta.resolve("@mariozechner/pi-tui"))).includes("Text")]"#
     );
     let own = format!("module.exports = {names}.every((name) => require.resolve(name) === name);");
-    let said = said(&saying("", &value), &[("own.cjs", &own)]).await;
+    let said = notification(&saying("", &value), &[("own.cjs", &own)]).await;
     assert_eq!(said, "[true,true,true,true,true]");
 }
 
@@ -161,6 +161,6 @@ async fn exporting_nothing_from_a_module_runs_it() {
         ("node_modules/dep-one.ts/index.js", &three),
         ("node_modules/dep-two.mjs/index.js", &four),
     ];
-    let said = said(&index, &files).await;
+    let said = notification(&index, &files).await;
     assert_eq!(said, r#"[1,1,["one","three","two","four"]]"#);
 }

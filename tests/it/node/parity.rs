@@ -28,7 +28,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn asked(name: &str, questions: &str) -> Output {
+fn run_questions(name: &str, questions: &str) -> Output {
     let place = tempfile::tempdir().unwrap();
     let answered = program(name, place.path())
         .arg(folder().join(questions))
@@ -40,11 +40,11 @@ fn asked(name: &str, questions: &str) -> Output {
 }
 
 pub(crate) fn answers_of_node(questions: &str) -> String {
-    text(&asked("node", questions).stdout)
+    text(&run_questions("node", questions).stdout)
 }
 
 fn answers_are_those_of_node(questions: &str) {
-    let answers = |name| text(&asked(name, questions).stdout);
+    let answers = |name| text(&run_questions(name, questions).stdout);
     assert_eq!(answers(PI), answers("node"));
 }
 
@@ -104,13 +104,13 @@ async fn async_contexts_match_node() {
 /// Strings in objects had double quotes, and levels below the second were printed.
 #[tokio::test]
 async fn console_output_matches_node() {
-    let [ours, nodes] = [PI, "node"].map(|name| asked(name, "console.mjs"));
+    let [ours, nodes] = [PI, "node"].map(|name| run_questions(name, "console.mjs"));
     assert_eq!(text(&ours.stdout), text(&nodes.stdout));
     assert_eq!(text(&ours.stderr), text(&nodes.stderr));
 }
 
 /// Runs a program with these arguments and returns its output and whether it succeeded.
-fn said(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
+fn run_script(name: &str, place: &Path, words: &[&str], input: &str) -> (String, bool) {
     let mut child = program(name, place)
         .args(words)
         .stdin(Stdio::piped())
@@ -195,7 +195,7 @@ async fn command_line_options_match_node() {
         (&["--input-type=module"], typed),
         (&["--no-warnings"], "console.log(process.execArgv);"),
     ] {
-        let [ours, nodes] = [PI, "node"].map(|name| said(name, place.path(), words, input));
+        let [ours, nodes] = [PI, "node"].map(|name| run_script(name, place.path(), words, input));
         assert_eq!(ours, nodes, "{words:?}");
     }
 }

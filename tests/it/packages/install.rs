@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::registry::{Registry, commit, git};
-use crate::support::{Finished, Home, PATIENCE, Reference, Rpc, finish, pause};
+use crate::support::{Finished, Home, Reference, Rpc, TIMEOUT, finish, pause};
 
 const EXTENSION: &str = r#"export default (pi) => pi.registerCommand("NAME", {
     description: "from NAME", handler: async (_args, ctx) => ctx.ui.notify("NAME runs") });"#;
@@ -215,7 +215,7 @@ async fn an_installation_that_is_killed_leaves_the_old_version() {
         .spawn()
         .unwrap();
     let asked = || registry.requests().contains(&"/solid/-/2.0.0".to_owned());
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TIMEOUT, async {
         while !asked() {
             pause(10).await;
         }

@@ -20,7 +20,7 @@ async fn say_at_once(rpc: &mut Rpc) {
     rpc.write(lines.concat().as_bytes()).await;
 }
 
-async fn heard(rpc: &mut Rpc) -> Vec<String> {
+async fn prompt_messages(rpc: &mut Rpc) -> Vec<String> {
     let mut heard: Vec<String> = Vec::new();
     while heard.len() < PROMPTS.len() {
         let is_prompt = |line: &Value| {
@@ -51,7 +51,7 @@ async fn summarising(answer: Answer) -> (ModelServer, Home, Rpc) {
 async fn prompts_that_wait_for_a_compaction_keep_their_order() {
     let (_server, _home, mut rpc) = summarising(Answer::text("The summary.").delay(400)).await;
     say_at_once(&mut rpc).await;
-    assert_eq!(heard(&mut rpc).await, PROMPTS);
+    assert_eq!(prompt_messages(&mut rpc).await, PROMPTS);
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn an_input_handler_does_not_change_the_order_of_prompts() {
     server.push(Answer::text("Yes.").delay(300));
     server.repeat(Answer::text("Yes."));
     say_at_once(&mut rpc).await;
-    assert_eq!(heard(&mut rpc).await, PROMPTS);
+    assert_eq!(prompt_messages(&mut rpc).await, PROMPTS);
 }
 
 /// The prompt was sent in the replaced session, and its run aborted.

@@ -20,7 +20,7 @@ fn tries(imports: &str, body: &str) -> String {
     )
 }
 
-async fn told(rpc: &mut crate::support::Rpc) -> Value {
+async fn try_result(rpc: &mut crate::support::Rpc) -> Value {
     rpc.ok(prompt("/try")).await;
     let notice = rpc.ui("notify").await;
     serde_json::from_str(notice["message"].as_str().unwrap()).unwrap()
@@ -61,7 +61,7 @@ async fn ctx_model_registry_looks_up_models_and_keys() {
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("well"));
     assert_eq!(
-        told(&mut rpc).await,
+        try_result(&mut rpc).await,
         json!([
             true, true, "https://api.groq.com/openai/v1", true, false,
             {"ok": true, "apiKey": "gk"}, "gk", null, null, true, ["groq", "xai"],
@@ -118,7 +118,7 @@ async fn separate_registries_and_stores_work() {
         ),
     );
     let mut rpc = home.rpc(&[]);
-    let told = told(&mut rpc).await;
+    let told = try_result(&mut rpc).await;
     assert_eq!(
         told,
         json!([
@@ -266,7 +266,7 @@ async fn every_name_of_pi_ai_oauth_is_there() {
     );
     let mut rpc = home.rpc(&[]);
     assert_eq!(
-        told(&mut rpc).await,
+        try_result(&mut rpc).await,
         json!([
             25,
             false,
@@ -308,7 +308,7 @@ async fn a_key_that_cannot_be_stored_holds_and_is_reported() {
     rpc.ok(json!({"type": "get_state"})).await;
     let lock = home.agent_dir().join("auth.json.lock");
     fs::create_dir(&lock).unwrap();
-    let set = told(&mut rpc).await;
+    let set = try_result(&mut rpc).await;
     assert_eq!(set, json!([{"type": "api_key", "key": "k"}, 1]));
     // The report comes before or after the response.
     let error = loop {
@@ -323,7 +323,7 @@ async fn a_key_that_cannot_be_stored_holds_and_is_reported() {
     assert!(path.ends_with("try.ts"), "{path}");
     fs::remove_dir(lock).unwrap();
     // The report has come a second time.
-    assert_eq!(told(&mut rpc).await[1], 0);
+    assert_eq!(try_result(&mut rpc).await[1], 0);
     assert!(home.agent_dir().join("auth.json").exists());
 }
 
@@ -350,7 +350,7 @@ async fn the_settings_manager_retries_a_failed_write() {
         ),
     );
     let mut rpc = home.rpc(&[]);
-    assert_eq!(told(&mut rpc).await, json!([2, "dark", "all", 0]));
+    assert_eq!(try_result(&mut rpc).await, json!([2, "dark", "all", 0]));
 }
 
 /// The level `max` of newer versions fell to `medium`, and the settings lost it.

@@ -24,7 +24,7 @@ fn start(home: &Home, arguments: &[&str]) -> crate::support::Rpc {
     crate::support::Rpc::start(command)
 }
 
-async fn asked(rpc: &mut crate::support::Rpc) -> Value {
+async fn recorded_requests(rpc: &mut crate::support::Rpc) -> Value {
     rpc.ok(prompt("/asked")).await;
     let told = rpc.ui("notify").await;
     serde_json::from_str(told["message"].as_str().unwrap()).unwrap()
@@ -50,7 +50,7 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     assert_eq!(end["message"]["content"][0]["thinkingSignature"], "sig");
     assert_eq!(end["message"]["usage"]["cost"]["input"], json!(0.003));
     rpc.event("agent_end").await;
-    let seen = asked(&mut rpc).await;
+    let seen = recorded_requests(&mut rpc).await;
     assert_eq!(seen[0]["options"]["apiKey"], "secret");
     assert_eq!(seen[0]["options"]["reasoning"], "high");
     assert_eq!(seen[0]["options"]["transport"], "websocket-cached");
@@ -88,13 +88,19 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     assert_eq!(text_of(&end["message"]), "so far");
 
     // The session's model follows changes of its provider.
-    asked(&mut rpc).await;
+    recorded_requests(&mut rpc).await;
     rpc.ok(prompt("/move")).await;
     rpc.run("where").await;
-    assert_eq!(asked(&mut rpc).await[0]["baseUrl"], "http://moved");
+    assert_eq!(
+        recorded_requests(&mut rpc).await[0]["baseUrl"],
+        "http://moved"
+    );
     rpc.ok(json!({"type": "reload"})).await;
     rpc.run("where").await;
-    assert_eq!(asked(&mut rpc).await[0]["baseUrl"], "http://mine");
+    assert_eq!(
+        recorded_requests(&mut rpc).await[0]["baseUrl"],
+        "http://mine"
+    );
 
     let models = rpc.ok(json!({"type": "get_available_models"})).await;
     let models = models["models"].as_array().unwrap().clone();

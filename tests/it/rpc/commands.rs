@@ -308,7 +308,7 @@ async fn without_a_model_the_state_and_the_response_say_so() {
     assert_eq!(state.get("model"), None);
     let why = state["modelError"].as_str().unwrap();
     assert!(why.starts_with("No models available."), "{why}");
-    let refused = rpc.ask(prompt("hello")).await;
+    let refused = rpc.request(prompt("hello")).await;
     assert_eq!(refused["errorCode"], "no_model");
     assert_eq!(refused["error"], why);
     assert_eq!(rpc.stderr(), "");

@@ -11,7 +11,7 @@ async fn a_client_of_0_16_finds_its_commands() {
     let (server, _home, mut rpc) = idle().await;
     // Queued while the session is idle, so it waits for the next run.
     let queued = rpc
-        .ask(json!({"type": "queue_message", "message": "in addition"}))
+        .request(json!({"type": "queue_message", "message": "in addition"}))
         .await;
     assert_eq!(queued["command"], "queue_message");
     rpc.ok(json!({"type": "set_queue_mode", "mode": "all"}))
@@ -31,13 +31,13 @@ async fn a_client_of_0_16_finds_its_commands() {
     let texts: Vec<_> = messages.iter().map(|message| &message["text"]).collect();
     assert_eq!(texts, ["about apples", "in addition", "about pears"]);
     let wrong = json!({"type": "branch", "entryIndex": 9999});
-    let refused = rpc.ask(wrong).await;
+    let refused = rpc.request(wrong).await;
     assert_eq!(refused["errorCode"], "invalid_entry");
     let branch = json!({"type": "branch", "entryIndex": messages[2]["entryIndex"]});
     let branched = rpc.ok(branch).await;
     assert_eq!(branched, json!({"text": "about pears", "cancelled": false}));
     assert_eq!(rpc.ok(command("get_state")).await["messageCount"], 3);
-    let reset = rpc.ask(command("reset")).await;
+    let reset = rpc.request(command("reset")).await;
     assert_eq!(reset["command"], "reset");
     assert_eq!(reset["data"], json!({"cancelled": false}));
     assert_eq!(rpc.ok(command("get_state")).await["messageCount"], 0);
@@ -65,7 +65,7 @@ async fn images_are_accepted_in_every_shape() {
     }
     let url = json!({"type": "prompt", "message": "?", "images":
         [{"type": "image", "source": {"type": "url", "url": "http://127.0.0.1/"}}]});
-    let refused = rpc.ask(url).await;
+    let refused = rpc.request(url).await;
     assert_eq!(refused["errorCode"], "invalid_command");
     let error = refused["error"].as_str().unwrap();
     assert!(error.contains("\"url\""), "{error}");

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
-use crate::support::{Home, PATIENCE, idle, prompt, quiet, with_extension};
+use crate::support::{Home, TIMEOUT, idle, prompt, quiet, with_extension};
 
 fn hello(more: Value) -> Value {
     let mut hello = json!({"type": "hello", "protocolVersion": 1, "client": "the tests"});
@@ -53,7 +53,7 @@ async fn hello_exchanges_the_capabilities_of_both_sides() {
         .await;
     assert_eq!(some["events"], json!([events.last()]));
     let future = rpc
-        .ask(json!({"type": "get_events", "since": last + 1}))
+        .request(json!({"type": "get_events", "since": last + 1}))
         .await;
     assert_eq!(future["errorCode"], "events_gone");
     // A new greeting replaces the old one.
@@ -65,7 +65,9 @@ async fn hello_exchanges_the_capabilities_of_both_sides() {
         .iter()
         .filter(|event| event["type"] == "message_update");
     assert!(updates.all(|update| update["message"].is_object()));
-    let gone = rpc.ask(json!({"type": "get_events", "since": from})).await;
+    let gone = rpc
+        .request(json!({"type": "get_events", "since": from}))
+        .await;
     assert_eq!(gone["errorCode"], "events_gone");
 }
 
@@ -126,16 +128,16 @@ async fn errors_have_codes() {
         (session(env!("CARGO_MANIFEST_PATH")), "session_unavailable"),
     ];
     for (command, code) in cases {
-        let refused = rpc.ask(command.clone()).await;
+        let refused = rpc.request(command.clone()).await;
         assert_eq!(refused["errorCode"], code, "{command} got {refused}");
         assert_eq!(refused["success"], false);
     }
     server.push(Answer::stall());
     rpc.ok(prompt("go")).await;
     server.received(1).await;
-    assert_eq!(rpc.ask(prompt("and now?")).await["errorCode"], "busy");
+    assert_eq!(rpc.request(prompt("and now?")).await["errorCode"], "busy");
     assert_eq!(
-        rpc.ask(json!({"type": "reload"})).await["errorCode"],
+        rpc.request(json!({"type": "reload"})).await["errorCode"],
         "busy"
     );
 }
@@ -248,7 +250,7 @@ impl Lazy {
     }
 
     async fn next(&mut self) -> String {
-        let line = timeout(PATIENCE, self.lines.next_line()).await;
+        let line = timeout(TIMEOUT, self.lines.next_line()).await;
         line.expect("a line in time").unwrap().expect("a line")
     }
 
@@ -412,7 +414,7 @@ async fn closing_stdout_ends_pi() {
             return;
         }
     }
-    let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+    let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(1));
 }
 

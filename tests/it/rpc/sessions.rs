@@ -257,7 +257,7 @@ async fn an_empty_path_is_no_session() {
     let (_server, home, mut rpc) = with("").await;
     rpc.run("one").await;
     let open = file(&mut rpc).await;
-    let refused = rpc.ask(switch_to(Path::new(""))).await;
+    let refused = rpc.request(switch_to(Path::new(""))).await;
     assert_eq!(refused["errorCode"], "invalid_name", "{refused}");
     assert_eq!(file(&mut rpc).await, open);
     rpc.run("two").await;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::conformance::program::packages;
 use crate::rpc::client_table::Client;
-use crate::support::{Home, PATIENCE, PIXEL, Reference, finish, newest_client, python_with};
+use crate::support::{Home, PIXEL, Reference, TIMEOUT, finish, newest_client, python_with};
 
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -236,7 +236,7 @@ async fn the_documented_node_client_runs_unchanged() {
     let mut stdout = client.stdout.take().unwrap();
     let mut next = [0; 64];
     while said != "Hello to you, too, and" {
-        let read = timeout(PATIENCE, stdout.read(&mut next)).await;
+        let read = timeout(TIMEOUT, stdout.read(&mut next)).await;
         let count = read.expect("the client says it all").unwrap();
         assert_ne!(count, 0, "{said}");
         said += str::from_utf8(&next[..count]).expect("ASCII");

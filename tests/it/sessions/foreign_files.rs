@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, text_of};
 
 /// A user's message with an id of any form.
-fn said(id: Value, parent: Value, timestamp: Value, text: &str) -> String {
+fn user_entry(id: Value, parent: Value, timestamp: Value, text: &str) -> String {
     json!({
         "type": "message", "id": id, "parentId": parent, "timestamp": timestamp,
         "message": {"role": "user", "content": text, "timestamp": 1},
@@ -26,9 +26,9 @@ async fn entries_of_other_writers_are_read_reported_and_kept() {
     });
     let content = [
         header.to_string(),
-        said(json!(1), json!(null), json!(1_700_000_000_001_i64), "one"),
-        said(json!(2), json!(1), json!(null), "two"),
-        said(
+        user_entry(json!(1), json!(null), json!(1_700_000_000_001_i64), "one"),
+        user_entry(json!(2), json!(1), json!(null), "two"),
+        user_entry(
             json!("c"),
             json!(2),
             json!("2026-01-01T00:00:00.000Z"),
@@ -42,7 +42,7 @@ async fn entries_of_other_writers_are_read_reported_and_kept() {
     server.repeat(Answer::text("Yes."));
     let mut rpc = home.rpc(&["-ne", "--session", path]);
     assert_eq!(rpc.answer_to("four").await, "Yes.");
-    let warning = rpc.said("not in the form that pi writes").await;
+    let warning = rpc.stderr_line("not in the form that pi writes").await;
     assert!(warning.contains("4 line(s)"), "{warning}");
     assert_eq!(rpc.stderr().matches("not in the form").count(), 1);
     assert!(rpc.close().await.success());
@@ -66,13 +66,13 @@ async fn an_entry_with_a_numeric_id_can_be_visited_and_labelled() {
     let header = json!({"type": "session", "version": 3, "id": "other", "cwd": home.cwd()});
     let content = [
         header.to_string(),
-        said(
+        user_entry(
             json!(1),
             json!(null),
             json!("2026-01-01T00:00:00.000Z"),
             "one",
         ),
-        said(json!(2), json!(1), json!("2026-01-01T00:00:00.000Z"), "two"),
+        user_entry(json!(2), json!(1), json!("2026-01-01T00:00:00.000Z"), "two"),
     ]
     .join("\n");
     let file = home.file("other.jsonl", &(content + "\n"));

@@ -5,12 +5,12 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, PATIENCE, Rpc, pause, prompt, read_jsonl, text_of};
+use crate::support::{Home, Rpc, TIMEOUT, pause, prompt, read_jsonl, text_of};
 
 /// An extension that notifies session events.
 const WATCH: &str = include_str!("fixtures/forks/watch.js");
 
-async fn told(rpc: &mut Rpc, event: &str) -> Value {
+async fn session_event(rpc: &mut Rpc, event: &str) -> Value {
     let start = format!("{event} ");
     let line = rpc
         .wait(event, |line| {
@@ -35,7 +35,7 @@ async fn setup_writes_to_the_new_session_of_a_command() {
     server.push(Answer::text("Second."));
     let mut rpc = home.rpc(&[]);
     assert_eq!(
-        told(&mut rpc, "session_start").await,
+        session_event(&mut rpc, "session_start").await,
         json!({"reason": "startup"})
     );
     rpc.run("one").await;
@@ -43,13 +43,13 @@ async fn setup_writes_to_the_new_session_of_a_command() {
     let old = old.file_name().unwrap().to_str().unwrap();
     rpc.ok(prompt("/begin")).await;
     assert_eq!(
-        told(&mut rpc, "session_before_switch").await,
+        session_event(&mut rpc, "session_before_switch").await,
         json!({"reason": "new"})
     );
-    let left = told(&mut rpc, "session_shutdown").await;
+    let left = session_event(&mut rpc, "session_shutdown").await;
     assert_eq!(left["reason"], "new");
     assert_eq!(
-        told(&mut rpc, "session_start").await,
+        session_event(&mut rpc, "session_start").await,
         json!({"reason": "new", "previousSessionFile": old})
     );
     rpc.notified("in model_change,thinking_level_change,message,label,custom true")
@@ -59,7 +59,10 @@ async fn setup_writes_to_the_new_session_of_a_command() {
         rpc.message_texts().await,
         ["from before true", "go on", "Second."]
     );
-    assert_eq!(heard(&rpc, 0, "done").await, r#"done {"cancelled":false}"#);
+    assert_eq!(
+        stderr_line(&rpc, 0, "done").await,
+        r#"done {"cancelled":false}"#
+    );
     let now = rpc.ok(json!({"type": "get_state"})).await;
     let file = now["sessionFile"].as_str().unwrap();
     assert_eq!(left["targetSessionFile"], file.rsplit('/').next().unwrap());
@@ -89,12 +92,12 @@ export default function (pi) {
 async fn logged(rpc: &mut Rpc, command: &str, start: &str) -> String {
     let before = rpc.stderr().len();
     rpc.ok(prompt(command)).await;
-    heard(rpc, before, start).await
+    stderr_line(rpc, before, start).await
 }
 
 /// The line of stderr that starts with this text, after the first `from` bytes.
-async fn heard(rpc: &Rpc, from: usize, start: &str) -> String {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+async fn stderr_line(rpc: &Rpc, from: usize, start: &str) -> String {
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
     loop {
         let stderr = rpc.stderr();
         let (whole, _) = stderr[from..].rsplit_once('\n').unwrap_or_default();
@@ -141,10 +144,16 @@ async fn forks_and_clones_copy_the_branch() {
     // A fork before a message of the user leaves the message out.
     let forked = rpc.ok(json!({"type": "fork", "entryId": id("two")})).await;
     assert_eq!(forked, json!({"text": "two", "cancelled": false}));
-    let asked = told(&mut rpc, "session_before_fork").await;
+    let asked = session_event(&mut rpc, "session_before_fork").await;
     assert_eq!(asked, json!({"entryId": id("two"), "position": "before"}));
-    assert_eq!(told(&mut rpc, "session_shutdown").await["reason"], "fork");
-    assert_eq!(told(&mut rpc, "session_start").await["reason"], "fork");
+    assert_eq!(
+        session_event(&mut rpc, "session_shutdown").await["reason"],
+        "fork"
+    );
+    assert_eq!(
+        session_event(&mut rpc, "session_start").await["reason"],
+        "fork"
+    );
     assert_eq!(rpc.message_texts().await, ["one", "First."]);
     let second = file(&mut rpc).await;
     assert_eq!(
@@ -156,7 +165,7 @@ async fn forks_and_clones_copy_the_branch() {
     let back = json!({"type": "switch_session", "sessionPath": first});
     assert_eq!(rpc.ok(back).await, json!({"cancelled": false}));
     assert_eq!(
-        told(&mut rpc, "session_before_switch").await["reason"],
+        session_event(&mut rpc, "session_before_switch").await["reason"],
         "resume"
     );
     let answer = logged(&mut rpc, &format!("/fork {} at", id("two")), "fork").await;
@@ -369,7 +378,7 @@ async fn with_session_uses_the_new_session() {
     })
     .await;
     assert_eq!(
-        heard(&rpc, 0, "visit").await,
+        stderr_line(&rpc, 0, "visit").await,
         r#"visit: [{"cancelled":false},[true,true,true,true,true]]"#
     );
     assert!(rpc.close().await.success());

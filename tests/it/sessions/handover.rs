@@ -66,7 +66,7 @@ async fn a_busy_lock_holder_is_named_and_keeps_the_session() {
     let asked = server.requests().len();
 
     let mut second = home.rpc(&["-ne", "--session", path(&file)]);
-    let refused = second.ask(prompt("me too")).await;
+    let refused = second.request(prompt("me too")).await;
     assert_eq!(refused["success"], false, "{refused}");
     assert_eq!(refused["errorCode"], "session_locked", "{refused}");
     let error = refused["error"].as_str().unwrap();

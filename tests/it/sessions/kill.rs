@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use model_server::{Answer, Api, ModelServer, Received};
 use serde_json::{Value, json};
 
-use crate::support::{Home, PATIENCE, Reference, Rpc, pause, prompt, text_of};
+use crate::support::{Home, Reference, Rpc, TIMEOUT, pause, prompt, text_of};
 
 /// Number of lanes that run side by side, each with its own session.
 const LANES: usize = 4;
@@ -101,7 +101,7 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
                 let found = as_the_original_reads(&home, &file).await;
                 assert_there(&announced, &found, &format!("{told}, the original"));
             }
-            let remains = Remains::of(&file);
+            let remains = Remains::in_file(&file);
             let mut rpc = home.rpc(&arguments);
             count.kills += 1;
             let moment = random.below(6);
@@ -131,7 +131,7 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
             count.announced += announced.len() - before;
         }
         server.repeat(Answer::text("Ours."));
-        let unanswered = Remains::of(&file).unanswered;
+        let unanswered = Remains::in_file(&file).unanswered;
         let mut rpc = home.rpc(&arguments);
         let found = messages(&mut rpc).await;
         assert_there(&announced, &found, "at the end of a session");
@@ -252,7 +252,7 @@ struct Remains {
 }
 
 impl Remains {
-    fn of(file: &Path) -> Self {
+    fn in_file(file: &Path) -> Self {
         let text = fs::read_to_string(file).unwrap_or_default();
         let mut remains = Self {
             torn: !text.is_empty() && !text.ends_with('\n'),
@@ -290,7 +290,7 @@ impl Remains {
                     pause(5).await;
                 }
             };
-            let said = tokio::time::timeout(PATIENCE, said).await;
+            let said = tokio::time::timeout(TIMEOUT, said).await;
             assert!(
                 said.is_ok(),
                 "{told}: no {sentence:?} in {:?}",

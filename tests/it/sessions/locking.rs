@@ -70,7 +70,7 @@ async fn the_lock_of_a_killed_program_blocks_no_other() {
 }
 
 /// The text of the next event about the session file.
-async fn told(rpc: &mut Rpc) -> String {
+async fn store_event(rpc: &mut Rpc) -> String {
     let event = rpc
         .wait("news of the store", |event| {
             event["type"] == "extension_error" && event["extensionPath"] == "<session>"
@@ -89,17 +89,17 @@ async fn messages_are_written_once_a_missing_file_is_back() {
     let away = home.cwd().join("away.jsonl");
     fs::rename(&file, &away).unwrap();
     rpc.ok(prompt("while it is away")).await;
-    let news = told(&mut rpc).await;
+    let news = store_event(&mut rpc).await;
     assert!(news.contains(path(&file)), "{news}");
     assert!(news.contains("1 message is not stored"), "{news}");
-    let news = told(&mut rpc).await;
+    let news = store_event(&mut rpc).await;
     assert!(news.contains("2 messages are not stored"), "{news}");
     rpc.event("agent_end").await;
     assert!(!file.exists(), "nothing is made in its place");
 
     fs::rename(&away, &file).unwrap();
     rpc.ok(prompt("now it is back")).await;
-    let news = told(&mut rpc).await;
+    let news = store_event(&mut rpc).await;
     assert!(news.contains("is stored now"), "{news}");
     rpc.event("agent_end").await;
     assert!(rpc.close().await.success());
@@ -130,7 +130,7 @@ async fn a_full_disk_is_reported_and_the_file_stays_whole() {
     let mut rpc = Rpc::start(limited);
     let long = "long ".repeat(4000);
     rpc.ok(prompt(&long)).await;
-    let news = told(&mut rpc).await;
+    let news = store_event(&mut rpc).await;
     assert!(news.contains("could not append to"), "{news}");
     assert!(news.contains("1 message is not stored"), "{news}");
     rpc.event("agent_end").await;

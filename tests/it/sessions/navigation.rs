@@ -45,7 +45,7 @@ async fn go(rpc: &mut Rpc, to: usize, mut options: Value) -> Value {
     }
 }
 
-async fn said(rpc: &mut Rpc) -> Vec<String> {
+async fn message_texts(rpc: &mut Rpc) -> Vec<String> {
     let data = rpc.ok(json!({"type": "get_messages"})).await;
     let messages = data["messages"].as_array().unwrap().iter();
     let text = |message: &Value| match &message["summary"] {
@@ -67,7 +67,7 @@ async fn the_conversation_continues_from_an_answer() {
         .await;
     rpc.notified("moved 5 3 false undefined true").await;
     rpc.notified(r#"result {"cancelled":false}"#).await;
-    assert_eq!(said(&mut rpc).await, ["one", "About one."]);
+    assert_eq!(message_texts(&mut rpc).await, ["one", "About one."]);
     server.push(Answer::text("About three."));
     rpc.run("three").await;
     let entries = entries(&home);
@@ -87,7 +87,7 @@ async fn a_message_of_the_user_can_be_sent_again() {
     let (server, home, mut rpc) = with("").await;
     let result = go(&mut rpc, SECOND, json!({})).await;
     assert_eq!(result, json!({"cancelled": false, "editorText": "two"}));
-    assert_eq!(said(&mut rpc).await, ["one", "About one."]);
+    assert_eq!(message_texts(&mut rpc).await, ["one", "About one."]);
     server.push(Answer::text("About two, again."));
     rpc.run("two, again").await;
     let entries = entries(&home);
@@ -95,7 +95,7 @@ async fn a_message_of_the_user_can_be_sent_again() {
     // Only settings come before the first message.
     let result = go(&mut rpc, FIRST, json!({})).await;
     assert_eq!(result["editorText"], "one");
-    assert_eq!(said(&mut rpc).await, [""; 0]);
+    assert_eq!(message_texts(&mut rpc).await, [""; 0]);
 }
 
 #[tokio::test]
@@ -202,7 +202,7 @@ async fn a_summary_that_fails_leaves_the_session_where_it_is() {
     server.push(Answer::error(400, "not today"));
     let result = go(&mut rpc, FIRST_ANSWER, json!({"summarize": true})).await;
     assert!(result.as_str().unwrap().contains("not today"), "{result}");
-    assert_eq!(said(&mut rpc).await.len(), 4);
+    assert_eq!(message_texts(&mut rpc).await.len(), 4);
     assert_eq!(entries(&home).len(), 6);
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["isCompacting"], false);
@@ -220,7 +220,7 @@ async fn an_abort_ends_the_summary() {
     rpc.ok(json!({"type": "abort"})).await;
     rpc.notified(r#"result {"cancelled":true,"aborted":true}"#)
         .await;
-    assert_eq!(said(&mut rpc).await.len(), 4);
+    assert_eq!(message_texts(&mut rpc).await.len(), 4);
     assert_eq!(entries(&home).len(), 6);
 }
 
@@ -231,7 +231,7 @@ async fn an_extension_may_cancel_the_navigation() {
     let (server, _home, mut rpc) = with(more).await;
     let result = go(&mut rpc, FIRST_ANSWER, json!({"summarize": true})).await;
     assert_eq!(result, json!({"cancelled": true}));
-    assert_eq!(said(&mut rpc).await.len(), 4);
+    assert_eq!(message_texts(&mut rpc).await.len(), 4);
     assert_eq!(server.requests().len(), 2);
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["isCompacting"], false);
@@ -296,5 +296,5 @@ async fn navigation_is_refused_during_a_run() {
     );
     rpc.ok(json!({"type": "abort"})).await;
     go(&mut rpc, FIRST_ANSWER, json!({})).await;
-    assert_eq!(said(&mut rpc).await, ["one", "About one."]);
+    assert_eq!(message_texts(&mut rpc).await, ["one", "About one."]);
 }

@@ -10,7 +10,7 @@ use super::path;
 use crate::support::{Home, Rpc, finish, prompt, read_jsonl, text_of, without};
 
 /// Runs one prompt in print mode.
-async fn say(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) {
+async fn run_prompt(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) {
     server.push(Answer::text(&format!("About {text}.")));
     let mut rpc = home.rpc(arguments);
     rpc.run(text).await;
@@ -22,7 +22,7 @@ async fn say(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) 
 async fn the_file_is_what_the_original_writes() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    say(&server, &home, &[], "first").await;
+    run_prompt(&server, &home, &[], "first").await;
 
     let file = home.session();
     let cwd = home.cwd().canonicalize().unwrap();
@@ -71,7 +71,7 @@ async fn the_file_is_what_the_original_writes() {
 async fn a_session_without_a_thinking_level_records_it() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    say(&server, &home, &["--thinking", "high"], "first").await;
+    run_prompt(&server, &home, &["--thinking", "high"], "first").await;
     let file = home.session();
     let text = std::fs::read_to_string(&file).unwrap();
     // Remove the entry; the entry after it gets the parent of the removed one.
@@ -103,8 +103,8 @@ async fn a_session_without_a_thinking_level_records_it() {
 async fn continue_opens_the_newest_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    say(&server, &home, &[], "apples").await;
-    say(&server, &home, &["-c"], "pears").await;
+    run_prompt(&server, &home, &[], "apples").await;
+    run_prompt(&server, &home, &["-c"], "pears").await;
     let request = server.last_request().body.to_string();
     assert!(request.contains("About apples."), "{request}");
     assert_eq!(
@@ -123,9 +123,9 @@ async fn continue_opens_the_newest_session() {
 async fn a_session_is_opened_by_path_or_by_a_prefix_of_its_id() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    say(&server, &home, &[], "apples").await;
+    run_prompt(&server, &home, &[], "apples").await;
     let file = home.session();
-    say(&server, &home, &[], "pears").await;
+    run_prompt(&server, &home, &[], "pears").await;
     let id = read_jsonl(&file)[0]["id"].as_str().unwrap().to_owned();
     for wanted in [path(&file), id.as_str()] {
         let mut rpc = home.rpc(&["--session", wanted]);
@@ -149,7 +149,7 @@ async fn a_new_path_becomes_a_session() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let file = home.cwd().join("mine.jsonl");
-    say(&server, &home, &["--session", path(&file)], "apples").await;
+    run_prompt(&server, &home, &["--session", path(&file)], "apples").await;
     assert_eq!(read_jsonl(&file)[0]["type"], "session");
     assert_eq!(home.sessions(), Vec::<std::path::PathBuf>::new());
 }
@@ -179,7 +179,7 @@ async fn a_session_dir_is_used_flat() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     let folder = home.cwd().join("sessions");
-    say(&server, &home, &["--session-dir", path(&folder)], "apples").await;
+    run_prompt(&server, &home, &["--session-dir", path(&folder)], "apples").await;
     let files: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|file| file.unwrap().path())
@@ -225,7 +225,7 @@ async fn the_first_prompt_is_stored_without_an_answer() {
 async fn a_torn_last_line_is_repaired_and_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    say(&server, &home, &[], "apples").await;
+    run_prompt(&server, &home, &[], "apples").await;
     let file = home.session();
     let whole = fs::read_to_string(&file).unwrap();
     fs::write(

@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 4] = [
 /// The exit code of a script whose browser did not start.
 const NO_BROWSER: i32 = 77;
 /// Time limit of one script.
-const PATIENCE: Duration = Duration::from_secs(900);
+const SCRIPT_TIMEOUT: Duration = Duration::from_secs(900);
 
 pub struct Browser {
     program: PathBuf,
@@ -55,7 +55,7 @@ impl Browser {
             .arg(&self.program)
             .arg(folder)
             .kill_on_drop(true);
-        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = tokio::time::timeout(SCRIPT_TIMEOUT, command.output()).await;
         let output = output.expect("the script ends").expect("node is installed");
         let said =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::{PATIENCE, Reference, Rpc};
+use super::{Reference, Rpc, TIMEOUT};
 
 pub struct Home {
     root: TempDir,
@@ -187,7 +187,7 @@ pub async fn finish(mut command: Command, stdin: &str) -> Finished {
     // A program that fails early does not read stdin.
     let _ = input.write_all(stdin.as_bytes()).await;
     drop(input);
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
+    let output = tokio::time::timeout(TIMEOUT, child.wait_with_output()).await;
     let output = output
         .unwrap_or_else(|_| panic!("still runs: {command:?}"))
         .unwrap();

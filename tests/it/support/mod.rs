@@ -26,7 +26,7 @@ pub use terminal::Terminal;
 
 /// Time limit for things that are bound to happen, on a slow machine that has other things to do as
 /// well.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Arguments that choose the built-in demo model, which needs no key and no network.
 pub const DEMO: [&str; 4] = ["--provider", "demo", "--model", "demo"];
@@ -127,7 +127,7 @@ pub fn is_running(process: u64) -> bool {
 
 /// Waits until a process has ended.
 pub async fn until_ended(process: u64, what: &str) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while is_running(process) {
         assert!(Instant::now() < deadline, "{what}: {process} still runs");
         pause(10).await;
@@ -157,7 +157,7 @@ pub async fn watches(process: u32, folder: &Path, expected: bool) {
             .flat_map(|info| info.lines().map(str::to_owned).collect::<Vec<_>>())
             .any(|line| line.starts_with("inotify ") && line.contains(&inode))
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while is_watched() != expected {
         let folder = folder.display();
         assert!(

@@ -10,10 +10,10 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 
 /// How long output of a process may take to arrive after its end.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Waits for events move forward: the next wait starts behind the line that the last one found.
 /// Responses are found by their id and do not move the position.
@@ -28,7 +28,7 @@ pub struct Rpc {
     errors: watch::Receiver<()>,
     position: usize,
     ids: usize,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Rpc {
@@ -59,18 +59,18 @@ impl Rpc {
             errors: error_receiver,
             position: 0,
             ids: 0,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         }
     }
 
     /// Sets a longer limit for slow operations.
-    pub fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
     /// Sends a command and returns the response.
-    pub async fn ask(&mut self, command: Value) -> Value {
+    pub async fn request(&mut self, command: Value) -> Value {
         self.ids += 1;
         let id = format!("test-{}", self.ids);
         let what = format!("the response to {command}");
@@ -95,14 +95,14 @@ impl Rpc {
 
     /// Sends a command, insists on success, and returns the data.
     pub async fn ok(&mut self, command: Value) -> Value {
-        let response = self.ask(command).await;
+        let response = self.request(command).await;
         assert_eq!(response["success"], true, "{response}\n{}", self.report());
         response["data"].clone()
     }
 
     /// Sends a command, insists on failure, and returns the error.
     pub async fn refused(&mut self, command: Value) -> String {
-        let response = self.ask(command).await;
+        let response = self.request(command).await;
         assert_eq!(response["success"], false, "{response}\n{}", self.report());
         response["error"]
             .as_str()
@@ -196,7 +196,7 @@ impl Rpc {
 
     /// Waits for the end of the process, whatever causes it, and for the rest of its output.
     pub async fn end(&mut self) -> ExitStatus {
-        let status = match timeout(PATIENCE, self.child.wait()).await {
+        let status = match timeout(TIMEOUT, self.child.wait()).await {
             Ok(status) => status.unwrap(),
             Err(_) => panic!("pi does not end\n{}", self.report()),
         };
@@ -205,7 +205,7 @@ impl Rpc {
             while self.errors.changed().await.is_ok() {}
         };
         // A child of the process may keep the pipes open.
-        let _ = timeout(LAST_WORDS, read).await;
+        let _ = timeout(OUTPUT_TIMEOUT, read).await;
         status
     }
 
@@ -239,8 +239,8 @@ impl Rpc {
     }
 
     /// Waits until stderr has a line with this text, and returns the line.
-    pub async fn said(&self, text: &str) -> String {
-        let deadline = tokio::time::Instant::now() + self.patience;
+    pub async fn stderr_line(&self, text: &str) -> String {
+        let deadline = tokio::time::Instant::now() + self.timeout;
         loop {
             let heard = self.stderr();
             let whole = heard.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -269,7 +269,7 @@ impl Rpc {
         what: &str,
         matches: impl Fn(&Value) -> bool,
     ) -> (usize, Value) {
-        let deadline = tokio::time::Instant::now() + self.patience;
+        let deadline = tokio::time::Instant::now() + self.timeout;
         let mut next = from;
         loop {
             let new: Vec<String> = self.seen.lock().unwrap()[next..].to_vec();

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use regex::Regex;
 
-use super::{DEMO, Home, PATIENCE};
+use super::{DEMO, Home, TIMEOUT};
 
 const ROWS: NonZeroU16 = NonZeroU16::new(40).unwrap();
 const COLUMNS: NonZeroU16 = NonZeroU16::new(100).unwrap();
@@ -101,7 +101,7 @@ impl Terminal {
 
     /// Waits until a text is printed after the last match; returns the text in between.
     pub fn see(&mut self, wanted: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let text = self.text();
             let new = text.get(self.seen..).unwrap_or_default();
@@ -146,7 +146,7 @@ impl Terminal {
     /// Waits for the end, insists that the terminal is restored, and returns the exit code.
     pub fn end(mut self) -> u32 {
         let before = self.raw.len();
-        while let Ok(bytes) = self.printed.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.printed.recv_timeout(TIMEOUT) {
             self.raw.extend(bytes);
         }
         let status = self.child.wait().unwrap();

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::PATIENCE;
+use crate::support::TIMEOUT;
 
 #[derive(Deserialize)]
 struct Suite {
@@ -97,7 +97,7 @@ async fn answer(suite: &Suite) -> Vec<Value> {
         };
         let args = case.args.to_string().replace("$ROOT", root);
         let args = serde_json::from_str(&args).unwrap();
-        let result = tokio::time::timeout(PATIENCE, run(&case.tool, &cwd, args)).await;
+        let result = tokio::time::timeout(TIMEOUT, run(&case.tool, &cwd, args)).await;
         let mut answer = match result.expect("an answer in time") {
             Ok(output) => without_patch(serde_json::to_value(output).unwrap()),
             Err(error) => json!({ "error": error }),

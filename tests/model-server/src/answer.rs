@@ -104,7 +104,7 @@ impl Answer {
     }
 
     pub fn blocks(blocks: impl IntoIterator<Item = Block>) -> Self {
-        Self::of(Kind::Stream(Reply {
+        Self::from_kind(Kind::Stream(Reply {
             blocks: blocks.into_iter().collect(),
             input_tokens: 10,
             output_tokens: 5,
@@ -114,7 +114,7 @@ impl Answer {
 
     /// An HTTP error in the shape of the API.
     pub fn error(status: u16, message: &str) -> Self {
-        Self::of(Kind::Status {
+        Self::from_kind(Kind::Status {
             status,
             message: message.to_owned(),
             body: None,
@@ -123,7 +123,7 @@ impl Answer {
 
     /// An HTTP error with its own body.
     pub fn status(status: u16, body: Value) -> Self {
-        Self::of(Kind::Status {
+        Self::from_kind(Kind::Status {
             status,
             message: String::new(),
             body: Some(body),
@@ -132,7 +132,7 @@ impl Answer {
 
     /// Bytes that are sent as they are, as if they were an event stream.
     pub fn malformed(body: impl Into<Bytes>) -> Self {
-        Self::of(Kind::Raw(body.into()))
+        Self::from_kind(Kind::Raw(body.into()))
     }
 
     /// Accepts the request, begins an answer and then says nothing.
@@ -140,7 +140,7 @@ impl Answer {
         Self::text("never said").stall_after(0)
     }
 
-    fn of(kind: Kind) -> Self {
+    fn from_kind(kind: Kind) -> Self {
         Self {
             kind,
             headers: Vec::new(),

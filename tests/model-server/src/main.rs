@@ -55,16 +55,16 @@ async fn run() -> Result<(), String> {
     for answer in answers {
         server.push(answer);
     }
-    say(&server.models_json(arguments.api))?;
+    print_line(&server.models_json(arguments.api))?;
     for count in 1.. {
         server.wait_until_received(count).await;
         let request = &server.requests()[count - 1];
-        say(&format!("{} {}\n", request.path, request.body))?;
+        print_line(&format!("{} {}\n", request.path, request.body))?;
     }
     Ok(())
 }
 
-fn say(text: &str) -> Result<(), String> {
+fn print_line(text: &str) -> Result<(), String> {
     let mut stdout = std::io::stdout().lock();
     stdout
         .write_all(text.as_bytes())

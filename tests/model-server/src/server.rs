@@ -26,7 +26,7 @@ pub const PROVIDER: &str = "scripted";
 pub const MODEL: &str = "scripted-1";
 
 /// Time limit of tests for things that are bound to happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The scripted server. Dropping it stops it and breaks all connections.
 pub struct ModelServer {
@@ -166,7 +166,8 @@ impl ModelServer {
 
     async fn wait_for(&self, what: &str, reached: impl Fn(&Progress) -> bool) {
         let mut progress = self.state.progress.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, progress.wait_for(|now| reached(now))).await;
+        let waited =
+            tokio::time::timeout(RECEIVE_TIMEOUT, progress.wait_for(|now| reached(now))).await;
         if waited.is_err() {
             let now = *self.state.progress.borrow();
             panic!("the model server waited in vain for {what}: {now:?}");

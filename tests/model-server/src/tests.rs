@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 
-async fn ask(server: &ModelServer, path: &str) -> TcpStream {
+async fn send_request(server: &ModelServer, path: &str) -> TcpStream {
     let body =
         json!({"model": MODEL, "stream": true, "max_tokens": 9, "messages": [], "input": []});
     let body = body.to_string();
@@ -35,20 +35,20 @@ async fn answers_in_order_and_in_the_api_of_the_path() {
     let server = ModelServer::start().await;
     server.push(Answer::text("one"));
     server.push(Answer::error(529, "busy").with_header("retry-after", "0"));
-    let first = whole(ask(&server, "/v1/chat/completions").await).await;
+    let first = whole(send_request(&server, "/v1/chat/completions").await).await;
     assert!(
         first.starts_with("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"),
         "{first}"
     );
     assert!(first.contains(r#""delta":{"content":"one"}"#), "{first}");
-    let second = whole(ask(&server, "/v1/messages").await).await;
+    let second = whole(send_request(&server, "/v1/messages").await).await;
     assert!(second.starts_with("HTTP/1.1 529 "), "{second}");
     assert!(second.contains("retry-after: 0\r\n"), "{second}");
     assert!(
         second.contains(r#""error":{"type":"overloaded_error","message":"busy"}"#),
         "{second}"
     );
-    let third = whole(ask(&server, "/v1/responses").await).await;
+    let third = whole(send_request(&server, "/v1/responses").await).await;
     assert!(third.starts_with("HTTP/1.1 400 "), "{third}");
 
     let received = server.requests();
@@ -70,7 +70,7 @@ async fn answers_in_order_and_in_the_api_of_the_path() {
 async fn a_cut_answer_has_no_proper_end() {
     let server = ModelServer::start().await;
     server.push(Answer::deltas(3, "x").cut_after(2));
-    let answer = whole(ask(&server, "/v1/messages").await).await;
+    let answer = whole(send_request(&server, "/v1/messages").await).await;
     assert_eq!(answer.matches(r#""text":"x""#).count(), 2, "{answer}");
     assert!(!answer.ends_with("0\r\n\r\n"), "{answer}");
 }
@@ -79,7 +79,7 @@ async fn a_cut_answer_has_no_proper_end() {
 async fn notices_a_client_that_hangs_up_on_a_stalled_answer() {
     let server = ModelServer::start().await;
     server.push(Answer::text("never more").stall_after(1));
-    let mut socket = ask(&server, "/v1/responses").await;
+    let mut socket = send_request(&server, "/v1/responses").await;
     server.received(1).await;
     let mut some = [0; 64];
     socket.read_exact(&mut some).await.unwrap();
@@ -95,7 +95,7 @@ async fn pieces_put_together_are_the_whole() {
     }
     let mut events = Vec::new();
     for _ in 0..2 {
-        let answer = bytes(ask(&server, "/v1/messages").await).await;
+        let answer = bytes(send_request(&server, "/v1/messages").await).await;
         let head = answer.windows(4).position(|end| end == b"\r\n\r\n");
         let body = unchunk(&answer[head.unwrap() + 4..]);
         events.push(body.replace("msg_2", "msg_1"));

@@ -24,7 +24,7 @@ fn tries(body: &str) -> String {
     )
 }
 
-async fn told(rpc: &mut Rpc) -> Value {
+async fn try_result(rpc: &mut Rpc) -> Value {
     rpc.ok(prompt("/try")).await;
     let notice = rpc.ui("notify").await;
     serde_json::from_str(notice["message"].as_str().unwrap()).unwrap()
@@ -64,7 +64,7 @@ async fn models_and_keys_have_the_names_of_newer_versions() {
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("well"));
     assert_eq!(
-        told(&mut rpc).await,
+        try_result(&mut rpc).await,
         json!([
             [null, false],
             {"auth": {"apiKey": "gk"}, "source": "stored credential"},
@@ -106,7 +106,7 @@ async fn credentials_may_come_from_a_custom_store() {
     );
     let mut rpc = home.rpc(&[]);
     assert_eq!(
-        told(&mut rpc).await,
+        try_result(&mut rpc).await,
         json!([
             "one", "one+", {"type": "api_key", "key": "typed"},
             [{"providerId": "xai", "type": "api_key"}], null, null
@@ -161,7 +161,7 @@ async fn a_session_uses_the_models_of_its_runtime() {
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("the user's model"));
     assert_eq!(
-        told(&mut rpc).await,
+        try_result(&mut rpc).await,
         json!([
             ["own words", "own words", "the user's model"],
             [["o", "k"], ["o", "k"]],

@@ -87,7 +87,7 @@ async fn a_switch_to_the_open_session_restarts_it() {
     let messages = server.last_request().body["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 3, "{messages}");
     for told in ["session_shutdown resume.", "session_start resume."] {
-        rpc.said(told).await;
+        rpc.stderr_line(told).await;
     }
 }
 

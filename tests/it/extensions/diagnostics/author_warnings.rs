@@ -41,7 +41,7 @@ fn text_of(report: &Value) -> &str {
 }
 
 /// Text, line and column of each report.
-fn told(errors: &[Value]) -> Vec<(String, u64, u64)> {
+fn positions(errors: &[Value]) -> Vec<(String, u64, u64)> {
     let told = errors.iter().map(|error| {
         let place = &error["location"];
         (
@@ -79,7 +79,7 @@ async fn ignored_members_of_results_are_reported_once() {
         results[0].contains("one") && results[0].contains("more"),
         "{results:?}"
     );
-    let mut found = told(&warnings(&events));
+    let mut found = positions(&warnings(&events));
     found.sort_by_key(|(_, line, _)| *line);
     let expected = [
         (
@@ -170,7 +170,7 @@ async fn missing_exports_are_reported_at_the_import() {
         if !rpc.lines().iter().any(late) {
             rpc.wait("what is imported later", late).await;
         }
-        let found = told(&warnings(&rpc.lines()));
+        let found = positions(&warnings(&rpc.lines()));
         assert_eq!(found[..2], expected);
         assert_eq!(
             (found.len(), found[2].1, found[2].2),

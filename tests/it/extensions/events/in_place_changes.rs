@@ -49,7 +49,7 @@ async fn in_place_changes_at_start_and_end_events_count() {
         assert_eq!(text_of(&shown("tool_execution_end")["result"]), said);
         let notified = events.iter().find(|one| one["method"] == "notify");
         assert_eq!(notified.unwrap()["message"], said, "{original}");
-        let stored = rpc.ask(json!({"type": "get_messages"})).await;
+        let stored = rpc.request(json!({"type": "get_messages"})).await;
         let messages = stored["data"]["messages"].as_array().unwrap();
         assert_eq!(text_of(&messages[0]), "a ***", "{original}");
         assert_eq!(text_of(&messages[2]), said, "{original}");

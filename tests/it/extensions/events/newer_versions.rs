@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, Rpc, Terminal, message_end, prompt, with_extension};
 
 /// Runs a slash command and returns the JSON of its notification.
-async fn told(rpc: &mut Rpc, command: &str) -> Value {
+async fn notified_json(rpc: &mut Rpc, command: &str) -> Value {
     rpc.ok(prompt(&format!("/{command}"))).await;
     let said = rpc.ui("notify").await;
     let text = said["message"].as_str().expect("a text");
@@ -30,7 +30,7 @@ async fn load_warnings(rpc: &mut Rpc, count: usize) -> Vec<(String, String)> {
 async fn logged_until(rpc: &mut Rpc, last: &Value) -> Vec<Value> {
     let mut all = Vec::new();
     while all.last() != Some(last) {
-        let log = told(rpc, "log").await;
+        let log = notified_json(rpc, "log").await;
         all.extend(log.as_array().expect("a list").iter().cloned());
     }
     all
@@ -59,7 +59,7 @@ async fn events_of_newer_versions_are_emitted() {
     };
     assert!(text.contains("There is no event \"tool_cal\""), "{said:?}");
 
-    let known = told(&mut rpc, "know").await;
+    let known = notified_json(&mut rpc, "know").await;
     let expected = json!({
         "theme": "light",
         "scoped": [["scripted-1", "high"]],
@@ -176,7 +176,7 @@ async fn dialogs_compactions_and_steering_are_emitted() {
 async fn logged_until_type(rpc: &mut Rpc, kind: &str) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     while all.last().is_none_or(|last| last[0] != kind) {
-        let log = told(rpc, "log").await;
+        let log = notified_json(rpc, "log").await;
         all.extend(log.as_array().expect("a list").iter().cloned());
     }
     all

@@ -206,7 +206,7 @@ async fn the_agent_does_not_wait_for_a_handler_that_waits_for_it() {
         rpc.ok(prompt("/rest")).await;
     }
     waits(&mut rpc, "reload").await;
-    rpc.said("RELOADED").await;
+    rpc.stderr_line("RELOADED").await;
     rpc.run("still there?").await;
     waits(&mut rpc, "itself").await;
     rpc.notified("said").await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, Rpc, prompt};
 
 /// The texts of the last request, without the system prompt.
-fn told(server: &ModelServer) -> Vec<String> {
+fn request_texts(server: &ModelServer) -> Vec<String> {
     let messages = server.last_request().body["messages"].clone();
     let text = |message: &Value| match &message["content"] {
         Value::String(text) => text.clone(),
@@ -38,7 +38,7 @@ async fn turn_end_replaces_an_answer_and_continues() {
     rpc.notified(r#"[["custom","context_edit","custom_message"],true,["user","custom"],"custom_message",true]"#)
         .await;
     rpc.event("agent_end").await;
-    assert_eq!(told(&server), ["Sing!", "Think again."]);
+    assert_eq!(request_texts(&server), ["Sing!", "Think again."]);
     assert_eq!(server.requests().len(), 2);
     let kinds: Vec<Value> = entries(&mut rpc)
         .await
@@ -61,7 +61,7 @@ async fn turn_end_replaces_an_answer_and_continues() {
     server.push(Answer::text("La."));
     assert_eq!(rpc.answer_to("And now?").await, "La.");
     assert_eq!(
-        told(&server),
+        request_texts(&server),
         ["Sing!", "Think again.", "Gladly.", "And now?"]
     );
 }
@@ -105,7 +105,7 @@ async fn agent_before_settle_continues_the_run() {
             "settled"
         ]
     );
-    assert_eq!(told(&server), ["Work!", "Done.", "Are you sure?"]);
+    assert_eq!(request_texts(&server), ["Work!", "Done.", "Are you sure?"]);
     assert_eq!(server.last_request().body["system"][0]["text"], "Be exact.");
     // In print mode only the end of the program waits for the run.
     for text in ["One.", "Two."] {
@@ -178,7 +178,7 @@ async fn a_failed_answer_is_retried_after_turn_end_adds_a_message() {
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("Go!")).await;
     rpc.event("auto_retry_end").await;
-    assert_eq!(told(&server), ["Go!", "It failed."]);
+    assert_eq!(request_texts(&server), ["Go!", "It failed."]);
 }
 
 /// The user presses Escape while a handler hangs.

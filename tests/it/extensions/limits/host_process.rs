@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Home, PATIENCE, Rpc, pause, prompt};
+use crate::support::{Home, Rpc, TIMEOUT, pause, prompt};
 
 /// Reports its process id, also after every crash.
 const BYSTANDER: &str = r#"export default (pi) => {
@@ -382,7 +382,7 @@ async fn has_ended(process: i32) {
             pause(20).await;
         }
     };
-    let ended = tokio::time::timeout(PATIENCE, ended).await;
+    let ended = tokio::time::timeout(TIMEOUT, ended).await;
     assert!(ended.is_ok(), "process {process} is still there");
 }
 

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::support::{Home, PATIENCE, is_running, pause, prompt};
+use crate::support::{Home, TIMEOUT, is_running, pause, prompt};
 
 fn open_descriptors(process: u32) -> usize {
     fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
@@ -29,7 +29,7 @@ async fn pipes_of_children_are_closed_with_their_extension() {
     for _ in 0..8 {
         rpc.ok(json!({ "type": "reload" })).await;
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while open_descriptors(process) > before + 8 {
         let open = open_descriptors(process);
         assert!(Instant::now() < deadline, "{before} were open, now {open}");
@@ -67,7 +67,7 @@ async fn the_command_of_exec_sync_ends_with_pi() {
         let mut rpc = home.rpc(&[]);
         rpc.send(&prompt("/wait").to_string()).await;
         let pids = home.cwd().join("pids");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !pids.exists() {
             assert!(Instant::now() < deadline, "{case}: nothing was started");
             pause(10).await;
@@ -81,7 +81,7 @@ async fn the_command_of_exec_sync_ends_with_pi() {
         }
         assert_eq!(rpc.end().await.code(), Some(143), "{case}");
         for pid in pids.split_whitespace() {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while is_running(pid.parse().unwrap()) {
                 assert!(Instant::now() < deadline, "{case}: {pid} still runs");
                 pause(10).await;
