@@ -31,6 +31,13 @@ fn modules_examples_and_types_fit_together() {
 }
 
 #[test]
+fn fixtures_parse_and_import_known_names() {
+    let mut command = script("fixtures.mjs");
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
+    assert_eq!(run(command), "fixtures: ok\n");
+}
+
+#[test]
 fn protocol_types_match_the_schema() {
     assert_eq!(run(script("rpc.mjs")), "rpc.d.ts: ok\n");
 }
