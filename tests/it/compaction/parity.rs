@@ -288,19 +288,19 @@ async fn branches_overflows_and_manual_compactions() {
     let mut sides = Side::both(&answers).await;
     let [ours, original] = &mut sides;
     for text in ["one", "two"] {
-        tokio::join!(ours.say(text), original.say(text));
+        tokio::join!(ours.run_prompt(text), original.run_prompt(text));
     }
     // Go past the tool calls to the end of the first turn.
     let leave = json!({"summarize": true, "customInstructions": "words", "label": "left"});
     tokio::join!(ours.go(7, &leave), original.go(7, &leave));
-    tokio::join!(ours.say("three"), original.say("three"));
+    tokio::join!(ours.run_prompt("three"), original.run_prompt("three"));
     // Go to the second prompt; the summary is among the entries that are left.
     let leave = json!({"summarize": true});
     tokio::join!(ours.go(8, &leave), original.go(8, &leave));
-    tokio::join!(ours.say("four"), original.say("four"));
+    tokio::join!(ours.run_prompt("four"), original.run_prompt("four"));
     tokio::join!(ours.compact(), original.compact());
     for text in ["five", "six", "seven", "eight"] {
-        tokio::join!(ours.say(text), original.say(text));
+        tokio::join!(ours.run_prompt(text), original.run_prompt(text));
     }
     // Go to before the first prompt.
     let quietly = json!({"label": "the beginning"});

@@ -6,7 +6,7 @@ use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use super::{TURN, compact, keeping, message_texts, of_type, request_texts, talk};
-use crate::support::{Home, Rpc, prompt, text_of, without};
+use crate::support::{Rpc, prompt, text_of, without};
 
 /// Runs a prompt whose answer reports a nearly full context.
 async fn fill(server: &ModelServer, rpc: &mut Rpc, text: &str) {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Browser, Home, PIXEL};
+use crate::support::{Browser, Home, PIXEL, type_packages};
 
 #[tokio::test]
 async fn a_reader_uses_the_page() {
@@ -34,7 +34,7 @@ async fn a_reader_uses_the_page() {
 #[test]
 fn the_page_fits_its_types() {
     let sources = concat!(env!("OUT_DIR"), "/page-sources");
-    let compiler = crate::extensions::api::types::packages().join("typescript/bin/tsc");
+    let compiler = type_packages().join("typescript/bin/tsc");
     let mut command = std::process::Command::new("node");
     let checked = command.arg(compiler).args(["--project", sources]).output();
     let checked = checked.expect("node is installed (scripts/setup)");

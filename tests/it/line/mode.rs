@@ -162,7 +162,7 @@ async fn output_above_a_waiting_prompt_stays_on_the_screen() {
     terminal.see("half a pro");
     terminal.keys("mpt");
     terminal.see("mpt");
-    let shown = terminal.screen.lock().screen().contents();
+    let shown = terminal.screen();
     let lines: Vec<&str> = shown
         .lines()
         .skip_while(|line| !line.contains("/late"))
@@ -178,15 +178,10 @@ async fn a_terminal_may_change_its_size() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.keys("read ");
     terminal.see("read ");
-    let narrow = PtySize {
-        rows: 10,
-        cols: 30,
-        ..PtySize::default()
-    };
-    terminal.master.resize(narrow).unwrap();
+    terminal.resize(10, 30);
     terminal.line("violets.txt");
     terminal.see("* read: ");
-    terminal.master.resize(PtySize::default()).unwrap();
+    terminal.resize(24, 80);
     terminal.see("violets are blue");
     terminal.see("> ");
     terminal.line("/quit");
@@ -309,8 +304,8 @@ async fn a_dumb_terminal_gets_plain_lines() {
     terminal.keys(CONTROL_C);
     terminal.see("Aborted.\n");
     terminal.see("> ");
-    let escape = terminal.raw.contains(&0x1b);
-    assert!(!escape, "{:?}", String::from_utf8_lossy(&terminal.raw));
+    let printed = String::from_utf8_lossy(terminal.printed());
+    assert!(!printed.contains('\x1b'), "{printed:?}");
     terminal.keys(CONTROL_D);
     assert_eq!(terminal.end(), 0);
 }
@@ -323,7 +318,7 @@ async fn a_signal_ends_line_mode_in_order() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.line("run sleep 300");
     terminal.see("* bash: sleep 300 ... ");
-    let pid = terminal.child.process_id().unwrap();
+    let pid = terminal.process_id();
     kill(Pid::from_raw(pid as i32), Signal::SIGTERM).unwrap();
     assert_eq!(terminal.end(), 143);
 }

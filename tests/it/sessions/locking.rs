@@ -2,14 +2,13 @@
 //! killed programs, and files that are missing or full.
 
 use std::fs;
-use std::path::Path;
 
 use futures::future::join_all;
 use model_server::{Answer, Api, ModelServer};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{path, read_chain, start_session, texts};
-use crate::support::{Home, Rpc, prompt, read_jsonl, text_of};
+use crate::support::{Home, Rpc, prompt};
 
 /// Number of prompts at the same time. Their answers differ, so the file shows which program wrote
 /// what.

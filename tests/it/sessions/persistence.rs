@@ -1,13 +1,12 @@
 //! Session files: content and continuation.
 
 use std::fs;
-use std::path::Path;
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
 use super::path;
-use crate::support::{Home, Rpc, finish, prompt, read_jsonl, text_of, without};
+use crate::support::{Home, finish, prompt, read_jsonl, without};
 
 /// Runs one prompt in print mode.
 async fn run_prompt(server: &ModelServer, home: &Home, arguments: &[&str], text: &str) {

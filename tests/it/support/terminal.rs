@@ -132,6 +132,25 @@ impl Terminal {
         self.keys(&format!("{text}\r"));
     }
 
+    /// The visible text.
+    pub fn screen(&self) -> String {
+        self.screen.lock().screen().contents()
+    }
+
+    /// Everything that was printed, with escape sequences.
+    pub fn printed(&self) -> &[u8] {
+        &self.raw
+    }
+
+    pub fn resize(&self, rows: u16, cols: u16) {
+        let size = PtySize {
+            rows,
+            cols,
+            ..PtySize::default()
+        };
+        self.master.resize(size).unwrap();
+    }
+
     /// Whether the terminal is in raw mode: single keys, no echo.
     pub fn is_raw(&self) -> bool {
         const ICANON_AND_ECHO: u32 = 0o12;

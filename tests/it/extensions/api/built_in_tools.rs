@@ -4,7 +4,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, command_result, prompt, text_of};
+use crate::support::{Home, command_result, prompt, text_of};
 
 #[tokio::test]
 async fn the_tools_work_for_extensions_as_for_models() {

@@ -1,7 +1,6 @@
 //! The types that extension authors install, checked by TypeScript's compiler against the modules
 //! of the runtime, the original's examples, our own, and the documentation.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Reference, Rpc, command_result, prompt};
+use crate::support::{Home, Reference, command_result};
 
 const SEEDED: &str = include_str!("fixtures/sessions/seeded.ts");
 

@@ -1,7 +1,6 @@
 //! Reloads: resources of the old extensions are released, changes are loaded, and quarantined
 //! extensions stay out.
 
-use std::fs;
 use std::net::TcpStream;
 
 use model_server::{Answer, ModelServer};
