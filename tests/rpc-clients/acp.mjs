@@ -1,6 +1,6 @@
 // Drives pi through `pi-acp`, as an editor with the Agent Client Protocol does: `node acp.mjs
 // <pi-acp's program> <the protocol's SDK>`, with `pi` in the path and a model that responds as
-// tests/it/rpc_clients.rs defines. Ends with "every request: ok".
+// tests/it/rpc/third_party_clients.rs defines. Ends with "every request: ok".
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 // Drives pi through every method of an `RpcClient` that the original's npm package exports, in any
 // version: `node drive.mjs <the client's module> <the program to start with node>`, in a home whose
-// model responds as tests/it/rpc_clients.rs defines. Ends with "every method: ok".
+// model responds as tests/it/rpc/third_party_clients.rs defines. Ends with "every method: ok".
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
