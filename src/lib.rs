@@ -17,16 +17,16 @@
 //! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
 //! | [`ai`] | models and the wire APIs they are reached by |
 
-pub mod agent;
-pub mod ai;
+pub use pi_agent as agent;
+pub use pi_ai as ai;
 pub mod app;
 pub mod cli;
-pub mod compaction;
+pub use pi_compaction as compaction;
 pub mod export;
 pub mod extensions;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod modes;
-pub mod resources;
-pub mod session;
-pub mod tools;
+pub use pi_resources as resources;
+pub use pi_session as session;
+pub use pi_tools as tools;

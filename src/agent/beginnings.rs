@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::tool::Queueing;
+use pi_tools::tool::Queueing;
 
 /// When one call may start, and how its start is announced.
 #[derive(Default)]

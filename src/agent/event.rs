@@ -9,16 +9,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::ai::message::AssistantMessage;
-use crate::ai::model::ThinkingLevel;
-use crate::ai::stream::{AssistantEvent, Partial};
-use crate::compaction::Compacted;
-use crate::session::Raw;
-use crate::session::message::AgentMessage;
-use crate::tools::tool::ToolOutput;
+use pi_ai::message::AssistantMessage;
+use pi_ai::model::ThinkingLevel;
+use pi_ai::stream::{AssistantEvent, Partial};
+use pi_compaction::Compacted;
+use pi_session::Raw;
+use pi_session::message::AgentMessage;
+use pi_tools::tool::ToolOutput;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -42,7 +42,7 @@ pub enum Event {
     MessageStart {
         message: Arc<AgentMessage>,
     },
-    MessageUpdate(#[cfg_attr(test, schemars(with = "WrittenUpdate"))] MessageUpdate),
+    MessageUpdate(#[cfg_attr(feature = "schema", schemars(with = "WrittenUpdate"))] MessageUpdate),
     MessageEnd {
         message: Arc<AgentMessage>,
     },
@@ -80,7 +80,7 @@ pub enum Event {
     },
     /// An extension has appended an entry to the session. Messages have their own events.
     EntryAppended {
-        #[cfg_attr(test, schemars(with = "Entry"))]
+        #[cfg_attr(feature = "schema", schemars(with = "Entry"))]
         entry: WrittenEntry,
     },
     /// Output of a client's `bash` since the last update.
@@ -156,7 +156,7 @@ impl<'de> Deserialize<'de> for WrittenEntry {
 }
 
 /// A line of the session file (docs/sessions.md); the other members depend on `type`.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("additionalProperties" = true))]
@@ -169,7 +169,7 @@ pub struct Entry {
 }
 
 /// `null` if there is no value.
-#[cfg(test)]
+#[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -180,7 +180,7 @@ pub enum Nullable {
 
 /// The reason of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum CompactionReason {
     /// The user, a client or an extension requested it.
@@ -193,7 +193,7 @@ pub enum CompactionReason {
 
 /// The kind of summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "source", rename_all = "camelCase")]
 pub enum SummarySource {
     Compaction { reason: CompactionReason },
@@ -202,7 +202,7 @@ pub enum SummarySource {
 
 /// An error of an extension; the agent continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionError {
     /// Path of the extension's file, `command:<name>` or `<runtime>`.
@@ -230,7 +230,7 @@ pub enum Severity {
 /// A diagnostic for the author of an extension that still works: a misspelt name, a key that is
 /// built in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionWarning {
     /// Path of the extension's file, or `<session>`.
@@ -270,7 +270,7 @@ impl From<ExtensionWarning> for ExtensionError {
 
 /// Details of an extension's error.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorDetails {
     /// The stack as JavaScript writes it: class, message and positions.
@@ -287,7 +287,7 @@ pub struct ErrorDetails {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExtensionName {
     /// Name of the package, or of the file without its extension.
     pub name: String,
@@ -297,7 +297,7 @@ pub struct ExtensionName {
 
 /// A source position. Lines and columns count from 1, columns in UTF-16 code units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Location {
     pub file: String,
     pub line: u32,
@@ -368,7 +368,7 @@ impl ExtensionError {
 
 /// A slow extension that pi waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionWait {
     pub extension_path: String,
@@ -381,7 +381,7 @@ pub struct ExtensionWait {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitEnd {
     #[serde(flatten)]
     pub wait: ExtensionWait,
@@ -389,7 +389,7 @@ pub struct WaitEnd {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum WaitOutcome {
     /// The extension answered or threw.
@@ -404,7 +404,7 @@ pub enum WaitOutcome {
 
 /// A dialog or a message of an extension for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UiRequest {
     pub id: String,
     #[serde(flatten)]
@@ -412,7 +412,7 @@ pub struct UiRequest {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     tag = "method",
     rename_all = "camelCase",
@@ -541,10 +541,9 @@ impl Serialize for MessageUpdate {
             step: Step<'a>,
             partial: &'a RawValue,
         }
-        let message = serde_json::value::to_raw_value(&crate::ai::message::WithRole::of(
-            &self.message.message(),
-        ))
-        .map_err(serde::ser::Error::custom)?;
+        let message =
+            serde_json::value::to_raw_value(&pi_ai::message::WithRole::of(&self.message.message()))
+                .map_err(serde::ser::Error::custom)?;
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("message", &message)?;
         map.serialize_entry("usage", self.message.usage())?;
@@ -588,7 +587,7 @@ impl MessageUpdate {
 
 /// A `message_update` in the forms that it has on the wire.
 #[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct WrittenUpdate {
     /// The answer so far; absent for clients with the capability `deltaUpdates`.
@@ -599,14 +598,14 @@ struct WrittenUpdate {
     message: Option<AssistantMessage>,
     /// Tokens used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, schemars(with = "Option<crate::ai::message::Usage>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<pi_ai::message::Usage>"))]
     #[expect(dead_code, reason = "the message has it, too")]
     usage: Option<serde::de::IgnoredAny>,
-    #[cfg_attr(test, schemars(with = "WrittenStep"))]
+    #[cfg_attr(feature = "schema", schemars(with = "WrittenStep"))]
     assistant_message_event: AssistantEvent,
 }
 
-#[cfg(test)]
+#[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its shape is of interest")]
@@ -624,7 +623,7 @@ struct WrittenStep {
     tool_name: Option<String>,
 }
 
-#[cfg(test)]
+#[cfg(feature = "schema")]
 #[derive(schemars::JsonSchema)]
 #[schemars(rename = "AnswerSoFar")]
 #[expect(dead_code, reason = "only its shape is of interest")]

@@ -8,4 +8,4 @@ pub mod retry;
 pub mod run;
 mod tool_calls;
 
-pub use crate::session::message::AgentMessage;
+pub use pi_session::message::AgentMessage;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::AgentMessage;
-pub use crate::resources::settings::QueueMode;
+pub use pi_resources::settings::QueueMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
@@ -133,7 +133,7 @@ fn apart(queue: &mut VecDeque<Queued>) -> (VecDeque<Queued>, VecDeque<Queued>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::message::UserMessage;
+    use pi_ai::message::UserMessage;
 
     fn user(text: &str) -> Arc<AgentMessage> {
         Arc::new(AgentMessage::User(UserMessage::new(text, vec![])))

@@ -10,12 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{Event, MessageUpdate};
 use super::{AgentMessage, tool_calls};
-use crate::ai::message::{
-    AssistantMessage, Message, StopReason, ToolCall, Usage, mentions_tools, now,
-};
-use crate::ai::model::Model;
-use crate::ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions, ToolSpec};
-use crate::tools::tool::{Tool, ToolOutput};
+use pi_ai::message::{AssistantMessage, Message, StopReason, ToolCall, Usage, mentions_tools, now};
+use pi_ai::model::Model;
+use pi_ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions, ToolSpec};
+use pi_tools::tool::{Tool, ToolOutput};
 
 /// Configuration that stays the same during a run.
 pub struct RunConfig {

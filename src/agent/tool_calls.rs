@@ -15,11 +15,11 @@ use super::AgentMessage;
 use super::beginnings::{self, Beginning};
 use super::event::Event;
 use super::run::{Outcome, RunHooks, Transcript};
-use crate::ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, now};
-use crate::ai::tool_arguments;
-use crate::tools::FILE_CHANGING;
-use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
-use crate::tools::validate::validate;
+use pi_ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, now};
+use pi_ai::tool_arguments;
+use pi_tools::FILE_CHANGING;
+use pi_tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
+use pi_tools::validate::validate;
 
 /// A call that may run.
 struct Prepared<'a> {

@@ -627,8 +627,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ai::stream::AssistantStream;
-    use crate::ai::testing::{collect, model};
+    use crate::stream::AssistantStream;
+    use crate::testing::{collect, model};
 
     fn answer() -> (Answer, AssistantStream, CancellationToken) {
         let (items, stream) = AssistantStream::channel();

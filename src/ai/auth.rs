@@ -376,7 +376,7 @@ impl AuthStore {
     }
 
     /// Adds entries in the format of an earlier version; existing entries are kept.
-    pub(crate) fn insert_all(&self, more: Map<String, Value>) -> Result<(), AuthFileError> {
+    pub fn insert_all(&self, more: Map<String, Value>) -> Result<(), AuthFileError> {
         let providers: Vec<String> = more.keys().cloned().collect();
         let providers: Vec<&str> = providers.iter().map(String::as_str).collect();
         self.update(&providers, |entries| {

@@ -454,7 +454,7 @@ mod tests {
             for model in provider.load().models {
                 let name = model.reference();
                 assert!(model.context_window > 0 && model.max_tokens > 0, "{name}");
-                assert!(crate::ai::api::api(&model.api).is_some(), "{name}");
+                assert!(crate::api::api(&model.api).is_some(), "{name}");
                 let cost = model.cost;
                 let mut prices = vec![cost.input, cost.output, cost.cache_read, cost.cache_write];
                 prices.extend(cost.tiers.iter().flat_map(|tier| [tier.input, tier.output]));

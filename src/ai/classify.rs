@@ -97,7 +97,7 @@ pub fn is_retryable(error_message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::message::Usage;
+    use crate::message::Usage;
 
     fn message(stop_reason: StopReason, error: Option<&str>, input: u64) -> AssistantMessage {
         AssistantMessage {

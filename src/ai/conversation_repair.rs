@@ -206,7 +206,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ai::testing::{answer, answer_of, call, model, result, text, user};
+    use crate::testing::{answer, answer_of, call, model, result, text, user};
 
     fn calls(ids: &[&str]) -> Message {
         let calls = ids.iter().map(|id| call(id, "read", json!({})));
@@ -237,7 +237,7 @@ mod tests {
                 Message::ToolResult(result) => format!(
                     "result {} {}",
                     result.tool_call_id,
-                    crate::ai::message::join_text(&result.content)
+                    crate::message::join_text(&result.content)
                 ),
             })
             .collect()

@@ -66,7 +66,7 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::model::CostTier;
+    use crate::model::CostTier;
 
     #[test]
     fn tokens_times_price_per_million() {

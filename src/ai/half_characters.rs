@@ -14,12 +14,12 @@ const LOW: std::ops::RangeInclusive<u16> = 0xdc00..=0xdfff;
 pub(super) const ESCAPE: usize = 6;
 
 /// Like `serde_json::from_str`, without extra cost for JSON that serde_json accepts.
-pub(crate) fn from_str<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+pub fn from_str<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     mending(json, |json| serde_json::from_str(json))
 }
 
 /// Like [`from_str`], for a line of a session file, which may be nested deeply.
-pub(crate) fn from_line<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
+pub fn from_line<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
     mending(line, |line| nesting::from_str(line, Of::Line))
 }
 
@@ -31,7 +31,7 @@ fn mending<T>(json: &str, read: impl Fn(&str) -> serde_json::Result<T>) -> serde
 }
 
 /// Replaces lone surrogates in a JSON text; returns `None` if there are none.
-pub(crate) fn mended(json: &str) -> Option<String> {
+pub fn mended(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
     let mut mended = String::new();
     let (mut at, mut copied) = (0, 0);

@@ -64,7 +64,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ai::testing::model;
+    use crate::testing::model;
 
     fn with(names: serde_json::Value) -> Model {
         Model {

@@ -105,7 +105,7 @@ fn blocks<T: serde::Serialize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::message::Message;
+    use crate::message::Message;
 
     fn mended(mut message: Value) -> Message {
         mend(&mut message);

@@ -12,7 +12,7 @@ use super::tool_arguments;
 
 /// One message of a conversation with a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum Message {
     User(UserMessage),
@@ -21,7 +21,7 @@ pub enum Message {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserMessage {
     pub content: UserContent,
     /// Milliseconds since the Unix epoch, like all timestamps in these types.
@@ -30,7 +30,7 @@ pub struct UserMessage {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     untagged,
     expecting = "it must be a text, or an array of blocks of text and pictures"
@@ -48,15 +48,15 @@ impl Default for UserContent {
 
 /// One part of a message of a user or a tool: text or an image.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ContentBlock {
-    Text(#[cfg_attr(test, schemars(with = "TextContent"))] Said<TextContent>),
-    Image(#[cfg_attr(test, schemars(with = "ImageContent"))] Said<ImageContent>),
+    Text(#[cfg_attr(feature = "schema", schemars(with = "TextContent"))] Said<TextContent>),
+    Image(#[cfg_attr(feature = "schema", schemars(with = "ImageContent"))] Said<ImageContent>),
     /// A block of another type, for example from an MCP server of an extension. Extensions and
     /// clients see it, and the session keeps it; models do not get it.
     #[serde(untagged)]
-    #[cfg_attr(test, schemars(skip))]
+    #[cfg_attr(feature = "schema", schemars(skip))]
     Other(Map<String, Value>),
 }
 
@@ -113,7 +113,7 @@ impl<T> Deref for Said<T> {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TextContent {
     pub text: String,
@@ -123,7 +123,7 @@ pub struct TextContent {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ImageContent {
     /// Image data in base64.
@@ -133,7 +133,7 @@ pub struct ImageContent {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessage {
     pub content: Vec<AssistantBlock>,
@@ -170,7 +170,7 @@ impl<'a> WithRole<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum AssistantBlock {
     Text(TextContent),
@@ -179,7 +179,7 @@ pub enum AssistantBlock {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingContent {
     pub thinking: String,
@@ -191,7 +191,7 @@ pub struct ThinkingContent {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     pub id: String,
@@ -211,7 +211,7 @@ pub struct ToolCall {
 
 impl ToolCall {
     /// Sets the arguments from their complete text.
-    pub(crate) fn set_arguments(&mut self, text: &str) {
+    pub fn set_arguments(&mut self, text: &str) {
         let (arguments, error) = tool_arguments::read_or_explain(text);
         self.arguments = Value::Object(arguments);
         self.arguments_error = error;
@@ -232,7 +232,7 @@ pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Valu
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultMessage {
     pub tool_call_id: String,
@@ -254,7 +254,7 @@ pub struct ToolResultMessage {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum StopReason {
     Stop,
@@ -266,7 +266,7 @@ pub enum StopReason {
 
 /// Token counts as the provider reports them, and their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     #[serde(deserialize_with = "tokens")]
@@ -284,7 +284,7 @@ pub struct Usage {
 
 /// Cost in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {
     #[serde(serialize_with = "js_number", deserialize_with = "price")]
@@ -421,7 +421,7 @@ pub fn now() -> i64 {
 
 /// Reads a time in milliseconds. Extensions write fractions, because JavaScript has only one type
 /// of number.
-pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+pub fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let number = Value::deserialize(deserializer)?;
     Ok(number.as_i64().unwrap_or_else(|| float(&number) as i64))
 }

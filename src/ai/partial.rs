@@ -250,7 +250,7 @@ impl Partial {
     }
 
     /// Appends to a block's text. Returns `false` if the block must be set instead.
-    pub(crate) fn push(&mut self, index: usize, piece: &str) -> bool {
+    pub fn push(&mut self, index: usize, piece: &str) -> bool {
         self.blocks
             .get_mut(index)
             .is_some_and(|block| block.push(piece))

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 128;
 
 /// Keeps the position in the text. The caller owns the value and passes it to each call.
 #[derive(Debug, Default)]
-pub(crate) struct PartialJson {
+pub struct PartialJson {
     state: State,
     /// The open containers, outermost first.
     open: Vec<Container>,
@@ -66,7 +66,7 @@ enum Escape {
 
 /// Parses a text of any kind at once, which may be cut off anywhere. Returns an empty object if
 /// nothing can be read yet.
-pub(crate) fn parse(text: &str) -> Value {
+pub fn parse(text: &str) -> Value {
     let mut root = Value::Object(Map::new());
     let mut parser = PartialJson::default();
     parser.push(&mut root, "{\"\":");
@@ -77,7 +77,7 @@ pub(crate) fn parse(text: &str) -> Value {
 
 impl PartialJson {
     /// Adds the next piece of the text to `root`, which starts as `{}`.
-    pub(crate) fn push(&mut self, root: &mut Value, piece: &str) {
+    pub fn push(&mut self, root: &mut Value, piece: &str) {
         let mut rest = piece;
         while let Some(c) = rest.chars().next() {
             let used = match self.state {
@@ -100,7 +100,7 @@ impl PartialJson {
     }
 
     /// Returns the number of open containers.
-    pub(crate) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.open.len()
     }
 
@@ -111,7 +111,7 @@ impl PartialJson {
 
     /// Returns true if the value was changed elsewhere than at its end, or depends on how the
     /// text was split. Models do not send such texts.
-    pub(crate) fn strayed(&self) -> bool {
+    pub fn strayed(&self) -> bool {
         self.strayed
     }
 

@@ -192,8 +192,8 @@ pub(super) fn is_blank(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::secret_value::Env;
-    use crate::ai::testing::{model, request_for};
+    use crate::secret_value::Env;
+    use crate::testing::{model, request_for};
 
     #[test]
     fn an_address_takes_what_the_environment_says() {

@@ -21,7 +21,7 @@ use super::tool_arguments::taken_from_a_cut_text;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-pub(crate) struct Told {
+pub struct Told {
     #[serde(rename = "type")]
     kind: String,
     content_index: Option<i64>,
@@ -37,7 +37,7 @@ pub(crate) struct Told {
 }
 
 /// Sends the steps of the replayed answer to its reader.
-pub(crate) struct Retelling {
+pub struct Retelling {
     answer: Answer,
     /// Content indices of pi, by those of the extension.
     blocks: HashMap<i64, usize>,
@@ -48,7 +48,7 @@ pub(crate) struct Retelling {
 }
 
 impl Retelling {
-    pub(crate) fn new(
+    pub fn new(
         model: &Model,
         items: mpsc::Sender<StreamItem>,
         cancel: CancellationToken,
@@ -63,13 +63,13 @@ impl Retelling {
     }
 
     /// Returns true once the last event has come.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
     /// Handles one event. Fails only if the reader of the stream is gone; an invalid event ends
     /// the answer with its reason.
-    pub(crate) async fn tell(&mut self, told: Told) -> bool {
+    pub async fn tell(&mut self, told: Told) -> bool {
         match self.hear(told).await {
             Ok(()) => true,
             Err(failure) => {
@@ -82,7 +82,7 @@ impl Retelling {
     }
 
     /// Sends the last item. `problem` is the reason why the last event is missing.
-    pub(crate) async fn finish(mut self, problem: Option<String>) {
+    pub async fn finish(mut self, problem: Option<String>) {
         let problem = problem.filter(|_| self.ended.is_none());
         match self.ended.take() {
             // The extension's message counts even after an abort: it is whole, or has its own

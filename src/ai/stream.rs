@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::api_options::{ApiOptions, Retention};
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
-pub(crate) use super::partial::SharedText;
+pub use super::partial::SharedText;
 pub use super::partial::{Grown, Partial, PartialBlock};
 use super::secret_value::Env;
 
@@ -152,7 +152,7 @@ pub trait StreamHooks: Send + Sync {
 /// One step of an answer. Serialised as `assistantMessageEvent` of `message_update`, with
 /// `partial` added there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -195,7 +195,7 @@ pub enum AssistantEvent {
     ToolCallEnd {
         content_index: usize,
         #[serde(serialize_with = "as_block")]
-        #[cfg_attr(test, schemars(with = "AssistantBlock"))]
+        #[cfg_attr(feature = "schema", schemars(with = "AssistantBlock"))]
         tool_call: ToolCall,
     },
 }

@@ -72,7 +72,7 @@ impl ArgumentsError {
 }
 
 /// Returns the reason of [`read_or_explain`] without the text.
-pub(crate) fn reason(error: &str) -> &str {
+pub fn reason(error: &str) -> &str {
     error.split_once(RECEIVED).map_or(error, |it| it.0)
 }
 

@@ -182,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ai::testing::{answer, call, model, result, text, thinking, user};
+    use crate::testing::{answer, call, model, result, text, thinking, user};
 
     fn owned(messages: &[Message], model: &Model) -> Vec<Message> {
         transform_messages(messages, model, UniqueIds::InAnAnswer, |id, _| {
@@ -202,12 +202,10 @@ mod tests {
 
     fn signed_call() -> AssistantBlock {
         match call("t1", "read", json!({})) {
-            AssistantBlock::ToolCall(call) => {
-                AssistantBlock::ToolCall(crate::ai::message::ToolCall {
-                    thought_signature: Some("sig".into()),
-                    ..call
-                })
-            }
+            AssistantBlock::ToolCall(call) => AssistantBlock::ToolCall(crate::message::ToolCall {
+                thought_signature: Some("sig".into()),
+                ..call
+            }),
             other => other,
         }
     }

@@ -1,10 +1,10 @@
 //! Words errors about data for authors of JavaScript. Serde's own messages name types of Rust,
 //! and the column of a text that the author does not see.
 
-pub(crate) const MISSING: &str = " is missing";
+pub const MISSING: &str = " is missing";
 
 /// Rewrites serde's error without names of Rust.
-pub(crate) fn words(error: impl ToString) -> String {
+pub fn words(error: impl ToString) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
     if let Some(member) = text.strip_prefix("missing field ") {

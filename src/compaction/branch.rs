@@ -9,8 +9,8 @@ use super::files::{FileLists, FileOperations};
 use super::prompts;
 use super::summarize::{Summarizer, SummaryError, prompt};
 use super::tokens::estimate;
-use crate::session::message::AgentMessage;
-use crate::session::{Entry, EntryKind};
+use pi_session::message::AgentMessage;
+use pi_session::{Entry, EntryKind};
 
 /// Limit of the summary in tokens.
 const LIMIT: u64 = 2048;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::tokens::estimate;
-use crate::session::{Entry, EntryKind};
+use pi_session::{Entry, EntryKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {

@@ -5,7 +5,7 @@ use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::session::message::AgentMessage;
+use pi_session::message::AgentMessage;
 
 /// Paths in the form in which the model passed them to the tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

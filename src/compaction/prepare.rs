@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::cut::find_cut;
 use super::files::FileOperations;
 use super::tokens::estimate_context;
-use crate::resources::settings::CompactionSettings;
-use crate::session::message::AgentMessage;
-use crate::session::{Entry, EntryKind};
+use pi_resources::settings::CompactionSettings;
+use pi_session::message::AgentMessage;
+use pi_session::{Entry, EntryKind};
 
 /// The input of a compaction, which `session_before_compact` handlers receive as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

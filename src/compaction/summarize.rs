@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::prepare::Preparation;
 use super::{prompts, text};
-use crate::ai::message::{AssistantMessage, Message, StopReason, UserMessage};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::stream::{Api, AssistantStream, Request, StreamItem, StreamOptions};
-use crate::session::message::AgentMessage;
+use pi_ai::message::{AssistantMessage, Message, StopReason, UserMessage};
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::stream::{Api, AssistantStream, Request, StreamItem, StreamOptions};
+use pi_session::message::AgentMessage;
 
 /// The model that summarizes, and the options of its requests.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Summarizer {
 /// The result of a compaction: also the response to `compact`, and what an extension may return
 /// instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Compacted {
     pub summary: String,

@@ -9,12 +9,12 @@ use super::branch::{BranchRequest, branch_part, summarize_branch};
 use super::cut::{Cut, find_cut};
 use super::tokens::{estimate, js_json};
 use super::*;
-use crate::ai::message::{Message, UserMessage};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::stream::{Api, AssistantStream, Request, StreamItem};
-use crate::resources::settings::CompactionSettings;
-use crate::session::message::AgentMessage;
-use crate::session::{Entry, Session};
+use pi_ai::message::{Message, UserMessage};
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::stream::{Api, AssistantStream, Request, StreamItem};
+use pi_resources::settings::CompactionSettings;
+use pi_session::message::AgentMessage;
+use pi_session::{Entry, Session};
 
 fn session() -> Session {
     Session::in_memory(Path::new("/w"))
@@ -76,7 +76,7 @@ fn say(session: &mut Session, roles: &str) {
                 session
                     .append_custom_message(
                         "x",
-                        &crate::ai::message::UserContent::Text(ten("x")),
+                        &pi_ai::message::UserContent::Text(ten("x")),
                         true,
                         None,
                     )

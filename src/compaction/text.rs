@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::tokens::{js_json, units};
-use crate::ai::message::{AssistantBlock, ContentBlock, Message, ToolCall, UserContent};
-use crate::session::message::AgentMessage;
+use pi_ai::message::{AssistantBlock, ContentBlock, Message, ToolCall, UserContent};
+use pi_session::message::AgentMessage;
 
 /// Limit of a tool result in UTF-16 units; more does not help a summary.
 const LONGEST_RESULT: usize = 2000;

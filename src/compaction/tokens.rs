@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
 
-use crate::ai::message::{AssistantBlock, ContentBlock, StopReason, Usage, UserContent};
-use crate::resources::settings::CompactionSettings;
-use crate::session::message::AgentMessage;
+use pi_ai::message::{AssistantBlock, ContentBlock, StopReason, Usage, UserContent};
+use pi_resources::settings::CompactionSettings;
+use pi_session::message::AgentMessage;
 
 const IMAGE_CHARACTERS: usize = 4800;
 

@@ -12,8 +12,8 @@ use super::diagnostic::Diagnostic;
 use super::keybindings;
 use super::paths::Paths;
 use super::settings::{Settings, SettingsScope};
-use crate::ai::auth::AuthStore;
-use crate::ai::file_lock::FileLock;
+use pi_ai::auth::AuthStore;
+use pi_ai::file_lock::FileLock;
 
 const PROGRAMS: [&str; 4] = ["fd", "rg", "fd.exe", "rg.exe"];
 

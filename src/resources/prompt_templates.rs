@@ -182,8 +182,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::resources::paths::Paths;
-    use crate::resources::settings::Settings;
+    use crate::paths::Paths;
+    use crate::settings::Settings;
 
     fn expand(content: &str, args: &str) -> String {
         substitute(content, &split_args(args))

@@ -219,8 +219,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::resources::paths::Paths;
-    use crate::resources::settings::Settings;
+    use crate::paths::Paths;
+    use crate::settings::Settings;
 
     struct Fixture {
         _dir: tempfile::TempDir,

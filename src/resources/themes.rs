@@ -282,8 +282,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::resources::paths::Paths;
-    use crate::resources::settings::Settings;
+    use crate::paths::Paths;
+    use crate::settings::Settings;
     use serde_json::json;
 
     fn theme() -> Value {

@@ -108,7 +108,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::NewSession;
+    use crate::NewSession;
 
     fn named(dir: &Path, id: &str) -> Session {
         let new = NewSession {

@@ -9,7 +9,7 @@ use super::entry::{Entry, EntryKind};
 use super::error::Warning;
 use super::message::AgentMessage;
 use super::parallel;
-use crate::ai::message::{AssistantMessage, ContentBlock, StopReason, ToolResultMessage};
+use pi_ai::message::{AssistantMessage, ContentBlock, StopReason, ToolResultMessage};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionContext {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::context::{model_of, said};
 use super::edits::Edits;
 use super::entry::{Entry, EntryKind};
-use crate::ai::nesting::{self, Of};
+pub use pi_ai::nesting::{self, Of};
 
 #[derive(Deserialize)]
 struct Line<'a> {

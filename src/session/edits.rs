@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::entry::{Entry, EntryKind};
 use super::message::AgentMessage;
-use crate::ai::nesting::{self, Of};
+pub use pi_ai::nesting::{self, Of};
 
 /// Maps the id of an edited entry to the last edit.
 pub(super) struct Edits<'a>(HashMap<&'a str, &'a Entry>);

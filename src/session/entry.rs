@@ -18,9 +18,9 @@ use super::patch;
 use super::paths;
 use super::raw::Raw;
 use super::record::IdRef;
-use crate::ai::half_characters;
-use crate::ai::lenient::{number, text};
-use crate::ai::nesting::{self, Of};
+use pi_ai::half_characters;
+use pi_ai::lenient::{number, text};
+pub use pi_ai::nesting::{self, Of};
 
 #[derive(Debug)]
 pub struct Entry {
@@ -91,7 +91,7 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    pub(crate) fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
+    pub fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
         Self::read(raw).map(|(entry, _)| entry)
     }
 

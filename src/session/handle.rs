@@ -22,7 +22,7 @@ use super::storage::{Disk, Storage};
 use super::store::SessionFile;
 use super::tree::{Tree, TreeNode};
 use super::tree_json;
-use crate::ai::message::UserContent;
+use pi_ai::message::UserContent;
 
 /// Options of a new session. The default is a generated id and no parent.
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::header::Header;
 use super::members::Scalar;
 use super::paths;
-use crate::ai::half_characters;
+use pi_ai::half_characters;
 
 /// Summary of a session for lists. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]

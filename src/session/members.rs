@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::paths;
-use crate::ai::half_characters;
-use crate::ai::nesting::{self, Of};
+use pi_ai::half_characters;
+pub use pi_ai::nesting::{self, Of};
 
 /// Value of one member.
 #[derive(Clone, Debug, Default, PartialEq)]

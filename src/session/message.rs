@@ -4,15 +4,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ai::lenient::{known, or_default, truth};
-use crate::ai::mend::mend;
-use crate::ai::message::{
+use pi_ai::lenient::{known, or_default, truth};
+use pi_ai::mend::mend;
+use pi_ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
     milliseconds, present,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "camelCase")]
 pub enum AgentMessage {
     User(UserMessage),
@@ -105,7 +105,7 @@ fn keep_if(members: &mut Map<String, Value>, name: &str, is_good: impl Fn(&Value
 
 /// A shell command that the user ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BashExecutionMessage {
     pub command: String,
@@ -124,7 +124,7 @@ pub struct BashExecutionMessage {
 
 /// A message that an extension added to the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
     // Empty for a message without a type, as in the file and on the wire.
@@ -146,7 +146,7 @@ pub struct CustomMessage {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BranchSummaryMessage {
     pub summary: String,
@@ -156,7 +156,7 @@ pub struct BranchSummaryMessage {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionSummaryMessage {
     pub summary: String,

@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
-use crate::ai::nesting;
+use pi_ai::nesting;
 
 /// Bytes per thread: parsing fewer takes less time than starting a thread.
 const WORTH_A_THREAD: usize = 1 << 20;

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::message::AgentMessage;
-use crate::ai::message::UserContent;
+use pi_ai::message::UserContent;
 
 /// An entry without its position in the tree.
 #[derive(Clone, Copy, Serialize)]

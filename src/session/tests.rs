@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use super::message::AgentMessage;
 use super::*;
-use crate::ai::message::{ImageContent, UserMessage};
+use pi_ai::message::{ImageContent, UserMessage};
 
 const HEADER: &str =
     r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}"#;
@@ -94,7 +94,7 @@ fn texts(context: &SessionContext) -> Vec<String> {
         AgentMessage::BranchSummary(branch) => format!("branch: {}", branch.summary),
         AgentMessage::CompactionSummary(summary) => format!("compaction: {}", summary.summary),
         AgentMessage::ToolResult(result) => {
-            let text = crate::ai::message::join_text(&result.content);
+            let text = pi_ai::message::join_text(&result.content);
             format!(
                 "{} {} error={}: {text}",
                 result.tool_name, result.tool_call_id, result.is_error

@@ -18,8 +18,8 @@ use super::shell::ShellOptions;
 use super::shell_command::{Running, start};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::{MAX_BYTES, MAX_LINES, TruncatedBy, Truncation, format_size};
-use crate::ai::message::ContentBlock;
-use crate::ai::stream::ToolSpec;
+use pi_ai::message::ContentBlock;
+use pi_ai::stream::ToolSpec;
 
 /// Shortest interval between two updates. It looks smooth and limits the number of updates from
 /// commands with much output.

@@ -37,7 +37,7 @@ pub(super) struct Run {
 /// The changes that turn one text into another, line by line. Of several equally short scripts
 /// this is the one of jsdiff's `diffLines`, because sessions and extensions store such diffs and
 /// compare with them.
-pub(crate) struct Changes<'a> {
+pub struct Changes<'a> {
     pub(super) old: Vec<&'a str>,
     pub(super) new: Vec<&'a str>,
     pub(super) runs: Vec<Run>,
@@ -46,7 +46,7 @@ pub(crate) struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    pub(crate) fn between(old: &'a str, new: &'a str) -> Self {
+    pub fn between(old: &'a str, new: &'a str) -> Self {
         let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
         let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
         let (old_ids, new_ids) = intern(&old_lines, &new_lines);
@@ -61,7 +61,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns numbered lines with `context` unchanged lines around each change.
-    pub(crate) fn display(&self, context: usize) -> DisplayDiff {
+    pub fn display(&self, context: usize) -> DisplayDiff {
         Printer {
             old: &self.old,
             new: &self.new,
@@ -76,7 +76,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns the changes in the format of `patch` and git.
-    pub(crate) fn patch(&self, path: &str, context: usize) -> String {
+    pub fn patch(&self, path: &str, context: usize) -> String {
         unified(path, self, context)
     }
 }

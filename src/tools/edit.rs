@@ -18,8 +18,8 @@ use super::replace_file::replace_file;
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::format_size;
 use super::{arguments, blocking, os_error, paths};
-use crate::ai::message::ContentBlock;
-use crate::ai::stream::ToolSpec;
+use pi_ai::message::ContentBlock;
+use pi_ai::stream::ToolSpec;
 
 const MAX_FILE_BYTES: u64 = 128 * 1024 * 1024;
 const BOM: char = '\u{feff}';

@@ -19,7 +19,7 @@ use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::MAX_BYTES;
 use super::walk::{self, FirstResults, Problems};
 use super::{abortable, arguments, paths};
-use crate::ai::stream::ToolSpec;
+use pi_ai::stream::ToolSpec;
 
 const USUAL_LIMIT: usize = 1000;
 

@@ -17,7 +17,7 @@ use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::{MAX_BYTES, MAX_LINE_LENGTH};
 use super::walk::{self, FirstResults, Problems};
 use super::{abortable, arguments, paths};
-use crate::ai::stream::ToolSpec;
+use pi_ai::stream::ToolSpec;
 use search::{FileSearch, Found, Query};
 
 mod search;

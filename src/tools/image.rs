@@ -9,7 +9,7 @@ use image::codecs::png::PngEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, RgbaImage};
 
-use crate::ai::message::ImageContent;
+use pi_ai::message::ImageContent;
 
 /// Number of bytes that [`detect`] needs from the start of a file.
 pub const SNIFF_BYTES: usize = 4100;

@@ -14,7 +14,7 @@ use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::MAX_BYTES;
 use super::{abortable, arguments, collation, os_error, paths};
-use crate::ai::stream::ToolSpec;
+use pi_ai::stream::ToolSpec;
 
 const USUAL_LIMIT: usize = 500;
 

@@ -27,7 +27,7 @@ mod coerce;
 mod collation;
 mod lossy;
 mod notices;
-pub(crate) mod os_error;
+pub mod os_error;
 mod output;
 mod patch;
 mod replace_file;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::arguments;
 use super::tool::ToolOutput;
 use super::truncate::{HeadScanner, Limits, MAX_BYTES, format_size};
-use crate::ai::message::ContentBlock;
+use pi_ai::message::ContentBlock;
 
 /// Limit for lines, which the caller already limits by number. The details show this value; it is
 /// the largest integer that JavaScript represents exactly.
@@ -171,7 +171,7 @@ mod tests {
         listing.note("first".to_owned());
         listing.detail("reached", 7);
         let output = listing.finish(|listing| listing.note("last".to_owned()));
-        let text = crate::ai::message::join_text(&output.content);
+        let text = pi_ai::message::join_text(&output.content);
         assert!(text.ends_with("x\n\n[first. 50.0KB limit reached. last]"));
         let details = output.details.unwrap();
         assert_eq!(details["reached"], 7);

@@ -15,7 +15,7 @@ pub(crate) fn describe(error: &io::Error, operation: &str, path: Option<&Path>) 
 }
 
 /// Describes why a program could not be started: `spawn gh ENOENT`.
-pub(crate) fn spawn(error: &io::Error, program: &str) -> String {
+pub fn spawn(error: &io::Error, program: &str) -> String {
     match code(error) {
         Some((code, _)) => format!("spawn {program} {code}"),
         None => format!("spawn {program}: {error}"),

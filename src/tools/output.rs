@@ -163,7 +163,7 @@ async fn create_log() -> io::Result<(File, PathBuf)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::truncate::TruncatedBy;
+    use crate::truncate::TruncatedBy;
 
     #[tokio::test]
     async fn little_output_needs_no_file() {

@@ -8,7 +8,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 
 use super::image::{self, FittedImage};
-use crate::ai::message::ImageContent;
+use pi_ai::message::ImageContent;
 
 const TAKEN: &str = "models take PNG, JPEG, GIF and WebP";
 

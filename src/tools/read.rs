@@ -16,8 +16,8 @@ use super::operations::{Elsewhere, Operations};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use super::truncate::{HeadScanner, Limits, MAX_BYTES, MAX_LINES, TruncatedBy, format_size};
 use super::{arguments, blocking, os_error, paths};
-use crate::ai::message::ContentBlock;
-use crate::ai::stream::ToolSpec;
+use pi_ai::message::ContentBlock;
+use pi_ai::stream::ToolSpec;
 
 const READ_BYTES: usize = 256 * 1024;
 /// Maximum size in bytes of image files that are opened.

@@ -20,7 +20,7 @@ use super::tool::ToolError;
 
 /// The data of RPC's response to `bash`, and of the stored message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UserCommandResult {
     pub output: String,

@@ -8,19 +8,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::ai::message::{ContentBlock, present};
-use crate::ai::stream::ToolSpec;
+use pi_ai::message::{ContentBlock, present};
+use pi_ai::stream::ToolSpec;
 
 /// Time after an abort in which a tool may still return a result of its own. After it the agent
 /// stops waiting; the tool may continue.
-pub(crate) const LAST_WORD: Duration = Duration::from_millis(250);
+pub const LAST_WORD: Duration = Duration::from_millis(250);
 
 /// Member of a result with data for programs. Models do not get it.
-pub(crate) const STRUCTURED_CONTENT: &str = "structuredContent";
+pub const STRUCTURED_CONTENT: &str = "structuredContent";
 
 /// The result of a tool call: content for the model, details for the user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     pub content: Vec<ContentBlock>,
     // `null` counts as present, because extensions check for the member.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::coerce::coerce;
 use super::tool::ToolError;
-use crate::ai::stream::ToolSpec;
+use pi_ai::stream::ToolSpec;
 
 /// Returns the validated arguments, coerced like AJV's `coerceTypes`: `"5"` becomes 5 for a
 /// number.

@@ -12,7 +12,7 @@ use super::operations::{Elsewhere, Operations};
 use super::replace_file::replace_file;
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use super::{arguments, blocking, os_error, paths};
-use crate::ai::stream::ToolSpec;
+use pi_ai::stream::ToolSpec;
 
 pub struct WriteTool {
     spec: ToolSpec,
@@ -135,7 +135,7 @@ fn write_elsewhere(elsewhere: &Elsewhere, file: &Path, content: &str) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::testing::run;
+    use crate::testing::run;
 
     #[tokio::test]
     async fn folders_are_made_and_files_overwritten() {
@@ -184,7 +184,7 @@ mod tests {
         let file = folder.path().join("a");
         let tool = WriteTool::new(folder.path().to_owned());
         let _held = lock_file(&file).await;
-        let call = crate::tools::testing::invocation(json!({"path": "a", "content": "x"}));
+        let call = crate::testing::invocation(json!({"path": "a", "content": "x"}));
         let cancel = call.cancel.clone();
         let (result, ()) = tokio::join!(tool.execute(call), async { cancel.cancel() });
         assert_eq!(result, Err(ToolError::aborted()));

@@ -1,7 +1,7 @@
 //! Imitates Claude Code, because tokens of a Claude subscription are accepted only with its
 //! identity and its spelling of tool names.
 
-use crate::ai::stream::ToolSpec;
+use crate::stream::ToolSpec;
 
 pub(super) const IDENTITY: &str = "You are Claude Code, Anthropic's official CLI for Claude.";
 pub(super) const USER_AGENT: &str = "claude-cli/2.1.75";

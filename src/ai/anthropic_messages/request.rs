@@ -8,20 +8,20 @@ use serde_json::{Map, Value, json};
 
 use super::claude_code;
 use super::response::Reader;
-use crate::ai::api_options::Retention;
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::message::{
+use crate::api_options::Retention;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
 };
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{
+use crate::model::{Model, ThinkingLevel};
+use crate::request_parts::{
     SEE_IMAGE, api_key, compat_flag, configured_headers, has_image, is_blank, max_tokens,
     thinking_level, url, with_thoughts,
 };
-use crate::ai::stream::{Request, ToolSpec};
-use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
+use crate::stream::{Request, ToolSpec};
+use crate::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 /// The smallest budget that the API accepts, and the number of tokens reserved for the answer.

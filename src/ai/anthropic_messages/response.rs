@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::claude_code;
-use crate::ai::accumulate::Answer;
-use crate::ai::exchange::{Decoder, Flow};
-use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::message::{StopReason, ThinkingContent, Usage};
-use crate::ai::sse::SseEvent;
-use crate::ai::stream::ToolSpec;
+use crate::accumulate::Answer;
+use crate::exchange::{Decoder, Flow};
+use crate::failure::{Envelope, Failure, error_text};
+use crate::message::{StopReason, ThinkingContent, Usage};
+use crate::sse::SseEvent;
+use crate::stream::ToolSpec;
 
 pub(super) struct Reader {
     /// Set if the answer uses Claude Code's tool names.

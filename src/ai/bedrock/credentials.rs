@@ -10,10 +10,10 @@ use reqwest::header::HeaderMap;
 use sha2::{Digest, Sha256};
 
 use super::request::escape;
-use crate::ai::exchange::set_header;
-use crate::ai::failure::Failure;
-use crate::ai::secret_value::Env;
-use crate::ai::stream::StreamOptions;
+use crate::exchange::set_header;
+use crate::failure::Failure;
+use crate::secret_value::Env;
+use crate::stream::StreamOptions;
 
 const DEFAULT_REGION: &str = "us-east-1";
 const SERVICE: &str = "bedrock";

@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 
 use super::credentials::Credentials;
 use super::response::Reader;
-use crate::ai::api_options::Retention;
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::message::{
+use crate::api_options::Retention;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
 };
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{is_blank, max_tokens, thinking_level, with_thoughts};
-use crate::ai::secret_value::Env;
-use crate::ai::stream::Request;
-use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
+use crate::model::{Model, ThinkingLevel};
+use crate::request_parts::{is_blank, max_tokens, thinking_level, with_thoughts};
+use crate::secret_value::Env;
+use crate::stream::Request;
+use crate::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 /// Replaces the text of a tool result without content.

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::ai::accumulate::Answer;
-use crate::ai::exchange::{Decoder, Flow, Framing};
-use crate::ai::failure::Failure;
-use crate::ai::message::{StopReason, ThinkingContent, Usage};
-use crate::ai::sse::SseEvent;
+use crate::accumulate::Answer;
+use crate::exchange::{Decoder, Flow, Framing};
+use crate::failure::Failure;
+use crate::message::{StopReason, ThinkingContent, Usage};
+use crate::sse::SseEvent;
 
 #[derive(Default)]
 pub(super) struct Reader {
@@ -131,7 +131,7 @@ impl Decoder for Reader {
 }
 
 /// Returns the message of an exception. Retry and compaction match this text.
-pub(in crate::ai) fn worded(name: &str, message: &str) -> String {
+pub(crate) fn worded(name: &str, message: &str) -> String {
     let lower = name.to_lowercase();
     let prefix = match lower.as_str() {
         "internalserverexception" => "Internal server error",

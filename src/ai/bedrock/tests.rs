@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::credentials::Credentials;
 use super::request::payload;
 use super::response::Reader;
-use crate::ai::accumulate::Answer;
-use crate::ai::api_options::Retention;
-use crate::ai::exchange::{Decoder, Flow};
-use crate::ai::frames::{FrameDecoder, crc32};
-use crate::ai::message::StopReason;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::secret_value::Env;
-use crate::ai::sse::SseEvent;
-use crate::ai::stream::AssistantStream;
-use crate::ai::testing::{
+use crate::accumulate::Answer;
+use crate::api_options::Retention;
+use crate::exchange::{Decoder, Flow};
+use crate::frames::{FrameDecoder, crc32};
+use crate::message::StopReason;
+use crate::model::{Model, ThinkingLevel};
+use crate::secret_value::Env;
+use crate::sse::SseEvent;
+use crate::stream::AssistantStream;
+use crate::testing::{
     answer, call, collect, model, request_for, result, text, thinking, tool, user,
 };
-use crate::ai::wire_tests::{HIGH, LOW, WHOLE, cuts, with_halves};
+use crate::wire_tests::{HIGH, LOW, WHOLE, cuts, with_halves};
 
 fn frame(kind: &str, name: &str, payload: &Value) -> Vec<u8> {
     let mut headers = Vec::new();
@@ -104,7 +104,7 @@ async fn frames_become_blocks_however_they_are_cut() {
     }
 }
 
-/// [`crate::ai::wire_tests`] has this test for the other APIs.
+/// [`crate::wire_tests`] has this test for the other APIs.
 #[tokio::test]
 async fn cut_calls_and_halves_of_characters() {
     let delta = |number: u64, delta: serde_json::Value| json!({"contentBlockIndex": number, "delta": delta});

@@ -2,7 +2,7 @@
 
 use super::calls::LISTING;
 use super::wish::Wish;
-use crate::ai::message::{ContentBlock, ToolCall, ToolResultMessage, join_text};
+use crate::message::{ContentBlock, ToolCall, ToolResultMessage, join_text};
 
 /// Lines of a file that are shown.
 const FIRST_LINES: usize = 10;

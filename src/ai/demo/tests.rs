@@ -4,8 +4,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::ai::message::{ContentBlock, Message, ToolResultMessage, UserMessage};
-use crate::ai::stream::{StreamOptions, ToolSpec};
+use crate::message::{ContentBlock, Message, ToolResultMessage, UserMessage};
+use crate::stream::{StreamOptions, ToolSpec};
 
 const BUILT_IN: [&str; 4] = ["read", "bash", "edit", "write"];
 

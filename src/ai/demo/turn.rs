@@ -4,8 +4,8 @@
 use super::answer;
 use super::calls::{Call, call_for};
 use super::wish::{Wish, understand};
-use crate::ai::message::{Message, StopReason, ToolCall, ToolResultMessage, UserMessage};
-use crate::ai::stream::Request;
+use crate::message::{Message, StopReason, ToolCall, ToolResultMessage, UserMessage};
+use crate::stream::Request;
 
 /// One answer of the model.
 #[derive(Debug, PartialEq)]

@@ -5,12 +5,12 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::ai::api::api;
-use crate::ai::classify::is_retryable;
-use crate::ai::message::{AssistantMessage, StopReason};
-use crate::ai::model::Model;
-use crate::ai::stream::{AssistantEvent, StreamHooks, StreamItem};
-use crate::ai::testing::{Reply, Server, collect, model, request, request_for, user};
+use crate::api::api;
+use crate::classify::is_retryable;
+use crate::message::{AssistantMessage, StopReason};
+use crate::model::Model;
+use crate::stream::{AssistantEvent, StreamHooks, StreamItem};
+use crate::testing::{Reply, Server, collect, model, request, request_for, user};
 
 #[test]
 fn back_off_doubles() {

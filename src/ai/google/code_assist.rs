@@ -7,14 +7,14 @@ use serde_json::{Map, Value, json};
 use super::request::tool_mode;
 use super::response::Reader;
 use super::{convert, thinking};
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::message::now;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::{
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::message::now;
+use crate::model::{Model, ThinkingLevel};
+use crate::request_parts::{
     api_key, configured_headers, max_tokens, thinking_level, url, with_thoughts,
 };
-use crate::ai::stream::Request;
+use crate::stream::Request;
 
 const ANTIGRAVITY: &str = "google-antigravity";
 const ANTIGRAVITY_VERSION: &str = "1.21.9";

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::ai::message::{
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, ImageContent, Message, ToolResultMessage,
     UserContent, join_text,
 };
-use crate::ai::model::Model;
-use crate::ai::request_parts::{SEE_IMAGE, images, is_blank};
-use crate::ai::stream::{Request, ToolSpec};
-use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
+use crate::model::Model;
+use crate::request_parts::{SEE_IMAGE, images, is_blank};
+use crate::stream::{Request, ToolSpec};
+use crate::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 /// Gemini 3 requires a signature on every call; this value stands for a missing one.

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::response::Reader;
 use super::{convert, thinking};
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::request_parts::{api_key, configured_headers, max_tokens, url};
-use crate::ai::stream::Request;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::request_parts::{api_key, configured_headers, max_tokens, url};
+use crate::stream::Request;
 
 /// Members of the SDK's `config` that stand beside `generationConfig` on the wire.
 const BESIDE: [&str; 5] = [

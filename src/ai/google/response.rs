@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::ai::accumulate::Answer;
-use crate::ai::exchange::{Decoder, Flow};
-use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::message::{StopReason, ThinkingContent, Usage, now};
-use crate::ai::sse::SseEvent;
+use crate::accumulate::Answer;
+use crate::exchange::{Decoder, Flow};
+use crate::failure::{Envelope, Failure, error_text};
+use crate::message::{StopReason, ThinkingContent, Usage, now};
+use crate::sse::SseEvent;
 
 #[derive(Default)]
 pub(super) struct Reader {

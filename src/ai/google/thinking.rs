@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::request_parts::thinking_level;
-use crate::ai::stream::Request;
+use crate::model::{Model, ThinkingLevel};
+use crate::request_parts::thinking_level;
+use crate::stream::Request;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {

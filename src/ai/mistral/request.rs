@@ -9,19 +9,19 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::response::Reader;
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::message::{
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
 };
-use crate::ai::model::Model;
-use crate::ai::request_parts::{
+use crate::model::Model;
+use crate::request_parts::{
     SEE_IMAGE, api_key, configured_headers, data_url, has_image, images, is_blank, max_tokens,
     thinking_level, url,
 };
-use crate::ai::stream::Request;
-use crate::ai::transform::{UniqueIds, transform_messages};
+use crate::stream::Request;
+use crate::transform::{UniqueIds, transform_messages};
 
 /// Number of letters and digits in the id of a call.
 const ID_LENGTH: usize = 9;
@@ -212,7 +212,7 @@ pub(super) fn derive_id(id: &str, attempt: u32) -> String {
     hash[..ID_LENGTH].to_owned()
 }
 
-fn picture(image: &crate::ai::message::ImageContent) -> Value {
+fn picture(image: &crate::message::ImageContent) -> Value {
     json!({"type": "image_url", "imageUrl": data_url(image)})
 }
 

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::request::derive_id;
-use crate::ai::accumulate::Answer;
-use crate::ai::call_pieces::{CallPieces, Piece, whole_completion};
-use crate::ai::exchange::{Decoder, Flow};
-use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::message::{StopReason, ThinkingContent, Usage};
-use crate::ai::sse::SseEvent;
+use crate::accumulate::Answer;
+use crate::call_pieces::{CallPieces, Piece, whole_completion};
+use crate::exchange::{Decoder, Flow};
+use crate::failure::{Envelope, Failure, error_text};
+use crate::message::{StopReason, ThinkingContent, Usage};
+use crate::sse::SseEvent;
 
 #[derive(Default)]
 pub(super) struct Reader {

@@ -2,8 +2,8 @@ mod validity;
 
 use serde_json::json;
 
-use crate::ai::message::StopReason;
-use crate::ai::testing::{Reply, Server, ask};
+use crate::message::StopReason;
+use crate::testing::{Reply, Server, ask};
 
 #[tokio::test]
 async fn thoughts_text_and_calls_become_blocks() {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{ModelConfig, ModelOverride, ProviderConfig};
-use crate::ai::catalogue;
-use crate::ai::model::{Modality, Model, ModelCost};
+use crate::catalogue;
+use crate::model::{Modality, Model, ModelCost};
 
 const CONTEXT_WINDOW: u64 = 128_000;
 const MAX_TOKENS: u64 = 16_384;

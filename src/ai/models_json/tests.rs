@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::json;
 
 use super::*;
-use crate::ai::model::Model;
+use crate::model::Model;
 
 fn load_text(text: &str) -> Result<ModelsJson, String> {
     let dir = tempfile::tempdir().unwrap();

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::code_flow::cancelled;
 use super::tokens::{MARGIN, answer, client, form, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
-use crate::ai::catalogue;
-use crate::ai::model::Model;
+use crate::catalogue;
+use crate::model::Model;
 
 const CLIENT: &str = "Iv1.b507a08c87ecfe98";
 const PROVIDER: &str = "github-copilot";

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::code_flow::{Grant, Request, cancelled};
 use super::tokens::{MARGIN, answer, client, credentials, form, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
-use crate::ai::secret_value::Env;
+use crate::secret_value::Env;
 
 const FREE_TIER: &str = "free-tier";
 /// Project of Antigravity for users without a project of their own.

@@ -140,7 +140,7 @@ async fn claude_is_signed_in_to_by_a_browser_that_comes_back() {
         (&found["access"], &found["refresh"]),
         (&json!("a"), &json!("r"))
     );
-    let left = found["expires"].as_i64().unwrap() - crate::ai::message::now();
+    let left = found["expires"].as_i64().unwrap() - crate::message::now();
     assert!((54 * 60_000..=55 * 60_000).contains(&left), "{left}");
     let seen = server.seen.lock().join("");
     assert!(

@@ -6,8 +6,8 @@ use reqwest::RequestBuilder;
 use serde_json::Value;
 
 use super::{OAuthCredentials, SignInError};
-use crate::ai::http;
-use crate::ai::message::now;
+use crate::http;
+use crate::message::now;
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Time in milliseconds by which a token is renewed early, so that it does not expire during a

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::ai::model::{Model, ThinkingLevel};
+use crate::model::{Model, ThinkingLevel};
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Compat {

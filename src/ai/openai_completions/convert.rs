@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::compat::Compat;
 use super::reasoning_details;
-use crate::ai::message::{
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
 };
-use crate::ai::model::Model;
-use crate::ai::request_parts::{SEE_IMAGE, data_url, images, is_blank};
-use crate::ai::stream::Request;
-use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
+use crate::model::Model;
+use crate::request_parts::{SEE_IMAGE, data_url, images, is_blank};
+use crate::stream::Request;
+use crate::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 40;
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::ai::message::{AssistantBlock, AssistantMessage};
+use crate::message::{AssistantBlock, AssistantMessage};
 
 type Detail = Map<String, Value>;
 

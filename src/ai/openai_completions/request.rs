@@ -7,13 +7,13 @@ use super::compat::Compat;
 use super::convert::Converter;
 use super::response::Reader;
 use super::thinking::thinking;
-use crate::ai::api_options::Retention;
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::message::mentions_tools;
-use crate::ai::model::Model;
-use crate::ai::request_parts::{api_key, configured_headers, max_tokens, sampling_params, url};
-use crate::ai::stream::{Request, ToolSpec};
+use crate::api_options::Retention;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::message::mentions_tools;
+use crate::model::Model;
+use crate::request_parts::{api_key, configured_headers, max_tokens, sampling_params, url};
+use crate::stream::{Request, ToolSpec};
 
 pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let compat = Compat::of(&request.model).map_err(Failure::Provider)?;

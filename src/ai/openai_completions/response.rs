@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::compat::Compat;
 use super::reasoning_details::ReasoningDetails;
-use crate::ai::accumulate::Answer;
-use crate::ai::call_pieces::{CallPieces, Piece, whole_completion};
-use crate::ai::exchange::{Decoder, Flow};
-use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
-use crate::ai::sse::SseEvent;
+use crate::accumulate::Answer;
+use crate::call_pieces::{CallPieces, Piece, whole_completion};
+use crate::exchange::{Decoder, Flow};
+use crate::failure::{Envelope, Failure, error_text};
+use crate::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
+use crate::sse::SseEvent;
 
 /// Members with thoughts. Servers send the same thoughts in one or several of them.
 const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];

@@ -2,12 +2,12 @@ use serde_json::{Value, json};
 
 use super::compat::Compat;
 use super::request::{body, prepare};
-use crate::ai::api::api;
-use crate::ai::api_options::Retention;
-use crate::ai::message::{AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason};
-use crate::ai::model::{Modality, Model, ThinkingLevel};
-use crate::ai::stream::{AssistantEvent, Request};
-use crate::ai::testing::{
+use crate::api::api;
+use crate::api_options::Retention;
+use crate::message::{AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason};
+use crate::model::{Modality, Model, ThinkingLevel};
+use crate::stream::{AssistantEvent, Request};
+use crate::testing::{
     Reply, Server, answer, answer_of, call, collect, model, picture, request, request_for, result,
     text, thinking, tool, user,
 };

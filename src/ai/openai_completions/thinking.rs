@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::compat::{Compat, ThinkingFormat};
-use crate::ai::model::ThinkingLevel;
-use crate::ai::request_parts::thinking_level;
-use crate::ai::stream::Request;
+use crate::model::ThinkingLevel;
+use crate::request_parts::thinking_level;
+use crate::stream::Request;
 
 type Member = (&'static str, Value);
 

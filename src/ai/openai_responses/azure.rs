@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::request::common;
 use super::response::{Reader, Tier};
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::request_parts::{api_key, configured_headers};
-use crate::ai::secret_value::Env;
-use crate::ai::stream::Request;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::request_parts::{api_key, configured_headers};
+use crate::secret_value::Env;
+use crate::stream::Request;
 
 const VERSION: &str = "v1";
 

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::convert::conversation;
 use super::request::{SUMMARY, tools};
 use super::response::{Reader, Tier};
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::oauth::account_id;
-use crate::ai::request_parts::{api_key, configured_headers, thinking_level};
-use crate::ai::stream::Request;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::model::{Model, ThinkingLevel};
+use crate::oauth::account_id;
+use crate::request_parts::{api_key, configured_headers, thinking_level};
+use crate::stream::Request;
 
 const BASE_URL: &str = "https://chatgpt.com/backend-api";
 
@@ -130,7 +130,7 @@ fn usual_effort(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
 }
 
 /// Returns the error text for a subscriber whose limit is used up.
-pub(in crate::ai) fn limit_text(status: u16, body: &Value) -> Option<String> {
+pub(crate) fn limit_text(status: u16, body: &Value) -> Option<String> {
     let error = Some(&body["error"]).filter(|error| error.is_object())?;
     let code = error["code"]
         .as_str()
@@ -150,7 +150,7 @@ pub(in crate::ai) fn limit_text(status: u16, body: &Value) -> Option<String> {
         .as_str()
         .map(|plan| format!(" ({} plan)", plan.to_lowercase()));
     let minutes = error["resets_at"].as_f64().map(|at| {
-        let left = at * 1000.0 - crate::ai::message::now() as f64;
+        let left = at * 1000.0 - crate::message::now() as f64;
         (left / 60_000.0).round().max(0.0)
     });
     let when = minutes.map(|minutes| format!(" Try again in ~{minutes} min."));

@@ -6,14 +6,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::ai::message::{
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, TextContent, ToolResultMessage,
     UserContent, join_text,
 };
-use crate::ai::model::Model;
-use crate::ai::request_parts::{SEE_IMAGE, data_url, has_image, images};
-use crate::ai::stream::Request;
-use crate::ai::transform::{UniqueIds, sanitize_id, transform_messages};
+use crate::model::Model;
+use crate::request_parts::{SEE_IMAGE, data_url, has_image, images};
+use crate::stream::Request;
+use crate::transform::{UniqueIds, sanitize_id, transform_messages};
 
 const LONGEST_ID: usize = 64;
 

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 
 use super::convert::input;
 use super::response::{Reader, Tier};
-use crate::ai::api_options::Retention;
-use crate::ai::exchange::{Call, set_header};
-use crate::ai::failure::{Envelope, Failure};
-use crate::ai::model::ThinkingLevel;
-use crate::ai::request_parts::{
+use crate::api_options::Retention;
+use crate::exchange::{Call, set_header};
+use crate::failure::{Envelope, Failure};
+use crate::model::ThinkingLevel;
+use crate::request_parts::{
     api_key, configured_headers, max_tokens, sampling_params, thinking_level, url,
 };
-use crate::ai::stream::{Request, ToolSpec};
+use crate::stream::{Request, ToolSpec};
 
 /// Default amount of thoughts that the model shows.
 pub(super) const SUMMARY: &str = "auto";

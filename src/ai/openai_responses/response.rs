@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::convert::TextSignature;
-use crate::ai::accumulate::Answer;
-use crate::ai::exchange::{Decoder, Flow};
-use crate::ai::failure::{Envelope, Failure, error_text};
-use crate::ai::message::{StopReason, ThinkingContent, Usage};
-use crate::ai::sse::SseEvent;
+use crate::accumulate::Answer;
+use crate::exchange::{Decoder, Flow};
+use crate::failure::{Envelope, Failure, error_text};
+use crate::message::{StopReason, ThinkingContent, Usage};
+use crate::sse::SseEvent;
 
 /// The requested service tier, which affects the price.
 pub(super) enum Tier {

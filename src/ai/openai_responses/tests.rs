@@ -3,14 +3,14 @@ mod validity;
 use serde_json::{Value, json};
 
 use super::request::{body, prepare};
-use crate::ai::api::api;
-use crate::ai::api_options::Retention;
-use crate::ai::message::{
+use crate::api::api;
+use crate::api_options::Retention;
+use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason, TextContent,
 };
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::stream::AssistantEvent;
-use crate::ai::testing::{
+use crate::model::{Model, ThinkingLevel};
+use crate::stream::AssistantEvent;
+use crate::testing::{
     Reply, Server, answer, answer_of, call, collect, model, picture, request, request_for, result,
     text, thinking, tool, user,
 };
@@ -541,7 +541,7 @@ async fn errors_in_the_stream() {
 
 #[tokio::test]
 async fn a_subscription_has_its_own_ending_and_its_own_refusal() {
-    use crate::ai::testing::ask;
+    use crate::testing::ask;
     let key = SUBSCRIPTION;
     let done = json!({"type": "response.done", "response": {"id": "r", "status": "completed"}});
     let server = Server::start(vec![Reply::typed_events(&[done])]).await;

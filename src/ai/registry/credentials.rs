@@ -4,7 +4,7 @@ use std::fmt;
 
 use indexmap::IndexMap;
 
-use crate::ai::secret_value::SecretError;
+use crate::secret_value::SecretError;
 
 /// Key and headers of a request.
 #[derive(Clone, Default, PartialEq)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::ModelRegistry;
-use crate::ai::oauth::SignIn;
-use crate::ai::provided::{Provided, Providers};
-use crate::ai::stream::Api;
+use crate::oauth::SignIn;
+use crate::provided::{Provided, Providers};
+use crate::stream::Api;
 
 #[derive(Default)]
 pub(super) struct Layers(RwLock<Vec<Layer>>);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::ModelRegistry;
-use crate::ai::auth::{self, AuthFileError};
-use crate::ai::oauth::{self, LoginDialog, SignIn, SignInError};
+use crate::auth::{self, AuthFileError};
+use crate::oauth::{self, LoginDialog, SignIn, SignInError};
 
 impl ModelRegistry {
     /// Returns the sign-in of a provider, of an extension or built in.

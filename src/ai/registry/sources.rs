@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ModelRegistry;
-use crate::ai::catalogue;
+use crate::catalogue;
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct AuthSource {

@@ -3,7 +3,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ai::message::now;
+use crate::message::now;
 
 struct Fixture {
     dir: tempfile::TempDir,

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::ai::demo;
-use crate::ai::model::{Model, ThinkingLevel};
+use crate::demo;
+use crate::model::{Model, ThinkingLevel};
 
 /// The model that a pattern matches.
 #[derive(Clone, Debug, PartialEq)]

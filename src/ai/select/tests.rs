@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::ai::secret_value::Env;
+use crate::secret_value::Env;
 
 fn registry<const N: usize>(env: [(&str, &str); N]) -> ModelRegistry {
     let dir = tempfile::tempdir().unwrap();

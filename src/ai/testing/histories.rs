@@ -5,16 +5,16 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::json;
 
 use super::{answer, answer_of, call, model, picture, result, text, thinking, user};
-use crate::ai::message::{
+use crate::message::{
     AssistantMessage, ContentBlock, Message, StopReason, UserContent, UserMessage,
 };
-use crate::ai::model::Model;
+use crate::model::Model;
 
 const CASES: u32 = 500;
 const LONGEST: usize = 20;
 
 /// Parts of messages that depend on the model: ids of calls and signatures in `model`'s form.
-pub(in crate::ai) struct Own<'a> {
+pub(crate) struct Own<'a> {
     pub model: &'a Model,
     pub call_ids: [&'a str; 3],
     pub signature: &'a str,
@@ -69,10 +69,7 @@ impl Own<'_> {
     /// Runs `check` with random choices of the messages in random order, with repetitions, and a
     /// prompt at the end. The error of `check` is the reason why the server would refuse the
     /// request.
-    pub(in crate::ai) fn for_any_history(
-        &self,
-        check: impl Fn(Vec<Message>) -> Result<(), String>,
-    ) {
+    pub(crate) fn for_any_history(&self, check: impl Fn(Vec<Message>) -> Result<(), String>) {
         let messages = self.messages();
         let choices = vec(0..messages.len(), 0..LONGEST);
         let mut runner = TestRunner::new(Config {
@@ -95,7 +92,7 @@ impl Own<'_> {
 }
 
 /// Returns `sentence`, the text of a server, as an error unless `holds`.
-pub(in crate::ai) fn require(holds: bool, sentence: &str) -> Result<(), String> {
+pub(crate) fn require(holds: bool, sentence: &str) -> Result<(), String> {
     match holds {
         true => Ok(()),
         false => Err(sentence.to_owned()),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::resources::paths::ResourceKind;
-use crate::resources::resource_paths::resources_of_package;
+use crate::paths::ResourceKind;
+use crate::resource_paths::resources_of_package;
 
 /// Scripts that npm runs when it installs a folder.
 const SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];

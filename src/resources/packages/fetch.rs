@@ -10,7 +10,7 @@ use super::folders::{Kept, copy_tree, staging, swap};
 use super::run::Program;
 use super::source::{GitSource, NpmSource};
 use super::{PackageError, PackageSource, Packages};
-use crate::resources::source_info::SourceScope;
+use crate::source_info::SourceScope;
 
 /// Files that make a folder an npm project.
 const PROJECT_FILES: [&str; 2] = ["package.json", "package-lock.json"];

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use super::fetch::version_of;
 use super::folders::Kept;
 use super::{Contents, PackageSource, Packages, source_scope};
-use crate::resources::settings::SettingsScope;
-use crate::resources::source_info::SourceScope;
+use crate::settings::SettingsScope;
+use crate::source_info::SourceScope;
 
 impl Packages<'_> {
     /// Returns whether nothing has to be fetched. Does not run npm if no package comes from

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::run::{Program, RunError};
 use super::source::{GitSource, PackageSource};
-use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
-use crate::resources::source_info::SourceScope;
+use crate::paths::Paths;
+use crate::settings::Settings;
+use crate::source_info::SourceScope;
 
 /// Time for which the cached answer of npm is used without asking again.
 const MOMENT: Duration = Duration::from_secs(60);

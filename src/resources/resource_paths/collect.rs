@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::listing::{IgnoreRules, list};
-use crate::resources::diagnostic::Diagnostic;
-use crate::resources::paths::{ResourceKind, normalize};
+use crate::diagnostic::Diagnostic;
+use crate::paths::{ResourceKind, normalize};
 
 /// Layout of a folder of skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn collect_path(
 }
 
 /// Returns the resources in a folder of that kind, as packages and settings name them.
-pub(crate) fn collect_dir(
+pub fn collect_dir(
     dir: &Path,
     kind: ResourceKind,
     problems: &mut Vec<Diagnostic>,
@@ -81,7 +81,7 @@ fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
 }
 
 /// Returns whether a file next to an extension is a test, which `pi test` runs.
-pub(crate) fn is_test(path: &Path) -> bool {
+pub fn is_test(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ["ts", "js", "mts", "mjs"].iter().any(|ending| {
         let stem = name.strip_suffix(ending).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::resources::diagnostic::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 

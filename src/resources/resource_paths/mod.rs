@@ -2,7 +2,7 @@
 //! project, those of the user, then packages. The rule is the same for extensions, skills,
 //! prompts and themes.
 
-pub(crate) mod collect;
+pub mod collect;
 mod listing;
 mod package;
 mod patterns;

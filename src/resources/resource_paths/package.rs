@@ -8,9 +8,9 @@ use ignore::WalkBuilder;
 
 use super::collect::{Manifest, collect_dir, collect_path, is_test};
 use super::patterns::{Patterns, is_override, is_pattern, matcher};
-use crate::resources::diagnostic::Diagnostic;
-use crate::resources::paths::{ResourceKind, normalize};
-use crate::resources::settings::PackageFilter;
+use crate::diagnostic::Diagnostic;
+use crate::paths::{ResourceKind, normalize};
+use crate::settings::PackageFilter;
 
 /// Returns whether a source is a path: every source is one that has no other scheme.
 pub fn is_local_source(source: &str) -> bool {

@@ -280,7 +280,7 @@ fn what_is_missing_is_reported() {
         .iter()
         .map(|d| (d.severity, d.path.clone()))
         .collect();
-    use crate::resources::diagnostic::Severity::{Error, Warning};
+    use crate::diagnostic::Severity::{Error, Warning};
     assert_eq!(
         summary,
         [

@@ -19,7 +19,7 @@ const LENIENT: ParseOptions = ParseOptions {
 
 /// Parses JSON with comments and trailing commas. The error is that of a strict parser, because
 /// its position is where the text must be corrected.
-pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let strict = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
         Err(error) => error,

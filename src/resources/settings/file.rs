@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{Change, edit};
-use crate::ai::file_lock::FileLock;
-use crate::ai::leftovers;
+use pi_ai::file_lock::FileLock;
+use pi_ai::leftovers;
 
 pub(super) type Object = Map<String, Value>;
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value};
 
-pub(crate) use edit::parse as parse_settings;
+pub use edit::parse as parse_settings;
 pub use extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 pub use file::{SettingsError, global_value};
 pub use values::{
@@ -26,7 +26,7 @@ pub use values::{
 
 use super::paths::Paths;
 use super::trust::{self, Distrust};
-use crate::ai::model::ThinkingLevel;
+use pi_ai::model::ThinkingLevel;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingsScope {
@@ -307,7 +307,7 @@ impl Settings {
 
     /// Applies changes. They are in effect at once, even if the file cannot be written; then
     /// the next write includes them. Waits for the lock of the file, see
-    /// [`crate::ai::file_lock`].
+    /// [`pi_ai::file_lock`].
     pub fn change(
         &self,
         scope: SettingsScope,

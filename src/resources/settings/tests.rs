@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::values::{DoubleEscapeAction, TreeFilterMode};
 use super::*;
-use crate::ai::stream::Transport;
+use pi_ai::stream::Transport;
 
 struct Fixture {
     _dir: tempfile::TempDir,
@@ -113,7 +113,7 @@ fn our_own_keys_and_package_filters_are_read() {
     assert_eq!(values.extension_host, ExtensionHost::Process);
     assert_eq!(values.packages[0].filter, None);
     let filter = values.packages[1].filter.as_ref().unwrap();
-    use crate::resources::paths::ResourceKind;
+    use crate::paths::ResourceKind;
     let lists = ResourceKind::ALL.map(|kind| filter.patterns(kind).map(<[String]>::to_vec));
     assert_eq!(lists, [Some(vec![]), None, None, Some(vec!["x".into()])]);
 }

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
 use super::shape::{object, objects, tidy};
-use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
-use crate::ai::stream::{MAX_RETRY_DELAY_MS, Transport};
-use crate::ai::words::words;
-use crate::resources::paths::ResourceKind;
+use crate::paths::ResourceKind;
+use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
+use pi_ai::stream::{MAX_RETRY_DELAY_MS, Transport};
+use pi_ai::words::words;
 
 /// All settings that the program uses; other keys are kept in the file and ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -22,7 +22,7 @@ pub struct SettingsValues {
     pub default_thinking_level: Option<ThinkingLevel>,
     pub enabled_models: Option<Vec<String>>,
     pub default_tools: Option<Vec<String>>,
-    /// Only read from the global settings, see [`crate::resources::trust`].
+    /// Only read from the global settings, see [`crate::trust`].
     pub default_project_trust: Option<ProjectTrust>,
     #[serde(deserialize_with = "object")]
     pub thinking_budgets: ThinkingBudgets,
@@ -225,7 +225,7 @@ fn check(key: &str, value: Value) -> Result<(), serde_json::Error> {
 
 /// How many queued messages are delivered at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
     All,

@@ -55,7 +55,7 @@ fn every_kind_of_entry_comes_back_as_it_was_appended() {
     session
         .append_custom("todo", Some(&json!({ "z": 1, "a": 2 })))
         .unwrap();
-    let note = crate::ai::message::UserContent::Text("note".into());
+    let note = pi_ai::message::UserContent::Text("note".into());
     session
         .append_custom_message("n", &note, false, Some(&json!([1])))
         .unwrap();

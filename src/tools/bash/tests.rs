@@ -3,7 +3,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::tools::testing::{invocation, run};
+use crate::testing::{invocation, run};
 
 fn tool() -> BashTool {
     BashTool::new("/".into(), ShellOptions::default())
@@ -59,7 +59,7 @@ async fn long_output_is_cut_and_saved() {
     std::fs::remove_file(path).unwrap();
     let expected: String = (1..=3000).map(|line| format!("{line}\n")).collect();
     assert_eq!(whole, expected);
-    let text = crate::ai::message::join_text(&output.content);
+    let text = pi_ai::message::join_text(&output.content);
     assert!(text.starts_with("1002\n1003\n"), "{text}");
     assert!(text.ends_with(&format!(
         "3000\n\n\n[Showing lines 1002-3001 of 3001. Full output: {path}]"
@@ -100,7 +100,7 @@ async fn the_last_update_is_not_withheld() {
     let mut call = invocation(json!({"command": "echo a; echo b; echo c; sleep 60"}));
     let (cancel, seen) = (call.cancel.clone(), last.clone());
     call.updates = Arc::new(move |update: ToolOutput| {
-        let text = crate::ai::message::join_text(&update.content);
+        let text = pi_ai::message::join_text(&update.content);
         if text.ends_with("c\n") {
             cancel.cancel();
         }
@@ -122,10 +122,7 @@ async fn a_missing_folder_is_said() {
 }
 
 fn unattended() -> BashTool {
-    BashTool::new(
-        "/".into(),
-        crate::tools::ToolOptions::default().shell_of_model(),
-    )
+    BashTool::new("/".into(), crate::ToolOptions::default().shell_of_model())
 }
 
 /// Makes a repository with an uncommitted change and a `core.editor` that never returns.
@@ -162,7 +159,7 @@ async fn git_does_not_wait_for_an_editor() {
     let output = run(&unattended(), json!({ "command": command }))
         .await
         .unwrap();
-    let text = crate::ai::message::join_text(&output.content);
+    let text = pi_ai::message::join_text(&output.content);
     assert!(text.ends_with("\ntwo\n"), "{text}");
 }
 
@@ -187,7 +184,7 @@ async fn a_command_that_waited_for_a_person_says_so() {
     let mut call = invocation(json!({ "command": command }));
     let cancel = call.cancel.clone();
     call.updates = Arc::new(move |update: ToolOutput| {
-        if crate::ai::message::join_text(&update.content).contains("opened") {
+        if pi_ai::message::join_text(&update.content).contains("opened") {
             cancel.cancel();
         }
     });

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tools::testing::{invocation, run};
+use crate::testing::{invocation, run};
 
 struct Room {
     folder: tempfile::TempDir,

@@ -1,6 +1,6 @@
 use super::*;
-use crate::ai::message::join_text;
-use crate::tools::testing::{invocation, run};
+use crate::testing::{invocation, run};
+use pi_ai::message::join_text;
 
 struct Room {
     folder: tempfile::TempDir,

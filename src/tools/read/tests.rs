@@ -1,5 +1,5 @@
 use super::*;
-use crate::tools::testing::{invocation, run};
+use crate::testing::{invocation, run};
 
 struct Room {
     folder: tempfile::TempDir,
@@ -25,7 +25,7 @@ fn lines(count: usize) -> String {
 }
 
 fn shown(result: Result<ToolOutput, String>) -> String {
-    crate::ai::message::join_text(&result.unwrap().content)
+    pi_ai::message::join_text(&result.unwrap().content)
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn long_text_is_cut_with_a_notice() {
         .read(lines(5000).as_bytes(), json!({"offset": 11}))
         .await;
     let output = result.unwrap();
-    let text = crate::ai::message::join_text(&output.content);
+    let text = pi_ai::message::join_text(&output.content);
     assert!(text.starts_with("line 11\n"));
     assert!(
         text.ends_with(

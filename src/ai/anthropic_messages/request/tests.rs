@@ -3,14 +3,14 @@ mod validity;
 use serde_json::{Value, json};
 
 use super::{body, prepare};
-use crate::ai::api_options::Retention;
-use crate::ai::exchange::Call;
-use crate::ai::message::{
+use crate::api_options::Retention;
+use crate::exchange::Call;
+use crate::message::{
     AssistantBlock, ContentBlock, Message, StopReason, ThinkingContent, UserMessage,
 };
-use crate::ai::model::{Modality, Model, ThinkingLevel};
-use crate::ai::stream::Request;
-use crate::ai::testing::{
+use crate::model::{Modality, Model, ThinkingLevel};
+use crate::stream::Request;
+use crate::testing::{
     answer, answer_of, call, model, picture, request_for, result, text, thinking, tool, user,
 };
 

@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
-use crate::ai::api::api;
-use crate::ai::message::{AssistantBlock, Cost, StopReason, ThinkingContent, Usage};
-use crate::ai::stream::AssistantEvent;
-use crate::ai::testing::{
+use crate::api::api;
+use crate::message::{AssistantBlock, Cost, StopReason, ThinkingContent, Usage};
+use crate::stream::AssistantEvent;
+use crate::testing::{
     Reply, Server, answer_of, call, collect, model, request, text, thinking, tool, user,
 };
 

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::request::payload;
-use crate::ai::api_options::Retention;
-use crate::ai::model::Model;
-use crate::ai::secret_value::Env;
-use crate::ai::testing::histories::{Own, require};
-use crate::ai::testing::{model, request_for};
+use crate::api_options::Retention;
+use crate::model::Model;
+use crate::secret_value::Env;
+use crate::testing::histories::{Own, require};
+use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::super::convert::contents;
-use crate::ai::model::Model;
-use crate::ai::testing::histories::{Own, require};
-use crate::ai::testing::{model, request_for};
+use crate::model::Model;
+use crate::testing::histories::{Own, require};
+use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::request::payload;
-use crate::ai::testing::histories::{Own, require};
-use crate::ai::testing::{model, request_for};
+use crate::testing::histories::{Own, require};
+use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::super::compat::Compat;
 use super::super::request::body;
-use crate::ai::testing::histories::{Own, require};
-use crate::ai::testing::{model, request_for};
+use crate::testing::histories::{Own, require};
+use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {

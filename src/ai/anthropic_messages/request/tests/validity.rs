@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::body;
-use crate::ai::api_options::Retention;
-use crate::ai::testing::histories::{Own, require};
-use crate::ai::testing::{model, request_for};
+use crate::api_options::Retention;
+use crate::testing::histories::{Own, require};
+use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {
