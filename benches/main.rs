@@ -1,6 +1,8 @@
 //! Prints the figures of docs/performance.md: ours, and the original's beside
 //! them where it is installed. Asserts nothing. `./x bench`, on an idle machine.
 
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
+
 mod bridge;
 mod clients;
 mod fleet;

@@ -47,8 +47,13 @@ impl SharedText {
         }
     }
 
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.length
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
     }
 
     pub fn read<T>(&self, reader: impl FnOnce(&str) -> T) -> T {
