@@ -6,6 +6,8 @@
 //!
 //! Prompts come first, pi's options after them. `PI_PROGRAM` is the program (`pi`).
 
+#![expect(clippy::print_stdout, reason = "the answer goes to stdout")]
+
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
