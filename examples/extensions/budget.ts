@@ -4,7 +4,7 @@
 // minute, or no user to ask (`pi -p`), means no: the run ends.
 import type { ExtensionAPI, ExtensionContext } from "@mariozechner/pi-coding-agent";
 
-const PATIENCE = 30_000;
+const ANSWER_TIMEOUT = 30_000;
 const dollars = (cost: number) => `$${cost.toFixed(2)}`;
 
 /** The cost of the session, abandoned branches included. */
@@ -36,7 +36,7 @@ export default function (pi: ExtensionAPI) {
     ctx.ui.setStatus("budget", budget === Infinity ? undefined : `${dollars(cost)} of ${dollars(allowed)}`);
     if (cost <= allowed) return;
     const title = `This session has cost ${dollars(cost)}`;
-    const goOn = await ctx.ui.confirm(title, `Go on until ${dollars(allowed + budget)}?`, { timeout: PATIENCE });
+    const goOn = await ctx.ui.confirm(title, `Go on until ${dollars(allowed + budget)}?`, { timeout: ANSWER_TIMEOUT });
     if (goOn) {
       allowed += budget;
       return;

@@ -9,7 +9,7 @@ import type { AssistantMessage, Context, Model, SimpleStreamOptions } from "@mar
 import { serializeConversation } from "@mariozechner/pi-coding-agent";
 import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 
-const NOTHING = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+const NO_COST = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
 
 function ask(command: string, model: Model, context: Context, options: SimpleStreamOptions = {}) {
   const stream = createAssistantMessageEventStream();
@@ -20,7 +20,7 @@ function ask(command: string, model: Model, context: Context, options: SimpleStr
     api: model.api,
     provider: model.provider,
     model: model.id,
-    usage: { ...NOTHING, totalTokens: 0, cost: { ...NOTHING, total: 0 } },
+    usage: { ...NO_COST, totalTokens: 0, cost: { ...NO_COST, total: 0 } },
     stopReason: "stop",
     timestamp: Date.now(),
   };
@@ -63,7 +63,7 @@ export default function (pi: ExtensionAPI) {
       name: command,
       reasoning: false,
       input: ["text"],
-      cost: NOTHING,
+      cost: NO_COST,
       contextWindow: 32_000,
       maxTokens: 4_000,
     }],

@@ -19,7 +19,7 @@ const RESTARTS: usize = 3;
 /// Time that pi gets to abort a run; after that it is killed.
 const ABORT: Duration = Duration::from_secs(30);
 /// Capacity for unread lines; pi waits when it is full.
-const LINES: usize = 256;
+const UNREAD_LINES: usize = 256;
 
 #[derive(Debug)]
 pub enum Problem {
@@ -56,7 +56,7 @@ impl Pi {
         let mut child = command.spawn()?;
         let stdin = child.stdin.take().expect("it is piped");
         let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
-        let (sender, lines) = sync_channel(LINES);
+        let (sender, lines) = sync_channel(UNREAD_LINES);
         std::thread::spawn(move || {
             let lines = stdout.split(b'\n').map_while(Result::ok);
             // A pi that was killed may leave half a line.

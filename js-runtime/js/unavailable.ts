@@ -3,7 +3,7 @@
 // that names it.
 
 /** Members that `await`, loggers and inspectors read of any value; reading them does not count as use. */
-const HARMLESS: ReadonlySet<unknown> = new Set([
+const HARMLESS_MEMBERS: ReadonlySet<unknown> = new Set([
   "then",
   Symbol.toStringTag,
   Symbol.for("nodejs.util.inspect.custom"),
@@ -26,7 +26,7 @@ export function unavailable(name: string, module: string, reason?: string): any 
   return new Proxy(function () {}, {
     apply: refuse,
     construct: refuse,
-    get: (_target, key) => (HARMLESS.has(key) ? undefined : refuse()),
+    get: (_target, key) => (HARMLESS_MEMBERS.has(key) ? undefined : refuse()),
     set: refuse,
     has: refuse,
     deleteProperty: refuse,

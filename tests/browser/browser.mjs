@@ -3,7 +3,7 @@
 import { chromium } from "playwright-core";
 
 /** The timeout in milliseconds, for slow machines under load. */
-const PATIENCE = 120_000;
+const PAGE_TIMEOUT = 120_000;
 /** The exit code that tells the caller that the browser, not the page, is the problem. */
 export const NO_BROWSER = 77;
 
@@ -21,7 +21,7 @@ const FLAGS = [
 async function launch(executablePath) {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await chromium.launch({ executablePath, args: FLAGS, headless: true, timeout: PATIENCE });
+      return await chromium.launch({ executablePath, args: FLAGS, headless: true, timeout: PAGE_TIMEOUT });
     } catch (error) {
       if (attempt < 3) continue;
       console.error(`${executablePath} does not start: ${error.message}`);
@@ -62,7 +62,7 @@ async function run(browser, step) {
   const problems = [];
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: "light" });
-    context.setDefaultTimeout(PATIENCE);
+    context.setDefaultTimeout(PAGE_TIMEOUT);
     await context.setOffline(true);
     const page = await context.newPage();
     watch(page, problems);

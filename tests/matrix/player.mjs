@@ -10,7 +10,7 @@ import { EVENTS } from "./cells.mjs";
 import { startModel } from "./model.mjs";
 
 /** The timeout of a step in milliseconds, for a machine under load. */
-const PATIENCE = 60_000;
+const STEP_TIMEOUT = 60_000;
 
 /** The events that both originals and this program have, without those whose number depends on time. */
 const EVENT_TYPES = new Set([
@@ -149,7 +149,7 @@ class Program {
 		const id = `matrix-${++this.ids}`;
 		const response = new Promise((resolve) => this.waiting.set(id, resolve));
 		this.child.stdin.write(`${JSON.stringify({ ...command, id })}\n`);
-		const late = pause(PATIENCE, "late", { ref: false });
+		const late = pause(STEP_TIMEOUT, "late", { ref: false });
 		const ended = this.ended.then(() => "ended");
 		const line = await Promise.race([response, late, ended]);
 		if (typeof line === "string") throw new Error(`${line} before the response to ${JSON.stringify(command)}\n${this.stderr}`);
@@ -158,7 +158,7 @@ class Program {
 
 	/** Waits until the agent is idle and no line has arrived for a while. */
 	async rest() {
-		const deadline = Date.now() + PATIENCE;
+		const deadline = Date.now() + STEP_TIMEOUT;
 		let calm = 0;
 		let seen = -1;
 		while (calm < 3) {

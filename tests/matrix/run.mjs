@@ -7,9 +7,9 @@ import { FACETS, covers, differing, readKnown, readReferences, sideBySide, write
 import { playAll } from "./player.mjs";
 
 /** Milliseconds between two checks whether the agent is idle. */
-const QUIET = 25;
+const IDLE_POLL_INTERVAL = 25;
 /** The interval for cells that differ, which are played once more in case the machine was under load. */
-const PATIENT = 250;
+const RETRY_POLL_INTERVAL = 250;
 /** Processes at a time: they wait more than they work. */
 const WORKERS = 4;
 
@@ -33,7 +33,7 @@ function wanted() {
 
 async function results(command, list, more) {
 	const found = {};
-	await playAll(command, list, { quiet: QUIET, workers: WORKERS, ...more }, (cell, result) => {
+	await playAll(command, list, { quiet: IDLE_POLL_INTERVAL, workers: WORKERS, ...more }, (cell, result) => {
 		found[cell.name] = result;
 	});
 	// Sorts the results in the order of the matrix.
@@ -47,10 +47,10 @@ async function references() {
 	const all = {};
 	for (const [version, command] of Object.entries(commands)) {
 		const play = (some, quiet) => results(command.split(" "), some, { quiet });
-		const first = await play(list, QUIET);
-		const second = await play(list, 2 * QUIET);
+		const first = await play(list, IDLE_POLL_INTERVAL);
+		const second = await play(list, 2 * IDLE_POLL_INTERVAL);
 		const unsure = list.filter(({ name }) => first[name].broken || differing(second[name], [first[name]]).length > 0);
-		const third = await play(unsure, PATIENT);
+		const third = await play(unsure, RETRY_POLL_INTERVAL);
 		for (const { name } of unsure) console.log(`${version} ${name}: not the same each time`);
 		all[version] = { ...second, ...third };
 		const broken = Object.entries(all[version]).find(([, result]) => result.broken);
@@ -72,7 +72,7 @@ async function compare() {
 		return differing(ours[cell.name], of(cell.name)).filter((facet) => !meant.includes(facet));
 	};
 	const again = list.filter((cell) => unknown(cell).length > 0);
-	if (again.length > 0) Object.assign(ours, await results(command, again, { ...more, quiet: PATIENT, workers: 2 }));
+	if (again.length > 0) Object.assign(ours, await results(command, again, { ...more, quiet: RETRY_POLL_INTERVAL, workers: 2 }));
 	let failed = 0;
 	for (const cell of list) {
 		const facets = unknown(cell);
@@ -97,19 +97,19 @@ async function compare() {
 	process.exitCode = failed > 0 ? 1 : 0;
 }
 
-const BEGIN = "<!-- written by tests/matrix -->\n";
-const END = "<!-- end of what tests/matrix has written -->\n";
+const TABLE_START = "<!-- written by tests/matrix -->\n";
+const TABLE_END = "<!-- end of what tests/matrix has written -->\n";
 
 /** The section of docs/compatibility.md. */
 function write(known, all, differ) {
 	const path = join(import.meta.dirname, "../../docs/compatibility.md");
 	const text = readFileSync(path, "utf8");
-	const [head, rest] = text.split(BEGIN);
-	const [, tail] = rest.split(END);
+	const [head, rest] = text.split(TABLE_START);
+	const [, tail] = rest.split(TABLE_END);
 	const rows = known.map((one) => `| ${one.cells.map((name) => `\`${name}\``).join(", ")} | ${one.facets.join(", ")} | ${one.why} |`);
 	const count = `${Object.keys(EVENTS).length} events × ${ACTIONS.length} actions: ${all} cells, ${all - differ} the same, ${differ} differ on purpose.`;
 	const table = ["| cells | what differs | why |", "|---|---|---|", ...rows].join("\n");
-	writeFileSync(path, `${head}${BEGIN}${count}\n\n${table}\n${END}${tail}`);
+	writeFileSync(path, `${head}${TABLE_START}${count}\n\n${table}\n${TABLE_END}${tail}`);
 }
 
 if (options.references) await references();

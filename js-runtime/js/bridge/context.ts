@@ -54,7 +54,7 @@ export function abortRun(run: number): void {
 }
 
 /** The functions with which a context calls the program. */
-const CALLS: Calls = { host, hostSync };
+const HOST_CALLS: Calls = { host, hostSync };
 
 /**
  * Wraps `host` for calls that may have to wait for the agent, and passes what the calling code runs
@@ -77,7 +77,7 @@ function callsOfStaleCall(staleCall: number): Calls {
 /** The model registry of the session, shared by all contexts of a generation. */
 const createModelRegistry = (calls: Calls) => new ModelRegistry(0, calls);
 let modelRegistry: ModelRegistry | undefined;
-const ownModelRegistry = () => (modelRegistry ??= createModelRegistry(CALLS));
+const ownModelRegistry = () => (modelRegistry ??= createModelRegistry(HOST_CALLS));
 export const sessionManager = openSession();
 
 const uis = new SafeMap<number, ReturnType<typeof createUi>>();
@@ -113,9 +113,9 @@ async function compact(
   }
 }
 
-export function createContext(extension: number, run?: number | null, calls = CALLS) {
+export function createContext(extension: number, run?: number | null, calls = HOST_CALLS) {
   const { hostSync } = calls;
-  const own = calls === CALLS;
+  const own = calls === HOST_CALLS;
   return {
     ui: own ? uiOf(extension) : createUi(extension, calls),
     get hasUI() {
@@ -181,7 +181,7 @@ interface ForkOptions extends ReplaceOptions {
 let staleCalls = 0;
 
 /** Adds the members that only commands get: they may replace the session. */
-export function createCommandContext(extension: number, run?: number | null, calls = CALLS) {
+export function createCommandContext(extension: number, run?: number | null, calls = HOST_CALLS) {
   const host = hostWithCaller(calls);
   /** A replaced generation stays until the command that replaced it has continued. */
   async function keepUntilContinued<T>(

@@ -15,7 +15,7 @@ export interface EventBus {
  * Listeners that emit events for each other nest. At the end of the stack there is no room left to
  * report that.
  */
-const DEEPEST = 200;
+const MAX_NESTED_EMITS = 200;
 
 export function createEventBus(): EventBus & { clear(): void } {
   const channels = new Map<string, Map<Listener, Listener>>();
@@ -24,7 +24,7 @@ export function createEventBus(): EventBus & { clear(): void } {
     console.error(`Event handler error (${channel}):`, describe(error));
   return {
     emit(channel, data) {
-      if (depth >= DEEPEST) {
+      if (depth >= MAX_NESTED_EMITS) {
         throw new RangeError(`The listeners of "${channel}" emit in a circle`);
       }
       depth += 1;

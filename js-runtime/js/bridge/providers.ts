@@ -250,10 +250,10 @@ interface StreamRequest {
 }
 
 /** The number of events that may wait to be sent. */
-const MAX_WAITING_EVENTS = 256;
+const MAX_UNSENT_EVENTS = 256;
 const streaming = new SafeMap<number, AbortController>();
 
-const KNOWN = new SafeSet([
+const STREAM_EVENTS = new SafeSet([
   "start",
   ...["text", "thinking", "toolcall"].flatMap((kind) => [`${kind}_start`, `${kind}_delta`, `${kind}_end`]),
   "done",
@@ -273,7 +273,7 @@ function eventEncoder(unknown: (type: string) => void): (event: Event) => object
     if (typeof event.type !== "string") {
       throw new TypeError("An event of a provider's stream has no type: it is \"text_delta\", \"done\" and the like");
     }
-    if (!KNOWN.has(event.type)) unknown(event.type);
+    if (!STREAM_EVENTS.has(event.type)) unknown(event.type);
     // The index of a block, also if it was passed as text.
     const block = Math.trunc(Number(event.contentIndex ?? -1)) || 0;
     if (event.type === "done" || event.type === "error") {
@@ -415,7 +415,7 @@ async function sendAll(
   for await (const event of events) {
     waiting.push(encode(event));
     sending ??= send();
-    if (waiting.length > MAX_WAITING_EVENTS) await sending;
+    if (waiting.length > MAX_UNSENT_EVENTS) await sending;
     if (refused) throw refused;
     progress.over = event.type === "done" || event.type === "error";
     if (progress.over) break;

@@ -80,7 +80,7 @@ function mark(extension: number, what: string): object {
 
 const NativeError = Error;
 const { ReflectDefineProperty } = primordials;
-const FRAMES = 10;
+const STACK_FRAMES = 10;
 
 /**
  * Restores `Error.stackTraceLimit` if an extension set it to 0: errors of other extensions keep
@@ -94,7 +94,7 @@ function restoreFrames(): void {
     // The value is no number above 0.
   }
   if (typeof limit === "number" && limit > 0) return;
-  const value = { __proto__: null, value: FRAMES, writable: true, enumerable: true, configurable: true };
+  const value = { __proto__: null, value: STACK_FRAMES, writable: true, enumerable: true, configurable: true };
   ReflectDefineProperty(NativeError, "stackTraceLimit", value);
 }
 

@@ -51,7 +51,7 @@ export interface Calls {
   hostSync: typeof hostSync;
 }
 
-const OWN: Calls = { host, hostSync };
+const HOST_CALLS: Calls = { host, hostSync };
 
 /**
  * Reads the options of a dialog. A text in their place is probably meant as the initial value,
@@ -96,7 +96,7 @@ function withoutThemes(by: Calls): string | undefined {
   return mode === "print" || mode === "json" ? "UI not available" : undefined;
 }
 
-export function createUi(extension: number, by: Calls = OWN) {
+export function createUi(extension: number, by: Calls = HOST_CALLS) {
   let editorComponent: unknown;
   /**
    * Sends a message without a response. Throws if the instance is stale; a message that cannot be

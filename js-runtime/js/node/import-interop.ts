@@ -52,13 +52,13 @@ function interop(namespace: Names): object {
 }
 
 const NO_SUCH = /^Cannot find (?:module|package) (.*)/s;
-const CODE = /^\[(ERR_\w+)\] /;
+const ERROR_CODE_PREFIX = /^\[(ERR_\w+)\] /;
 
 /** deno_core throws a `TypeError` with this code for every module that cannot be loaded. */
 function nodeError(error: any): unknown {
   if (!(error instanceof TypeError) || error.code !== "ERR_MODULE_NOT_FOUND") return error;
   const text: string = error.message;
-  const found = RegExpPrototypeExec(CODE, text);
+  const found = RegExpPrototypeExec(ERROR_CODE_PREFIX, text);
   let adapted: any;
   if (StringPrototypeStartsWith(text, "SyntaxError: ")) {
     adapted = new SyntaxError(StringPrototypeSlice(text, "SyntaxError: ".length));

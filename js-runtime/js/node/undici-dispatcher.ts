@@ -30,7 +30,7 @@ const abortSignal = core.loadExtScript("ext:deno_web/03_abort_signal.js");
 // for older versions, and stores it under another key.
 const GLOBAL_DISPATCHERS = [SymbolFor("undici.globalDispatcher.2"), SymbolFor("undici.globalDispatcher.1")];
 /** Options of an `Agent`'s `connect` that change neither the peer nor the trusted certificates. */
-const HARMLESS = [
+const HARMLESS_OPTIONS = [
   "allowH2",
   "autoSelectFamily",
   "autoSelectFamilyAttemptTimeout",
@@ -55,7 +55,7 @@ function isSpecial(agent: any): boolean {
   if (typeof connect === "function") return true;
   const name = ArrayPrototypeFind(
     ObjectKeys(connect ?? {}),
-    (name: string) => connect[name] != null && !ArrayPrototypeIncludes(HARMLESS, name),
+    (name: string) => connect[name] != null && !ArrayPrototypeIncludes(HARMLESS_OPTIONS, name),
   );
   return name !== undefined && (name !== "rejectUnauthorized" || !connect[name]);
 }

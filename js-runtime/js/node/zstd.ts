@@ -9,7 +9,7 @@ import { ZstdFrames } from "ext:core/ops";
 const { TypedArrayPrototypeSubarray } = primordials;
 
 /** https://github.com/facebook/zstd: lib/zstd_errors.h */
-const NAMES: Record<number, string> = {
+const ERROR_NAMES: Record<number, string> = {
   1: "GENERIC",
   10: "prefix_unknown",
   12: "version_unsupported",
@@ -37,7 +37,7 @@ const NAMES: Record<number, string> = {
 const WINDOW_LOG_MAX = 100;
 const NOT_GIVEN = 0xffffffff;
 /** `constants.ZSTD_e_end`, and zlib's error number. */
-const END = 2;
+const FLUSH_END = 2;
 const Z_BUF_ERROR = -5;
 
 class ZstdDecoder {
@@ -70,8 +70,8 @@ class ZstdDecoder {
     // is.
     if (inputLength > left[1] || outputLength > left[0]) this.#isComplete = missing === 0;
     if (missing < 0) {
-      this.onerror(ZstdFrames.message(missing), -missing, `ZSTD_error_${NAMES[-missing] ?? NAMES[1]}`);
-    } else if (flush === END && left[0] > 0 && !this.#isComplete) {
+      this.onerror(ZstdFrames.message(missing), -missing, `ZSTD_error_${ERROR_NAMES[-missing] ?? ERROR_NAMES[1]}`);
+    } else if (flush === FLUSH_END && left[0] > 0 && !this.#isComplete) {
       this.onerror("unexpected end of file", Z_BUF_ERROR, "Z_BUF_ERROR");
     }
   }

@@ -72,7 +72,7 @@ export function parseJsonWithRepair<T = unknown>(json: string): T {
   }
 }
 
-const ESCAPES: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
+const CONTROL_ESCAPES: Record<string, string> = { "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f" };
 
 function repair(json: string): string {
   let repaired = "";
@@ -90,7 +90,7 @@ function repair(json: string): string {
       repaired += escape ? escape[0] : "\\\\";
       at += escape ? escape[0].length - 1 : 0;
     } else if (sign < " ") {
-      repaired += ESCAPES[sign] ?? `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
+      repaired += CONTROL_ESCAPES[sign] ?? `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
     } else {
       repaired += sign;
     }

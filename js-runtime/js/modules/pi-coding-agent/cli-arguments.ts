@@ -11,7 +11,7 @@ export interface Args {
 }
 
 /** Options without a value, with the member that they set. */
-const FLAGS: Record<string, [member: string, value: boolean]> = {
+const FLAG_OPTIONS: Record<string, [member: string, value: boolean]> = {
   "--help": ["help", true],
   "-h": ["help", true],
   "--version": ["version", true],
@@ -44,7 +44,7 @@ const FLAGS: Record<string, [member: string, value: boolean]> = {
 };
 
 /** Options with a value. Without one they count as unknown. */
-const VALUES: Record<string, string> = {
+const VALUE_OPTIONS: Record<string, string> = {
   "--provider": "provider",
   "--model": "model",
   "--api-key": "apiKey",
@@ -76,7 +76,7 @@ const LISTS: Record<string, string> = {
 };
 
 /** Options for which a missing or invalid value is an error; the last member lists the valid ones. */
-const CHOICES: Record<string, [member: string, kind: string, values: string[]]> = {
+const CHOICE_OPTIONS: Record<string, [member: string, kind: string, values: string[]]> = {
   "--mode": ["mode", "mode", ["text", "json", "rpc"]],
   "--tui-mode": ["tuiMode", "TUI mode", ["regular", "fullscreen"]],
 };
@@ -112,11 +112,11 @@ export function parseArgs(args: string[]): Args {
   const option = (name: string): boolean => {
     const next = rest[0];
     const isMissing = next === undefined || next.startsWith("-");
-    if (Object.hasOwn(FLAGS, name)) {
-      const [member, value] = FLAGS[name];
+    if (Object.hasOwn(FLAG_OPTIONS, name)) {
+      const [member, value] = FLAG_OPTIONS[name];
       result[member] = value;
-    } else if (Object.hasOwn(CHOICES, name)) {
-      const [member, kind, values] = CHOICES[name];
+    } else if (Object.hasOwn(CHOICE_OPTIONS, name)) {
+      const [member, kind, values] = CHOICE_OPTIONS[name];
       if (isMissing) diagnose("error", `${name} requires ${alternatives(values)}`);
       else if (values.includes(next)) result[member] = shift();
       else diagnose("error", `Invalid ${kind} "${shift()}". Valid values: ${values.join(", ")}`);
@@ -134,8 +134,8 @@ export function parseArgs(args: string[]): Args {
       result.listModels = isMissing || next.startsWith("@") ? true : shift();
     } else if (next === undefined) {
       return false;
-    } else if (Object.hasOwn(VALUES, name)) {
-      result[VALUES[name]] = shift();
+    } else if (Object.hasOwn(VALUE_OPTIONS, name)) {
+      result[VALUE_OPTIONS[name]] = shift();
     } else if (Object.hasOwn(REPEATED, name)) {
       ((result[REPEATED[name]] ??= []) as string[]).push(shift());
     } else if (Object.hasOwn(LISTS, name)) {

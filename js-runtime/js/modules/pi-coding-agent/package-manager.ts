@@ -63,7 +63,7 @@ export class DefaultPackageManager {
 }
 
 /** Members that change packages or report progress. */
-const REFUSED = [
+const UNSUPPORTED_MEMBERS = [
   "addSourceToSettings",
   "install",
   "installAndPersist",
@@ -73,7 +73,7 @@ const REFUSED = [
   "setProgressCallback",
   "update",
 ];
-for (const name of REFUSED) {
+for (const name of UNSUPPORTED_MEMBERS) {
   Object.defineProperty(DefaultPackageManager.prototype, name, {
     configurable: true,
     writable: true,

@@ -3,7 +3,7 @@ import { host, hostSync } from "pi:host.ts";
 import { buffer } from "pi:node.ts";
 
 /** The number of unchanged lines around a change. */
-const CONTEXT = 4;
+const CONTEXT_LINES = 4;
 
 interface EditDiffResult {
   diff: string;
@@ -14,7 +14,7 @@ interface EditDiffResult {
 export function generateDiffString(
   oldContent: string,
   newContent: string,
-  contextLines = CONTEXT,
+  contextLines = CONTEXT_LINES,
 ): EditDiffResult {
   const args = { old: oldContent, new: newContent, context: contextLines };
   const { diff, firstChangedLine } = hostSync<EditDiffResult>("diff.display", args);
@@ -25,7 +25,7 @@ export function generateUnifiedPatch(
   path: string,
   oldContent: string,
   newContent: string,
-  contextLines = CONTEXT,
+  contextLines = CONTEXT_LINES,
 ): string {
   return hostSync("diff.unified", { path, old: oldContent, new: newContent, context: contextLines });
 }

@@ -222,7 +222,7 @@ class Manager {
 }
 
 /** Names after `get` and `set`, with their path in the settings and their default. */
-const VALUES: [name: string, at: string, missing?: unknown][] = [
+const SETTING_PATHS: [name: string, at: string, missing?: unknown][] = [
   ["LastChangelogVersion", "lastChangelogVersion"],
   ["SessionDir", "sessionDir"],
   ["DefaultProvider", "defaultProvider"],
@@ -287,7 +287,7 @@ const RANGES: Record<string, [number, number]> = {
   AutocompleteMaxVisible: [3, 20],
 };
 /** Settings of newer versions without effect here, by the names after `get` and `set`. */
-const ABSENT: [names: string[], key: string][] = [
+const UNSUPPORTED_SETTINGS: [names: string[], key: string][] = [
   [["getModelThinkingLevel", "setModelThinkingLevel"], "modelThinkingLevels"],
   [["getAllModelThinkingLevels", "removeModelThinkingLevel"], "modelThinkingLevels"],
   [["getHttpIdleTimeoutMs", "setHttpIdleTimeoutMs"], "httpIdleTimeoutMs"],
@@ -415,7 +415,7 @@ function define(name: string, method: (this: SettingsManager, value: unknown) =>
   });
 }
 
-for (const [name, at, missing] of VALUES) {
+for (const [name, at, missing] of SETTING_PATHS) {
   const [key, nested] = at.split(".");
   define(`get${name}`, function () {
     const value = this[READ](key, nested);
@@ -436,7 +436,7 @@ for (const [name, at, missing] of VALUES) {
   if (OF_PROJECTS.has(name)) define(`setProject${name}`, setter("project"));
 }
 
-for (const [names, key] of ABSENT) {
+for (const [names, key] of UNSUPPORTED_SETTINGS) {
   for (const name of names) {
     define(name, () => {
       throw new Error(`SettingsManager.${name} is not available in this version of pi: it has no setting "${key}"`);

@@ -4,8 +4,8 @@ import { Text } from "pi:pi-tui/text.ts";
 
 type Paint = (text: string) => string;
 
-const FRAMES = [..."\u280b\u2819\u2839\u2838\u283c\u2834\u2826\u2827\u2807\u280f"];
-const FRAME_MILLISECONDS = 80;
+const SPINNER_FRAMES = [..."\u280b\u2819\u2839\u2838\u283c\u2834\u2826\u2827\u2807\u280f"];
+const SPINNER_INTERVAL = 80;
 
 export class Loader extends Text {
   private ui: { requestRender(): void } | null;
@@ -37,9 +37,9 @@ export class Loader extends Text {
     this.stop();
     this._show();
     this._timer = setInterval(() => {
-      this._frame = (this._frame + 1) % FRAMES.length;
+      this._frame = (this._frame + 1) % SPINNER_FRAMES.length;
       this._show();
-    }, FRAME_MILLISECONDS);
+    }, SPINNER_INTERVAL);
   }
 
   stop(): void {
@@ -53,7 +53,7 @@ export class Loader extends Text {
   }
 
   private _show(): void {
-    this.setText(`${this.spinnerColorFn(FRAMES[this._frame])} ${this.messageColorFn(this.message)}`);
+    this.setText(`${this.spinnerColorFn(SPINNER_FRAMES[this._frame])} ${this.messageColorFn(this.message)}`);
     this.ui?.requestRender();
   }
 }

@@ -4,8 +4,8 @@ import { isImageLine } from "pi:pi-tui/image/index.ts";
 import { sliceByColumn, visibleWidth } from "pi:pi-tui/text-metrics.ts";
 import type { Terminal } from "pi:pi-tui/terminal.ts";
 
-const BEGIN = "\x1b[?2026h";
-const END = "\x1b[?2026l";
+const SYNC_START = "\x1b[?2026h";
+const SYNC_END = "\x1b[?2026l";
 const CLEAR_ALL = "\x1b[2J\x1b[H\x1b[3J";
 const CLEAR_LINE = "\x1b[2K";
 
@@ -84,7 +84,7 @@ export class Screen {
 
   private redraw(lines: string[], clear: boolean): void {
     this.fullRedraws += 1;
-    this.write(BEGIN + (clear ? CLEAR_ALL : "") + lines.join("\r\n") + END);
+    this.write(SYNC_START + (clear ? CLEAR_ALL : "") + lines.join("\r\n") + SYNC_END);
     this.cursorRow = Math.max(0, lines.length - 1);
     this.most = clear ? lines.length : Math.max(this.most, lines.length);
     this.top = Math.max(0, lines.length - this.terminal.rows);
@@ -110,7 +110,7 @@ export class Screen {
     // Behind the last line only a line feed leads.
     const behind = appended && from === old.length && from > 0;
     const target = behind ? from - 1 : from;
-    let output = BEGIN;
+    let output = SYNC_START;
     const bottom = this.top + height - 1;
     if (target > bottom) {
       const row = Math.max(0, Math.min(height - 1, this.cursorRow - this.top));
@@ -127,7 +127,7 @@ export class Screen {
       row = lines.length - 1;
       output += `\r\n${CLEAR_LINE}`.repeat(extra) + moveRows(-extra);
     }
-    this.write(output + END);
+    this.write(output + SYNC_END);
     this.cursorRow = row;
     this.most = Math.max(this.most, lines.length);
     this.top = Math.max(this.top, row - height + 1);
@@ -141,7 +141,7 @@ export class Screen {
     if (target < this.top || extra > height) return false;
     const output = moveRows(target - this.cursorRow) + "\r\x1b[1B" +
       Array<string>(extra).fill(`\r${CLEAR_LINE}`).join("\x1b[1B") + moveRows(-extra);
-    this.write(BEGIN + output + END);
+    this.write(SYNC_START + output + SYNC_END);
     this.cursorRow = target;
     return true;
   }

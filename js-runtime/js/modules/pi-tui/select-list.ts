@@ -32,12 +32,12 @@ export interface SelectListLayoutOptions {
 }
 
 const PRIMARY_WIDTH = 32;
-const GAP = 2;
+const COLUMN_GAP = 2;
 /** A description with fewer columns is omitted. */
 const MIN_DESCRIPTION_WIDTH = 10;
 const MIN_WIDTH_WITH_DESCRIPTION = 40;
 /** Columns that stay free at the right edge. */
-const MARGIN = 2;
+const RIGHT_MARGIN = 2;
 
 /** The first of `size` visible rows, so that `selected` is in the middle if possible. */
 export function windowStart(selected: number, size: number, total: number): number {
@@ -98,7 +98,7 @@ export class SelectList implements Component {
       .map((item, i) => this._row(item, start + i === this.selectedIndex, width, column));
     if (start > 0 || end < total) {
       const place = `  (${this.selectedIndex + 1}/${total})`;
-      lines.push(this.theme.scrollInfo(truncateToWidth(place, width - MARGIN, "")));
+      lines.push(this.theme.scrollInfo(truncateToWidth(place, width - RIGHT_MARGIN, "")));
     }
     return lines;
   }
@@ -126,10 +126,10 @@ export class SelectList implements Component {
     const description = item.description?.replace(/[\r\n]+/g, " ").trim();
     if (description && width > MIN_WIDTH_WITH_DESCRIPTION) {
       const columnWidth = Math.max(1, Math.min(column, width - prefix.length - 4));
-      const name = this._primary(item, selected, Math.max(1, columnWidth - GAP), columnWidth);
+      const name = this._primary(item, selected, Math.max(1, columnWidth - COLUMN_GAP), columnWidth);
       const used = visibleWidth(name);
       const spacing = " ".repeat(Math.max(1, columnWidth - used));
-      const rest = width - prefix.length - used - spacing.length - MARGIN;
+      const rest = width - prefix.length - used - spacing.length - RIGHT_MARGIN;
       if (rest > MIN_DESCRIPTION_WIDTH) {
         const text = truncateToWidth(description, rest, "");
         return selected
@@ -137,7 +137,7 @@ export class SelectList implements Component {
           : prefix + name + this.theme.description(spacing + text);
       }
     }
-    const room = width - prefix.length - MARGIN;
+    const room = width - prefix.length - RIGHT_MARGIN;
     const name = this._primary(item, selected, room, room);
     return selected ? this.theme.selectedText(prefix + name) : prefix + name;
   }
@@ -147,7 +147,7 @@ export class SelectList implements Component {
     const bounds = [min ?? max ?? PRIMARY_WIDTH, max ?? min ?? PRIMARY_WIDTH].map((n) =>
       Math.max(1, n)
     );
-    const widest = Math.max(...this.filteredItems.map((item) => visibleWidth(label(item)) + GAP));
+    const widest = Math.max(...this.filteredItems.map((item) => visibleWidth(label(item)) + COLUMN_GAP));
     return Math.max(Math.min(...bounds), Math.min(Math.max(...bounds), widest));
   }
 

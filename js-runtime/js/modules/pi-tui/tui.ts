@@ -17,7 +17,7 @@ import { visibleWidth } from "pi:pi-tui/text-metrics.ts";
 export type InputListener = (data: string) => { consume?: boolean; data?: string } | undefined | void;
 
 /** Sixty frames per second are enough. */
-const FRAME_MILLISECONDS = 16;
+const REDRAW_INTERVAL = 16;
 const CELL_SIZE = /^\x1b\[6;(\d+);(\d+)t$/;
 
 export class TUI extends Container {
@@ -197,7 +197,7 @@ export class TUI extends Container {
 
   private _schedule(): void {
     if (this.stopped || this._timer || !this._requested) return;
-    const wait = Math.max(0, this._lastDrawn + FRAME_MILLISECONDS - performance.now());
+    const wait = Math.max(0, this._lastDrawn + REDRAW_INTERVAL - performance.now());
     this._timer = setTimeout(() => {
       this._timer = undefined;
       this._drawRequested();

@@ -4,7 +4,7 @@ import { button, element } from "./dom.js";
 import { count } from "./format.js";
 import { list, members, text } from "./values.js";
 
-const LINES = 40;
+const SHOWN_LINES = 40;
 /** The number of lines that are shown; the file has all. */
 const MAX_LINES = 5_000;
 
@@ -19,12 +19,12 @@ export function diff(source: string): HTMLElement {
       pre.appendChild(element("span", { class: KINDS[line.charAt(0)] ?? "same" }, `${line}\n`));
     }
   };
-  show(0, LINES);
+  show(0, SHOWN_LINES);
   const box = element("div", { class: "output" }, pre);
-  if (lines.length > LINES) {
-    const more = button(`show ${count(lines.length - LINES, "more line")}`, "Show more", () => {
+  if (lines.length > SHOWN_LINES) {
+    const more = button(`show ${count(lines.length - SHOWN_LINES, "more line")}`, "Show more", () => {
       more.remove();
-      show(LINES, MAX_LINES);
+      show(SHOWN_LINES, MAX_LINES);
       if (lines.length > MAX_LINES) pre.append(`\u2026 ${count(lines.length - MAX_LINES, "more line")} in the session file`);
     });
     more.className = "more";

@@ -1,6 +1,6 @@
 // Formats numbers and times for readers.
 
-const ESCAPES =
+const ESCAPE_SEQUENCES =
   // OSC, DCS and the like with their end, CSI, and the short ones; then those of one C1 character.
   /\u001b(?:[\]P_^X][^]{0,4096}?(?:\u0007|\u001b\\)|\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
 /** Control characters, on which a terminal acts without showing them. */
@@ -10,7 +10,7 @@ const WRITTEN_OVER = /[^\n]*\r(?=[^\r\n])/g;
 
 /** The text that a terminal would show, without colours. */
 export function withoutEscapes(text: string): string {
-  const plain = text.replace(ESCAPES, "").replace(CONTROLS, "");
+  const plain = text.replace(ESCAPE_SEQUENCES, "").replace(CONTROLS, "");
   return plain.includes("\r") ? plain.replace(WRITTEN_OVER, "").replaceAll("\r", "") : plain;
 }
 

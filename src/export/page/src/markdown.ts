@@ -12,7 +12,7 @@ const MAX_LENGTH = 100_000;
  * Limits the markup characters of a paragraph: marked examines them in pairs, which takes minutes
  * for many.
  */
-const SIGNS = 1_000;
+const MAX_SIGNS = 1_000;
 const SIGN = /[*_~`![<]|:\/\//g;
 /** marked is also slow with these. */
 const WIDE = /[ \t]{2000}/;
@@ -32,7 +32,7 @@ export function markdown(source: string): HTMLElement {
 
 class Careful extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
-    if ((source.match(SIGN)?.length ?? 0) <= SIGNS) return super.inlineTokens(source, tokens);
+    if ((source.match(SIGN)?.length ?? 0) <= MAX_SIGNS) return super.inlineTokens(source, tokens);
     for (const line of source.split("\n")) {
       if (tokens.length > 0) tokens.push({ type: "br", raw: "\n" });
       tokens.push({ type: "escape", raw: line, text: line });

@@ -8,7 +8,7 @@ import type { Node, Session } from "./session.js";
 const ROW = 26;
 const SPARE = 20;
 const INDENT = 12;
-const DEEPEST = 12;
+const MAX_INDENT = 12;
 
 interface Row {
   node: Node;
@@ -91,7 +91,7 @@ export class Sidebar {
     row.classList.toggle("on-path", this.path.has(node));
     row.classList.toggle("current", node === this.current);
     row.style.top = `${index * ROW}px`;
-    row.style.paddingLeft = `${8 + Math.min(depth, DEEPEST) * INDENT}px`;
+    row.style.paddingLeft = `${8 + Math.min(depth, MAX_INDENT) * INDENT}px`;
     row.append(element("span", { class: "dot" }));
     if (node.label) row.append(element("span", { class: "label" }, node.label));
     row.append(element("span", { class: "line" }, outline(node)));

@@ -5,7 +5,7 @@ import { append, button, element } from "./dom.js";
 import { fill, titleOf } from "./entry.js";
 import { Calls, type Node, pathTo } from "./session.js";
 
-const MARGIN = "1500px";
+const RENDER_MARGIN = "1500px";
 /** The number of frames during which entries that come into view may still change their size. */
 const SETTLING = 12;
 
@@ -33,7 +33,7 @@ export class Thread {
       (seen) => {
         for (const { isIntersecting, target } of seen) if (isIntersecting) this.make(target as HTMLElement);
       },
-      { rootMargin: MARGIN },
+      { rootMargin: RENDER_MARGIN },
     );
     // A printed page contains all entries.
     window.addEventListener("beforeprint", () => this.makeAll());

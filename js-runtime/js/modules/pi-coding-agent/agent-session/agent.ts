@@ -171,10 +171,10 @@ class SessionState {
 }
 
 /** The default hook: a new hook may call the previous one. */
-const NOTHING = async () => undefined;
+const NO_HOOK = async () => undefined;
 
 /** Members of `Agent` that a session ignores; assigning them throws. */
-const REFUSED = [
+const UNSETTABLE_MEMBERS = [
   "streamFn",
   "transformContext",
   "convertToLlm",
@@ -197,8 +197,8 @@ const imagesOf = (content: string | Block[]) =>
 export class SessionAgent {
   #session: AgentSession;
   #calls: SessionCalls;
-  #before: Hook<BeforeResult> | undefined = NOTHING;
-  #after: Hook<AfterResult> | undefined = NOTHING;
+  #before: Hook<BeforeResult> | undefined = NO_HOOK;
+  #after: Hook<AfterResult> | undefined = NO_HOOK;
   readonly state: SessionState;
 
   constructor(session: AgentSession, calls: SessionCalls) {
@@ -242,7 +242,7 @@ export class SessionAgent {
 
   #hook(): void {
     if (this.#calls.isDisposed()) return;
-    const asks = (hook: unknown) => typeof hook === "function" && hook !== NOTHING;
+    const asks = (hook: unknown) => typeof hook === "function" && hook !== NO_HOOK;
     this.#calls.hooks({ before: asks(this.#before), after: asks(this.#after) });
   }
 
@@ -339,7 +339,7 @@ export class SessionAgent {
   }
 }
 
-for (const name of REFUSED) {
+for (const name of UNSETTABLE_MEMBERS) {
   const what = `agent.${name}`;
   Object.defineProperty(SessionAgent.prototype, name, { get: () => undefined, set: () => refuse(what) });
 }

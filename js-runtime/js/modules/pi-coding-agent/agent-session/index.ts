@@ -64,7 +64,7 @@ function finalResults(token: number, query: (name: string) => unknown, view: Vie
 type Entry = { type: string; [member: string]: unknown };
 type Query = <T>(name: string, args: object) => T;
 
-const CALLS: Record<string, string> = {
+const APPEND_METHODS: Record<string, string> = {
   message: "appendMessage",
   thinking_level_change: "appendThinkingLevelChange",
   model_change: "appendModelChange",
@@ -86,7 +86,7 @@ function entryWriter(query: Query): (entry: Entry) => string {
         return query("setLabel", { entryId: targetId, label });
       default:
         throw new Error(
-          `sessionManager.${CALLS[type] ?? type}() is not supported of a session that createAgentSession has begun: the ` +
+          `sessionManager.${APPEND_METHODS[type] ?? type}() is not supported of a session that createAgentSession has begun: the ` +
             "session belongs to the agent. Use prompt(), setModel(), compact() and the like",
         );
     }

@@ -35,7 +35,7 @@ const REPLACED_MEMBERS: Record<string, string> = {
 const EVENTS = [...LISTENED_EVENTS, ...Object.keys(REPLACED_MEMBERS), "turn_end", "tool_call", "tool_result", "session_start", "session_shutdown"];
 
 /** Members of `pi` that a child session cannot support. */
-const ABSENT = [
+const UNSUPPORTED_MEMBERS = [
   "exec",
   "getCommands",
   "getFlag",
@@ -147,7 +147,7 @@ export class InlineExtensions {
       getSessionName: () => session("getSessionName").sessionName,
       setSessionName: (name: string) => session("setSessionName").setSessionName(name),
     };
-    for (const name of ABSENT) {
+    for (const name of UNSUPPORTED_MEMBERS) {
       api[name] = () => {
         throw notHere(`pi.${name}`);
       };

@@ -3,9 +3,9 @@ import type { Component } from "pi:pi-tui/component.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 const MESSAGE = "ARMIN SAYS HI";
-const FRAME_MILLISECONDS = 33;
+const ANIMATION_INTERVAL = 33;
 /** The number of frames of the animation. */
-const FRAMES = 40;
+const ANIMATION_FRAMES = 40;
 
 /** One line of text shows two rows of pixels; drawn by hand for this program. */
 const PORTRAIT = [
@@ -44,9 +44,9 @@ export class ArminComponent implements Component {
     this.ui = ui;
     this._timer = setInterval(() => {
       this._frame += 1;
-      if (this._frame >= FRAMES) this.dispose();
+      if (this._frame >= ANIMATION_FRAMES) this.dispose();
       this.ui.requestRender();
-    }, FRAME_MILLISECONDS);
+    }, ANIMATION_INTERVAL);
   }
 
   invalidate(): void {
@@ -54,7 +54,7 @@ export class ArminComponent implements Component {
   }
 
   render(width: number): string[] {
-    const progress = this._frame / FRAMES;
+    const progress = this._frame / ANIMATION_FRAMES;
     const rows = PORTRAIT.map((row, y) =>
       Array.from(row, (cell, x) => (progress >= 1 || this.effect(x, y, progress) ? cell : " ")).join("")
     );

@@ -9,7 +9,7 @@ import { theme } from "pi:pi-coding-agent/theme/index.ts";
 import { truncateTail } from "pi:pi-coding-agent/tools/truncate.ts";
 import { truncateToVisualLines } from "pi:pi-coding-agent/text/visual-lines.ts";
 
-const PREVIEW_LINES = 20;
+const OUTPUT_PREVIEW_LINES = 20;
 
 export class BashExecutionComponent extends Container {
   private command: string;
@@ -82,7 +82,7 @@ export class BashExecutionComponent extends Container {
   private _rebuild(): void {
     const { content, truncated } = truncateTail(this._output);
     const lines = content ? content.split("\n") : [];
-    const preview = lines.slice(-PREVIEW_LINES);
+    const preview = lines.slice(-OUTPUT_PREVIEW_LINES);
     this._content.clear();
     this._content.addChild(new Text(theme.fg("bashMode", theme.bold(`$ ${this.command}`)), 1, 0));
     if (lines.length > 0) {
@@ -90,7 +90,7 @@ export class BashExecutionComponent extends Container {
       const text = `\n${shown.map((line) => theme.fg("muted", line)).join("\n")}`;
       this._content.addChild(
         this.expanded ? new Text(text, 1, 0) : {
-          render: (width) => truncateToVisualLines(text, PREVIEW_LINES, width, 1).visualLines,
+          render: (width) => truncateToVisualLines(text, OUTPUT_PREVIEW_LINES, width, 1).visualLines,
           invalidate: () => {},
         },
       );

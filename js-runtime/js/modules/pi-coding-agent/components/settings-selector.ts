@@ -54,7 +54,7 @@ interface Row {
   onlyWithImages?: boolean;
 }
 
-const MODES = ["one-at-a-time", "all"];
+const QUEUE_MODES = ["one-at-a-time", "all"];
 const DELIVERY = "'one-at-a-time': deliver one, wait for response. 'all': deliver all at once.";
 
 /** The rows before and after the thinking level and the theme. */
@@ -77,9 +77,9 @@ const ROWS: readonly Row[] = [
     [3, 5, 7, 10, 15, 20], "Max visible items in autocomplete dropdown (3-20)"),
   row("clear-on-shrink", "Clear on shrink", "clearOnShrink", "boolean",
     "Clear empty rows when content shrinks (may cause flicker)"),
-  row("steering-mode", "Steering mode", "steeringMode", MODES,
+  row("steering-mode", "Steering mode", "steeringMode", QUEUE_MODES,
     `Enter while streaming queues steering messages. ${DELIVERY}`),
-  row("follow-up-mode", "Follow-up mode", "followUpMode", MODES,
+  row("follow-up-mode", "Follow-up mode", "followUpMode", QUEUE_MODES,
     `Alt+Enter queues follow-up messages until agent stops. ${DELIVERY}`),
   row("transport", "Transport", "transport", ["sse", "websocket", "auto"],
     "Preferred transport for providers that support multiple transports"),

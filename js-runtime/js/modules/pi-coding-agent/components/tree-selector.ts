@@ -22,7 +22,7 @@ import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 export type FilterMode = "default" | "no-tools" | "user-only" | "labeled-only" | "all";
 
-const MODES: readonly FilterMode[] = ["default", "no-tools", "user-only", "labeled-only", "all"];
+const FILTER_MODES: readonly FilterMode[] = ["default", "no-tools", "user-only", "labeled-only", "all"];
 const MODE_NAMES: Readonly<Record<FilterMode, string>> = {
   default: "",
   "no-tools": " [no-tools]",
@@ -252,7 +252,7 @@ class TreeList implements Component {
   }
 
   private cycle(by: number): void {
-    this.show(MODES[(MODES.indexOf(this.mode) + by + MODES.length) % MODES.length]);
+    this.show(FILTER_MODES[(FILTER_MODES.indexOf(this.mode) + by + FILTER_MODES.length) % FILTER_MODES.length]);
   }
 
   /** Folds or unfolds the chain; if that is done already, moves to the next one. */

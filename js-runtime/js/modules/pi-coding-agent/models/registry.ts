@@ -43,7 +43,7 @@ export function setRegistrar(to: Registrar): void {
   registrar = to;
 }
 
-const OWN: Calls = { host, hostSync };
+const HOST_CALLS: Calls = { host, hostSync };
 
 // Not a private member: extensions wrap such objects, in a Proxy or with Object.create().
 const CALLS = Symbol("calls");
@@ -129,7 +129,7 @@ export class ModelRegistry {
   private [RUNTIME]: ModelRuntime | undefined;
 
   /** Takes the number of a registry or, as in newer versions, a `ModelRuntime`. */
-  constructor(of: number | ModelRuntime, calls: Calls = OWN, authStorage?: AuthStorage) {
+  constructor(of: number | ModelRuntime, calls: Calls = HOST_CALLS, authStorage?: AuthStorage) {
     const registry = typeof of === "number" ? of : of?.[REGISTRY];
     if (registry === undefined) {
       throw new TypeError("new ModelRegistry(): give a ModelRuntime, or use ModelRegistry.create()");
@@ -150,11 +150,11 @@ export class ModelRegistry {
     modelsJsonPath: string = path().join(getAgentDir(), "models.json"),
   ): ModelRegistry {
     hostSync("registry.models", { registry: authStorage[REGISTRY], models: modelsJsonPath });
-    return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
+    return new ModelRegistry(authStorage[REGISTRY], HOST_CALLS, authStorage);
   }
 
   static inMemory(authStorage: AuthStorage): ModelRegistry {
-    return new ModelRegistry(authStorage[REGISTRY], OWN, authStorage);
+    return new ModelRegistry(authStorage[REGISTRY], HOST_CALLS, authStorage);
   }
 
   /** Reads the files again before it returns, and calls `refreshModels` of providers. */

@@ -381,7 +381,7 @@ export class ModelRuntime {
 }
 
 /** Members that need features which this version lacks. */
-const ABSENT: Record<string, string> = {
+const UNSUPPORTED_MEMBERS: Record<string, string> = {
   streamDeferred: "answers that are fetched later are not known to it",
   fetchDeferred: "answers that are fetched later are not known to it",
   cancelDeferred: "answers that are fetched later are not known to it",
@@ -391,7 +391,7 @@ const ABSENT: Record<string, string> = {
   unregisterVirtualModel: "it has no virtual models",
   resolveModel: "it has no virtual models",
 };
-for (const [name, reason] of Object.entries(ABSENT)) {
+for (const [name, reason] of Object.entries(UNSUPPORTED_MEMBERS)) {
   Object.defineProperty(ModelRuntime.prototype, name, {
     configurable: true,
     writable: true,

@@ -34,7 +34,7 @@ interface Label {
   timestamp: string;
 }
 
-const NOTHING: NewEntries = { id: "", cwd: "", dir: "", header: null, leafId: null, entries: [] };
+const EMPTY_SESSION: NewEntries = { id: "", cwd: "", dir: "", header: null, leafId: null, entries: [] };
 
 export type View = ReturnType<typeof createView>;
 
@@ -43,7 +43,7 @@ export function createView(
   fetch: (id: string, since: number) => NewEntries,
   context: () => unknown,
 ) {
-  let state = NOTHING;
+  let state = EMPTY_SESSION;
   let byId = new Map<string, Entry>();
   let labels = new Map<string, Label>();
   let name: string | undefined;

@@ -21,7 +21,7 @@ export const BACKGROUNDS: ReadonlySet<string> = new Set([
 ]);
 
 // prettier-ignore
-const COLORS = {
+const BUILT_IN_COLORS = {
   //                   dark        light
   accent:              ["#8abeb7", "#5a8080"],
   border:              ["#5f87ff", "#547da7"],
@@ -76,7 +76,7 @@ const COLORS = {
   bashMode:            ["#b5bd68", "#588458"],
 } as const;
 
-export type ColorName = keyof typeof COLORS;
+export type ColorName = keyof typeof BUILT_IN_COLORS;
 
 /** Colours of newer versions, and the older colour that replaces each one in a theme without it. */
 export const FALLBACKS: readonly [newer: string, older: ColorName][] = [
@@ -88,7 +88,7 @@ export const FALLBACKS: readonly [newer: string, older: ColorName][] = [
 ];
 
 function column(index: 0 | 1): Pick<ThemeFile, "colors"> {
-  const colors = Object.entries(COLORS).map(([name, values]) => [name, values[index]]);
+  const colors = Object.entries(BUILT_IN_COLORS).map(([name, values]) => [name, values[index]]);
   return { colors: Object.fromEntries(colors) as ThemeFile["colors"] };
 }
 

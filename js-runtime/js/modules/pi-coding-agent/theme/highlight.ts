@@ -4,7 +4,7 @@ import { textOps } from "pi:host.ts";
 import { theme } from "pi:pi-coding-agent/theme/index.ts";
 
 /** Colours by the program's name for a kind of code. */
-const COLORS: Readonly<Record<string, string>> = {
+const TOKEN_COLORS: Readonly<Record<string, string>> = {
   keyword: "syntaxKeyword",
   built_in: "syntaxType",
   type: "syntaxType",
@@ -22,7 +22,7 @@ const COLORS: Readonly<Record<string, string>> = {
 type Span = [kind: string, text: string];
 
 function paint([kind, text]: Span): string {
-  const color = COLORS[kind];
+  const color = TOKEN_COLORS[kind];
   // Blank text has no colour, and occurs at the end of many lines.
   return color && text.trim() ? theme.fg(color, text) : text;
 }

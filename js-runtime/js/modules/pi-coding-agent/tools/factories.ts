@@ -132,11 +132,11 @@ function createDefinition(name: string, cwd: string, options: ToolOptions = {}):
   };
 }
 
-const NAMES = ["read", "bash", "edit", "write", "grep", "find", "ls"];
+const BUILT_IN_TOOLS = ["read", "bash", "edit", "write", "grep", "find", "ls"];
 
 /** `undefined` if pi has no tool of that name. */
 export function builtInDefinition(name: string, cwd: string): ToolDefinition | undefined {
-  return NAMES.includes(name) ? createDefinition(name, cwd) : undefined;
+  return BUILT_IN_TOOLS.includes(name) ? createDefinition(name, cwd) : undefined;
 }
 
 const describe = (name: string) => hostSync<Description>("tools.describe", { name });

@@ -22,7 +22,7 @@ interface Terminal {
   images: ImageProtocol;
 }
 
-const KNOWN: readonly Terminal[] = [
+const KNOWN_TERMINALS: readonly Terminal[] = [
   { name: "kitty", variable: "KITTY_WINDOW_ID", images: "kitty" },
   { name: "ghostty", variable: "GHOSTTY_RESOURCES_DIR", images: "kitty" },
   { name: "wezterm", variable: "WEZTERM_PANE", images: "kitty" },
@@ -37,7 +37,7 @@ export function detectCapabilities(): TerminalCapabilities {
   const trueColor = ["truecolor", "24bit"].includes(lower("COLORTERM"));
   // Both drop links and images by default, whatever the outer terminal supports.
   const wrapped = Boolean(env("TMUX")) || /^(tmux|screen)/.test(term);
-  const known = wrapped ? undefined : KNOWN.find(({ name, variable }) =>
+  const known = wrapped ? undefined : KNOWN_TERMINALS.find(({ name, variable }) =>
     program === name || (variable && env(variable)) || (name === "ghostty" && term.includes(name))
   );
   // A terminal that ignores links hides their address: only known ones get them.

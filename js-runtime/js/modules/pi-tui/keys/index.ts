@@ -232,7 +232,7 @@ interface KeyPattern {
   modifiers: number;
 }
 
-const NAMES: ReadonlyMap<string, string> = new Map(
+const KEY_NAMES: ReadonlyMap<string, string> = new Map(
   [
     "escape", "enter", "tab", "space", "backspace", "delete", "insert", "clear", "home", "end",
     "pageUp", "pageDown", "up", "down", "left", "right",
@@ -246,7 +246,7 @@ function parseKeyId(id: string): KeyPattern | undefined {
   // The key "+" itself: "+", "ctrl++".
   const parts = lower.endsWith("+") ? [...lower.slice(0, -1).split("+"), "+"] : lower.split("+");
   const key = parts.at(-1) ?? "";
-  const name = NAMES.get(SYNONYMS[key] ?? key) ?? (isCharacter(key) ? key : undefined);
+  const name = KEY_NAMES.get(SYNONYMS[key] ?? key) ?? (isCharacter(key) ? key : undefined);
   if (!name) return undefined;
   const given = MODIFIERS.filter(([modifier]) => parts.slice(0, -1).includes(modifier));
   return { name, modifiers: given.reduce((sum, [, bit]) => sum | bit, 0) };
@@ -348,7 +348,7 @@ export function parseKey(data: string): KeyId | undefined {
   const report = kittyReport(data) ?? otherKeysReport(data);
   if (report) {
     const name = isCharacter(report.name) ? report.name : (report.baseName ?? report.name);
-    const known = isCharacter(name) || NAMES.has(name.toLowerCase());
+    const known = isCharacter(name) || KEY_NAMES.has(name.toLowerCase());
     return known ? format(name, report.modifiers & ~LOCKS) : undefined;
   }
   if (data === "\0") return "ctrl+space";

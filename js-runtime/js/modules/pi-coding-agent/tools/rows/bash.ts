@@ -17,7 +17,7 @@ import {
 } from "pi:pi-coding-agent/tools/rows/rendering.ts";
 import { truncateToVisualLines } from "pi:pi-coding-agent/text/visual-lines.ts";
 
-const PREVIEW_LINES = 5;
+const ROW_PREVIEW_LINES = 5;
 const TICK_MILLISECONDS = 1000;
 
 interface State {
@@ -80,7 +80,7 @@ function keepTime(state: State, isRunning: boolean, { invalidate }: RenderContex
 function preview(styled: string, theme: Theme) {
   return {
     render(width: number): string[] {
-      const { visualLines, skippedCount } = truncateToVisualLines(styled, PREVIEW_LINES, width);
+      const { visualLines, skippedCount } = truncateToVisualLines(styled, ROW_PREVIEW_LINES, width);
       if (skippedCount === 0) return ["", ...visualLines];
       const earlier = theme.fg("muted", `... (${skippedCount} earlier lines,`);
       const hint = `${earlier} ${keyHint("app.tools.expand", "to expand")})`;
