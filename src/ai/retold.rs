@@ -48,11 +48,7 @@ pub struct Retelling {
 }
 
 impl Retelling {
-    pub fn new(
-        model: &Model,
-        items: mpsc::Sender<StreamItem>,
-        cancel: CancellationToken,
-    ) -> Self {
+    pub fn new(model: &Model, items: mpsc::Sender<StreamItem>, cancel: CancellationToken) -> Self {
         Self {
             answer: Answer::new(model, items, cancel),
             blocks: HashMap::new(),

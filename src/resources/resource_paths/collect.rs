@@ -37,11 +37,7 @@ pub(crate) fn collect_path(
 }
 
 /// Returns the resources in a folder of that kind, as packages and settings name them.
-pub fn collect_dir(
-    dir: &Path,
-    kind: ResourceKind,
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<PathBuf> {
+pub fn collect_dir(dir: &Path, kind: ResourceKind, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
     match kind {
         ResourceKind::Extensions => extensions(dir, problems),
         ResourceKind::Skills => skills(dir, SkillLayout::Pi, problems),
