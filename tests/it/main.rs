@@ -3,7 +3,10 @@
 //!
 //! `support` has the common helpers; a test should read like the story it tells.
 
-#![expect(clippy::print_stdout, reason = "long comparisons print their figures, shown with --no-capture")]
+#![expect(
+    clippy::print_stdout,
+    reason = "long comparisons print their figures, shown with --no-capture"
+)]
 
 mod cli;
 mod compaction;
