@@ -9,7 +9,7 @@ export type RpcLine = RpcCommand | RpcResponse | RpcEvent;
  */
 export type RpcCommand = {
   /**
-   * Comes back with the response. Usually a text.
+   * Returned in the response. Usually a string.
    */
   id?: unknown;
 } & RpcCommand1;
@@ -19,11 +19,11 @@ export type RpcCommand1 =
       message: string;
       images?: Picture[] | null;
       /**
-       * As before 0.20.
+       * Images and documents as clients before 0.20 send them.
        */
       attachments?: Attachment[] | null;
       /**
-       * Needed while the agent works.
+       * Required while the agent works.
        */
       streamingBehavior?: StreamingBehavior | null;
     }
@@ -139,7 +139,7 @@ export type RpcCommand1 =
   | {
       type: "get_entries";
       /**
-       * An entry's id: those after it.
+       * Id of an entry; only entries after it are returned.
        */
       since?: string | null;
     }
@@ -165,14 +165,14 @@ export type RpcCommand1 =
   | {
       type: "get_events";
       /**
-       * The `seq` of the last event that it has seen.
+       * The `seq` of the last event that the client has seen.
        */
       since: number;
     }
   | {
       type: "get_extension_stats";
       /**
-       * Also what each of them holds. No JavaScript runs meanwhile.
+       * Measure the heap of each extension, too. No JavaScript runs meanwhile.
        */
       measureHeap?: boolean;
     }
@@ -182,7 +182,7 @@ export type RpcCommand1 =
   | {
       type: "reload";
       /**
-       * One that was set aside is let in again.
+       * Name of a quarantined extension that is loaded again.
        */
       extension?: string | null;
     }
@@ -208,7 +208,7 @@ export type RpcCommand1 =
       mode: QueueMode;
     };
 /**
- * `{"type":"image","data","mimeType"}`, or as models of Anthropic take it, with a
+ * An image as `{"type":"image","data","mimeType"}`, or as Anthropic's API takes it, with a
  * `source` of type `base64`.
  */
 export type Picture = Plain | Sourced;
@@ -222,7 +222,7 @@ export type QueueMode = "all" | "one-at-a-time";
  */
 export type RpcResponse = RpcDataResponse | RpcDoneResponse | RpcErrorResponse;
 /**
- * By command. Those that are not here have no `data`.
+ * The `data` by command. Commands that are not listed have no `data`.
  */
 export type RpcDataResponse = {
   id?: unknown;
@@ -419,7 +419,7 @@ export type CommandSource = "extension" | "prompt" | "skill";
 export type SourceScope = ("user" | "project") | "temporary";
 export type Origin = "package" | "top-level";
 /**
- * A line that is written without being asked for.
+ * A line that pi writes without a command.
  */
 export type RpcEvent = RpcEvent1 & {
   /**
@@ -707,7 +707,7 @@ export type UiRequest1 =
       text: string;
     };
 /**
- * Events as they were called before 0.60, for a compaction that nobody asked for.
+ * Events of automatic compactions by their names before 0.60.
  */
 export type OlderEvent =
   | {
@@ -717,7 +717,7 @@ export type OlderEvent =
   | {
       type: "auto_compaction_end";
       /**
-       * `null` where there is none, as it was.
+       * `null` if nothing was compacted.
        */
       result: Compacted | null;
       aborted: boolean;
@@ -769,7 +769,7 @@ export interface ImageSource {
   data?: string | null;
 }
 /**
- * As clients of 0.16 to 0.19 sent what belongs to a prompt.
+ * An image or a document in the form that clients of 0.16 to 0.19 send.
  */
 export interface Attachment {
   /**
@@ -783,30 +783,30 @@ export interface Attachment {
    */
   content?: string | null;
   /**
-   * Of a document.
+   * Text of a document.
    */
   extractedText?: string | null;
 }
 /**
- * All may be left out: then the session is as it would be without the greeting.
+ * Every member is optional. Without any, the session is as it is without `hello`.
  */
 export interface Hello {
   /**
-   * The newest that the client speaks.
+   * The newest protocol version that the client speaks.
    */
   protocolVersion?: number | null;
   /**
-   * What it calls itself, for the log.
+   * Name of the client, for the log.
    */
   client?: string | null;
   /**
-   * What it would like to have of what the answer's `capabilities` lists. Names that
-   * are not known are left out of the answer's `enabled`.
+   * Capabilities that the client asks for, of those that the response lists as
+   * `capabilities`. Unknown names are missing in the response's `enabled`.
    */
   capabilities?: string[] | null;
   /**
-   * The methods of `ctx.ui` that it can show or ask. Without this extensions are
-   * told nothing of what it cannot.
+   * The methods of `ctx.ui` that the client supports. If this is missing, extensions are
+   * not told which methods are unsupported.
    */
   ui?: string[] | null;
 }
@@ -1176,7 +1176,7 @@ export interface BranchMessage {
   text: string;
 }
 /**
- * Written as they are in the file.
+ * Entries as they are in the file.
  */
 export interface Entries {
   entries: Entry[];
@@ -1246,21 +1246,21 @@ export interface SourceInfo {
   baseDir?: string;
 }
 /**
- * What this program is and can.
+ * Identifies this program and lists its capabilities.
  */
 export interface Greeting {
   protocolVersion: number;
   server: Server;
   /**
-   * What may be asked for.
+   * Capabilities that a client may ask for.
    */
   capabilities: string[];
   /**
-   * What was asked for, as far as it is known.
+   * The known ones of the capabilities that the client asked for.
    */
   enabled: string[];
   /**
-   * The methods of `ctx.ui` that a client can be sent.
+   * The methods of `ctx.ui` that pi can send to a client.
    *
    * @minItems 9
    * @maxItems 9
@@ -1268,7 +1268,7 @@ export interface Greeting {
   ui: [string, string, string, string, string, string, string, string, string];
   commands: string[];
   /**
-   * Of the last event before this.
+   * Number of the last event before this response.
    */
   seq: number;
 }
@@ -1282,17 +1282,17 @@ export interface Server {
 }
 export interface Pong {
   /**
-   * Of the last event before this.
+   * Number of the last event before this response.
    */
   seq: number;
 }
 /**
- * Events as they were written, but `message_update` without the message so far.
+ * Events as they were written, except that `message_update` lacks the message so far.
  */
 export interface Events {
   events: RpcEvent[];
   /**
-   * The number of the last of all.
+   * Number of the last event.
    */
   latest: number;
 }
@@ -1528,7 +1528,7 @@ export interface Reloaded {
   loaded: string[];
   failed: Failed[];
   /**
-   * Nothing was swapped: an extension that runs does not load any more.
+   * The extensions from before stay: one that runs could not be loaded again.
    */
   keptOld: boolean;
 }
@@ -1557,7 +1557,7 @@ export interface RpcErrorResponse {
   id?: unknown;
   type: "response";
   /**
-   * `parse` for what is no command.
+   * The command, or `parse` if the line is no command.
    */
   command: string;
   success: false;

@@ -1,27 +1,28 @@
-//! The ways to use a session: clients of one `AgentSession` each.
+//! Modes: each one is a client of one `AgentSession`.
 
 pub mod json;
 pub mod line;
 mod output;
 pub mod print;
-mod reader;
 pub mod rpc;
 pub mod session_list;
 pub mod signals;
+mod stdout_watch;
 pub(crate) mod wire;
 
 use std::io::{self, Write};
 
-/// To stderr; with nobody there to read it, there is nobody to tell.
-pub(crate) fn complain(text: &str) {
+/// Writes a line to stderr. Errors are ignored: there is no other place to report them.
+pub(crate) fn print_stderr(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Why stdout cannot be written; `false` if its reader is gone, who knows.
-fn complain_of_stdout(error: &io::Error) -> bool {
-    let is_told = error.kind() != io::ErrorKind::BrokenPipe;
-    if is_told {
-        complain(&format!("Error: stdout: {error}"));
+/// Prints why stdout cannot be written, and returns whether it was printed. A closed pipe is
+/// not reported: the reader closed it.
+fn report_stdout_error(error: &io::Error) -> bool {
+    let is_reported = error.kind() != io::ErrorKind::BrokenPipe;
+    if is_reported {
+        print_stderr(&format!("Error: stdout: {error}"));
     }
-    is_told
+    is_reported
 }

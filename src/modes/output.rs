@@ -1,5 +1,5 @@
-//! Lines of JSON on stdout, which belongs to the mode. Written by a thread of
-//! its own; who is faster than the reader waits.
+//! Writes lines of JSON to stdout on a thread of its own. Senders of events wait when the
+//! reader is slower than they are.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -11,75 +11,75 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::wire::{Agreed, Wire};
+use super::wire::{Capabilities, EventWriter};
 use crate::agent::event::Event;
 use crate::app::EventSink;
 
-/// Events that may wait for the reader, or whoever tells of them waits. Answers never
-/// wait: they have their order from that.
-const CAPACITY: usize = 256;
+/// Maximum number of events that wait for the reader; then the sender of an event waits.
+/// Responses never wait, so that they keep their order.
+const EVENT_CAPACITY: usize = 256;
 
-/// Bytes of answers that may wait for the reader until no more commands are taken. A
-/// client may send thousands before it reads the first answer.
-const UNREAD: usize = 32 * 1024 * 1024;
-/// What an answer counts that is not written yet.
-const ASKED: usize = 1024;
+/// Bytes of unwritten responses at which no more commands are read. A client may send
+/// thousands of commands before it reads the first response.
+const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
+/// Bytes that a computed line counts until it is written.
+const COMPUTED_LINE_BYTES: usize = 1024;
 
-/// How long the reader may take nothing of the last lines.
-const LAST_LINES: Duration = Duration::from_secs(2);
-/// The same once somebody has asked for the end: whoever does may not wait for long before
-/// he kills.
-const HURRIED: Duration = Duration::from_secs(1);
-/// For all of the last lines, however slowly they are read.
-const SLOWEST: Duration = Duration::from_secs(15);
-/// How often it is looked whether the reader has taken anything.
-const LOOK: Duration = Duration::from_millis(50);
-/// Bytes of one write: whoever takes that many is reading.
-const PIECE: usize = 16 * 1024;
+/// How long `flush` waits while the reader takes nothing.
+const FLUSH_STALL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the reader may take nothing after shutdown was requested. A client that
+/// requests it may kill the process soon.
+const SHUTDOWN_STALL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum duration of `flush`, however slowly the reader reads.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often the progress of the reader is polled.
+const STALL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Maximum bytes of one write, so that a slow reader makes visible progress.
+const WRITE_CHUNK_BYTES: usize = 16 * 1024;
 
 #[derive(Clone)]
 pub struct Output {
     lines: mpsc::UnboundedSender<Line>,
-    /// Room for events.
+    /// Permits for events that wait for the reader.
     events: Arc<Semaphore>,
-    /// Bytes of answers that nobody has read yet.
+    /// Bytes of responses that are not written yet.
     unread: Arc<watch::Sender<usize>>,
-    /// What the thread that writes is about.
+    /// Progress of the writer thread.
     progress: Arc<Progress>,
-    /// Nobody reads, and nobody waits for that any more.
-    given_up: Arc<watch::Sender<bool>>,
+    /// True once senders stop waiting for a reader that does not read.
+    abandoned: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Default)]
 struct Progress {
-    /// Bytes that went into the pipe.
+    /// Bytes written to the pipe.
     written: AtomicU64,
-    /// There is something that is not in the pipe yet.
-    busy: AtomicBool,
+    /// True while lines wait to be written.
+    pending: AtomicBool,
 }
 
 enum Line {
     Event(Arc<Event>, OwnedSemaphorePermit),
     Text(String),
-    /// A text that depends on what was written before it.
-    Asked(Box<dyn FnOnce(&mut Wire) -> String + Send>),
-    /// Answered with what is agreed with the reader when everything before is in the pipe.
-    Flushed(oneshot::Sender<Agreed>),
+    /// A line computed by the writer thread from what was written before it.
+    Computed(Box<dyn FnOnce(&mut EventWriter) -> String + Send>),
+    /// Sends the client's capabilities once everything before it is in the pipe.
+    Flush(oneshot::Sender<Capabilities>),
 }
 
 impl Output {
-    /// Lines go to `stdout`. The second end is done when it cannot be written any
-    /// more, and before [`Self::flush`] is.
+    /// Starts the thread that writes to `stdout`. The receiver gets the error when stdout
+    /// cannot be written any more, before [`Self::flush`] returns.
     pub fn start(
         stdout: impl Write + Send + 'static,
-        agreed: Agreed,
+        capabilities: Capabilities,
     ) -> io::Result<(Self, oneshot::Receiver<io::Error>)> {
         let (lines, mut waiting) = lines();
         let (broken, closed) = oneshot::channel();
         let unread = Arc::new(watch::Sender::new(0));
         let progress = Arc::new(Progress::default());
         let read = Arc::clone(&unread);
-        let pieces = Pieces {
+        let writer = ChunkedWriter {
             stdout,
             progress: Arc::clone(&progress),
         };
@@ -87,21 +87,21 @@ impl Output {
             .name("stdout".into())
             .spawn(move || {
                 let mut flushing = None;
-                let wire = Wire::new(agreed);
-                let written = write_all(pieces, &mut waiting, wire, &read, &mut flushing);
+                let events = EventWriter::new(capabilities);
+                let written = write_all(writer, &mut waiting, events, &read, &mut flushing);
                 if let Err(error) = written {
-                    // Nobody may be listening any more.
+                    // The receiver may be dropped.
                     let _ = broken.send(error);
                 }
-                // Who waits for a flush hears of its end when the reason is known.
+                // A flush ends after the error was sent.
                 drop((flushing, waiting));
             })?;
         let output = Self {
             lines,
-            events: Arc::new(Semaphore::new(CAPACITY)),
+            events: Arc::new(Semaphore::new(EVENT_CAPACITY)),
             unread,
             progress,
-            given_up: Arc::new(watch::Sender::new(false)),
+            abandoned: Arc::new(watch::Sender::new(false)),
         };
         Ok((output, closed))
     }
@@ -113,75 +113,78 @@ impl Output {
         }
     }
 
-    /// A line that depends on what was written before it. `work` is done by the thread
-    /// that writes, so it should be short.
-    pub fn ask<T: Serialize>(&self, work: impl FnOnce(&mut Wire) -> T + Send + 'static) {
-        let work = move |wire: &mut Wire| text(&work(wire)).unwrap_or_default();
-        self.unread.send_modify(|bytes| *bytes += ASKED);
-        self.push(Line::Asked(Box::new(work)));
+    /// Writes a line that is computed from what was written before it. `work` runs on the
+    /// writer thread, so it should be short.
+    pub fn computed_line<T: Serialize>(
+        &self,
+        work: impl FnOnce(&mut EventWriter) -> T + Send + 'static,
+    ) {
+        let work = move |events: &mut EventWriter| text(&work(events)).unwrap_or_default();
+        self.unread
+            .send_modify(|bytes| *bytes += COMPUTED_LINE_BYTES);
+        self.push(Line::Computed(Box::new(work)));
     }
 
-    /// Returns when the reader has not too much to read yet.
-    pub async fn room(&self) {
+    /// Waits until the bytes of unwritten responses are below the limit.
+    pub async fn wait_for_room(&self) {
         let mut unread = self.unread.subscribe();
-        // An error means that there is no writer any more; the mode was told.
-        let _ = unread.wait_for(|bytes| *bytes < UNREAD).await;
+        // An error means that the writer has ended, which the mode learns from `start`.
+        let _ = unread.wait_for(|bytes| *bytes < MAX_UNREAD_BYTES).await;
     }
 
-    /// The end has been asked for. A reader that reads gets everything; for one that does
-    /// not the agent does not stand still any more, and what he has not taken is lost.
-    pub fn hurry(&self) {
+    /// Limits how long senders wait, for use after shutdown was requested. A client that reads
+    /// gets every line; lines that a stalled client has not read are lost.
+    pub fn abandon_stalled_reader(&self) {
         let output = self.clone();
         tokio::spawn(async move {
-            output.stalled(HURRIED).await;
-            output.given_up.send_replace(true);
+            output.wait_stalled(SHUTDOWN_STALL_TIMEOUT).await;
+            output.abandoned.send_replace(true);
         });
     }
 
-    /// Returns when everything before has reached the pipe, or when the reader has
-    /// let it wait for too long.
+    /// Waits until all earlier lines are in the pipe, or until the reader stalls for too long.
     pub async fn flush(&self) {
         tokio::select! {
-            _ = self.flushed() => {}
-            () = self.given_up() => {}
-            () = self.stalled(LAST_LINES) => {}
-            () = tokio::time::sleep(SLOWEST) => {}
+            _ = self.flush_unlimited() => {}
+            () = self.abandoned() => {}
+            () = self.wait_stalled(FLUSH_STALL_TIMEOUT) => {}
+            () = tokio::time::sleep(FLUSH_TIMEOUT) => {}
         }
     }
 
-    /// Returns when everything before has reached the pipe, however long that takes, with what
-    /// is agreed with the reader by then; `None` if there is no reader.
-    pub async fn flushed(&self) -> Option<Agreed> {
+    /// Waits without limit until all earlier lines are in the pipe, and returns the client's
+    /// capabilities; `None` if there is no reader.
+    pub async fn flush_unlimited(&self) -> Option<Capabilities> {
         let (done, flushed) = oneshot::channel();
-        self.push(Line::Flushed(done));
+        self.push(Line::Flush(done));
         flushed.await.ok()
     }
 
-    /// Returns when there was something to read for so long, and nothing of it was taken.
-    async fn stalled(&self, limit: Duration) {
+    /// Waits until lines were waiting for `limit` and the reader took none of them.
+    async fn wait_stalled(&self, limit: Duration) {
         let mut seen = None;
         let mut since = Instant::now();
         while since.elapsed() < limit {
-            tokio::time::sleep(LOOK).await;
-            let busy = self.progress.busy.load(Ordering::Relaxed);
-            let now = busy.then(|| self.progress.written.load(Ordering::Relaxed));
+            tokio::time::sleep(STALL_POLL_INTERVAL).await;
+            let pending = self.progress.pending.load(Ordering::Relaxed);
+            let now = pending.then(|| self.progress.written.load(Ordering::Relaxed));
             if now.is_none() || now != seen {
                 (seen, since) = (now, Instant::now());
             }
         }
     }
 
-    async fn given_up(&self) {
-        // The sender lives as long as this.
+    async fn abandoned(&self) {
+        // An error is impossible: the sender lives as long as `self`.
         let _ = self
-            .given_up
+            .abandoned
             .subscribe()
-            .wait_for(|given_up| *given_up)
+            .wait_for(|abandoned| *abandoned)
             .await;
     }
 
     fn push(&self, line: Line) {
-        // An error means that there is no reader; the mode was told.
+        // An error means that the writer has ended, which the mode learns from `start`.
         let _ = self.lines.send(line);
     }
 }
@@ -189,21 +192,21 @@ impl Output {
 #[async_trait]
 impl EventSink for Output {
     async fn send(&self, event: Arc<Event>) {
-        let room = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            room = Arc::clone(&self.events).acquire_owned() => room,
-            () = self.given_up() => return,
+            permit = Arc::clone(&self.events).acquire_owned() => permit,
+            () = self.abandoned() => return,
         };
-        // It is never closed.
-        if let Ok(room) = room {
-            self.push(Line::Event(event, room));
+        // The semaphore is never closed.
+        if let Ok(permit) = permit {
+            self.push(Line::Event(event, permit));
         }
     }
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "events have a limit of their own, and answers one in bytes: see room"
+    reason = "events are limited by permits and responses by bytes: see wait_for_room"
 )]
 fn lines() -> (mpsc::UnboundedSender<Line>, mpsc::UnboundedReceiver<Line>) {
     mpsc::unbounded_channel()
@@ -215,16 +218,18 @@ fn text(value: &impl Serialize) -> Option<String> {
         .ok()
 }
 
-/// Counts what the reader takes, and gives it to him in pieces: a write returns only when
-/// all of it is in the pipe.
-struct Pieces<W> {
+/// Counts the bytes that the reader takes. It writes in chunks, because a write returns
+/// only when all of it is in the pipe.
+struct ChunkedWriter<W> {
     stdout: W,
     progress: Arc<Progress>,
 }
 
-impl<W: Write> Write for Pieces<W> {
+impl<W: Write> Write for ChunkedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.stdout.write(&bytes[..bytes.len().min(PIECE)])?;
+        let written = self
+            .stdout
+            .write(&bytes[..bytes.len().min(WRITE_CHUNK_BYTES)])?;
         let progress = &self.progress.written;
         progress.fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)
@@ -236,41 +241,41 @@ impl<W: Write> Write for Pieces<W> {
 }
 
 fn write_all(
-    stdout: Pieces<impl Write>,
+    stdout: ChunkedWriter<impl Write>,
     lines: &mut mpsc::UnboundedReceiver<Line>,
-    mut wire: Wire,
+    mut events: EventWriter,
     unread: &watch::Sender<usize>,
-    flushing: &mut Option<oneshot::Sender<Agreed>>,
+    flushing: &mut Option<oneshot::Sender<Capabilities>>,
 ) -> io::Result<()> {
     let progress = Arc::clone(&stdout.progress);
     let mut out = BufWriter::with_capacity(64 * 1024, stdout);
     while let Some(line) = lines.blocking_recv() {
-        progress.busy.store(true, Ordering::Relaxed);
+        progress.pending.store(true, Ordering::Relaxed);
         match line {
-            Line::Event(event, _room) => wire.event(&event, &mut out)?,
+            Line::Event(event, _permit) => events.write_event(&event, &mut out)?,
             Line::Text(text) => {
                 out.write_all(text.as_bytes())?;
                 out.write_all(b"\n")?;
                 unread.send_modify(|bytes| *bytes -= text.len());
             }
-            Line::Asked(work) => {
-                out.write_all(work(&mut wire).as_bytes())?;
+            Line::Computed(work) => {
+                out.write_all(work(&mut events).as_bytes())?;
                 out.write_all(b"\n")?;
-                unread.send_modify(|bytes| *bytes -= ASKED);
+                unread.send_modify(|bytes| *bytes -= COMPUTED_LINE_BYTES);
             }
-            Line::Flushed(done) => {
+            Line::Flush(done) => {
                 *flushing = Some(done);
                 out.flush()?;
                 if let Some(done) = flushing.take() {
-                    // Nobody may be waiting any more.
-                    let _ = done.send(wire.agreed());
+                    // The receiver may be dropped.
+                    let _ = done.send(events.capabilities());
                 }
             }
         }
-        // A reader sees a line as soon as no other is waiting.
+        // Flush as soon as no other line is waiting.
         if lines.is_empty() {
             out.flush()?;
-            progress.busy.store(false, Ordering::Relaxed);
+            progress.pending.store(false, Ordering::Relaxed);
         }
     }
     out.flush()
@@ -283,13 +288,13 @@ mod tests {
 
     use super::*;
 
-    /// More than a pipe holds, and more events than may wait.
+    /// Sends more events than may wait, and more bytes than a pipe holds.
     async fn too_much(output: &Output) {
         let event = Arc::new(Event::QueueUpdate {
             steering: vec!["x".repeat(1000)],
             follow_up: Vec::new(),
         });
-        for _ in 0..CAPACITY * 2 {
+        for _ in 0..EVENT_CAPACITY * 2 {
             output.send(Arc::clone(&event)).await;
         }
     }
@@ -297,42 +302,42 @@ mod tests {
     fn start() -> (Output, File) {
         let (reader, writer) = io::pipe().unwrap();
         let reader: std::os::fd::OwnedFd = reader.into();
-        let (output, _closed) = Output::start(writer, Agreed::default()).unwrap();
+        let (output, _closed) = Output::start(writer, Capabilities::default()).unwrap();
         (output, reader.into())
     }
 
-    /// Without the end of patience it would wait for ever.
+    /// Without the limit after shutdown was requested this waits for ever.
     #[tokio::test]
-    async fn who_does_not_read_keeps_nobody_from_ending() {
+    async fn a_stalled_reader_does_not_delay_the_end() {
         let (output, _unread) = start();
-        output.hurry();
+        output.abandon_stalled_reader();
         too_much(&output).await;
         output.flush().await;
-        assert!(*output.given_up.borrow());
+        assert!(*output.abandoned.borrow());
     }
 
     #[tokio::test]
-    async fn silence_is_not_taken_for_a_reader_that_is_gone() {
+    async fn an_idle_writer_does_not_count_as_a_stalled_reader() {
         let (output, mut reader) = start();
         output.line(&"first");
         let mut first = [0; 8];
         reader.read_exact(&mut first).unwrap();
-        output.hurry();
-        tokio::time::sleep(HURRIED + LOOK * 2).await;
+        output.abandon_stalled_reader();
+        tokio::time::sleep(SHUTDOWN_STALL_TIMEOUT + STALL_POLL_INTERVAL * 2).await;
         output.line(&"last");
         let mut last = [0; 7];
         reader.read_exact(&mut last).unwrap();
         assert_eq!(&last, b"\"last\"\n");
-        assert!(!*output.given_up.borrow());
+        assert!(!*output.abandoned.borrow());
     }
 
-    /// A full disk ended now and then with success: the reason was told after the flush.
+    /// The error was once sent after the flush, so that a full disk ended with success.
     #[cfg(target_os = "linux")]
     #[tokio::test(flavor = "multi_thread")]
-    async fn who_has_flushed_knows_why_it_failed() {
+    async fn the_error_is_known_when_flush_returns() {
         for _ in 0..200 {
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let (output, mut closed) = Output::start(full, Agreed::default()).unwrap();
+            let (output, mut closed) = Output::start(full, Capabilities::default()).unwrap();
             output.line(&"last");
             output.flush().await;
             let error = closed.try_recv().unwrap();

@@ -1,5 +1,5 @@
-//! A list of sessions on a terminal that only goes on: what it shows of each, and
-//! what the line that is typed below it means.
+//! A list of sessions printed line by line, and the meaning of the line that the user types
+//! below it.
 
 use std::path::PathBuf;
 
@@ -8,31 +8,31 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::session::{SessionInfo, SessionQuery};
 
-/// So many are shown at a time.
-const PAGE: usize = 20;
-/// Of one line, where the terminal does not say.
-const WIDTH: usize = 80;
+/// Sessions shown at a time.
+const PAGE_SIZE: usize = 20;
+/// Columns of a line if the terminal does not report its width.
+const DEFAULT_WIDTH: usize = 80;
 
-/// The sessions that can be chosen from.
+/// The sessions that the user can choose from.
 pub struct SessionList {
     sessions: Vec<SessionInfo>,
-    /// Of all folders, so the folder is shown as well.
+    /// Whether the list has the sessions of all folders. Then each line shows the folder.
     all: bool,
     query: String,
-    /// Those that the query leaves, by index.
+    /// Indexes of the sessions that match the query.
     found: Vec<usize>,
-    /// How many of them were passed over.
+    /// Number of matches before the page that is shown.
     skipped: usize,
     problem: Option<String>,
 }
 
-/// What a line comes to.
+/// Meaning of a line that the user typed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Choice {
     Session(PathBuf),
-    /// The list has changed: show it.
+    /// The list changed and is to be shown again.
     Show,
-    /// The sessions of all folders are wanted, or again those of this one.
+    /// The user wants the sessions of all folders, or of this folder only.
     Scope {
         all: bool,
     },
@@ -70,33 +70,38 @@ impl SessionList {
         }
     }
 
-    /// `now` in milliseconds since the epoch.
+    /// Formats the current page. `now` is in milliseconds since the epoch.
     pub fn text(&mut self, now: i64, width: Option<usize>) -> String {
-        // Some terminals have a width of 0.
-        let width = width.filter(|width| *width > 0).unwrap_or(WIDTH);
+        // Some terminals report a width of 0.
+        let width = width.filter(|width| *width > 0).unwrap_or(DEFAULT_WIDTH);
         let width = width.clamp(40, 200);
-        let place = match self.all {
+        let heading = match self.all {
             true => "Sessions of all folders",
             false => "Sessions of this folder",
         };
         let mut lines = vec![match self.query.is_empty() {
-            true => format!("{place}, the last active first:"),
-            false => format!("{place} with {}:", self.query),
+            true => format!("{heading}, the last active first:"),
+            false => format!("{heading} with {}:", self.query),
         }];
-        let shown = self.found.iter().enumerate().skip(self.skipped).take(PAGE);
+        let shown = self
+            .found
+            .iter()
+            .enumerate()
+            .skip(self.skipped)
+            .take(PAGE_SIZE);
         for (index, session) in shown {
             let session = &self.sessions[*session];
-            lines.push(line(index + 1, session, self.all, now, width));
+            lines.push(session_line(index + 1, session, self.all, now, width));
         }
         if self.found.is_empty() {
             lines.push("  (none)".into());
         }
-        let left = self.found.len().saturating_sub(self.skipped + PAGE);
-        if left > 0 {
-            lines.push(format!("  ({left} more)"));
+        let remaining = self.found.len().saturating_sub(self.skipped + PAGE_SIZE);
+        if remaining > 0 {
+            lines.push(format!("  ({remaining} more)"));
         }
         lines.extend(self.problem.take());
-        let more = match left {
+        let more = match remaining {
             0 => "",
             _ => "\"more\", ",
         };
@@ -114,20 +119,20 @@ impl SessionList {
         lines.join("\n")
     }
 
-    pub fn hear(&mut self, said: &str) -> Choice {
-        let said = said.trim();
-        match said {
+    pub fn choose(&mut self, line: &str) -> Choice {
+        let line = line.trim();
+        match line {
             "" if self.query.is_empty() => return Choice::Nothing,
             "all" if !self.all => return Choice::Scope { all: true },
             "here" if self.all => return Choice::Scope { all: false },
-            "more" if self.found.len() > self.skipped + PAGE => {
-                self.skipped += PAGE;
+            "more" if self.found.len() > self.skipped + PAGE_SIZE => {
+                self.skipped += PAGE_SIZE;
                 return Choice::Show;
             }
             _ => {}
         }
-        let Ok(number) = said.parse::<usize>() else {
-            self.search(said);
+        let Ok(number) = line.parse::<usize>() else {
+            self.search(line);
             return Choice::Show;
         };
         let chosen = number
@@ -144,7 +149,13 @@ impl SessionList {
 }
 
 /// `  1. Name or first message                                  12  3h`
-fn line(number: usize, session: &SessionInfo, folder: bool, now: i64, width: usize) -> String {
+fn session_line(
+    number: usize,
+    session: &SessionInfo,
+    folder: bool,
+    now: i64,
+    width: usize,
+) -> String {
     let name = session.name.as_ref().unwrap_or(&session.first_message);
     let mut right = format!("{} {}", session.message_count, age(session.modified, now));
     if folder {
@@ -152,13 +163,17 @@ fn line(number: usize, session: &SessionInfo, folder: bool, now: i64, width: usi
     }
     let left = format!("{number:>3}. ");
     let used = left.width() + right.width() + 2;
-    let name = fit(&plain(name), width.saturating_sub(used).max(10));
+    let name = truncate(&without_controls(name), width.saturating_sub(used).max(10));
     let gap = width.saturating_sub(used - 2 + name.width()).max(2);
-    format!("{left}{name}{}{}", " ".repeat(gap), plain(&right))
+    format!(
+        "{left}{name}{}{}",
+        " ".repeat(gap),
+        without_controls(&right)
+    )
 }
 
-/// One line that does nothing to the terminal.
-fn plain(text: &str) -> String {
+/// Replaces control characters by blanks, so that the text cannot control the terminal.
+fn without_controls(text: &str) -> String {
     let spaced = text.chars().map(|c| match c.is_control() {
         true => ' ',
         false => c,
@@ -166,20 +181,20 @@ fn plain(text: &str) -> String {
     spaced.collect::<String>().trim().to_string()
 }
 
-fn fit(text: &str, width: usize) -> String {
+fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_string();
     }
-    let mut kept = String::new();
+    let mut shown = String::new();
     let mut used = 0;
     for grapheme in text.graphemes(true) {
         used += grapheme.width();
         if used >= width {
             break;
         }
-        kept += grapheme;
+        shown += grapheme;
     }
-    kept + "\u{2026}"
+    shown + "\u{2026}"
 }
 
 /// `now`, `5m`, `3h`, `2d`, `1w`, `4mo`, `2y`
@@ -219,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_shown_with_what_tells_it_apart() {
+    fn a_line_shows_name_count_and_age() {
         let sessions = vec![
             session(
                 2,
@@ -243,31 +258,31 @@ mod tests {
         let sessions = (0..45).map(|n| session(n, None, &format!("talk {n} of {}", n % 2)));
         let mut list = SessionList::new(sessions.collect(), false, "");
         assert!(list.text(0, None).contains("(25 more)"));
-        assert_eq!(list.hear("45"), Choice::Session("/s/44.jsonl".into()));
-        assert_eq!(list.hear("more"), Choice::Show);
+        assert_eq!(list.choose("45"), Choice::Session("/s/44.jsonl".into()));
+        assert_eq!(list.choose("more"), Choice::Show);
         assert!(list.text(0, None).contains(" 21. talk 20"));
-        assert_eq!(list.hear("\"of 1\""), Choice::Show);
+        assert_eq!(list.choose("\"of 1\""), Choice::Show);
         assert!(
             list.text(0, None)
                 .starts_with("Sessions of this folder with \"of 1\":\n  1. talk 1 ")
         );
-        assert_eq!(list.hear("2"), Choice::Session("/s/3.jsonl".into()));
+        assert_eq!(list.choose("2"), Choice::Session("/s/3.jsonl".into()));
         for wrong in ["0", "99"] {
-            assert_eq!(list.hear(wrong), Choice::Show);
+            assert_eq!(list.choose(wrong), Choice::Show);
             assert!(list.text(0, None).contains("There is no number"));
         }
-        assert_eq!(list.hear("re:("), Choice::Show);
+        assert_eq!(list.choose("re:("), Choice::Show);
         assert!(list.text(0, None).contains("That cannot be searched for"));
-        assert_eq!(list.hear("nonsense"), Choice::Show);
+        assert_eq!(list.choose("nonsense"), Choice::Show);
         assert!(list.text(0, None).contains("(none)"));
-        assert_eq!(list.hear("all"), Choice::Scope { all: true });
-        assert_eq!(list.hear(" "), Choice::Show);
+        assert_eq!(list.choose("all"), Choice::Scope { all: true });
+        assert_eq!(list.choose(" "), Choice::Show);
         assert!(list.text(0, Some(0)).contains("(25 more)"));
-        assert_eq!(list.hear(""), Choice::Nothing);
+        assert_eq!(list.choose(""), Choice::Nothing);
     }
 
     #[test]
-    fn an_age_is_short() {
+    fn ages_are_abbreviated() {
         let ages = [
             0,
             5 * 60_000,

@@ -8,36 +8,37 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[cfg(unix)]
 use crate::tools::process;
 
-/// Whether SIGINT is one of them: where a terminal is typed at, it is a key.
+/// Whether SIGINT ends the process. Where the user types on a terminal, Ctrl-C is a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    Ends,
-    IsAKey,
+    Exits,
+    IsKey,
 }
 
-/// Listens from the call on, not from the first poll: of what a `select!` waits for,
-/// another may be polled before, and what that begins may ask for the end.
+/// Waits for a signal that ends the process, and returns the exit code. Signals are
+/// received from this call on, not from the first poll: a `select!` may poll another
+/// branch first, and what that branch starts may send the signal.
 #[cfg(unix)]
-pub fn ended(interrupt: Interrupt) -> impl Future<Output = u8> {
+pub fn exit_signal(interrupt: Interrupt) -> impl Future<Output = u8> {
     let listen = |kind, code| signal(kind).ok().map(|signal| (signal, code));
     let mut signals = vec![
         listen(SignalKind::terminate(), 143),
         listen(SignalKind::hangup(), 129),
     ];
-    if interrupt == Interrupt::Ends {
+    if interrupt == Interrupt::Exits {
         signals.push(listen(SignalKind::interrupt(), 130));
     }
-    first(signals.into_iter().flatten().collect())
+    first_signal(signals.into_iter().flatten().collect())
 }
 
-/// Returns when the process is asked to end; the value is its exit code.
+/// Waits for the first signal and returns its exit code.
 #[cfg(unix)]
-async fn first(mut signals: Vec<(Signal, u8)>) -> u8 {
-    let code = any(&mut signals).await;
+async fn first_signal(mut signals: Vec<(Signal, u8)>) -> u8 {
+    let code = next_signal(&mut signals).await;
     process::kill_all();
-    // Who asks twice does not want to wait.
+    // A second signal ends the process at once.
     tokio::spawn(async move {
-        any(&mut signals).await;
+        next_signal(&mut signals).await;
         process_tree::kill_all();
         std::process::exit(i32::from(code));
     });
@@ -45,10 +46,10 @@ async fn first(mut signals: Vec<(Signal, u8)>) -> u8 {
 }
 
 #[cfg(unix)]
-async fn any(signals: &mut [(Signal, u8)]) -> u8 {
+async fn next_signal(signals: &mut [(Signal, u8)]) -> u8 {
     std::future::poll_fn(|context| {
         let mut came = signals.iter_mut().filter_map(|(signal, code)| {
-            // A signal that cannot be heard of any more does not come.
+            // A closed signal stream never delivers.
             match signal.poll_recv(context) {
                 std::task::Poll::Ready(Some(())) => Some(*code),
                 _ => None,
@@ -61,6 +62,6 @@ async fn any(signals: &mut [(Signal, u8)]) -> u8 {
 }
 
 #[cfg(not(unix))]
-pub async fn ended(_interrupt: Interrupt) -> u8 {
+pub async fn exit_signal(_interrupt: Interrupt) -> u8 {
     std::future::pending().await
 }

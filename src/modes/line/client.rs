@@ -1,6 +1,6 @@
-//! The conversation with the user. Nothing in here waits for the session: what
-//! takes time is a job beside the loop, so that keys, dialogs and events are
-//! always dealt with.
+//! The event loop of the conversation with the user. It never waits for the session:
+//! everything that takes time is a task beside the loop, so that keys, dialogs and events are
+//! always handled.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
@@ -12,51 +12,51 @@ use tokio::task::{self, JoinSet};
 use tokio::time::sleep_until;
 
 use super::commands::{self, Command};
-use super::dialog::{Dialog, Verdict};
-use super::jobs::{Done, Job};
-use super::screen::Screen;
-use super::terminal::{Heard, Said, Terminal, Want};
+use super::dialog::{Dialog, ParsedAnswer};
+use super::render::Renderer;
+use super::tasks::{Task, TaskOutcome};
+use super::terminal::{InputEvent, InputRequest, InputResult, Terminal};
 use crate::agent::event::{Event, UiAnswer, UiMethod};
 use crate::app::{AgentSession, PromptContent};
 
-/// Within it a second Ctrl-C at the prompt quits.
-const TWICE: Duration = Duration::from_secs(2);
-/// How far the clocks of a question and of its dialog may be apart.
-const CLOCKS: Duration = Duration::from_millis(250);
-/// Bytes that may wait to be printed while the user types; then the agent waits.
-const HELD: usize = 256 * 1024;
+/// Time in which a second Ctrl-C at the prompt quits.
+const QUIT_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum difference between the deadlines of an extension's dialog here and in the session.
+const DEADLINE_TOLERANCE: Duration = Duration::from_millis(250);
+/// Bytes of output that may wait while the user types; then the agent waits.
+const MAX_PENDING_BYTES: usize = 256 * 1024;
 
 pub struct Client {
     pub session: Arc<AgentSession>,
-    pub screen: Screen,
+    pub renderer: Renderer,
     pub terminal: Terminal,
     pub events: mpsc::Receiver<Arc<Event>>,
     pub console: mpsc::Receiver<String>,
-    /// From the command line; said one after the other.
+    /// Prompts of the command line that are still to be sent, in order.
     pub prompts: VecDeque<PromptContent>,
-    pub(super) jobs: JoinSet<Done>,
-    pub(super) running: HashMap<task::Id, Job>,
+    pub(super) tasks: JoinSet<TaskOutcome>,
+    pub(super) running: HashMap<task::Id, Task>,
     dialogs: VecDeque<Dialog>,
-    /// There may be dialogs that nobody asks any more.
+    /// Changes when extensions withdraw dialogs.
     withdrawn: watch::Receiver<u64>,
-    /// The dialog whose answer is wanted, and the text that this began with.
-    asked: Option<(String, String)>,
-    /// What was typed of it when something had to be printed.
-    answering: Option<String>,
-    /// Printed as soon as the user does not type.
-    out: String,
-    /// What the next prompt begins with.
+    /// Id and prefilled text of the dialog that the user is answering.
+    current_dialog: Option<(String, String)>,
+    /// The unfinished answer, while other output is printed.
+    answer_draft: Option<String>,
+    /// Output that is printed as soon as the user does not type.
+    pending_output: String,
+    /// The text that the next prompt begins with.
     pub(super) draft: String,
-    /// A message is being typed while the agent works.
-    typing: Option<String>,
-    interrupted: Option<Instant>,
-    leaving: Option<u8>,
+    /// The unfinished message that the user types while the agent works.
+    message_draft: Option<String>,
+    last_interrupt: Option<Instant>,
+    exit_code: Option<u8>,
 }
 
 impl Client {
     pub fn new(
         session: Arc<AgentSession>,
-        screen: Screen,
+        renderer: Renderer,
         terminal: Terminal,
         events: mpsc::Receiver<Arc<Event>>,
         console: mpsc::Receiver<String>,
@@ -65,168 +65,176 @@ impl Client {
         Self {
             withdrawn: session.extensions().withdrawn_dialogs(),
             session,
-            screen,
+            renderer,
             terminal,
             events,
             console,
             prompts: prompts.into(),
-            jobs: JoinSet::new(),
+            tasks: JoinSet::new(),
             running: HashMap::new(),
             dialogs: VecDeque::new(),
-            asked: None,
-            answering: None,
-            out: String::new(),
+            current_dialog: None,
+            answer_draft: None,
+            pending_output: String::new(),
             draft: String::new(),
-            typing: None,
-            interrupted: None,
-            leaving: None,
+            message_draft: None,
+            last_interrupt: None,
+            exit_code: None,
         }
     }
 
-    /// Returns the exit code when the user, or an extension, has had enough.
+    /// Runs the loop until the user or an extension ends it, and returns the exit code.
     pub async fn run(&mut self) -> io::Result<u8> {
         self.open();
-        // One for all rounds: what comes between two of them counts.
+        // One future for all rounds, so that a Ctrl-C between two rounds counts.
         let interrupt = tokio::signal::ctrl_c();
         tokio::pin!(interrupt);
         loop {
-            while self.out.len() < HELD
+            while self.pending_output.len() < MAX_PENDING_BYTES
                 && let Ok(event) = self.events.try_recv()
             {
                 self.on_event(&event);
             }
             self.next_prompt();
-            if let Some(code) = self.leaving {
+            if let Some(code) = self.exit_code {
                 self.flush()?;
                 return Ok(code);
             }
-            self.settle().await?;
-            let wake = self.wake();
+            self.update_input().await?;
+            let deadline = self.next_deadline();
             let busy = self.session.is_working();
             tokio::select! {
-                Some(event) = self.events.recv(), if self.out.len() < HELD => {
+                Some(event) = self.events.recv(), if self.pending_output.len() < MAX_PENDING_BYTES => {
                     self.on_event(&event);
                 }
-                Some(text) = self.console.recv(), if self.out.len() < HELD => self.on_console(&text),
-                heard = self.terminal.heard() => self.on_heard(heard)?,
-                Some(done) = self.jobs.join_next_with_id(), if !self.jobs.is_empty() => {
-                    // It comes after what was told before it.
+                Some(text) = self.console.recv(), if self.pending_output.len() < MAX_PENDING_BYTES => self.on_console(&text),
+                input = self.terminal.next_input() => self.on_input(input)?,
+                Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => {
+                    // Events from before the end of the task are shown first.
                     while let Ok(event) = self.events.try_recv() {
                         self.on_event(&event);
                     }
-                    self.on_done(done);
+                    self.on_task_end(ended);
                 }
-                Ok(()) = self.withdrawn.changed() => self.forget_dialogs(),
+                Ok(()) = self.withdrawn.changed() => self.remove_withdrawn_dialogs(),
                 () = self.session.wait_idle(), if busy => {}
-                () = self.session.asked_to_leave() => self.leaving = Some(0),
-                () = sleep_until(wake.unwrap_or_else(Instant::now).into()), if wake.is_some() => {
-                    self.on_time();
+                () = self.session.asked_to_leave() => self.exit_code = Some(0),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
+                    self.on_deadline();
                 }
                 Ok(()) = &mut interrupt => {
                     interrupt.set(tokio::signal::ctrl_c());
-                    let heard = self.terminal.stop().await;
-                    let wanted = heard.wanted.clone();
-                    self.on_heard(heard)?;
-                    // A terminal that edits lines by itself shows `^C`.
-                    self.screen.prompted();
-                    self.on_heard(Heard { wanted, said: Said::Interrupt })?;
+                    let input = self.terminal.stop().await;
+                    let request = input.request.clone();
+                    self.on_input(input)?;
+                    // A terminal that edits lines itself shows `^C`.
+                    self.renderer.prompted();
+                    self.on_input(InputResult { request, event: InputEvent::Interrupt })?;
                 }
             }
         }
     }
 
-    /// Asks the terminal for what is needed now, and prints what waits.
-    async fn settle(&mut self) -> io::Result<()> {
+    /// Requests the input that is needed now, and prints the output that waits.
+    async fn update_input(&mut self) -> io::Result<()> {
         loop {
-            if matches!(self.terminal.wanted(), None | Some(Want::Keys)) {
+            if matches!(
+                self.terminal.pending_request(),
+                None | Some(InputRequest::Keys)
+            ) {
                 self.flush()?;
             }
             let dialog = self.dialogs.front().map(|dialog| dialog.id.clone());
-            let fits = match self.terminal.wanted() {
+            let fits = match self.terminal.pending_request() {
                 None => false,
-                Some(Want::Answer { many_lines, .. }) => {
-                    // Whole lines are shown above the answer.
-                    let holds = *many_lines && self.terminal.is_plain();
-                    let asked = self.asked.as_ref().map(|(id, _)| id.clone());
-                    dialog.is_some() && asked == dialog && (holds || !self.out.ends_with('\n'))
+                Some(InputRequest::Answer { multiline, .. }) => {
+                    // Whole lines are printed above the answer.
+                    let holds = *multiline && self.terminal.is_dumb();
+                    let current = self.current_dialog.as_ref().map(|(id, _)| id.clone());
+                    dialog.is_some()
+                        && current == dialog
+                        && (holds || !self.pending_output.ends_with('\n'))
                 }
-                Some(Want::Message { .. }) => dialog.is_none(),
-                Some(Want::Keys) => dialog.is_none() && self.typing.is_none() && self.is_working(),
-                Some(Want::Prompt { .. }) => {
+                Some(InputRequest::Message { .. }) => dialog.is_none(),
+                Some(InputRequest::Keys) => {
+                    dialog.is_none() && self.message_draft.is_none() && self.is_working()
+                }
+                Some(InputRequest::Prompt { .. }) => {
                     dialog.is_none()
                         && !self.is_working()
-                        && self.out.is_empty()
+                        && self.pending_output.is_empty()
                         && self.draft.is_empty()
                 }
             };
             if fits {
                 return Ok(());
             }
-            if self.terminal.wanted().is_some() {
-                let heard = self.terminal.stop().await;
-                self.on_heard(heard)?;
-                if self.leaving.is_some() {
+            if self.terminal.pending_request().is_some() {
+                let input = self.terminal.stop().await;
+                self.on_input(input)?;
+                if self.exit_code.is_some() {
                     return Ok(());
                 }
                 continue;
             }
-            let want = self.next_want();
+            let request = self.next_request();
             self.flush()?;
-            if want != Want::Keys {
-                // Where the line editor begins; a dumb terminal's prompt follows.
-                self.screen.entered();
+            if request != InputRequest::Keys {
+                // The line editor begins here; a dumb terminal prints a prompt.
+                self.renderer.entered();
             }
-            let prompt = self.terminal.want(want);
+            let prompt = self.terminal.request(request);
             if !prompt.is_empty() {
-                self.screen.prompted();
+                self.renderer.prompted();
                 print(&prompt)?;
             }
             return Ok(());
         }
     }
 
-    fn next_want(&mut self) -> Want {
+    fn next_request(&mut self) -> InputRequest {
         let now = Instant::now();
-        self.keep_answer();
+        self.save_answer_draft();
         if let Some(dialog) = self.dialogs.front() {
-            if self.asked.is_none() {
-                self.asked = Some((dialog.id.clone(), dialog.prefill().to_string()));
-                let text = self.screen.lines(&dialog.text(now));
-                self.out += &text;
+            if self.current_dialog.is_none() {
+                self.current_dialog = Some((dialog.id.clone(), dialog.prefill().to_string()));
+                let text = self.renderer.lines(&dialog.text(now));
+                self.pending_output += &text;
             }
-            return Want::Answer {
+            return InputRequest::Answer {
                 prompt: dialog.prompt(),
                 text: self
-                    .answering
+                    .answer_draft
                     .take()
                     .unwrap_or_else(|| dialog.prefill().to_string()),
-                many_lines: dialog.many_lines(),
+                multiline: dialog.multiline(),
             };
         }
-        if let Some(text) = self.typing.take() {
-            self.out += &self.screen.start_line();
-            return Want::Message { text };
+        if let Some(text) = self.message_draft.take() {
+            self.pending_output += &self.renderer.start_line();
+            return InputRequest::Message { text };
         }
         if self.is_working() {
-            return Want::Keys;
+            return InputRequest::Keys;
         }
         for note in self.session.take_notes() {
-            self.out += &self.screen.note(&note);
+            self.pending_output += &self.renderer.note(&note);
         }
-        self.out += &self.screen.settle();
-        Want::Prompt {
+        self.pending_output += &self.renderer.settle();
+        InputRequest::Prompt {
             text: std::mem::take(&mut self.draft),
         }
     }
 
-    /// What was typed for a dialog that is gone may have been meant for the model.
-    fn keep_answer(&mut self) {
+    /// Moves the unfinished answer of a dialog that was withdrawn to the prompt: it may be meant
+    /// for the model.
+    fn save_answer_draft(&mut self) {
         let front = self.dialogs.front().map(|dialog| &dialog.id);
-        if self.asked.as_ref().map(|(id, _)| id) == front {
+        if self.current_dialog.as_ref().map(|(id, _)| id) == front {
             return;
         }
-        let prefill = self.asked.take().map(|(_, prefill)| prefill);
-        if let Some(text) = self.answering.take()
+        let prefill = self.current_dialog.take().map(|(_, prefill)| prefill);
+        if let Some(text) = self.answer_draft.take()
             && self.draft.is_empty()
             && Some(&text) != prefill.as_ref()
         {
@@ -247,117 +255,127 @@ impl Client {
                 return;
             }
             if let UiMethod::SetEditorText { text } = &request.method {
-                self.draft = super::text::clean(text);
+                self.draft = super::sanitize::sanitize(text);
             }
         }
-        self.out += &self.screen.show(event, Instant::now());
+        self.pending_output += &self.renderer.show(event, Instant::now());
     }
 
     fn on_console(&mut self, text: &str) {
-        self.out += &self.screen.console(text);
+        self.pending_output += &self.renderer.console(text);
     }
 
-    fn on_heard(&mut self, heard: Heard) -> io::Result<()> {
-        let Heard { wanted, said } = heard;
-        if wanted != Want::Keys || matches!(said, Said::Line(_)) {
-            match said {
-                // The terminal that reads lines has shown a prompt.
-                Said::Stopped(_) if self.terminal.is_plain() => {}
-                Said::Interrupt if self.terminal.is_plain() => {}
-                _ => self.screen.entered(),
+    fn on_input(&mut self, input: InputResult) -> io::Result<()> {
+        let InputResult { request, event } = input;
+        if request != InputRequest::Keys || matches!(event, InputEvent::Line(_)) {
+            match event {
+                // A dumb terminal has printed a prompt.
+                InputEvent::Stopped(_) if self.terminal.is_dumb() => {}
+                InputEvent::Interrupt if self.terminal.is_dumb() => {}
+                _ => self.renderer.entered(),
             }
         }
-        match (wanted, said) {
-            (_, Said::Failed(error)) => self.on_failure(&error)?,
-            (Want::Answer { .. }, said) => self.on_answer(said),
-            (Want::Prompt { .. } | Want::Message { .. } | Want::Keys, Said::Line(line)) => {
+        match (request, event) {
+            (_, InputEvent::Failed(error)) => self.on_failure(&error)?,
+            (InputRequest::Answer { .. }, event) => self.on_answer(event),
+            (
+                InputRequest::Prompt { .. } | InputRequest::Message { .. } | InputRequest::Keys,
+                InputEvent::Line(line),
+            ) => {
                 self.on_line(&line);
             }
-            (Want::Prompt { .. }, Said::Interrupt) => self.on_interrupt(),
-            (Want::Prompt { .. }, Said::End) => self.leaving = Some(0),
-            (Want::Prompt { .. }, Said::Escape(text) | Said::Stopped(text)) => {
-                // An extension may have put another text there just now.
+            (InputRequest::Prompt { .. }, InputEvent::Interrupt) => self.on_interrupt(),
+            (InputRequest::Prompt { .. }, InputEvent::End) => self.exit_code = Some(0),
+            (InputRequest::Prompt { .. }, InputEvent::Escape(text) | InputEvent::Stopped(text)) => {
+                // An extension may have set another text in the meantime.
                 if self.draft.is_empty() {
                     self.draft = text;
                 }
             }
-            (Want::Message { .. }, Said::Stopped(text)) => self.typing = Some(text),
-            (Want::Message { .. }, Said::Escape(text)) => {
+            (InputRequest::Message { .. }, InputEvent::Stopped(text)) => {
+                self.message_draft = Some(text)
+            }
+            (InputRequest::Message { .. }, InputEvent::Escape(text)) => {
                 self.draft = text;
                 self.abort();
             }
-            (Want::Message { .. } | Want::Keys, Said::Interrupt | Said::Escape(_)) => self.abort(),
-            (Want::Message { .. }, Said::End) => {}
-            (Want::Keys, Said::End) => self.leaving = Some(0),
-            (_, Said::Typed(text)) => self.typing = Some(text),
-            (Want::Keys, Said::Stopped(_)) => {}
+            (
+                InputRequest::Message { .. } | InputRequest::Keys,
+                InputEvent::Interrupt | InputEvent::Escape(_),
+            ) => self.abort(),
+            (InputRequest::Message { .. }, InputEvent::End) => {}
+            (InputRequest::Keys, InputEvent::End) => self.exit_code = Some(0),
+            (_, InputEvent::Typed(text)) => self.message_draft = Some(text),
+            (InputRequest::Keys, InputEvent::Stopped(_)) => {}
         }
         Ok(())
     }
 
-    /// Where the line editor does not work, lines are read as they come.
+    /// Continues without the line editor if it does not work on this terminal.
     fn on_failure(&mut self, error: &str) -> io::Result<()> {
-        if self.terminal.is_plain() {
+        if self.terminal.is_dumb() {
             return Err(io::Error::other(error.to_string()));
         }
         super::editor::restore();
-        self.terminal = Terminal::plain()?;
-        self.out += &self.screen.note(&format!(
+        self.terminal = Terminal::dumb()?;
+        self.pending_output += &self.renderer.note(&format!(
             "the line editor does not work on this terminal ({error}); going on without it. \
              Ctrl-C aborts"
         ));
         Ok(())
     }
 
-    fn on_answer(&mut self, said: Said) {
-        match said {
-            Said::Line(line) => {
+    fn on_answer(&mut self, event: InputEvent) {
+        match event {
+            InputEvent::Line(line) => {
                 let Some(dialog) = self.dialogs.front() else {
                     return;
                 };
-                match dialog.judge(&line) {
-                    Verdict::Answer(answer) => self.answer(answer),
-                    Verdict::Again(why) => self.out += &self.screen.lines(&why),
+                match dialog.parse_answer(&line) {
+                    ParsedAnswer::Answer(answer) => self.answer(answer),
+                    ParsedAnswer::Invalid(why) => self.pending_output += &self.renderer.lines(&why),
                 }
             }
-            Said::Escape(_) | Said::End => self.answer(UiAnswer::Cancelled),
-            Said::Interrupt => {
+            InputEvent::Escape(_) | InputEvent::End => self.answer(UiAnswer::Cancelled),
+            InputEvent::Interrupt => {
                 self.answer(UiAnswer::Cancelled);
                 self.abort();
             }
-            Said::Stopped(text) => self.answering = Some(text),
-            Said::Typed(_) | Said::Failed(_) => {}
+            InputEvent::Stopped(text) => self.answer_draft = Some(text),
+            InputEvent::Typed(_) | InputEvent::Failed(_) => {}
         }
     }
 
     fn answer(&mut self, answer: UiAnswer) {
-        self.asked = None;
+        self.current_dialog = None;
         let Some(dialog) = self.dialogs.pop_front() else {
             return;
         };
         if answer == UiAnswer::Cancelled {
-            self.out += &self.screen.lines("(cancelled)");
+            self.pending_output += &self.renderer.lines("(cancelled)");
         }
         if !self.session.extensions().answer_dialog(&dialog.id, answer) {
-            self.out += &self.screen.lines("(nobody waits for this answer any more)");
+            self.pending_output += &self
+                .renderer
+                .lines("(the dialog was cancelled; your answer was not used)");
         }
     }
 
     fn on_interrupt(&mut self) {
-        if self.signs_in() {
+        if self.is_signing_in() {
             return self.abort();
         }
         let now = Instant::now();
         let again = self
-            .interrupted
-            .is_some_and(|before| now.saturating_duration_since(before) < TWICE);
+            .last_interrupt
+            .is_some_and(|before| now.saturating_duration_since(before) < QUIT_INTERVAL);
         if again {
-            self.leaving = Some(0);
+            self.exit_code = Some(0);
             return;
         }
-        self.interrupted = Some(now);
-        let hint = self.screen.style.dim("(Ctrl-C again or Ctrl-D quits)");
-        self.out += &self.screen.lines(&hint);
+        self.last_interrupt = Some(now);
+        let hint = self.renderer.style.dim("(Ctrl-C again or Ctrl-D quits)");
+        self.pending_output += &self.renderer.lines(&hint);
     }
 
     fn on_line(&mut self, line: &str) {
@@ -373,11 +391,11 @@ impl Client {
             return self.run_bash(command.trim(), excluded);
         }
         match commands::parse(text) {
-            Some(Command::Quit) => self.leaving = Some(0),
+            Some(Command::Quit) => self.exit_code = Some(0),
             Some(command) => self.run_command(command),
             None => {
                 if !self.is_working() {
-                    self.screen.typed(text);
+                    self.renderer.typed(text);
                 }
                 self.prompt(PromptContent {
                     text: text.to_string(),
@@ -387,9 +405,9 @@ impl Client {
         }
     }
 
-    /// The next one of the command line's, when there is nothing else to do.
+    /// Sends the next prompt of the command line when nothing else runs.
     fn next_prompt(&mut self) {
-        if self.is_working() || self.leaving.is_some() {
+        if self.is_working() || self.exit_code.is_some() {
             return;
         }
         if let Some(prompt) = self.prompts.pop_front() {
@@ -397,7 +415,7 @@ impl Client {
         }
     }
 
-    /// Stops the run, commands, and the wait for handlers.
+    /// Aborts the run, commands and the wait for handlers.
     fn abort(&mut self) {
         self.session.abort();
         self.session.abort_bash();
@@ -405,54 +423,59 @@ impl Client {
         self.take_queue();
     }
 
-    /// When something has to be done even if nothing happens.
-    fn wake(&self) -> Option<Instant> {
+    /// The next deadline of a dialog.
+    fn next_deadline(&self) -> Option<Instant> {
         let deadlines = self.dialogs.iter().filter_map(|dialog| dialog.deadline);
         deadlines.min()
     }
 
-    fn on_time(&mut self) {
+    fn on_deadline(&mut self) {
         let now = Instant::now();
         let before = self.dialogs.len();
         self.dialogs
             .retain(|dialog| dialog.deadline.is_none_or(|deadline| deadline > now));
         if self.dialogs.len() < before {
-            self.out += &self.screen.lines("(no answer in time)");
+            self.pending_output += &self.renderer.lines("(no answer in time)");
         }
     }
 
-    /// Those that nobody asks any more go, but for those whose time is up.
-    fn forget_dialogs(&mut self) {
-        let soon = Instant::now() + CLOCKS;
+    /// Removes dialogs that were withdrawn, except those whose deadline has passed here: they get
+    /// the message for that.
+    fn remove_withdrawn_dialogs(&mut self) {
+        let soon = Instant::now() + DEADLINE_TOLERANCE;
         let extensions = self.session.extensions();
         self.dialogs.retain(|dialog| {
             extensions.has_dialog(&dialog.id)
                 || dialog.deadline.is_some_and(|deadline| deadline <= soon)
         });
         let front = self.dialogs.front().map(|dialog| &dialog.id);
-        if self.asked.as_ref().is_some_and(|(id, _)| Some(id) != front) {
-            self.out += &self.screen.lines("(the question was withdrawn)");
+        if self
+            .current_dialog
+            .as_ref()
+            .is_some_and(|(id, _)| Some(id) != front)
+        {
+            self.pending_output += &self.renderer.lines("(the question was withdrawn)");
         }
     }
 
-    pub(super) fn say(&mut self, text: &str) {
-        self.out += text;
+    pub(super) fn queue_output(&mut self, text: &str) {
+        self.pending_output += text;
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let out = std::mem::take(&mut self.out);
+        let out = std::mem::take(&mut self.pending_output);
         match out.is_empty() {
             true => Ok(()),
             false => print(&out),
         }
     }
 
-    /// The program ends: extensions have their last word, but cannot ask any
-    /// more.
+    /// Shuts the session down while printing the last output of extensions. Their dialogs are
+    /// cancelled.
     pub async fn close(self, code: u8) -> u8 {
         let Self {
             session,
-            mut screen,
+            mut renderer,
             terminal,
             mut events,
             mut console,
@@ -471,25 +494,25 @@ impl Client {
                         session.answer_ui(&request.id, UiAnswer::Cancelled);
                         continue;
                     }
-                    // The terminal may be gone.
-                    let _ = print(&screen.show(&event, Instant::now()));
+                    // The terminal may be closed.
+                    let _ = print(&renderer.show(&event, Instant::now()));
                 }
                 Some(text) = console.recv() => {
-                    let _ = print(&screen.console(&text));
+                    let _ = print(&renderer.console(&text));
                 }
-                // Impatience is allowed.
+                // A further Ctrl-C ends the process without waiting.
                 Ok(()) = tokio::signal::ctrl_c() => break code,
             }
         };
         while let Ok(text) = console.try_recv() {
-            let _ = print(&screen.console(&text));
+            let _ = print(&renderer.console(&text));
         }
         code
     }
 }
 
-/// In raw mode the terminal does not return to the beginning of a line by
-/// itself; elsewhere a return more does no harm.
+/// Prints text. In raw mode a terminal does not return to the beginning of the line by itself;
+/// elsewhere an additional carriage return has no effect.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.replace('\n', "\r\n").as_bytes())?;

@@ -1,9 +1,9 @@
-//! The commands of this mode, beside those of extensions.
+//! The slash commands of line mode; extensions add others.
 
 use std::sync::Arc;
 
+use super::sanitize::{counted, extension_name, one_line};
 use super::session_commands;
-use super::text::{counted, extension_name, one_line};
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::app::{AgentSession, SessionStats};
 use crate::extensions::LoadReport;
@@ -30,7 +30,7 @@ pub enum Command {
     Quit,
 }
 
-/// Name, arguments, what it does.
+/// Name, arguments and description of each command.
 pub const COMMANDS: [(&str, &str, &str); 18] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
@@ -79,20 +79,20 @@ pub const COMMANDS: [(&str, &str, &str); 18] = [
     (
         "reload",
         "[extension]",
-        "loads settings, models and extensions anew, and one that was set aside",
+        "loads settings, models and extensions again, and a quarantined extension",
     ),
     ("quit", "", "ends pi"),
 ];
 
-/// What a command has to say; `Err` is an error.
-pub type Answer = Result<String, String>;
+/// The text that a command prints; `Err` is printed as an error.
+pub type CommandOutput = Result<String, String>;
 
-/// Whether a command of this name, without the slash, is one of ours.
+/// Whether line mode has a command of this name, given without the slash.
 pub fn is_own_command(name: &str) -> bool {
     parse(&format!("/{name}")).is_some()
 }
 
-/// `None` for everything that is not one of ours.
+/// Parses a command line. `None` if it is no command of line mode.
 pub fn parse(line: &str) -> Option<Command> {
     let line = line.trim_end().strip_prefix('/')?;
     let (name, args) = line.split_once(' ').unwrap_or((line, ""));
@@ -120,7 +120,7 @@ pub fn parse(line: &str) -> Option<Command> {
     })
 }
 
-pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
+pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput {
     match command {
         Command::Reload(again) => {
             let again = Some(again.as_str()).filter(|name| !name.is_empty());
@@ -133,7 +133,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
         }),
         Command::Model(pattern) if pattern.is_empty() => Ok(list_models(session)),
         Command::Model(pattern) => set_model(session, &pattern).await,
-        Command::Session => Ok(describe(session)),
+        Command::Session => Ok(describe_session(session)),
         Command::Thinking(level) => set_thinking(session, &level),
         Command::Name(name) if name.is_empty() => Ok(match session.state().session_name {
             Some(name) => format!("Session name: {}", one_line(&name)),
@@ -152,7 +152,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
         Command::Logout(provider) => super::sign_in::logout(session, &provider).await,
         Command::Compact(focus) => {
             let focus = Some(focus.as_str()).filter(|focus| !focus.is_empty());
-            // How it went is told by an event, whoever asked for it.
+            // An event reports the result.
             let _ = session.compact(focus).await;
             Ok(String::new())
         }
@@ -163,7 +163,8 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> Answer {
     }
 }
 
-/// `pi 0.87.1+rs.0.1.0, demo/demo, session 0199, 2 extensions`
+/// A line about the session, such as
+/// `pi 0.87.1+rs.0.1.0, demo/demo, session 0199, 2 extensions`.
 pub fn header(session: &AgentSession) -> String {
     let state = session.state();
     let model = match &state.model {
@@ -187,7 +188,7 @@ pub fn header(session: &AgentSession) -> String {
     )
 }
 
-/// One line: what is there, and what is not; an event has said why.
+/// Describes a reload in one line. Events have reported the reasons of failures.
 fn reloaded(report: &LoadReport) -> String {
     let names: Vec<String> = report
         .loaded
@@ -214,7 +215,7 @@ fn reloaded(report: &LoadReport) -> String {
     line
 }
 
-/// Also the one in use, which may be the demo's, and that one.
+/// The available models, the current model and the demo model.
 pub(super) fn usable_models(session: &AgentSession) -> Vec<Arc<Model>> {
     let mut models = session.models().available();
     let demo = session.models().find("demo", "demo");
@@ -244,7 +245,7 @@ fn list_models(session: &AgentSession) -> String {
     lines.join("\n")
 }
 
-async fn set_model(session: &AgentSession, pattern: &str) -> Answer {
+async fn set_model(session: &AgentSession, pattern: &str) -> CommandOutput {
     let found = find_models(usable_models(session), pattern);
     match found.as_slice() {
         [] => Err(format!(
@@ -266,7 +267,7 @@ async fn set_model(session: &AgentSession, pattern: &str) -> Answer {
     }
 }
 
-/// The one of that very name, or all that hold the text.
+/// Returns the model with exactly this name or id, or all models whose name contains it.
 fn find_models(models: Vec<Arc<Model>>, pattern: &str) -> Vec<Arc<Model>> {
     let wanted = pattern.to_lowercase();
     let named: Vec<Arc<Model>> = models
@@ -286,7 +287,7 @@ fn find_models(models: Vec<Arc<Model>>, pattern: &str) -> Vec<Arc<Model>> {
     models.into_iter().filter(holds).collect()
 }
 
-fn set_thinking(session: &AgentSession, level: &str) -> Answer {
+fn set_thinking(session: &AgentSession, level: &str) -> CommandOutput {
     let levels = match session.model() {
         Some(model) => model.thinking_levels(),
         None => ThinkingLevel::ALL.to_vec(),
@@ -318,7 +319,7 @@ fn set_thinking(session: &AgentSession, level: &str) -> Answer {
     })
 }
 
-fn describe(session: &AgentSession) -> String {
+fn describe_session(session: &AgentSession) -> String {
     let state = session.state();
     let stats = session.stats();
     let file = match &stats.session_file {
@@ -398,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ours_are_known_and_others_are_left() {
+    fn only_own_commands_are_parsed() {
         let cases = [
             ("/model  opus ", Some(Command::Model("opus".into()))),
             ("/model", Some(Command::Model(String::new()))),
@@ -418,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_is_one_line() {
+    fn a_reload_is_described_in_one_line() {
         let report = LoadReport {
             loaded: vec!["/x/a.ts".into(), "/x/todo/index.ts".into()],
             failed: vec![],

@@ -1,4 +1,4 @@
-//! What Tab offers after a slash: names of commands, and their arguments.
+//! Completion after a slash: names of commands, and their arguments.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,13 +8,12 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::commands::{COMMANDS, usable_models};
-use super::text::one_line;
+use super::sanitize::one_line;
 use crate::ai::model::ThinkingLevel;
 use crate::app::AgentSession;
 
-/// How long an extension may think about completions: the user cannot type
-/// meanwhile.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an extension may compute completions. The user cannot type meanwhile.
+const COMPLETION_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub struct Completions {
@@ -22,7 +21,7 @@ pub struct Completions {
     runtime: Handle,
 }
 
-/// Something to complete to.
+/// A possible completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Candidate {
     value: String,
@@ -47,7 +46,7 @@ impl Completions {
             value: format!("/{}", one_line(&command.name)),
             description: command.command.description.as_deref().map(one_line),
         });
-        // Ours come before an extension's of the same name, and win.
+        // Commands of line mode win over an extension's command of the same name.
         let mut all: Vec<Candidate> = ours.collect();
         for one in theirs {
             if !all.iter().any(|known| known.value == one.value) {
@@ -72,14 +71,18 @@ impl Completions {
                 .map(|level| plain(level.as_str().to_string()))
                 .collect(),
             name => {
-                // A timeout is made inside a runtime, and this thread has none.
-                let given = self.runtime.block_on(async {
-                    tokio::time::timeout(PATIENCE, session.extensions().complete(name, typed)).await
+                // A timer needs a runtime, which this thread does not have.
+                let completions = self.runtime.block_on(async {
+                    tokio::time::timeout(
+                        COMPLETION_TIMEOUT,
+                        session.extensions().complete(name, typed),
+                    )
+                    .await
                 });
-                given
+                completions
                     .ok()
                     .flatten()
-                    .map(|given| items(&given))
+                    .map(|completions| items(&completions))
                     .unwrap_or_default()
             }
         }
@@ -100,9 +103,9 @@ impl Completer for Completions {
             Some((name, args)) => {
                 let start = pos - args.len();
                 let candidates = self.arguments(&session, name, args);
-                // An extension has picked by itself what goes with the text.
-                let ours = matches!(name, "model" | "thinking");
-                suggest(candidates, args, start, ours)
+                // An extension filters its completions itself.
+                let is_own = matches!(name, "model" | "thinking");
+                suggest(candidates, args, start, is_own)
             }
         };
         CompletionResult::fresh(suggestions)
@@ -124,10 +127,10 @@ fn suggest(candidates: Vec<Candidate>, typed: &str, start: usize, filter: bool) 
         .collect()
 }
 
-/// What an extension gave: strings, or objects with `value` and perhaps
+/// Parses the completions of an extension: strings, or objects with `value` and an optional
 /// `description`.
-fn items(given: &Value) -> Vec<Candidate> {
-    let items = given.as_array().into_iter().flatten();
+fn items(completions: &Value) -> Vec<Candidate> {
+    let items = completions.as_array().into_iter().flatten();
     items
         .filter_map(|item| {
             let value = item.as_str().or_else(|| item.get("value")?.as_str())?;
@@ -147,21 +150,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_of_extensions_come_in_two_shapes() {
-        let given = json!(["a", {"value": "b", "label": "B", "description": "the\nsecond"}, 3]);
+    fn items_are_strings_or_objects() {
+        let completions =
+            json!(["a", {"value": "b", "label": "B", "description": "the\nsecond"}, 3]);
         let candidate = |value: &str, description: Option<&str>| Candidate {
             value: value.into(),
             description: description.map(str::to_string),
         };
         assert_eq!(
-            items(&given),
+            items(&completions),
             [candidate("a", None), candidate("b", Some("the second"))]
         );
         assert_eq!(items(&Value::Null), []);
     }
 
     #[test]
-    fn names_are_picked_by_their_beginning() {
+    fn names_are_completed_by_prefix() {
         let names = ["/model", "/mode", "/new"].map(|value| Candidate {
             value: value.into(),
             description: None,

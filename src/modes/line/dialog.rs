@@ -1,18 +1,18 @@
-//! A question of an extension, put as text and answered on the prompt.
+//! A dialog of an extension, shown as text and answered at the prompt.
 
 use std::time::{Duration, Instant};
 
-use super::text::{clean, one_line};
+use super::sanitize::{one_line, sanitize};
 use crate::agent::event::{UiAnswer, UiMethod, UiRequest};
 
 pub struct Dialog {
     pub id: String,
-    question: Question,
+    kind: DialogKind,
     /// When the extension stops waiting.
     pub deadline: Option<Instant>,
 }
 
-enum Question {
+enum DialogKind {
     Select {
         title: String,
         options: Vec<String>,
@@ -31,25 +31,25 @@ enum Question {
     },
 }
 
-/// What a line that the user typed comes to.
+/// Result of parsing the line that the user typed.
 #[derive(Debug, PartialEq)]
-pub enum Verdict {
+pub enum ParsedAnswer {
     Answer(UiAnswer),
-    /// It is no answer; what would be one.
-    Again(String),
+    /// The line is no valid answer. Holds a hint for the user.
+    Invalid(String),
 }
 
 impl Dialog {
-    /// `None` if nobody waits for an answer.
+    /// `None` if the request is no dialog.
     pub fn new(request: &UiRequest, now: Instant) -> Option<Self> {
-        let (question, timeout) = match &request.method {
+        let (kind, timeout) = match &request.method {
             UiMethod::Select {
                 title,
                 options,
                 timeout,
             } => {
                 let (title, options) = (title.clone(), options.clone());
-                (Question::Select { title, options }, *timeout)
+                (DialogKind::Select { title, options }, *timeout)
             }
             UiMethod::Confirm {
                 title,
@@ -57,7 +57,7 @@ impl Dialog {
                 timeout,
             } => {
                 let (title, message) = (title.clone(), message.clone());
-                (Question::Confirm { title, message }, *timeout)
+                (DialogKind::Confirm { title, message }, *timeout)
             }
             UiMethod::Input {
                 title,
@@ -65,12 +65,12 @@ impl Dialog {
                 timeout,
             } => {
                 let (title, placeholder) = (title.clone(), placeholder.clone());
-                (Question::Input { title, placeholder }, *timeout)
+                (DialogKind::Input { title, placeholder }, *timeout)
             }
             UiMethod::Editor { title, prefill } => {
-                let prefill = clean(prefill.as_deref().unwrap_or_default());
+                let prefill = sanitize(prefill.as_deref().unwrap_or_default());
                 let title = title.clone();
-                (Question::Editor { title, prefill }, None)
+                (DialogKind::Editor { title, prefill }, None)
             }
             UiMethod::Notify { .. }
             | UiMethod::SetStatus { .. }
@@ -80,25 +80,25 @@ impl Dialog {
         };
         Some(Self {
             id: request.id.clone(),
-            question,
+            kind,
             deadline: timeout.and_then(|millis| now.checked_add(Duration::from_millis(millis))),
         })
     }
 
-    /// What is printed above the prompt.
+    /// The text above the prompt.
     pub fn text(&self, now: Instant) -> String {
-        let (title, rest) = match &self.question {
-            Question::Select { title, options } => {
+        let (title, rest) = match &self.kind {
+            DialogKind::Select { title, options } => {
                 let numbered = options.iter().enumerate();
                 let lines = numbered
                     .map(|(index, option)| format!("\n  {}. {}", index + 1, one_line(option)));
                 (title, lines.collect())
             }
-            Question::Confirm { title, message } if message.trim().is_empty() => {
+            DialogKind::Confirm { title, message } if message.trim().is_empty() => {
                 (title, String::new())
             }
-            Question::Confirm { title, message } => (title, format!("\n{}", clean(message))),
-            Question::Input { title, placeholder } => {
+            DialogKind::Confirm { title, message } => (title, format!("\n{}", sanitize(message))),
+            DialogKind::Input { title, placeholder } => {
                 let example = placeholder.as_deref().map(one_line).unwrap_or_default();
                 let rest = match example.is_empty() {
                     true => String::new(),
@@ -106,7 +106,7 @@ impl Dialog {
                 };
                 (title, rest)
             }
-            Question::Editor { title, prefill } => {
+            DialogKind::Editor { title, prefill } => {
                 let how = match prefill.is_empty() {
                     true => "\n(an empty line ends the text)",
                     false => "\n(an empty line ends the text; this is in it already)",
@@ -118,63 +118,63 @@ impl Dialog {
             let left = deadline.saturating_duration_since(now);
             format!("\n({:.0} s to answer)", left.as_secs_f64().ceil())
         });
-        format!("? {}{rest}{}", clean(title), left.unwrap_or_default())
+        format!("? {}{rest}{}", sanitize(title), left.unwrap_or_default())
     }
 
-    /// What stands before the answer.
+    /// The prompt before the answer.
     pub fn prompt(&self) -> String {
-        match &self.question {
-            Question::Select { options, .. } => match options.len() {
+        match &self.kind {
+            DialogKind::Select { options, .. } => match options.len() {
                 0 | 1 => "1> ".to_string(),
                 count => format!("1-{count}> "),
             },
-            Question::Confirm { .. } => "y/n> ".to_string(),
-            Question::Input { .. } => "answer> ".to_string(),
-            Question::Editor { .. } => "text> ".to_string(),
+            DialogKind::Confirm { .. } => "y/n> ".to_string(),
+            DialogKind::Input { .. } => "answer> ".to_string(),
+            DialogKind::Editor { .. } => "text> ".to_string(),
         }
     }
 
-    /// The text to begin with.
+    /// The text that the answer begins with.
     pub fn prefill(&self) -> &str {
-        match &self.question {
-            Question::Editor { prefill, .. } => prefill,
+        match &self.kind {
+            DialogKind::Editor { prefill, .. } => prefill,
             _ => "",
         }
     }
 
-    /// Whether the answer goes on until an empty line.
-    pub fn many_lines(&self) -> bool {
-        matches!(self.question, Question::Editor { .. })
+    /// Whether the answer has several lines, ended by an empty one.
+    pub fn multiline(&self) -> bool {
+        matches!(self.kind, DialogKind::Editor { .. })
     }
 
-    pub fn judge(&self, text: &str) -> Verdict {
-        match &self.question {
-            Question::Select { options, .. } => match choose(options, text.trim()) {
-                Some(option) => Verdict::Answer(UiAnswer::Value(option.clone())),
-                None if options.is_empty() => Verdict::Answer(UiAnswer::Cancelled),
-                None => Verdict::Again(format!(
+    pub fn parse_answer(&self, text: &str) -> ParsedAnswer {
+        match &self.kind {
+            DialogKind::Select { options, .. } => match choose(options, text.trim()) {
+                Some(option) => ParsedAnswer::Answer(UiAnswer::Value(option.clone())),
+                None if options.is_empty() => ParsedAnswer::Answer(UiAnswer::Cancelled),
+                None => ParsedAnswer::Invalid(format!(
                     "Type a number from 1 to {} or the beginning of an option.",
                     options.len()
                 )),
             },
-            Question::Confirm { .. } => match text.trim().to_lowercase().as_str() {
-                "y" | "yes" => Verdict::Answer(UiAnswer::Confirmed(true)),
-                "n" | "no" => Verdict::Answer(UiAnswer::Confirmed(false)),
-                _ => Verdict::Again("Type y or n.".to_string()),
+            DialogKind::Confirm { .. } => match text.trim().to_lowercase().as_str() {
+                "y" | "yes" => ParsedAnswer::Answer(UiAnswer::Confirmed(true)),
+                "n" | "no" => ParsedAnswer::Answer(UiAnswer::Confirmed(false)),
+                _ => ParsedAnswer::Invalid("Type y or n.".to_string()),
             },
-            // One line, also when it was pasted with its end.
-            Question::Input { .. } => {
-                Verdict::Answer(UiAnswer::Value(text.replace(['\r', '\n'], "")))
+            // The answer is one line, also if it was pasted with a line end.
+            DialogKind::Input { .. } => {
+                ParsedAnswer::Answer(UiAnswer::Value(text.replace(['\r', '\n'], "")))
             }
-            Question::Editor { .. } => {
+            DialogKind::Editor { .. } => {
                 let text = text.trim_end_matches('\n');
-                Verdict::Answer(UiAnswer::Value(text.to_string()))
+                ParsedAnswer::Answer(UiAnswer::Value(text.to_string()))
             }
         }
     }
 }
 
-/// By number, by its whole text, or by a beginning that only one has.
+/// Finds an option by its number, its whole text, or a beginning that is unique.
 fn choose<'a>(options: &'a [String], text: &str) -> Option<&'a String> {
     if text.is_empty() {
         return None;
@@ -209,8 +209,8 @@ mod tests {
         (Dialog::new(&request, now).unwrap(), now)
     }
 
-    fn value(text: &str) -> Verdict {
-        Verdict::Answer(UiAnswer::Value(text.into()))
+    fn value(text: &str) -> ParsedAnswer {
+        ParsedAnswer::Answer(UiAnswer::Value(text.into()))
     }
 
     #[test]
@@ -226,11 +226,14 @@ mod tests {
         );
         assert_eq!(dialog.prompt(), "1-3> ");
         for (text, option) in [("2", "Yes, always"), (" n", "No"), ("yes", "Yes")] {
-            assert_eq!(dialog.judge(text), value(option), "{text:?}");
+            assert_eq!(dialog.parse_answer(text), value(option), "{text:?}");
         }
         for text in ["", "0", "4", "ye", "maybe", "-1"] {
-            let verdict = dialog.judge(text);
-            assert!(matches!(verdict, Verdict::Again(_)), "{text:?} {verdict:?}");
+            let parsed = dialog.parse_answer(text);
+            assert!(
+                matches!(parsed, ParsedAnswer::Invalid(_)),
+                "{text:?} {parsed:?}"
+            );
         }
     }
 
@@ -242,37 +245,40 @@ mod tests {
             timeout: None,
         });
         assert_eq!(dialog.text(now), "? Clear?\nAll is lost.");
-        let confirmed = |yes| Verdict::Answer(UiAnswer::Confirmed(yes));
-        assert_eq!(dialog.judge(" Yes "), confirmed(true));
-        assert_eq!(dialog.judge("n"), confirmed(false));
-        assert_eq!(dialog.judge(""), Verdict::Again("Type y or n.".into()));
+        let confirmed = |yes| ParsedAnswer::Answer(UiAnswer::Confirmed(yes));
+        assert_eq!(dialog.parse_answer(" Yes "), confirmed(true));
+        assert_eq!(dialog.parse_answer("n"), confirmed(false));
+        assert_eq!(
+            dialog.parse_answer(""),
+            ParsedAnswer::Invalid("Type y or n.".into())
+        );
     }
 
     #[test]
-    fn an_input_takes_what_it_gets() {
+    fn an_input_takes_any_line() {
         let (dialog, now) = dialog(UiMethod::Input {
             title: "Name".into(),
             placeholder: Some("e.g. Ann".into()),
             timeout: None,
         });
         assert_eq!(dialog.text(now), "? Name (e.g. Ann)");
-        assert_eq!(dialog.judge(""), value(""));
-        assert_eq!(dialog.judge(" x "), value(" x "));
+        assert_eq!(dialog.parse_answer(""), value(""));
+        assert_eq!(dialog.parse_answer(" x "), value(" x "));
     }
 
     #[test]
-    fn an_editor_takes_lines() {
+    fn an_editor_takes_several_lines() {
         let (dialog, _) = dialog(UiMethod::Editor {
             title: "Edit".into(),
             prefill: Some("one\ntwo".into()),
         });
-        assert!(dialog.many_lines());
+        assert!(dialog.multiline());
         assert_eq!(dialog.prefill(), "one\ntwo");
-        assert_eq!(dialog.judge("one\n\ntwo\n\n"), value("one\n\ntwo"));
+        assert_eq!(dialog.parse_answer("one\n\ntwo\n\n"), value("one\n\ntwo"));
     }
 
     #[test]
-    fn what_is_no_question_is_no_dialog() {
+    fn other_requests_are_no_dialogs() {
         let request = UiRequest {
             id: "7".into(),
             method: UiMethod::SetTitle { title: "t".into() },

@@ -1,6 +1,5 @@
-//! The line editor's thread. `reedline` blocks, so it has one of its own; while
-//! the agent works it only watches for keys. The terminal is in raw mode as long
-//! as the thread lives.
+//! The thread of the line editor, which blocks. While the agent works it only watches for keys.
+//! The terminal is in raw mode as long as the thread lives.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -22,28 +21,28 @@ use tokio::sync::mpsc;
 
 use super::completion::Completions;
 use super::history::SharedHistory;
-use super::terminal::{Said, Want};
+use super::terminal::{InputEvent, InputRequest};
 
-/// How soon a stop is noticed.
-const POLL: Duration = Duration::from_millis(25);
-const MENU: &str = "completions";
-const ESCAPE: &str = "escape";
+/// How often the stop flag is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+const COMPLETION_MENU: &str = "completions";
+const ESCAPE_COMMAND: &str = "escape";
 
-pub struct Settings {
+pub struct EditorSettings {
     pub history: SharedHistory,
     pub completions: Completions,
     pub colours: bool,
 }
 
-/// `$VISUAL` or `$EDITOR`, opened by Ctrl-O, also for answers of many lines. The
-/// file goes with it.
-struct External {
+/// `$VISUAL` or `$EDITOR`, opened by Ctrl-O, also for answers of several lines. Its file is
+/// removed on drop.
+struct ExternalEditor {
     program: String,
     arguments: Vec<String>,
     file: TempPath,
 }
 
-impl External {
+impl ExternalEditor {
     fn find() -> Option<Self> {
         let variable = |name| std::env::var(name).ok();
         let set = |value: &String| !value.trim().is_empty();
@@ -72,9 +71,9 @@ impl External {
 }
 
 pub fn start(
-    settings: Settings,
-    wants: Receiver<Want>,
-    say: mpsc::Sender<Said>,
+    settings: EditorSettings,
+    requests: Receiver<InputRequest>,
+    events: mpsc::Sender<InputEvent>,
     stop: Arc<AtomicBool>,
 ) -> io::Result<()> {
     std::thread::Builder::new()
@@ -82,15 +81,15 @@ pub fn start(
         .spawn(move || {
             let _restore = Restore;
             let mut keyboard = Keyboard::new(settings, stop);
-            while let Ok(want) = wants.recv() {
-                let said = terminal::enable_raw_mode()
+            while let Ok(request) = requests.recv() {
+                let event = terminal::enable_raw_mode()
                     .map_err(|error| error.to_string())
-                    .and_then(|()| keyboard.serve(want))
-                    .unwrap_or_else(Said::Failed);
-                // An editor leaves raw mode when it is done.
+                    .and_then(|()| keyboard.serve(request))
+                    .unwrap_or_else(InputEvent::Failed);
+                // The editor leaves raw mode when it returns.
                 let failed =
-                    matches!(said, Said::Failed(_)) || terminal::enable_raw_mode().is_err();
-                if say.blocking_send(said).is_err() || failed {
+                    matches!(event, InputEvent::Failed(_)) || terminal::enable_raw_mode().is_err();
+                if events.blocking_send(event).is_err() || failed {
                     return;
                 }
             }
@@ -98,7 +97,7 @@ pub fn start(
     Ok(())
 }
 
-/// Whatever way the thread ends.
+/// Restores the terminal when the thread ends.
 struct Restore;
 
 impl Drop for Restore {
@@ -107,81 +106,81 @@ impl Drop for Restore {
     }
 }
 
-/// The terminal as the shell wants it.
+/// Resets the terminal to the state that the shell expects.
 pub fn restore() {
-    // There is nobody left who could be told of an error.
+    // Errors are ignored: there is no place to report them.
     let _ = execute!(io::stdout(), event::DisableBracketedPaste);
     let _ = terminal::disable_raw_mode();
 }
 
-/// What the thread has.
+/// State of the keyboard thread.
 struct Keyboard {
-    settings: Settings,
-    external: Option<External>,
+    settings: EditorSettings,
+    external: Option<ExternalEditor>,
     stop: Arc<AtomicBool>,
 }
 
 impl Keyboard {
-    fn new(settings: Settings, stop: Arc<AtomicBool>) -> Self {
+    fn new(settings: EditorSettings, stop: Arc<AtomicBool>) -> Self {
         Self {
             settings,
-            external: External::find(),
+            external: ExternalEditor::find(),
             stop,
         }
     }
 
-    fn serve(&mut self, want: Want) -> Result<Said, String> {
-        let said = match want {
-            Want::Keys => {
-                // What is pasted is one message, however many lines it has.
+    fn serve(&mut self, request: InputRequest) -> Result<InputEvent, String> {
+        let event = match request {
+            InputRequest::Keys => {
+                // Pasted text is one message, however many lines it has.
                 execute!(io::stdout(), event::EnableBracketedPaste)
-                    .and_then(|()| watch(&self.stop))
-                    .and_then(|said| {
+                    .and_then(|()| watch_keys(&self.stop))
+                    .and_then(|event| {
                         execute!(io::stdout(), event::DisableBracketedPaste)?;
-                        Ok(said)
+                        Ok(event)
                     })
             }
-            Want::Prompt { text } => {
+            InputRequest::Prompt { text } => {
                 let mut editor = prompt_editor(&self.settings, &self.stop, self.external.as_ref());
                 set_text(&mut editor, &text);
-                read(&mut editor, "")
+                read_line(&mut editor, "")
             }
-            Want::Message { text } => {
+            InputRequest::Message { text } => {
                 let mut editor = self.answer_editor(false);
                 set_text(&mut editor, &text);
-                let said = read(&mut editor, "");
-                if let Ok(Said::Line(line)) = &said {
-                    // A history that cannot be written costs nothing else.
+                let event = read_line(&mut editor, "");
+                if let Ok(InputEvent::Line(line)) = &event {
+                    // A history that cannot be written is no reason to stop.
                     let _ =
                         (self.settings.history).save(HistoryItem::from_command_line(line.clone()));
                 }
-                said
+                event
             }
-            Want::Answer {
+            InputRequest::Answer {
                 prompt: before,
                 text,
-                many_lines,
+                multiline,
             } => {
-                let mut editor = self.answer_editor(many_lines);
+                let mut editor = self.answer_editor(multiline);
                 set_text(&mut editor, &text);
-                read(&mut editor, before.trim_end_matches("> "))
+                read_line(&mut editor, before.trim_end_matches("> "))
             }
         };
-        said.map_err(|error| error.to_string())
+        event.map_err(|error| error.to_string())
     }
 
-    /// For answers and messages: no history, no completion, and Escape means
-    /// something.
-    fn answer_editor(&self, many_lines: bool) -> Reedline {
+    /// An editor for answers and messages: without history and completion, and with Escape as a
+    /// command.
+    fn answer_editor(&self, multiline: bool) -> Reedline {
         let mut keys = default_emacs_keybindings();
         keys.add_binding(
             KeyModifiers::NONE,
             KeyCode::Esc,
-            ReedlineEvent::ExecuteHostCommand(ESCAPE.to_string()),
+            ReedlineEvent::ExecuteHostCommand(ESCAPE_COMMAND.to_string()),
         );
-        let editor =
-            base(self.settings.colours, &self.stop).with_edit_mode(Box::new(Emacs::new(keys)));
-        match many_lines {
+        let editor = base_editor(self.settings.colours, &self.stop)
+            .with_edit_mode(Box::new(Emacs::new(keys)));
+        match multiline {
             true => with_external(
                 editor.with_validator(Box::new(UntilEmptyLine)),
                 self.external.as_ref(),
@@ -198,39 +197,39 @@ fn set_text(editor: &mut Reedline, text: &str) {
     ]);
 }
 
-fn read(editor: &mut Reedline, before: &str) -> io::Result<Said> {
+fn read_line(editor: &mut Reedline, before: &str) -> io::Result<InputEvent> {
     let before = before.to_string();
     let signal = editor
-        .read_line(&Before(before))
+        .read_line(&PromptPrefix(before))
         .map_err(io::Error::other)?;
     Ok(match signal {
         Signal::Success(line) => {
-            // What was typed is to survive whatever comes.
+            // The prompt is saved at once, in case the process is killed.
             let _ = editor.sync_history();
-            Said::Line(line)
+            InputEvent::Line(line)
         }
-        Signal::CtrlC => Said::Interrupt,
-        Signal::CtrlD => Said::End,
+        Signal::CtrlC => InputEvent::Interrupt,
+        Signal::CtrlD => InputEvent::End,
         Signal::HostCommand(_) => {
-            leave_line()?;
-            Said::Escape(editor.current_buffer_contents().to_string())
+            end_line()?;
+            InputEvent::Escape(editor.current_buffer_contents().to_string())
         }
         Signal::ExternalBreak(text) => {
             erase_line()?;
-            Said::Stopped(text)
+            InputEvent::Stopped(text)
         }
-        // The enum is open; nothing of ours is lost with what is new.
-        _ => Said::Stopped(String::new()),
+        // The enum is non-exhaustive; other signals carry no input.
+        _ => InputEvent::Stopped(String::new()),
     })
 }
 
-fn leave_line() -> io::Result<()> {
+fn end_line() -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(b"\r\n")?;
     out.flush()
 }
 
-/// What was printed of the prompt is painted anew below what comes now.
+/// Erases the prompt, which is printed again below the next output.
 fn erase_line() -> io::Result<()> {
     execute!(
         io::stdout(),
@@ -239,47 +238,47 @@ fn erase_line() -> io::Result<()> {
     )
 }
 
-/// While the agent works: returns at the first key that means something.
-fn watch(stop: &AtomicBool) -> io::Result<Said> {
+/// Waits for the first key that has a meaning while the agent works.
+fn watch_keys(stop: &AtomicBool) -> io::Result<InputEvent> {
     while !stop.load(Ordering::Relaxed) {
-        if !event::poll(POLL)? {
+        if !event::poll(POLL_INTERVAL)? {
             continue;
         }
         match event::read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
-                if let Some(said) = meaning(key) {
-                    return Ok(said);
+                if let Some(event) = key_event(key) {
+                    return Ok(event);
                 }
             }
-            Event::Paste(text) => return Ok(Said::Typed(text)),
+            Event::Paste(text) => return Ok(InputEvent::Typed(text)),
             _ => {}
         }
     }
-    Ok(Said::Stopped(String::new()))
+    Ok(InputEvent::Stopped(String::new()))
 }
 
-fn meaning(key: KeyEvent) -> Option<Said> {
+fn key_event(key: KeyEvent) -> Option<InputEvent> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
-        KeyCode::Esc => Some(Said::Escape(String::new())),
-        KeyCode::Char('c') if control => Some(Said::Interrupt),
+        KeyCode::Esc => Some(InputEvent::Escape(String::new())),
+        KeyCode::Char('c') if control => Some(InputEvent::Interrupt),
         KeyCode::Char(_) if control || key.modifiers.contains(KeyModifiers::ALT) => None,
-        KeyCode::Char(sign) => Some(Said::Typed(sign.to_string())),
+        KeyCode::Char(sign) => Some(InputEvent::Typed(sign.to_string())),
         _ => None,
     }
 }
 
 fn prompt_editor(
-    settings: &Settings,
+    settings: &EditorSettings,
     stop: &Arc<AtomicBool>,
-    external: Option<&External>,
+    external: Option<&ExternalEditor>,
 ) -> Reedline {
     let mut keys = default_emacs_keybindings();
     keys.add_binding(
         KeyModifiers::NONE,
         KeyCode::Tab,
         ReedlineEvent::UntilFound(vec![
-            ReedlineEvent::Menu(MENU.to_string()),
+            ReedlineEvent::Menu(COMPLETION_MENU.to_string()),
             ReedlineEvent::MenuNext,
         ]),
     );
@@ -289,10 +288,10 @@ fn prompt_editor(
         ReedlineEvent::MenuPrevious,
     );
     let menu = ColumnarMenu::default()
-        .with_name(MENU)
+        .with_name(COMPLETION_MENU)
         .with_marker("> ")
         .with_columns(1);
-    let editor = base(settings.colours, stop)
+    let editor = base_editor(settings.colours, stop)
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_history(Box::new(settings.history.clone()))
         .with_completer(Box::new(settings.completions.clone()))
@@ -302,16 +301,16 @@ fn prompt_editor(
     with_external(editor, external)
 }
 
-fn base(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
+fn base_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
     Reedline::create()
         .with_ansi_colors(colours)
         .use_bracketed_paste(true)
         .with_break_signal(stop.clone())
-        .with_poll_interval(POLL)
+        .with_poll_interval(POLL_INTERVAL)
         .disable_hints()
 }
 
-fn with_external(editor: Reedline, external: Option<&External>) -> Reedline {
+fn with_external(editor: Reedline, external: Option<&ExternalEditor>) -> Reedline {
     match external {
         Some(external) => {
             editor.with_buffer_editor(external.command(), external.file.to_path_buf())
@@ -332,10 +331,10 @@ impl Validator for UntilEmptyLine {
     }
 }
 
-/// What stands before the line; the indicator is always the same.
-struct Before(String);
+/// The text before the prompt's indicator.
+struct PromptPrefix(String);
 
-impl Prompt for Before {
+impl Prompt for PromptPrefix {
     fn render_prompt_left(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.0)
     }
@@ -362,13 +361,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_mean_something_while_the_agent_works() {
-        let key = |code, modifiers| meaning(KeyEvent::new(code, modifiers));
+    fn keys_with_a_meaning_while_the_agent_works() {
+        let key = |code, modifiers| key_event(KeyEvent::new(code, modifiers));
         let none = KeyModifiers::NONE;
-        let typed = |text: &str| Some(Said::Typed(text.into()));
-        assert_eq!(key(KeyCode::Esc, none), Some(Said::Escape(String::new())));
+        let typed = |text: &str| Some(InputEvent::Typed(text.into()));
+        assert_eq!(
+            key(KeyCode::Esc, none),
+            Some(InputEvent::Escape(String::new()))
+        );
         let interrupt = key(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(interrupt, Some(Said::Interrupt));
+        assert_eq!(interrupt, Some(InputEvent::Interrupt));
         assert_eq!(key(KeyCode::Char('c'), none), typed("c"));
         assert_eq!(key(KeyCode::Char('Ä'), KeyModifiers::SHIFT), typed("Ä"));
         assert_eq!(key(KeyCode::Char('d'), KeyModifiers::CONTROL), None);

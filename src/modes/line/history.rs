@@ -1,5 +1,5 @@
-//! What was typed before, for one line editor after the other: an editor that was stopped
-//! for something to be printed would paint its prompt over that, and is not used again.
+//! The history of prompts, shared by the line editors. Each prompt needs a new editor: one that
+//! was stopped for other output would paint its prompt over that.
 
 use std::io;
 use std::sync::Arc;

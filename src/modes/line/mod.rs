@@ -1,30 +1,29 @@
-//! `pi` on a terminal: a conversation line by line. What is printed only ever
-//! goes on, so that dumb terminals and screen readers can follow it.
+//! Line mode: `pi` on a terminal, as a conversation line by line. Printed text is never
+//! changed, so that dumb terminals and screen readers can follow it.
 //!
-//! Where the terminal can draw, `reedline` edits the lines. While the agent works
-//! it does not read; the first key of a message opens a prompt, what happens
-//! meanwhile is printed after Enter, and the message is queued for after the
-//! turn. On a dumb terminal lines are read as the terminal edits them; Ctrl-C
-//! stands for Escape there.
+//! Where the terminal can draw, `reedline` edits the lines. While the agent works no line is
+//! edited; the first key of a message opens a prompt, output waits until Enter, and the
+//! message is queued for after the turn. On a dumb terminal lines are read as the terminal
+//! edits them; there Ctrl-C stands for Escape.
 
-mod ambient;
 mod client;
 mod commands;
 mod completion;
 mod dialog;
+mod dumb_terminal;
 mod editor;
 mod history;
-mod jobs;
-mod plain;
-mod screen;
+mod render;
+pub(crate) mod sanitize;
 mod session_commands;
 mod shortcuts;
 mod sign_in;
 mod style;
+mod tasks;
 mod terminal;
-pub(crate) mod text;
 mod tool_line;
 mod tree;
+mod widgets;
 
 pub use commands::is_own_command;
 use std::sync::Arc;
@@ -37,91 +36,93 @@ use tokio_util::sync::CancellationToken;
 
 use self::client::{Client, print};
 use self::completion::Completions;
-use self::screen::Screen;
+use self::render::Renderer;
 use self::style::Style;
 use self::terminal::Terminal;
-use super::complain;
+use super::print_stderr;
 use super::signals::{self, Interrupt};
 use crate::agent::event::Event;
 use crate::app::{AgentSession, AppConfig, EventSink, PromptContent};
 use crate::extensions::ConsoleSink;
 
-/// Events that may wait to be shown.
-const EVENTS: usize = 256;
-/// Lines of extensions' console output that may; what is more is lost.
-const CONSOLE: usize = 1024;
-/// Prompts that are remembered.
-const HISTORY: usize = 1000;
+/// Maximum number of events that wait to be shown; then the session waits.
+const EVENT_CAPACITY: usize = 256;
+/// Maximum number of console lines of extensions that wait to be shown; further lines are
+/// lost.
+const CONSOLE_CAPACITY: usize = 1024;
+/// Number of prompts in the history.
+const HISTORY_SIZE: usize = 1000;
 
-/// The session waits while the user types, but not for a client that is gone.
-struct Sink {
+/// Passes events to the client. The session waits while the user types, but not for a client
+/// that has ended.
+struct ClientEvents {
     events: mpsc::Sender<Arc<Event>>,
     gone: CancellationToken,
 }
 
 #[async_trait]
-impl EventSink for Sink {
+impl EventSink for ClientEvents {
     async fn send(&self, event: Arc<Event>) {
         tokio::select! {
-            // An error means that nobody listens any more.
+            // An error means that the client has ended.
             _ = self.events.send(event) => {}
             () = self.gone.cancelled() => {}
         }
     }
 }
 
-/// Returns the exit code.
+/// Runs the mode and returns the exit code.
 pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
-    let style = Style::of_terminal();
-    // A dumb terminal turns Ctrl-C into it.
-    let ended = signals::ended(match style.dumb {
-        true => Interrupt::IsAKey,
-        false => Interrupt::Ends,
+    let style = Style::for_stdout();
+    // A dumb terminal sends SIGINT for Ctrl-C.
+    let exit_signal = signals::exit_signal(match style.dumb {
+        true => Interrupt::IsKey,
+        false => Interrupt::Exits,
     });
-    tokio::pin!(ended);
+    tokio::pin!(exit_signal);
     let edits = restore_on_panic();
-    let (events, mut shown) = mpsc::channel(EVENTS);
-    let (console, printed) = mpsc::channel(CONSOLE);
-    config.console = also_to(console, config.console);
+    let (events, mut shown) = mpsc::channel(EVENT_CAPACITY);
+    let (console, printed) = mpsc::channel(CONSOLE_CAPACITY);
+    config.console = tee_console(console, config.console);
     let gone = CancellationToken::new();
     let _gone = gone.clone().drop_guard();
     let history = config.paths.agent_dir.join("history");
-    let mut screen = Screen::new(style);
-    let starting = AgentSession::start(config, Arc::new(Sink { events, gone }));
+    let mut renderer = Renderer::new(style);
+    let starting = AgentSession::start(config, Arc::new(ClientEvents { events, gone }));
     tokio::pin!(starting);
     let session = loop {
         tokio::select! {
             started = &mut starting => match started {
                 Ok(session) => break session,
                 Err(error) => {
-                    complain(&format!("Error: {error}"));
+                    print_stderr(&format!("Error: {error}"));
                     return 1;
                 }
             },
-            code = &mut ended => return code,
+            code = &mut exit_signal => return code,
             Some(event) = shown.recv() => {
-                // A terminal that is gone is noticed below.
-                let _ = print(&screen.show(&event, std::time::Instant::now()));
+                // A closed terminal is noticed below.
+                let _ = print(&renderer.show(&event, std::time::Instant::now()));
             }
         }
     };
-    screen.hide_thinking = session.settings().values().hide_thinking_block;
+    renderer.hide_thinking = session.settings().values().hide_thinking_block;
     let (terminal, problem) = match open_terminal(&session, style, history) {
         Ok(opened) => opened,
         Err(error) => {
-            complain(&format!("Error: cannot read from the terminal: {error}"));
+            print_stderr(&format!("Error: cannot read from the terminal: {error}"));
             session.shutdown(1).await;
             return 1;
         }
     };
-    edits.store(!terminal.is_plain(), Ordering::Relaxed);
-    let greeting = greeting(&session, &mut screen, problem);
-    let mut client = Client::new(session, screen, terminal, shown, printed, prompts);
-    let code = match print(&greeting) {
+    edits.store(!terminal.is_dumb(), Ordering::Relaxed);
+    let welcome = welcome_text(&session, &mut renderer, problem);
+    let mut client = Client::new(session, renderer, terminal, shown, printed, prompts);
+    let code = match print(&welcome) {
         Err(error) => Err(error),
         Ok(()) => tokio::select! {
             code = client.run() => code,
-            code = ended => Ok(code),
+            code = exit_signal => Ok(code),
         },
     };
     let code = code.unwrap_or_else(|error| {
@@ -131,23 +132,23 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     client.close(code).await
 }
 
-/// Also what goes wrong with the history, which costs nothing else.
+/// Opens the terminal. Also returns what is wrong with the history, which is no reason to stop.
 fn open_terminal(
     session: &Arc<AgentSession>,
     style: Style,
     history: std::path::PathBuf,
 ) -> std::io::Result<(Terminal, Option<String>)> {
     if style.dumb {
-        return Ok((Terminal::plain()?, None));
+        return Ok((Terminal::dumb()?, None));
     }
-    let (history, problem) = match FileBackedHistory::with_file(HISTORY, history.clone()) {
+    let (history, problem) = match FileBackedHistory::with_file(HISTORY_SIZE, history.clone()) {
         Ok(history) => (history, None),
         Err(error) => {
             let problem = format!("no history: {}: {error}", history.display());
             (FileBackedHistory::default(), Some(problem))
         }
     };
-    let terminal = Terminal::editor(editor::Settings {
+    let terminal = Terminal::editor(editor::EditorSettings {
         history: history::SharedHistory::new(history),
         completions: Completions::new(session),
         colours: style.colours,
@@ -155,39 +156,43 @@ fn open_terminal(
     Ok((terminal, problem))
 }
 
-/// One line of what there is, then what is wrong with it.
-fn greeting(session: &AgentSession, screen: &mut Screen, problem: Option<String>) -> String {
-    let header = screen.style.bold(&commands::header(session));
-    let mut text = screen.lines(&header);
+/// Formats a line about the session, then the notes about it.
+fn welcome_text(
+    session: &AgentSession,
+    renderer: &mut Renderer,
+    problem: Option<String>,
+) -> String {
+    let header = renderer.style.bold(&commands::header(session));
+    let mut text = renderer.lines(&header);
     let cwd = std::env::current_dir().unwrap_or_default();
     let folder = cwd.file_name().unwrap_or_default().to_string_lossy();
-    text += &screen.title(&format!("pi - {folder}"));
+    text += &renderer.title(&format!("pi - {folder}"));
     for note in session
         .take_notes()
         .into_iter()
         .chain(problem)
         .chain(shortcuts::notes(session))
     {
-        text += &screen.note(&note);
+        text += &renderer.note(&note);
     }
     if session.model().is_none() {
-        text += &screen.lines(&session.models().no_model_text());
+        text += &renderer.lines(&session.models().no_model_text());
     }
     text
 }
 
-/// Extensions' console output is for whoever writes them: it is shown as well.
-fn also_to(console: mpsc::Sender<String>, before: ConsoleSink) -> ConsoleSink {
+/// Also shows the console output of extensions, for their authors.
+fn tee_console(console: mpsc::Sender<String>, before: ConsoleSink) -> ConsoleSink {
     Arc::new(move |level, text| {
         before(level, text);
-        // JavaScript does not wait for the screen.
+        // JavaScript does not wait for the terminal.
         let _ = console.try_send(text.to_string());
     })
 }
 
-/// The message of a panic is to be readable, and the shell usable, if the terminal is read
-/// key by key. Before there are extensions: the thread of one that is stopped may stand
-/// still in a hook, and then no other can be set.
+/// Restores the terminal before a panic is reported, if it is read key by key. The hook is set
+/// before extensions start: the thread of a stopped extension may hang inside a hook, and then
+/// no other can be set.
 fn restore_on_panic() -> Arc<AtomicBool> {
     let edits = Arc::<AtomicBool>::default();
     let (before, edited) = (std::panic::take_hook(), edits.clone());

@@ -1,21 +1,20 @@
-//! The commands that put another session in the place of the one that is open, and
-//! their questions.
+//! The commands that switch to another session, and their dialogs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::commands::{Answer, header};
-use super::text::one_line;
+use super::commands::{CommandOutput, header};
+use super::sanitize::one_line;
 use crate::agent::event::{UiAnswer, UiMethod};
 use crate::app::{AgentSession, ForkPosition, missing_cwd};
 use crate::modes::session_list::{Choice, SessionList};
 
-const VETO: &str = "An extension wants to stay in this session.";
-const NOTHING: &str = "Nothing was chosen.";
+const VETOED: &str = "An extension wants to stay in this session.";
+const NOTHING_CHOSEN: &str = "Nothing was chosen.";
 
-pub async fn resume(session: &Arc<AgentSession>, query: &str) -> Answer {
+pub async fn resume(session: &Arc<AgentSession>, query: &str) -> CommandOutput {
     let list = async |all, query: &str| -> Result<SessionList, String> {
         Ok(SessionList::new(
             session.list_sessions(all).await?,
@@ -28,30 +27,30 @@ pub async fn resume(session: &Arc<AgentSession>, query: &str) -> Answer {
         let width = crossterm::terminal::size().ok();
         let width = width.map(|(columns, _)| usize::from(columns).saturating_sub(1));
         let text = shown.text(Utc::now().timestamp_millis(), width);
-        let Some(said) = ask(session, text).await else {
-            return Ok(NOTHING.into());
+        let Some(line) = input(session, text).await else {
+            return Ok(NOTHING_CHOSEN.into());
         };
-        match shown.hear(&said) {
+        match shown.choose(&line) {
             Choice::Session(path) => return switch(session, &path).await,
-            Choice::Nothing => return Ok(NOTHING.into()),
+            Choice::Nothing => return Ok(NOTHING_CHOSEN.into()),
             Choice::Show => {}
             Choice::Scope { all } => shown = list(all, shown.query()).await?,
         }
     }
 }
 
-async fn switch(session: &Arc<AgentSession>, path: &Path) -> Answer {
+async fn switch(session: &Arc<AgentSession>, path: &Path) -> CommandOutput {
     let Some(cwd) = work_folder(session, path).await else {
-        return Ok(NOTHING.into());
+        return Ok(NOTHING_CHOSEN.into());
     };
     Ok(match session.switch_session(path, cwd.as_deref()).await? {
         true => header(session),
-        false => VETO.into(),
+        false => VETOED.into(),
     })
 }
 
-/// Where to go on with a session, if not where it was held; `None` if the user does
-/// not want to.
+/// Returns the folder to continue a session in if its own folder is missing, else `Some(None)`;
+/// `None` if the user declines.
 async fn work_folder(session: &Arc<AgentSession>, path: &Path) -> Option<Option<PathBuf>> {
     let Some(gone) = missing_cwd(path) else {
         return Some(None);
@@ -63,21 +62,21 @@ async fn work_folder(session: &Arc<AgentSession>, path: &Path) -> Option<Option<
     yes.then_some(Some(here))
 }
 
-/// `wanted` is the number of a message, or nothing.
-pub async fn fork(session: &Arc<AgentSession>, wanted: &str) -> Answer {
+/// Forks before a message. `args` is the number of the message, or empty.
+pub async fn fork(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
     let messages = session.fork_messages();
     if messages.is_empty() {
         return Ok("No messages to fork from".into());
     }
-    let mut said = Some(wanted.trim().to_string()).filter(|text| !text.is_empty());
+    let mut number = Some(args.trim().to_string()).filter(|text| !text.is_empty());
     let mut wrong = String::new();
     loop {
-        if let Some(text) = said {
+        if let Some(text) = number {
             if text.is_empty() {
-                return Ok(NOTHING.into());
+                return Ok(NOTHING_CHOSEN.into());
             }
-            let number = text.parse::<usize>().ok();
-            let chosen = number.and_then(|number| messages.get(number.checked_sub(1)?));
+            let parsed = text.parse::<usize>().ok();
+            let chosen = parsed.and_then(|number| messages.get(number.checked_sub(1)?));
             if let Some((id, _)) = chosen {
                 return fork_before(session, id).await;
             }
@@ -90,31 +89,31 @@ pub async fn fork(session: &Arc<AgentSession>, wanted: &str) -> Answer {
             "{wrong}Fork before which message?\n{}Type a number, or nothing.",
             lines.collect::<String>()
         );
-        match ask(session, text).await {
-            Some(text) => said = Some(text.trim().to_string()),
-            None => return Ok(NOTHING.into()),
+        match input(session, text).await {
+            Some(text) => number = Some(text.trim().to_string()),
+            None => return Ok(NOTHING_CHOSEN.into()),
         }
     }
 }
 
-async fn fork_before(session: &Arc<AgentSession>, entry: &str) -> Answer {
+async fn fork_before(session: &Arc<AgentSession>, entry: &str) -> CommandOutput {
     let Some(forked) = session.fork(entry, ForkPosition::Before).await? else {
-        return Ok(VETO.into());
+        return Ok(VETOED.into());
     };
-    // The message is to be said in another way.
+    // The prompt suggests the text of the message, to be changed.
     session.suggest(forked.text.unwrap_or_default()).await;
     Ok(format!("Forked to a new session.\n{}", header(session)))
 }
 
-pub async fn clone(session: &Arc<AgentSession>) -> Answer {
+pub async fn clone(session: &Arc<AgentSession>) -> CommandOutput {
     Ok(match session.clone_session().await? {
         true => format!("Cloned to a new session.\n{}", header(session)),
-        false => VETO.into(),
+        false => VETOED.into(),
     })
 }
 
-/// A page for people, or a copy of the file if its name says so.
-pub async fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
+/// Exports a HTML page, or a copy of the file if the path ends with `.jsonl`.
+pub async fn export(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
     let path = path_argument(args)?;
     let written = match &path {
         Some(path) if path.ends_with(".jsonl") => session.export_jsonl(Some(path))?,
@@ -126,7 +125,7 @@ pub async fn export(session: &Arc<AgentSession>, args: &str) -> Answer {
     Ok(format!("Session exported to: {}", written.display()))
 }
 
-pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {
+pub async fn import(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
     let path = path_argument(args)?.ok_or("Usage: /import <path.jsonl>")?;
     let title = "Import session".to_string();
     if !confirm(
@@ -144,11 +143,11 @@ pub async fn import(session: &Arc<AgentSession>, args: &str) -> Answer {
     };
     Ok(match session.import_jsonl(&path, cwd.as_deref()).await? {
         true => format!("Session imported from: {path}\n{}", header(session)),
-        false => VETO.into(),
+        false => VETOED.into(),
     })
 }
 
-/// The first word, or what stands in quotes.
+/// Parses a path: the first word, or a text in quotes.
 fn path_argument(args: &str) -> Result<Option<String>, String> {
     let args = args.trim();
     let wrong = || "Put a path with spaces into quotes".to_string();
@@ -163,7 +162,7 @@ fn path_argument(args: &str) -> Result<Option<String>, String> {
     }
 }
 
-async fn ask(session: &Arc<AgentSession>, title: String) -> Option<String> {
+async fn input(session: &Arc<AgentSession>, title: String) -> Option<String> {
     let method = UiMethod::Input {
         title,
         placeholder: None,
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_a_word_or_stands_in_quotes() {
+    fn a_path_is_a_word_or_quoted() {
         let cases = [
             ("a.jsonl", Ok(Some("a.jsonl"))),
             ("  a.jsonl ", Ok(Some("a.jsonl"))),

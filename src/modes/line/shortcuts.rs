@@ -1,10 +1,10 @@
-//! The keys of extensions. This mode does not read single keys: it lists them, and
-//! does what one does when it is named.
+//! Keyboard shortcuts of extensions. Line mode does not read single keys: `/shortcut` lists the
+//! shortcuts and runs one by name.
 
 use std::sync::Arc;
 
-use super::commands::Answer;
-use super::text::{extension_name, one_line};
+use super::commands::CommandOutput;
+use super::sanitize::{extension_name, one_line};
 use crate::app::AgentSession;
 use crate::extensions::Shortcuts;
 use crate::resources::keybindings::Keybindings;
@@ -14,7 +14,7 @@ fn shortcuts(session: &AgentSession) -> Shortcuts {
     session.extensions().shortcuts(&keybindings)
 }
 
-pub(super) async fn run(session: &Arc<AgentSession>, key: &str) -> Answer {
+pub(super) async fn run(session: &Arc<AgentSession>, key: &str) -> CommandOutput {
     let shortcuts = shortcuts(session);
     if key.is_empty() {
         return Ok(list(session, &shortcuts));
@@ -42,7 +42,7 @@ fn list(session: &AgentSession, shortcuts: &Shortcuts) -> String {
     }
 }
 
-/// What the user is told when the session begins.
+/// Notes for the user when the session begins.
 pub(super) fn notes(session: &AgentSession) -> Vec<String> {
     let problems = shortcuts(session).problems.into_iter();
     let mut notes: Vec<String> = problems.map(|problem| problem.text).collect();

@@ -1,15 +1,15 @@
-//! `/login` and `/logout`.
+//! The commands `/login` and `/logout`.
 
 use std::sync::Arc;
 
-use super::commands::Answer;
-use super::text::one_line;
+use super::commands::CommandOutput;
+use super::sanitize::one_line;
 use crate::agent::event::{UiAnswer, UiMethod};
 use crate::app::AgentSession;
 
-const NOTHING: &str = "Nothing was chosen.";
+const NOTHING_CHOSEN: &str = "Nothing was chosen.";
 
-pub async fn login(session: &Arc<AgentSession>, provider: &str) -> Answer {
+pub async fn login(session: &Arc<AgentSession>, provider: &str) -> CommandOutput {
     let known = session.models().sign_ins();
     let options: Vec<(String, String)> = known
         .iter()
@@ -22,7 +22,7 @@ pub async fn login(session: &Arc<AgentSession>, provider: &str) -> Answer {
         })
         .collect();
     let Some(provider) = choose(session, "Sign in to", provider, options).await? else {
-        return Ok(NOTHING.into());
+        return Ok(NOTHING_CHOSEN.into());
     };
     session
         .log_in(&provider)
@@ -41,7 +41,7 @@ pub async fn login(session: &Arc<AgentSession>, provider: &str) -> Answer {
     ))
 }
 
-pub async fn logout(session: &Arc<AgentSession>, provider: &str) -> Answer {
+pub async fn logout(session: &Arc<AgentSession>, provider: &str) -> CommandOutput {
     let stored = session.models().auth().providers();
     if stored.is_empty() {
         return Ok("Nobody is signed in, and no key is stored. /login signs in.".into());
@@ -49,13 +49,13 @@ pub async fn logout(session: &Arc<AgentSession>, provider: &str) -> Answer {
     let options = stored.into_iter().map(|id| (id.clone(), id)).collect();
     let Some(provider) = choose(session, "Forget the credentials of", provider, options).await?
     else {
-        return Ok(NOTHING.into());
+        return Ok(NOTHING_CHOSEN.into());
     };
     session.log_out(&provider)?;
     Ok(format!("Logged out of {provider}."))
 }
 
-/// The named one, or the one that the user picks; `None` if they pick none.
+/// Returns the named provider, or the one that the user picks; `None` if the user picks none.
 async fn choose(
     session: &Arc<AgentSession>,
     title: &str,

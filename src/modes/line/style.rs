@@ -1,5 +1,4 @@
-//! Colours, for terminals that have them and users who want them; the text says
-//! everything without.
+//! Colours, for terminals that have them. The text has the same meaning without.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -7,22 +6,22 @@ use std::io::IsTerminal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     pub colours: bool,
-    /// The terminal cannot do more than print lines.
+    /// The terminal can only print lines.
     pub dumb: bool,
 }
 
 impl Style {
-    pub fn of_terminal() -> Self {
+    pub fn for_stdout() -> Self {
         Self::new(std::io::stdout().is_terminal(), |name| {
             std::env::var_os(name)
         })
     }
 
     fn new(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let given = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let dumb = !terminal || given("TERM").is_some_and(|term| term == "dumb");
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let dumb = !terminal || set("TERM").is_some_and(|term| term == "dumb");
         Self {
-            colours: !dumb && given("NO_COLOR").is_none(),
+            colours: !dumb && set("NO_COLOR").is_none(),
             dumb,
         }
     }
@@ -68,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_for_terminals_that_have_them() {
+    fn colours_follow_terminal_and_environment() {
         assert_eq!(style(true, &[("TERM", "xterm")]), (true, false));
         assert_eq!(style(true, &[("TERM", "dumb")]), (false, true));
         assert_eq!(style(false, &[("TERM", "xterm")]), (false, true));

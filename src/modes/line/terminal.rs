@@ -1,6 +1,5 @@
-//! The keyboard, as the client sees it: it wants one thing at a time and is told
-//! one thing for it. Behind it is a thread with a line editor, or on a dumb
-//! terminal one that reads lines.
+//! The keyboard, as the client sees it: each request for input gets one event. Behind it is a
+//! thread with a line editor, or on a dumb terminal a thread that reads lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,157 +7,157 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{editor, plain};
+use super::{dumb_terminal, editor};
 
-/// What is wanted of the user.
+/// Input that the client requests of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Want {
-    /// A prompt, with history and completion. The text is there to begin with.
+pub enum InputRequest {
+    /// A prompt with history and completion. The text is what it begins with.
     Prompt { text: String },
     /// A message while the agent works.
     Message { text: String },
-    /// An answer to a question.
+    /// The answer to a dialog.
     Answer {
         prompt: String,
         text: String,
-        many_lines: bool,
+        multiline: bool,
     },
-    /// Nothing: the agent works. Escape, Ctrl-C and the beginning of a message
-    /// are told.
+    /// Keys while the agent works: Escape, Ctrl-C and the beginning of a message.
     Keys,
 }
 
-/// What the user did.
+/// An action of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum InputEvent {
     Line(String),
-    /// Escape; with the text that was being typed.
+    /// Escape. Holds the unfinished text.
     Escape(String),
-    /// Ctrl-C
+    /// Ctrl-C.
     Interrupt,
     /// Ctrl-D, or the end of the input.
     End,
-    /// The beginning of a message, while keys were wanted.
+    /// The beginning of a message, while only keys were requested.
     Typed(String),
-    /// Nothing more: [`Terminal::stop`] came first. The text was being typed.
+    /// [`Terminal::stop`] ended the request. Holds the unfinished text.
     Stopped(String),
-    /// The line editor cannot work here.
+    /// The line editor does not work on this terminal.
     Failed(String),
 }
 
-/// What the user did, and what was wanted of them.
+/// An event, and the request that it ends.
 #[derive(Debug)]
-pub struct Heard {
-    pub wanted: Want,
-    pub said: Said,
+pub struct InputResult {
+    pub request: InputRequest,
+    pub event: InputEvent,
 }
 
 pub struct Terminal {
     keyboard: Keyboard,
-    said: mpsc::Receiver<Said>,
-    /// What it waits for.
-    wanted: Option<Want>,
+    events: mpsc::Receiver<InputEvent>,
+    /// The request that has no event yet.
+    pending: Option<InputRequest>,
 }
 
 enum Keyboard {
     Editor {
-        wants: std::sync::mpsc::Sender<Want>,
+        requests: std::sync::mpsc::Sender<InputRequest>,
         stop: Arc<AtomicBool>,
     },
-    Lines(plain::Lines),
+    Lines(dumb_terminal::LineReader),
 }
 
 impl Terminal {
-    pub fn editor(settings: editor::Settings) -> std::io::Result<Self> {
-        let (wants, wanted) = std::sync::mpsc::channel();
-        let (say, said) = mpsc::channel(1);
+    pub fn editor(settings: editor::EditorSettings) -> std::io::Result<Self> {
+        let (requests, received) = std::sync::mpsc::channel();
+        let (sender, events) = mpsc::channel(1);
         let stop = Arc::new(AtomicBool::new(false));
-        editor::start(settings, wanted, say, stop.clone())?;
+        editor::start(settings, received, sender, stop.clone())?;
         Ok(Self {
-            keyboard: Keyboard::Editor { wants, stop },
-            said,
-            wanted: None,
+            keyboard: Keyboard::Editor { requests, stop },
+            events,
+            pending: None,
         })
     }
 
-    /// Reads lines, and leaves the terminal as it is.
-    pub fn plain() -> std::io::Result<Self> {
-        let (say, said) = mpsc::channel(1);
-        let lines = plain::Lines::start(say)?;
+    /// Reads lines without changing the mode of the terminal.
+    pub fn dumb() -> std::io::Result<Self> {
+        let (sender, events) = mpsc::channel(1);
+        let lines = dumb_terminal::LineReader::start(sender)?;
         Ok(Self {
             keyboard: Keyboard::Lines(lines),
-            said,
-            wanted: None,
+            events,
+            pending: None,
         })
     }
 
-    pub fn is_plain(&self) -> bool {
+    pub fn is_dumb(&self) -> bool {
         matches!(self.keyboard, Keyboard::Lines(_))
     }
 
-    pub fn wanted(&self) -> Option<&Want> {
-        self.wanted.as_ref()
+    pub fn pending_request(&self) -> Option<&InputRequest> {
+        self.pending.as_ref()
     }
 
-    /// Wants something new; what was wanted before must be over. Returns what is
-    /// to be printed.
-    pub fn want(&mut self, want: Want) -> String {
-        debug_assert!(self.wanted.is_none(), "one thing at a time");
-        let print = match &mut self.keyboard {
-            Keyboard::Editor { wants, .. } => {
-                // An error means that the thread is gone, which `said` tells.
-                let _ = wants.send(want.clone());
+    /// Starts a request; the one before must have ended. Returns the text to print.
+    pub fn request(&mut self, request: InputRequest) -> String {
+        debug_assert!(self.pending.is_none(), "one request at a time");
+        let text = match &mut self.keyboard {
+            Keyboard::Editor { requests, .. } => {
+                // An error means that the thread has ended, which `next_input` reports.
+                let _ = requests.send(request.clone());
                 String::new()
             }
-            Keyboard::Lines(lines) => lines.want(&want),
+            Keyboard::Lines(lines) => lines.start_request(&request),
         };
-        self.wanted = Some(want);
-        print
+        self.pending = Some(request);
+        text
     }
 
-    /// Waits for the user.
-    pub async fn heard(&mut self) -> Heard {
+    /// Waits for the next event.
+    pub async fn next_input(&mut self) -> InputResult {
         loop {
-            let said = self.said.recv().await;
-            let said = said.unwrap_or_else(|| Said::Failed("its thread is gone".to_string()));
-            let said = match &mut self.keyboard {
-                Keyboard::Editor { .. } => Some(said),
-                Keyboard::Lines(lines) => lines.hear(said, self.wanted.as_ref()),
+            let event = self.events.recv().await;
+            let event =
+                event.unwrap_or_else(|| InputEvent::Failed("its thread is gone".to_string()));
+            let event = match &mut self.keyboard {
+                Keyboard::Editor { .. } => Some(event),
+                Keyboard::Lines(lines) => lines.accept(event, self.pending.as_ref()),
             };
-            if let Some(said) = said {
-                return self.over(said);
+            if let Some(event) = event {
+                return self.finish(event);
             }
         }
     }
 
-    /// Ends what is wanted. Tells what the user did in the last moment, or
-    /// [`Said::Stopped`].
-    pub async fn stop(&mut self) -> Heard {
+    /// Ends the request. Returns what the user did in the last moment, or
+    /// [`InputEvent::Stopped`].
+    pub async fn stop(&mut self) -> InputResult {
         let Keyboard::Editor { stop, .. } = &self.keyboard else {
-            return self.over(Said::Stopped(String::new()));
+            return self.finish(InputEvent::Stopped(String::new()));
         };
         let stop = stop.clone();
         stop.store(true, Ordering::Relaxed);
-        let heard = self.heard().await;
-        // The user may have been faster.
+        let input = self.next_input().await;
+        // The user may have ended the request first.
         stop.store(false, Ordering::Relaxed);
-        heard
+        input
     }
 
-    /// Lines may come although nothing is wanted.
-    fn over(&mut self, said: Said) -> Heard {
-        let wanted = self.wanted.take().unwrap_or(Want::Keys);
-        Heard { wanted, said }
+    /// Ends the request. Without one the event is treated as an answer to `Keys`: a dumb terminal
+    /// may send lines at any time.
+    fn finish(&mut self, event: InputEvent) -> InputResult {
+        let request = self.pending.take().unwrap_or(InputRequest::Keys);
+        InputResult { request, event }
     }
 
-    /// Lets go of the terminal.
+    /// Ends the thread, so that it restores the terminal.
     pub async fn close(mut self) {
-        if let Keyboard::Editor { wants, stop } = self.keyboard {
+        if let Keyboard::Editor { requests, stop } = self.keyboard {
             stop.store(true, Ordering::Relaxed);
-            drop(wants);
-            // Until the thread has restored the terminal; an editor that the
-            // user has open is not waited for.
-            let gone = async { while self.said.recv().await.is_some() {} };
+            drop(requests);
+            // Wait until the thread has restored the terminal, but not for an external editor that
+            // the user has open.
+            let gone = async { while self.events.recv().await.is_some() {} };
             let _ = tokio::time::timeout(Duration::from_secs(1), gone).await;
             editor::restore();
         }

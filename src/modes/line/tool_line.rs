@@ -1,19 +1,19 @@
-//! A tool call on one line: its name, the argument that matters, how it ended
-//! and how long it took.
+//! Renders a tool call in one line: its name, its most important argument, its outcome and its
+//! duration.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::sanitize::{first_line, one_line, sanitize, truncate};
 use super::style::Style;
-use super::text::{clean, cut, first_line, one_line};
 use crate::ai::message::join_text;
 use crate::tools::tool::ToolOutput;
 
-/// Characters of the argument.
-const ARGUMENT: usize = 100;
-/// Names of arguments that say what a call is about, the best first.
-const TELLING: [&str; 8] = [
+/// Maximum characters of the argument.
+const MAX_ARGUMENT_CHARS: usize = 100;
+/// Names of arguments that are shown, the most important first.
+const MAIN_ARGUMENTS: [&str; 8] = [
     "command",
     "path",
     "file_path",
@@ -24,20 +24,20 @@ const TELLING: [&str; 8] = [
     "action",
 ];
 
-/// `* bash: ls -la`
+/// Renders a call, such as `* bash: ls -la`.
 pub fn call(style: Style, name: &str, args: &Value) -> String {
     let argument = match built_in(name, args) {
-        Some(text) => cut(&one_line(&text), ARGUMENT),
+        Some(text) => truncate(&one_line(&text), MAX_ARGUMENT_CHARS),
         None => argument(args),
     };
-    let name = clean(name);
+    let name = sanitize(name);
     match argument.is_empty() {
         true => format!("* {}", style.bold(&name)),
         false => format!("* {}: {argument}", style.bold(&name)),
     }
 }
 
-/// `ok (0.3 s)`
+/// Renders an outcome, such as `ok (0.3 s)`.
 pub fn outcome(style: Style, result: &ToolOutput, is_error: bool, took: Duration) -> String {
     let time = style.dim(&format!("({:.1} s)", took.as_secs_f64()));
     if !is_error {
@@ -51,10 +51,10 @@ pub fn outcome(style: Style, result: &ToolOutput, is_error: bool, took: Duration
     }
 }
 
-/// What a command printed comes before why it failed, so the line that says it
-/// is the last one there; other tools have only one.
+/// Returns the line of an error that states the reason. After the output of a command this is
+/// the last line; the errors of other tools have only one.
 fn error_line(text: &str) -> String {
-    let verdict = text.lines().rev().find(|line| {
+    let reason = text.lines().rev().find(|line| {
         [
             "Command exited with",
             "Command timed out",
@@ -63,31 +63,34 @@ fn error_line(text: &str) -> String {
         .iter()
         .any(|start| line.starts_with(start))
     });
-    match verdict {
-        Some(verdict) => {
+    match reason {
+        Some(reason) => {
             let first = first_line(text);
-            let verdict = one_line(verdict);
-            match first == verdict || first == "(no output)" {
-                true => verdict,
-                false => format!("{verdict}: {first}"),
+            let reason = one_line(reason);
+            match first == reason || first == "(no output)" {
+                true => reason,
+                false => format!("{reason}: {first}"),
             }
         }
         None => first_line(text),
     }
 }
 
-/// Tools that search say what for and where; `None` for others, and where an
-/// extension's tool of the same name takes other arguments.
+/// Renders the arguments of the search tools: pattern and folder. `None` for other tools, and if
+/// an extension's tool of the same name takes other arguments.
 fn built_in(name: &str, args: &Value) -> Option<String> {
     let text = |name: &str| args[name].as_str().filter(|text| !text.is_empty());
-    let place = text("path").unwrap_or(".");
+    let folder = text("path").unwrap_or(".");
     match name {
-        "ls" => Some(place.to_owned()),
-        "find" => Some(format!("{} in {place}", text("pattern")?)),
+        "ls" => Some(folder.to_owned()),
+        "find" => Some(format!("{} in {folder}", text("pattern")?)),
         "grep" => {
             let sign = if args["literal"] == true { '"' } else { '/' };
             let only = text("glob").map_or(String::new(), |glob| format!(" ({glob})"));
-            Some(format!("{sign}{}{sign} in {place}{only}", text("pattern")?))
+            Some(format!(
+                "{sign}{}{sign} in {folder}{only}",
+                text("pattern")?
+            ))
         }
         _ => None,
     }
@@ -97,14 +100,16 @@ fn argument(args: &Value) -> String {
     let Value::Object(members) = args else {
         return String::new();
     };
-    let telling = TELLING.iter().find_map(|name| members.get(*name)?.as_str());
-    let text = telling.or_else(|| members.values().find_map(Value::as_str));
+    let main = MAIN_ARGUMENTS
+        .iter()
+        .find_map(|name| members.get(*name)?.as_str());
+    let text = main.or_else(|| members.values().find_map(Value::as_str));
     let text = match text {
         Some(text) => one_line(text),
         None if members.is_empty() => String::new(),
         None => one_line(&args.to_string()),
     };
-    cut(&text, ARGUMENT)
+    truncate(&text, MAX_ARGUMENT_CHARS)
 }
 
 #[cfg(test)]
@@ -119,7 +124,7 @@ mod tests {
     };
 
     #[test]
-    fn the_argument_that_matters() {
+    fn the_main_argument_is_shown() {
         let cases = [
             (json!({"timeout": 3, "command": "ls\n -la"}), "* x: ls -la"),
             (json!({"content": "…", "path": "a.txt"}), "* x: a.txt"),
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn searches_say_what_for_and_where() {
+    fn searches_show_pattern_and_folder() {
         let cases = [
             ("ls", json!({}), "* ls: ."),
             ("ls", json!({"path": "src", "limit": 3}), "* ls: src"),
@@ -160,23 +165,24 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_of_an_error() {
+    fn an_error_shows_its_reason() {
         let took = Duration::from_millis(1234);
-        let said = |text: &str, is_error| outcome(PLAIN, &ToolOutput::text(text), is_error, took);
-        assert_eq!(said("whatever", false), "ok (1.2 s)");
+        let rendered =
+            |text: &str, is_error| outcome(PLAIN, &ToolOutput::text(text), is_error, took);
+        assert_eq!(rendered("whatever", false), "ok (1.2 s)");
         assert_eq!(
-            said("\x1b[31mNo such file\nmore", true),
+            rendered("\x1b[31mNo such file\nmore", true),
             "error: No such file (1.2 s)"
         );
         assert_eq!(
-            said("boom\nmore\n\nCommand exited with code 3", true),
+            rendered("boom\nmore\n\nCommand exited with code 3", true),
             "error: Command exited with code 3: boom (1.2 s)"
         );
         assert_eq!(
-            said("(no output)\n\nCommand exited with code 1", true),
+            rendered("(no output)\n\nCommand exited with code 1", true),
             "error: Command exited with code 1 (1.2 s)"
         );
-        assert_eq!(said("", true), "error (1.2 s)");
+        assert_eq!(rendered("", true), "error (1.2 s)");
     }
 
     #[test]

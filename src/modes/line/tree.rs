@@ -1,30 +1,30 @@
-//! `/tree`: the branches of the session as lines, and going from one to another.
+//! `/tree`: lists the branches of the session, and goes to an entry.
 
 use std::sync::Arc;
 
-use super::commands::Answer;
-use super::text::one_line;
+use super::commands::CommandOutput;
+use super::sanitize::one_line;
 use crate::agent::AgentMessage;
 use crate::app::AgentSession;
 use crate::extensions::api::session_api::NavigateOptions;
 use crate::session::{EntryKind, TreeNode};
 
-/// Lines that are shown unless all are wanted.
-const LINES: usize = 100;
-/// Characters of a message.
-const WIDTH: usize = 70;
+/// Lines that are shown unless all are requested.
+const MAX_TREE_LINES: usize = 100;
+/// Maximum characters of a message.
+const MAX_TEXT_CHARS: usize = 70;
 
-/// What follows `/tree`.
-pub async fn run(session: &Arc<AgentSession>, args: &str) -> Answer {
+/// Runs the command. `args` is the text after `/tree`.
+pub async fn run(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
     let (target, rest) = args.split_once(' ').unwrap_or((args, ""));
     match target {
-        "" => Ok(list(session, LINES)),
+        "" => Ok(list(session, MAX_TREE_LINES)),
         "all" => Ok(list(session, usize::MAX)),
-        id => go(session, id, rest.trim()).await,
+        id => go_to(session, id, rest.trim()).await,
     }
 }
 
-async fn go(session: &Arc<AgentSession>, id: &str, how: &str) -> Answer {
+async fn go_to(session: &Arc<AgentSession>, id: &str, how: &str) -> CommandOutput {
     let options = match how.split_once(' ').unwrap_or((how, "")) {
         ("", _) => NavigateOptions::default(),
         ("summary", focus) => NavigateOptions {
@@ -46,7 +46,7 @@ async fn go(session: &Arc<AgentSession>, id: &str, how: &str) -> Answer {
     })
 }
 
-/// The entry whose id begins so.
+/// Finds the entry whose id begins with `id`.
 fn find(session: &AgentSession, id: &str) -> Result<String, String> {
     let (nodes, _) = session.tree();
     let mut found = nodes.iter().map(|node| &node.entry.id);
@@ -79,8 +79,8 @@ fn list(session: &AgentSession, most: usize) -> String {
     lines.join("\n")
 }
 
-/// Depth first, the branch where the session is last, near the prompt; only where
-/// branches begin a line is further in. `*` marks the way to where the session is.
+/// Renders the entries depth first. The branch of the current leaf comes last, near the prompt.
+/// Only the branches of a fork are indented. `*` marks the path to the current leaf.
 fn lines(nodes: &[TreeNode], leaf: Option<&str>) -> Vec<String> {
     let here = nodes.iter().position(|node| Some(&*node.entry.id) == leaf);
     let mut active = vec![false; nodes.len()];
@@ -118,7 +118,7 @@ fn lines(nodes: &[TreeNode], leaf: Option<&str>) -> Vec<String> {
     lines
 }
 
-/// `None` for what is not worth a line.
+/// Describes an entry. `None` for entries that are not listed.
 fn describe(node: &TreeNode, is_here: bool) -> Option<String> {
     let message = node.entry.message().ok().flatten();
     let text = match message.as_deref() {
@@ -156,8 +156,8 @@ fn describe(node: &TreeNode, is_here: bool) -> Option<String> {
 
 fn short(text: &str) -> String {
     let line = one_line(text.trim());
-    match line.chars().count() > WIDTH {
-        true => line.chars().take(WIDTH).chain(['…']).collect(),
+    match line.chars().count() > MAX_TEXT_CHARS {
+        true => line.chars().take(MAX_TEXT_CHARS).chain(['…']).collect(),
         false => line,
     }
 }
@@ -169,16 +169,16 @@ mod tests {
     use crate::session::Session;
 
     #[test]
-    fn branches_are_further_in_and_the_current_one_comes_last() {
+    fn the_current_branch_comes_last() {
         let mut session = Session::in_memory(std::path::Path::new("/w"));
-        let say = |session: &mut Session, text: &str| {
+        let append = |session: &mut Session, text: &str| {
             let message = AgentMessage::User(UserMessage::new(text, vec![]));
             session.append_message(&message).unwrap().id.clone()
         };
-        let root = say(&mut session, "root");
-        let old = say(&mut session, "old\nway");
+        let root = append(&mut session, "root");
+        let old = append(&mut session, "old\nway");
         session.set_leaf(Some(&root)).unwrap();
-        let new = say(&mut session, "new way");
+        let new = append(&mut session, "new way");
         session.append_label(&old, Some("left")).unwrap();
         session.set_leaf(Some(&old)).unwrap();
         assert_eq!(

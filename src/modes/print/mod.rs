@@ -1,4 +1,4 @@
-//! `pi -p`: prompts in, the last answer's text out.
+//! `pi -p`: runs prompts and prints the text of the last answer.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use js_runtime::Output;
 use tokio::sync::oneshot;
 
 use super::signals::{self, Interrupt};
-use super::{complain, complain_of_stdout, reader};
+use super::{print_stderr, report_stdout_error, stdout_watch};
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiMethod};
 use crate::ai::message::StopReason;
@@ -16,13 +16,13 @@ use crate::app::{
     AgentSession, AppConfig, Behavior, EventSink, PromptContent, PromptError, PromptRequest, Source,
 };
 
-/// Shows what goes wrong on stderr; the rest is not printed.
-struct Quiet;
+/// Prints errors, retries and messages of extensions to stderr, and ignores other events.
+struct StderrEvents;
 
 #[async_trait]
-impl EventSink for Quiet {
+impl EventSink for StderrEvents {
     async fn send(&self, event: Arc<Event>) {
-        if tell_user(&event) {
+        if print_extension_event(&event) {
             return;
         }
         if let Event::AutoRetryStart {
@@ -38,24 +38,24 @@ impl EventSink for Quiet {
             ..
         } = &*event
         {
-            complain(&format!(
+            print_stderr(&format!(
                 "Retrying ({attempt}/{max_attempts}): {error_message}"
             ));
         }
     }
 }
 
-/// Shows what extensions say and do wrong on stderr. `false` if the event is about the
-/// conversation.
-pub(super) fn tell_user(event: &Event) -> bool {
+/// Prints messages, errors and warnings of extensions to stderr. Returns `false` if the event
+/// is about the conversation.
+pub(super) fn print_extension_event(event: &Event) -> bool {
     match event {
-        Event::ExtensionError(error) => complain_of_extension("error", error),
+        Event::ExtensionError(error) => print_extension_report("error", error),
         Event::ExtensionWarning(warning) => {
-            complain_of_extension("warning", &warning.clone().into());
+            print_extension_report("warning", &warning.clone().into());
         }
         Event::ExtensionUiRequest(request) => {
             if let UiMethod::Notify { message, .. } = &request.method {
-                complain(message);
+                print_stderr(message);
             }
         }
         Event::ExtensionWaitStart(_) | Event::ExtensionWaitEnd(_) => {}
@@ -64,44 +64,44 @@ pub(super) fn tell_user(event: &Event) -> bool {
     true
 }
 
-fn complain_of_extension(what: &str, report: &ExtensionError) {
-    complain(&format!(
+fn print_extension_report(what: &str, report: &ExtensionError) {
+    print_stderr(&format!(
         "Extension {what} ({}): {}",
         report.place_and_name(),
         report.whole()
     ));
     if let Some(frame) = &report.details.code_frame {
-        complain(frame);
+        print_stderr(frame);
     }
 }
 
-/// Returns the exit code.
+/// Runs the mode and returns the exit code.
 pub async fn run(config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
-    let ended = signals::ended(Interrupt::Ends);
+    let ended = signals::exit_signal(Interrupt::Exits);
     tokio::pin!(ended);
-    // The answer goes to stdout, and nothing else does.
+    // Only the answer goes to stdout.
     let mut out = match js_runtime::take_standard_streams() {
         Ok(streams) => streams.output,
         Err(error) => {
-            complain(&format!("Error: {error}"));
+            print_stderr(&format!("Error: {error}"));
             return 1;
         }
     };
-    let gone = reader::gone(&mut out);
+    let gone = stdout_watch::wait_closed(&mut out);
     let started = tokio::select! {
-        started = AgentSession::start(config, Arc::new(Quiet)) => started,
+        started = AgentSession::start(config, Arc::new(StderrEvents)) => started,
         code = &mut ended => return code,
     };
     let session = match started {
         Ok(session) => session,
         Err(error) => {
-            complain(&format!("Error: {error}"));
+            print_stderr(&format!("Error: {error}"));
             return 1;
         }
     };
     let before = session.messages();
     let failed = tokio::select! {
-        said = converse(&session, prompts) => said.err(),
+        done = run_prompts(&session, prompts) => done.err(),
         code = &mut ended => Some(code),
         () = gone => Some(1),
     };
@@ -115,23 +115,26 @@ pub async fn run(config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     session.shutdown(code).await
 }
 
-/// The error is the exit code.
-async fn converse(session: &AgentSession, prompts: Vec<PromptContent>) -> Result<(), u8> {
+/// Runs the prompts one after the other. The error is the exit code.
+async fn run_prompts(session: &AgentSession, prompts: Vec<PromptContent>) -> Result<(), u8> {
     for note in session.take_notes() {
-        complain(&format!("Warning: {note}"));
+        print_stderr(&format!("Warning: {note}"));
     }
     session.open().await;
     for prompt in prompts {
-        if let Err(error) = say(session, prompt).await {
-            complain(&error.to_string());
+        if let Err(error) = prompt_and_settle(session, prompt).await {
+            print_stderr(&error.to_string());
             return Err(1);
         }
     }
     Ok(())
 }
 
-/// Says it and waits until the agent has nothing more to do.
-pub(super) async fn say(session: &AgentSession, prompt: PromptContent) -> Result<(), PromptError> {
+/// Sends a prompt and waits until the session has settled.
+pub(super) async fn prompt_and_settle(
+    session: &AgentSession,
+    prompt: PromptContent,
+) -> Result<(), PromptError> {
     let request = PromptRequest {
         text: prompt.text,
         images: prompt.images,
@@ -139,15 +142,15 @@ pub(super) async fn say(session: &AgentSession, prompt: PromptContent) -> Result
         while_busy: Behavior::Refuse,
         commands: true,
     };
-    // What extensions have begun, at the start of the session for instance.
+    // Extensions may have started runs, for example in `session_start`.
     session.wait_settled().await;
     drop(session.prompt(request).await?);
     session.wait_settled().await;
     Ok(())
 }
 
-/// The last message, or what stands before those that extensions have added since the
-/// agent ended; not what was there `before`, then.
+/// The last message, ignoring messages that extensions appended after the run; `None` if only
+/// such messages are newer than `before`.
 fn last_answer(session: &AgentSession, before: &[Arc<AgentMessage>]) -> Option<Arc<AgentMessage>> {
     let messages = session.messages();
     let is_added = |message: &&Arc<AgentMessage>| {
@@ -175,22 +178,22 @@ async fn print_last(session: &AgentSession, before: &[Arc<AgentMessage>], out: O
             _ => "error",
         };
         let text = answer.error_message.clone();
-        complain(&text.unwrap_or_else(|| format!("Request {reason}")));
+        print_stderr(&text.unwrap_or_else(|| format!("Request {reason}")));
         return 1;
     }
     let texts = answer.texts().map(str::to_owned).collect();
     let (written, done) = oneshot::channel();
-    // On a thread of its own: a reader that does not read must not keep a signal from
-    // being heard.
+    // Written on a thread of its own, so that a reader that does not read cannot delay the
+    // handling of a signal.
     let writer = std::thread::Builder::new().name("stdout".into());
     let started = writer.spawn(move || {
-        // Nobody may be waiting any more.
+        // The receiver may be dropped.
         let _ = written.send(write(out, texts));
     });
     match (started, done.await) {
         (Ok(_), Ok(Ok(()))) => 0,
         (Err(error), _) | (_, Ok(Err(error))) => {
-            complain_of_stdout(&error);
+            report_stdout_error(&error);
             1
         }
         (Ok(_), Err(_)) => 1,

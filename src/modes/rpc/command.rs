@@ -1,11 +1,11 @@
-//! The commands of the protocol, of all its ages (behaviour.md §2.2, §2.6, §11.3).
+//! The commands of the protocol, including those of older versions.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::pictures::{Attachment, Picture};
+use super::images::{Attachment, Picture};
 use crate::agent::queue::{Delivery, QueueMode};
 
 #[derive(Debug, Deserialize)]
@@ -20,10 +20,10 @@ pub enum Command {
         message: String,
         #[serde(default)]
         images: Option<Vec<Picture>>,
-        /// As before 0.20.
+        /// Images and documents as clients before 0.20 send them.
         #[serde(default)]
         attachments: Option<Vec<Attachment>>,
-        /// Needed while the agent works.
+        /// Required while the agent works.
         #[serde(default)]
         streaming_behavior: Option<StreamingBehavior>,
     },
@@ -97,7 +97,7 @@ pub enum Command {
     Fork {
         entry_id: String,
     },
-    /// `fork` as it was: by what `get_branch_messages` answers.
+    /// The older form of `fork`, which takes the results of `get_branch_messages`.
     Branch {
         #[serde(default)]
         entry_index: Option<usize>,
@@ -108,7 +108,7 @@ pub enum Command {
     GetForkMessages,
     GetBranchMessages,
     GetEntries {
-        /// An entry's id: those after it.
+        /// Id of an entry; only entries after it are returned.
         #[serde(default)]
         since: Option<String>,
     },
@@ -118,43 +118,43 @@ pub enum Command {
         name: String,
     },
     GetCommands,
-    /// Ours: what the client is and can, and what it would like to have.
+    /// Not in the original. Identifies the client and its capabilities, and asks for others.
     Hello(Hello),
-    /// Ours: answered at once, whatever goes on.
+    /// Not in the original. Answered at once, also while the agent works.
     Ping,
-    /// Ours: what a client has missed.
+    /// Not in the original. Returns the events that a client has missed.
     GetEvents {
-        /// The `seq` of the last event that it has seen.
+        /// The `seq` of the last event that the client has seen.
         since: u64,
     },
-    /// Ours: what extensions cost.
+    /// Not in the original. Returns the time and memory that extensions use.
     GetExtensionStats {
-        /// Also what each of them holds. No JavaScript runs meanwhile.
+        /// Measure the heap of each extension, too. No JavaScript runs meanwhile.
         #[serde(default)]
         measure_heap: bool,
     },
-    /// Ours: answered when nothing is at work any more.
+    /// Not in the original. Answered when the session has settled.
     WaitForIdle,
-    /// Ours: extensions, settings and models as they are on the disk now.
+    /// Not in the original. Loads extensions, settings and models from the disk again.
     Reload {
-        /// One that was set aside is let in again.
+        /// Name of a quarantined extension that is loaded again.
         #[serde(default)]
         extension: Option<String>,
     },
     ExtensionUiResponse {
         id: String,
-        #[serde(default, deserialize_with = "text_of")]
+        #[serde(default, deserialize_with = "dialog_text")]
         value: Option<String>,
-        #[serde(default, deserialize_with = "truth_of")]
+        #[serde(default, deserialize_with = "dialog_flag")]
         confirmed: Option<bool>,
-        #[serde(default, deserialize_with = "truth_of")]
+        #[serde(default, deserialize_with = "dialog_flag")]
         cancelled: Option<bool>,
     },
 }
 
-/// An answer to a question is one whatever it is made of: whoever asked waits for it, and
-/// nobody else can tell the client that it is none.
-fn text_of<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<String>, D::Error> {
+/// Reads the value of a dialog as text. Other types are converted instead of refused: the
+/// extension waits for the answer, and no response tells the client of an error.
+fn dialog_text<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<String>, D::Error> {
     Ok(match Value::deserialize(answer)? {
         Value::String(text) => Some(text),
         answer @ (Value::Number(_) | Value::Bool(_)) => Some(answer.to_string()),
@@ -162,8 +162,8 @@ fn text_of<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<String>, D::Er
     })
 }
 
-/// The same where it is yes or no, as JavaScript sees it.
-fn truth_of<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<bool>, D::Error> {
+/// Reads a value as a Boolean, by the rules of JavaScript.
+fn dialog_flag<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<bool>, D::Error> {
     Ok(match Value::deserialize(answer)? {
         Value::Null => None,
         Value::Bool(truth) => Some(truth),
@@ -173,21 +173,45 @@ fn truth_of<'de, D: Deserializer<'de>>(answer: D) -> Result<Option<bool>, D::Err
     })
 }
 
-/// All may be left out: then the session is as it would be without the greeting.
+/// Every member is optional. Without any, the session is as it is without `hello`.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hello {
-    /// The newest that the client speaks.
+    /// The newest protocol version that the client speaks.
     pub protocol_version: Option<u32>,
-    /// What it calls itself, for the log.
+    /// Name of the client, for the log.
     pub client: Option<String>,
-    /// What it would like to have of what the answer's `capabilities` lists. Names that
-    /// are not known are left out of the answer's `enabled`.
+    /// Capabilities that the client asks for, of those that the response lists as
+    /// `capabilities`. Unknown names are missing in the response's `enabled`.
     pub capabilities: Option<Vec<String>>,
-    /// The methods of `ctx.ui` that it can show or ask. Without this extensions are
-    /// told nothing of what it cannot.
+    /// The methods of `ctx.ui` that the client supports. If this is missing, extensions are
+    /// not told which methods are unsupported.
     pub ui: Option<Vec<String>>,
+}
+
+/// When a command is executed that arrives while the session is still opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartupOrder {
+    /// At once: responses to dialogs, and commands that need no session.
+    Immediate,
+    /// At once, and again for the earlier commands that wait.
+    Abort,
+    /// In the order of arrival, once the session is open.
+    AfterOpen,
+}
+
+impl Command {
+    pub fn startup_order(&self) -> StartupOrder {
+        match self {
+            Self::Abort => StartupOrder::Abort,
+            Self::ExtensionUiResponse { .. }
+            | Self::Hello(_)
+            | Self::Ping
+            | Self::GetEvents { .. } => StartupOrder::Immediate,
+            _ => StartupOrder::AfterOpen,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -207,8 +231,8 @@ impl From<StreamingBehavior> for Delivery {
     }
 }
 
-/// All there are, for clients that want to know before they send one. Older names of
-/// the same are not among them.
+/// The names of all commands, for clients that check them before they send one. Older names
+/// of the same commands are not listed.
 pub const COMMANDS: [&str; 41] = [
     "prompt",
     "steer",

@@ -1,18 +1,18 @@
-//! What must hold of the line reader and of the parser, whatever comes in.
+//! Invariants of the line reader and of the command parser, checked by the fuzzers.
 
 use std::io::{BufRead, BufReader};
 
 use serde_json::Value;
 
 use super::handle::response;
-use super::lines::{Line, next};
+use super::lines::{Line, next_line};
 use super::parse::parse;
 use crate::app::Refusal;
 
-/// Reads them in pieces of every small size, with a limit that long ones exceed.
+/// Reads lines with buffers of every small size, with a limit that long lines exceed.
 pub fn fuzz_lines(bytes: &[u8]) {
-    const LONGEST: usize = 16;
-    // The short way, for what fits into memory.
+    const MAX_LINE_BYTES: usize = 16;
+    // The simple implementation, for input that fits into memory.
     let mut expected: Vec<Line> = bytes.split(|byte| *byte == b'\n').map(line).collect();
     fn line(line: &[u8]) -> Line {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -25,24 +25,24 @@ pub fn fuzz_lines(bytes: &[u8]) {
         let mut input = BufReader::with_capacity(capacity, bytes);
         let read = |longest: usize, input: &mut dyn BufRead| {
             let mut input = input;
-            std::iter::from_fn(move || next(&mut input, longest).expect("memory can be read"))
+            std::iter::from_fn(move || next_line(&mut input, longest).expect("memory can be read"))
                 .collect::<Vec<_>>()
         };
         assert_eq!(read(usize::MAX - 2, &mut input), expected);
         let mut input = BufReader::with_capacity(capacity, bytes);
-        let limited = read(LONGEST, &mut input);
+        let limited = read(MAX_LINE_BYTES, &mut input);
         assert_eq!(limited.len(), expected.len());
         for (limited, expected) in limited.iter().zip(&expected) {
             match (limited, expected) {
                 (Line::Text(text), Line::Text(whole)) => assert_eq!(text, whole),
-                (Line::TooLong(_), Line::Text(whole)) => assert!(whole.len() > LONGEST),
+                (Line::TooLong(_), Line::Text(whole)) => assert!(whole.len() > MAX_LINE_BYTES),
                 other => panic!("{other:?}"),
             }
         }
     }
 }
 
-/// Parses it, and writes what would be answered.
+/// Parses a command and serializes its response.
 pub fn fuzz_command(bytes: &[u8]) {
     let value = serde_json::from_slice::<Value>(bytes).ok();
     let member = |name: &str| value.as_ref().and_then(|value| value.get(name).cloned());

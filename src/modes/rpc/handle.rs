@@ -1,4 +1,4 @@
-//! What each command does, and what is answered.
+//! Executes commands and writes their responses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::answers::{
-    self, Answer, BranchMessage, BranchMessages, Cancelled, Commands, Disposed, ForkMessage,
-    ForkMessages, ForkedText, Level, Levels, Messages, Models, Queues, Response, Text,
-};
 use super::command::Command;
-use super::greeting;
-use super::parse::{BadCommand, Parsed, parse};
-use super::pictures::{Attachment, Picture, join};
+use super::hello;
+use super::images::{self, Attachment, Picture};
+use super::parse::{BadCommand, ParsedCommand};
+use super::responses::{
+    self, BranchMessage, BranchMessages, Cancelled, Commands, ForkMessage, ForkMessages,
+    ForkedText, Level, Levels, Messages, Models, PromptDisposition, Queues, Response, ResponseData,
+    Text,
+};
 use crate::agent::event::UiAnswer;
 use crate::agent::queue::Delivery;
 use crate::ai::model::ThinkingLevel;
@@ -23,13 +24,18 @@ use crate::app::{
 use crate::modes::output::Output;
 use crate::resources::source_info::SourceScope;
 
-/// The data of a response; `None` where there is none.
-type Answered = Result<Option<Answer>, Refusal>;
+/// The data of a response; `None` for commands without data.
+type CommandResult = Result<Option<ResponseData>, Refusal>;
 
-pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
-    let (command, name, id) = match parse(line) {
-        Ok(Parsed { command, name, id }) => (command, name, id),
-        // An answer without the id of a question is none, and is not answered itself.
+/// Executes a parsed command, or answers a line that is no valid command.
+pub async fn run_command(
+    session: &Arc<AgentSession>,
+    output: &Output,
+    parsed: Result<ParsedCommand, Box<BadCommand>>,
+) {
+    let (command, name, id) = match parsed {
+        Ok(ParsedCommand { command, name, id }) => (command, name, id),
+        // The response to a dialog has no response itself, so an error is only logged.
         Err(bad) if bad.command == "extension_ui_response" => {
             return tracing::warn!("{}", bad.error);
         }
@@ -50,7 +56,7 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             confirmed,
             cancelled,
         } => {
-            // Some clients say both, whatever is asked.
+            // Some clients send both members, whatever the dialog asks for.
             let value = value.filter(|_| confirmed.is_none() || !session.ui_confirms(&id));
             let answer = match (cancelled.unwrap_or(false), value, confirmed) {
                 (false, Some(value), _) => UiAnswer::Value(value),
@@ -59,18 +65,18 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             };
             session.answer_ui(&id, answer);
         }
-        Command::Hello(hello) => greeting::hello(session, output, id, name, hello),
-        Command::Ping => greeting::ping(output, id, name),
-        Command::GetEvents { since } => greeting::events(output, id, name, since),
-        // The agent's events come after the answer.
+        Command::Hello(hello) => hello::hello(session, output, id, name, hello),
+        Command::Ping => hello::ping(output, id, name),
+        Command::GetEvents { since } => hello::get_events(output, id, name, since),
+        // The response is written before the events of the run.
         Command::Prompt {
             message,
             images,
             attachments,
             streaming_behavior,
         } => {
-            let (text, images) = match said(&name, message, images, attachments) {
-                Ok(said) => said,
+            let (text, images) = match prompt_content(&name, message, images, attachments) {
+                Ok(content) => content,
                 Err(refusal) => return respond(output, id, name, Err(refusal)),
             };
             let request = PromptRequest {
@@ -83,14 +89,14 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
             };
             let accepted = session.prompt(request).await;
             let answer = match &accepted {
-                Ok(accepted) => Ok(Some(Answer::Prompt(Disposed {
+                Ok(accepted) => Ok(Some(ResponseData::Prompt(PromptDisposition {
                     disposition: accepted.disposition,
                 }))),
                 Err(_) => Ok(None),
             };
             match accepted {
                 Err(error) => respond(output, id, name, Err(error.into())),
-                // Lets go of what holds the agent back after the answer.
+                // Dropping `_accepted` after the response lets the run begin.
                 Ok(_accepted) => respond(output, id, name, answer),
             }
         }
@@ -100,7 +106,7 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
         } => {
             let excluded = exclude_from_context.unwrap_or(false);
             let ran = session.bash_told(&command, excluded, id.clone()).await;
-            let answer = ran.map(|result| Some(Answer::Bash(result)));
+            let answer = ran.map(|result| Some(ResponseData::Bash(result)));
             respond(output, id, name, answer.map_err(Refusal::from));
         }
         command => {
@@ -110,42 +116,21 @@ pub async fn line(session: &Arc<AgentSession>, output: &Output, line: &[u8]) {
     }
 }
 
-/// When a command is dealt with that comes while the session is still opening.
-pub enum Turn {
-    /// Answers to questions, and what a client says first.
-    Now,
-    /// What keeps the session, and what waits for it to be open.
-    Abort,
-    WhenOpen,
-}
-
-pub fn turn_of(line: &[u8]) -> Turn {
-    match parse(line).map(|parsed| parsed.command) {
-        Ok(Command::Abort) => Turn::Abort,
-        Ok(
-            Command::ExtensionUiResponse { .. }
-            | Command::Hello(_)
-            | Command::Ping
-            | Command::GetEvents { .. },
-        ) => Turn::Now,
-        _ => Turn::WhenOpen,
-    }
-}
-
-pub fn too_long(output: &Output, bytes: u64) {
+/// Answers a line that is too long to be read.
+pub fn respond_too_long(output: &Output, bytes: u64) {
     let text = format!(
         "Failed to parse command: the line has {bytes} bytes, and {} are the most that is taken",
-        super::lines::LONGEST
+        super::lines::MAX_LINE_BYTES
     );
     let refusal = Refusal::new(ErrorCode::LineTooLong, text);
     respond(output, None, "parse".into(), Err(refusal));
 }
 
-pub fn respond(output: &Output, id: Option<Value>, command: String, answer: Answered) {
+pub fn respond(output: &Output, id: Option<Value>, command: String, answer: CommandResult) {
     output.line(&response(id, command, answer));
 }
 
-pub fn response(id: Option<Value>, command: String, answer: Answered) -> Response {
+pub fn response(id: Option<Value>, command: String, answer: CommandResult) -> Response {
     let data = answer.and_then(|answer| match answer {
         None => Ok(None),
         Some(answer) => to_raw_value(&answer)
@@ -167,9 +152,9 @@ pub fn response(id: Option<Value>, command: String, answer: Answered) -> Respons
     }
 }
 
-async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> Answered {
+async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> CommandResult {
     let answer = match command {
-        // Dealt with before.
+        // Handled by `run_command`.
         Command::Prompt { .. }
         | Command::Bash { .. }
         | Command::Hello(_)
@@ -181,18 +166,18 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             images,
             attachments,
         } => {
-            let (text, images) = said(name, message, images, attachments)?;
+            let (text, images) = prompt_content(name, message, images, attachments)?;
             session.queue(Delivery::Steer, text, images).await?;
-            Answer::Steer(QUEUED)
+            ResponseData::Steer(QUEUED)
         }
         Command::FollowUp {
             message,
             images,
             attachments,
         } => {
-            let (text, images) = said(name, message, images, attachments)?;
+            let (text, images) = prompt_content(name, message, images, attachments)?;
             session.queue(Delivery::FollowUp, text, images).await?;
-            Answer::FollowUp(QUEUED)
+            ResponseData::FollowUp(QUEUED)
         }
         Command::Abort => {
             let run = session.run_id();
@@ -201,7 +186,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             return Ok(None);
         }
         Command::AbortRetry => {
-            // The end of the wait is told of before the answer.
+            // The event for the end of the wait is written before the response.
             if session.abort_retry() {
                 session.wait_idle().await;
             }
@@ -209,37 +194,37 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
         }
         Command::ClearQueue => {
             let (steering, follow_up) = session.clear_queue().await;
-            Answer::ClearQueue(Queues {
+            ResponseData::ClearQueue(Queues {
                 steering,
                 follow_up,
             })
         }
         Command::NewSession { parent_session } => {
             let parent = parent_session.map(PathBuf::from);
-            Answer::NewSession(cancelled(session.new_session(parent).await?))
+            ResponseData::NewSession(cancelled(session.new_session(parent).await?))
         }
-        Command::GetState => Answer::GetState(Box::new(session.state())),
-        Command::GetMessages => Answer::GetMessages(Messages {
+        Command::GetState => ResponseData::GetState(Box::new(session.state())),
+        Command::GetMessages => ResponseData::GetMessages(Messages {
             messages: session.messages(),
         }),
         Command::SetModel { provider, model_id } => {
-            Answer::SetModel(session.set_model(&provider, &model_id).await?)
+            ResponseData::SetModel(session.set_model(&provider, &model_id).await?)
         }
-        Command::CycleModel => Answer::CycleModel(session.cycle_model(false).await?),
-        Command::GetAvailableModels => Answer::GetAvailableModels(Models {
+        Command::CycleModel => ResponseData::CycleModel(session.cycle_model(false).await?),
+        Command::GetAvailableModels => ResponseData::GetAvailableModels(Models {
             models: session.models().available(),
         }),
         Command::SetThinkingLevel { level } => {
-            // As the protocol has it, what is no level is the lowest.
+            // The protocol treats an unknown level as the lowest.
             let level = ThinkingLevel::parse(&level).unwrap_or(ThinkingLevel::Off);
             session.set_thinking_level(level);
             return Ok(None);
         }
         Command::CycleThinkingLevel => {
             let level = session.cycle_thinking_level();
-            Answer::CycleThinkingLevel(level.map(|level| Level { level }))
+            ResponseData::CycleThinkingLevel(level.map(|level| Level { level }))
         }
-        Command::GetAvailableThinkingLevels => Answer::GetAvailableThinkingLevels(Levels {
+        Command::GetAvailableThinkingLevels => ResponseData::GetAvailableThinkingLevels(Levels {
             levels: session.available_thinking_levels(),
         }),
         Command::SetSteeringMode { mode } => {
@@ -252,7 +237,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
         }
         Command::Compact {
             custom_instructions,
-        } => Answer::Compact(session.compact(custom_instructions.as_deref()).await?),
+        } => ResponseData::Compact(session.compact(custom_instructions.as_deref()).await?),
         Command::SetAutoCompaction { enabled } => {
             session.set_auto_compaction(enabled);
             return Ok(None);
@@ -265,15 +250,15 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             session.abort_bash();
             return Ok(None);
         }
-        Command::GetSessionStats => Answer::GetSessionStats(session.stats()),
-        Command::ExportHtml { output_path } => Answer::ExportHtml(answers::Path {
+        Command::GetSessionStats => ResponseData::GetSessionStats(session.stats()),
+        Command::ExportHtml { output_path } => ResponseData::ExportHtml(responses::Path {
             path: session.export_html(output_path.as_deref()).await?,
         }),
         Command::SwitchSession { session_path } => {
             let switched = session.switch_session(session_path.as_ref(), None).await?;
-            Answer::SwitchSession(cancelled(switched))
+            ResponseData::SwitchSession(cancelled(switched))
         }
-        Command::Fork { entry_id } => Answer::Fork(fork(session, &entry_id).await?),
+        Command::Fork { entry_id } => ResponseData::Fork(fork(session, &entry_id).await?),
         Command::Branch {
             entry_index,
             entry_id,
@@ -286,17 +271,17 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
                     return Err(Refusal::new(ErrorCode::InvalidCommand, text));
                 }
             };
-            Answer::Branch(fork(session, &entry).await?)
+            ResponseData::Branch(fork(session, &entry).await?)
         }
-        Command::Clone => Answer::Clone(cancelled(session.clone_session().await?)),
+        Command::Clone => ResponseData::Clone(cancelled(session.clone_session().await?)),
         Command::GetEntries { since } => {
-            Answer::GetEntries(json_text(session.entries_json(since.as_deref())?)?)
+            ResponseData::GetEntries(json_text(session.entries_json(since.as_deref())?)?)
         }
-        Command::GetTree => Answer::GetTree(json_text(session.tree_json())?),
+        Command::GetTree => ResponseData::GetTree(json_text(session.tree_json())?),
         Command::GetForkMessages => {
             let messages = session.fork_messages().into_iter();
             let messages = messages.map(|(entry_id, text)| ForkMessage { entry_id, text });
-            Answer::GetForkMessages(ForkMessages {
+            ResponseData::GetForkMessages(ForkMessages {
                 messages: messages.collect(),
             })
         }
@@ -307,11 +292,11 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
                 entry_id,
                 text,
             });
-            Answer::GetBranchMessages(BranchMessages {
+            ResponseData::GetBranchMessages(BranchMessages {
                 messages: messages.collect(),
             })
         }
-        Command::GetLastAssistantText => Answer::GetLastAssistantText(Text {
+        Command::GetLastAssistantText => ResponseData::GetLastAssistantText(Text {
             text: session.last_assistant_text(),
         }),
         Command::SetSessionName { name } => {
@@ -319,7 +304,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             return Ok(None);
         }
         Command::GetExtensionStats { measure_heap } => {
-            Answer::GetExtensionStats(session.extensions().statistics(measure_heap).await)
+            ResponseData::GetExtensionStats(session.extensions().statistics(measure_heap).await)
         }
         Command::GetCommands => commands(session),
         Command::WaitForIdle => {
@@ -327,23 +312,23 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> A
             return Ok(None);
         }
         Command::Reload { extension } => {
-            Answer::Reload(session.reload_with(extension.as_deref()).await?.into())
+            ResponseData::Reload(session.reload_with(extension.as_deref()).await?.into())
         }
     };
     Ok(Some(answer))
 }
 
-fn said(
+fn prompt_content(
     name: &str,
     message: String,
     images: Option<Vec<Picture>>,
     attachments: Option<Vec<Attachment>>,
 ) -> Result<(String, Vec<crate::ai::message::ImageContent>), Refusal> {
-    join(message, images, attachments)
+    images::prompt_content(message, images, attachments)
         .map_err(|error| Refusal::new(ErrorCode::InvalidCommand, format!("{name}: {error}")))
 }
 
-const QUEUED: Disposed = Disposed {
+const QUEUED: PromptDisposition = PromptDisposition {
     disposition: Disposition::Queued,
 };
 
@@ -359,18 +344,18 @@ async fn fork(session: &AgentSession, entry: &str) -> Result<ForkedText, Refusal
     })
 }
 
-/// By what `get_branch_messages` answers.
+/// Finds the id of an entry by its index in the result of `get_branch_messages`.
 fn entry_at(session: &AgentSession, index: usize) -> Result<String, Refusal> {
     let messages = session.branch_messages().into_iter();
-    let mut found = messages.filter_map(|(place, id, _)| (place == index).then_some(id));
+    let mut found = messages.filter_map(|(position, id, _)| (position == index).then_some(id));
     found
         .next()
         .ok_or_else(|| Refusal::new(ErrorCode::InvalidEntry, "Invalid entry index for branching"))
 }
 
-fn commands(session: &AgentSession) -> Answer {
+fn commands(session: &AgentSession) -> ResponseData {
     let commands = session.commands().into_iter();
-    let commands = commands.map(|command| answers::Command {
+    let commands = commands.map(|command| responses::Command {
         path: command.source_info.path.clone(),
         location: match command.source_info.scope {
             SourceScope::User => "user",
@@ -379,12 +364,12 @@ fn commands(session: &AgentSession) -> Answer {
         },
         command,
     });
-    Answer::GetCommands(Commands {
+    ResponseData::GetCommands(Commands {
         commands: commands.collect(),
     })
 }
 
-/// What is JSON already, and may be deeper than a value can be.
+/// Wraps text that is JSON already, and may be nested more deeply than a `Value` can be.
 fn json_text(text: String) -> Result<Box<RawValue>, Refusal> {
     RawValue::from_string(text).map_err(|error| Refusal::from(error.to_string()))
 }

@@ -1,32 +1,32 @@
-//! Lines of stdin, on a thread of its own: a terminal or a pipe can then block
-//! it for as long as it likes.
+//! Reads lines of stdin on a thread of its own, so that a blocking terminal or pipe does not
+//! stop the program.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use tokio::sync::mpsc;
 
-/// Bytes of a line. Pictures are megabytes; what is longer than this is no command.
-pub const LONGEST: usize = 256 * 1024 * 1024;
+/// Maximum bytes of a line. Images take megabytes; a longer line is no command.
+pub const MAX_LINE_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     Text(Vec<u8>),
-    /// It was skipped; so many bytes it had.
+    /// The line was skipped. Holds its length in bytes.
     TooLong(u64),
 }
 
-/// Returns at once.
+/// Starts the thread that reads lines of `input`, and returns at once.
 pub fn read_stdin(input: impl Read + Send + 'static, lines: mpsc::Sender<Line>) {
     std::thread::Builder::new()
         .name("stdin".into())
         .spawn(move || {
             let mut input = BufReader::new(input);
             loop {
-                match next(&mut input, LONGEST) {
+                match next_line(&mut input, MAX_LINE_BYTES) {
                     Ok(None) => return,
                     Ok(Some(line)) => {
                         if lines.blocking_send(line).is_err() {
-                            // Nobody listens any more.
+                            // The receiver was dropped.
                             return;
                         }
                     }
@@ -40,11 +40,11 @@ pub fn read_stdin(input: impl Read + Send + 'static, lines: mpsc::Sender<Line>) 
         .expect("a process that could start can start a thread");
 }
 
-/// Only `\n` ends a line; one `\r` before it is not part of the line. A last line
-/// without its end counts.
-pub fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>> {
+/// Reads the next line. Only `\n` ends a line; one `\r` before it is not part of the line. A
+/// last line without a newline counts.
+pub fn next_line(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
-    // Its end may be two more.
+    // The line end may take two more bytes.
     let most = longest as u64 + 2;
     let read = input.by_ref().take(most).read_until(b'\n', &mut line)?;
     if read == 0 {
@@ -63,13 +63,13 @@ pub fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>
     let mut length = line.len() as u64;
     drop(line);
     if !whole {
-        length += skip(input)?;
+        length += skip_line(input)?;
     }
     Ok(Some(Line::TooLong(length)))
 }
 
-/// Goes to the end of the line, and says how far that was.
-fn skip(input: &mut impl BufRead) -> io::Result<u64> {
+/// Skips the rest of the line and returns its length.
+fn skip_line(input: &mut impl BufRead) -> io::Result<u64> {
     let mut skipped = 0;
     loop {
         let piece = match input.fill_buf() {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     fn lines_of(mut input: &[u8], longest: usize) -> Vec<Line> {
-        std::iter::from_fn(|| next(&mut input, longest).unwrap()).collect()
+        std::iter::from_fn(|| next_line(&mut input, longest).unwrap()).collect()
     }
 
     fn text(text: &str) -> Line {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_newlines_separate() {
+    fn only_newlines_end_a_line() {
         assert_eq!(
             lines_of("a\r\n\u{2028}b\rc\n\nlast".as_bytes(), 100),
             ["a", "\u{2028}b\rc", "", "last"].map(text)
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_skipped_to_its_end() {
+    fn too_long_lines_are_skipped() {
         let too_long = |bytes| Line::TooLong(bytes);
         assert_eq!(
             lines_of(b"abc\r\nabcd\nabcdefgh\nab\n", 3),

@@ -1,17 +1,16 @@
-//! `--mode rpc`: commands in, responses and events out, a JSON object a line
-//! (docs/rpc.md). Nothing that a client sends ends the process, except closing
-//! stdin.
+//! `--mode rpc`: reads commands from stdin and writes responses and events to stdout, one JSON
+//! object a line (docs/rpc.md). Only closing stdin ends the process; no command does.
 
-mod announced;
-mod answers;
 mod command;
+mod event_sink;
 mod fuzz;
-mod greeting;
 mod handle;
+mod hello;
+mod images;
 mod lines;
 mod parse;
-mod pictures;
-mod salvage;
+mod recover_id;
+mod responses;
 pub mod schema;
 
 pub use fuzz::{fuzz_command, fuzz_lines};
@@ -22,53 +21,59 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use self::announced::Events;
-use self::handle::Turn;
+use self::command::StartupOrder;
+use self::event_sink::ClientEvents;
 use self::lines::Line;
+use self::parse::{BadCommand, ParsedCommand, parse};
 use super::output::Output;
 use super::signals::{self, Interrupt};
-use super::wire::Agreed;
-use super::{complain, complain_of_stdout, reader};
+use super::wire::Capabilities;
+use super::{print_stderr, report_stdout_error, stdout_watch};
 use crate::app::{AgentSession, AppConfig};
 use crate::extensions::waits_for_debugger;
 
-/// How long commands that are being answered when stdin closes may take.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// The same after a signal, when they are aborted: whoever sends those may not wait for
-/// long before the next.
-const ABORTED_ANSWERS: Duration = Duration::from_millis(500);
-/// Lines that may wait to be looked at.
+/// How long running commands may take after stdin was closed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long running commands may take after a signal, when they are aborted. The sender of
+/// the signal may not wait long before it sends the next.
+const ABORT_TIMEOUT: Duration = Duration::from_millis(500);
+/// Number of lines that may wait to be parsed.
 const WAITING_LINES: usize = 64;
 
 /// Bytes of commands that may wait until the session is open.
-const EARLY: usize = 64 * 1024 * 1024;
-/// What a client would ask for in its `hello`, for those that are too old to say one: a
-/// list with commas.
-const CAPABILITIES: &str = "PI_RPC_CAPABILITIES";
+const MAX_EARLY_BYTES: usize = 64 * 1024 * 1024;
+/// Environment variable with capabilities, separated by commas, for clients that send no
+/// `hello`.
+const CAPABILITIES_VARIABLE: &str = "PI_RPC_CAPABILITIES";
 
-/// `capabilities` come from the command line. Returns the exit code.
+/// Runs the mode and returns the exit code. `capabilities` come from the command line.
 pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
-    let ended = signals::ended(Interrupt::Ends);
+    let ended = signals::exit_signal(Interrupt::Exits);
     tokio::pin!(ended);
-    // Nothing that runs inside this process can get at the protocol from here on.
-    let wanted = std::env::var(CAPABILITIES).unwrap_or_default();
-    let wanted = wanted.split(',').map(str::trim);
-    let agreed = Agreed::of(wanted.chain(capabilities.iter().map(String::as_str)));
+    // From here on code in this process cannot write to the protocol's streams.
+    let requested = std::env::var(CAPABILITIES_VARIABLE).unwrap_or_default();
+    let requested = requested.split(',').map(str::trim);
+    let requested =
+        Capabilities::from_names(requested.chain(capabilities.iter().map(String::as_str)));
     let started = js_runtime::take_standard_streams().and_then(|mut streams| {
-        let gone = reader::gone(&mut streams.output);
-        Ok((Output::start(streams.output, agreed)?, streams.input, gone))
+        let gone = stdout_watch::wait_closed(&mut streams.output);
+        Ok((
+            Output::start(streams.output, requested)?,
+            streams.input,
+            gone,
+        ))
     });
     let ((output, mut closed), input, gone) = match started {
         Ok(started) => started,
         Err(error) => {
-            complain(&format!("Error: {error}"));
+            print_stderr(&format!("Error: {error}"));
             return 1;
         }
     };
-    let session = match AgentSession::prepare(config, Arc::new(Events(output.clone()))) {
+    let session = match AgentSession::prepare(config, Arc::new(ClientEvents(output.clone()))) {
         Ok(session) => session,
         Err(error) => {
-            complain(&format!("Error: {error}"));
+            print_stderr(&format!("Error: {error}"));
             return 1;
         }
     };
@@ -82,20 +87,20 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
         lines: waiting,
         early: Vec::new(),
         early_bytes: 0,
-        gone: false,
+        is_gone: false,
     };
     tokio::pin!(gone);
     let loaded = tokio::select! {
-        loaded = client.meanwhile(session.load()) => loaded,
+        loaded = client.serve_while(session.load()) => loaded,
         code = &mut ended => return code,
         () = &mut gone => return 1,
     };
     if let Err(error) = loaded {
-        complain(&format!("Error: {error}"));
+        print_stderr(&format!("Error: {error}"));
         return 1;
     }
     for note in session.take_notes() {
-        complain(&format!("Warning: {note}"));
+        print_stderr(&format!("Warning: {note}"));
     }
     let code = tokio::select! {
         () = client.serve() => 0,
@@ -103,134 +108,141 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
         code = ended => code,
         () = gone => 1,
         Ok(error) = &mut closed => {
-            complain_of_stdout(&error);
+            report_stdout_error(&error);
             1
         }
     };
     tasks.close();
-    // Nobody is there who could answer.
+    // No client is left to answer dialogs.
     session.extensions().close_dialogs();
     let limit = if code == 0 {
-        // Or else whoever asked for its end would be waited for.
+        // Otherwise commands that wait for the end of the run would delay the exit.
         session.abort_run();
-        LAST_ANSWERS
+        CLOSE_TIMEOUT
     } else {
         session.abort();
         session.cancel_commands();
-        output.hurry();
-        ABORTED_ANSWERS
+        output.abandon_stalled_reader();
+        ABORT_TIMEOUT
     };
-    let mut answered = tokio::time::timeout(limit, tasks.wait()).await;
-    if answered.is_err() && code == 0 {
-        // What they have printed by now is an answer, too.
+    let mut finished = tokio::time::timeout(limit, tasks.wait()).await;
+    if finished.is_err() && code == 0 {
+        // The output so far is a useful response.
         session.cancel_commands();
-        answered = tokio::time::timeout(ABORTED_ANSWERS, tasks.wait()).await;
+        finished = tokio::time::timeout(ABORT_TIMEOUT, tasks.wait()).await;
     }
-    if answered.is_err() {
-        tracing::warn!(tasks = tasks.len(), "commands are not answered any more");
+    if finished.is_err() {
+        tracing::warn!(tasks = tasks.len(), "commands were not answered in time");
     }
     let code = session.shutdown(code).await;
     output.flush().await;
     match closed.try_recv() {
-        Ok(error) if complain_of_stdout(&error) => code.max(1),
+        Ok(error) if report_stdout_error(&error) => code.max(1),
         _ => code,
     }
 }
 
-/// In the order in which it came.
-enum Early {
-    Line(Vec<u8>),
-    /// It has been answered; what came before it is aborted when it has begun.
+/// A command that waits until the session is open, in order of arrival.
+enum EarlyCommand {
+    Waiting(Result<ParsedCommand, Box<BadCommand>>),
+    /// An `abort` that was answered. Earlier commands are aborted once they have begun.
     Aborted,
 }
 
-/// Whoever writes to stdin.
+/// The connection to the client.
 struct Client<'a> {
     session: &'a Arc<AgentSession>,
     output: &'a Output,
     tasks: &'a TaskTracker,
     lines: mpsc::Receiver<Line>,
-    /// What waits until the session is open.
-    early: Vec<Early>,
+    /// Commands that wait until the session is open.
+    early: Vec<EarlyCommand>,
     early_bytes: usize,
-    gone: bool,
+    is_gone: bool,
 }
 
 impl Client<'_> {
-    /// Every line is dealt with beside the others: an `abort` need not wait for the
-    /// command that it aborts. Returns when stdin is closed.
+    /// Serves commands until stdin is closed. They run concurrently: an `abort` does not wait
+    /// for the command that it aborts.
     async fn serve(&mut self) {
-        self.meanwhile(self.session.open()).await;
+        self.serve_while(self.session.open()).await;
         for early in std::mem::take(&mut self.early) {
             match early {
-                Early::Line(line) => self.start(line).await,
-                Early::Aborted => self.session.abort(),
+                EarlyCommand::Waiting(parsed) => self.start(parsed).await,
+                EarlyCommand::Aborted => self.session.abort(),
             }
         }
-        while !self.gone {
-            // A client that does not read its answers is not asked for more commands.
-            self.output.room().await;
+        while !self.is_gone {
+            // No more commands are read from a client that does not read responses.
+            self.output.wait_for_room().await;
             match self.lines.recv().await {
-                None => self.gone = true,
-                Some(Line::TooLong(bytes)) => handle::too_long(self.output, bytes),
-                Some(Line::Text(line)) => self.start(line).await,
+                None => self.is_gone = true,
+                Some(Line::TooLong(bytes)) => handle::respond_too_long(self.output, bytes),
+                Some(Line::Text(line)) => self.start(parse(&line)).await,
             }
         }
     }
 
-    /// While extensions are loaded and greeted they may ask questions, and the client may
-    /// give up waiting; its other commands wait.
-    async fn meanwhile<T>(&mut self, opening: impl Future<Output = T>) -> T {
+    /// Runs `opening` while reading commands. Loading extensions may open dialogs, and the client
+    /// may abort; other commands wait.
+    async fn serve_while<T>(&mut self, opening: impl Future<Output = T>) -> T {
         let mut opening = std::pin::pin!(opening);
-        let mut long = tokio::time::interval(LAST_ANSWERS);
+        let mut tick = tokio::time::interval(CLOSE_TIMEOUT);
         loop {
-            self.output.room().await;
-            let reads = !self.gone && self.early_bytes < EARLY;
+            self.output.wait_for_room().await;
+            let reads = !self.is_gone && self.early_bytes < MAX_EARLY_BYTES;
             tokio::select! {
                 done = &mut opening => return done,
-                // Asked at every tick: an extension may come to wait for a debugger after the
+                // Checked at every tick: an extension may start to wait for a debugger after the
                 // client has gone.
-                _ = long.tick(), if self.gone => {
-                    // Nobody is there who wants anything, or who would attach a debugger.
+                _ = tick.tick(), if self.is_gone => {
+                    // Without waiting commands or a client that attaches a debugger, there is no
+                    // reason to go on loading.
                     if self.early.is_empty() || waits_for_debugger() {
                         self.session.extensions().abort(None);
                     }
                 }
                 line = self.lines.recv(), if reads => match line {
                     None => {
-                        self.gone = true;
-                        // Nobody is there who could answer.
+                        self.is_gone = true;
+                        // No client is left to answer dialogs.
                         self.session.extensions().close_dialogs();
                     }
-                    Some(Line::TooLong(bytes)) => handle::too_long(self.output, bytes),
-                    Some(Line::Text(line)) => self.take_early(line).await,
+                    Some(Line::TooLong(bytes)) => handle::respond_too_long(self.output, bytes),
+                    Some(Line::Text(line)) => self.accept_early(&line).await,
                 }
             }
         }
     }
 
-    async fn take_early(&mut self, line: Vec<u8>) {
-        match handle::turn_of(&line) {
-            Turn::Now => self.start(line).await,
-            Turn::Abort => {
+    async fn accept_early(&mut self, line: &[u8]) {
+        let parsed = parse(line);
+        let order = match &parsed {
+            Ok(parsed) => parsed.command.startup_order(),
+            Err(_) => StartupOrder::AfterOpen,
+        };
+        match order {
+            StartupOrder::Immediate => self.start(parsed).await,
+            StartupOrder::Abort => {
                 if !self.early.is_empty() {
-                    self.early.push(Early::Aborted);
+                    self.early.push(EarlyCommand::Aborted);
                 }
-                self.start(line).await;
+                self.start(parsed).await;
             }
-            Turn::WhenOpen => {
+            StartupOrder::AfterOpen => {
                 self.early_bytes += line.len();
-                self.early.push(Early::Line(line));
+                self.early.push(EarlyCommand::Waiting(parsed));
             }
         }
     }
 
-    /// What is done without waiting is done at once, so that its answer and its
-    /// effect come before the next command. However many there are: none waits for its
-    /// turn with tokio.
-    async fn start(&self, line: Vec<u8>) {
+    /// Starts a command. A command that needs no waiting is finished at once, so that its
+    /// response and its effect come before the next command. Tokio's cooperative budget is off:
+    /// otherwise some of many commands would be postponed.
+    async fn start(&self, parsed: Result<ParsedCommand, Box<BadCommand>>) {
         let (session, output) = (self.session.clone(), self.output.clone());
-        let mut work = Box::pin(async move { handle::line(&session, &output, &line).await });
+        let mut work =
+            Box::pin(async move { handle::run_command(&session, &output, parsed).await });
         if futures::poll!(tokio::task::unconstrained(&mut work)).is_pending() {
             self.tasks.spawn(work);
         }

@@ -1,26 +1,26 @@
-//! From a line to a command, or to what is wrong with the line.
+//! Parses a line into a command, or into the error that is sent as the response.
 
 use serde_json::Value;
 
 use super::command::Command;
-use super::salvage::salvage;
+use super::recover_id::recover_id;
 use crate::ai::half_characters;
 use crate::app::ErrorCode;
 
-/// What a line asks for.
+/// A command with the members that every command has.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedCommand {
     pub command: Command,
-    /// As the client calls it.
+    /// The `type` that the client sent, which may be an older name.
     pub name: String,
     pub id: Option<Value>,
 }
 
-/// Why a line is no command.
+/// Why a line is not a valid command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadCommand {
     pub id: Option<Value>,
-    /// The type it claims, `parse` if it has none.
+    /// The `type` of the line, `parse` if it has none.
     pub command: String,
     pub code: ErrorCode,
     pub error: String,
@@ -37,11 +37,11 @@ impl BadCommand {
     }
 }
 
-/// Bytes that are not UTF-8 become U+FFFD, as they always did.
-pub fn parse(line: &[u8]) -> Result<Parsed, Box<BadCommand>> {
+/// Parses a line. Bytes that are not UTF-8 become U+FFFD.
+pub fn parse(line: &[u8]) -> Result<ParsedCommand, Box<BadCommand>> {
     let text = String::from_utf8_lossy(line);
     let value: Value = half_characters::from_str(&text)
-        .map_err(|error| BadCommand::line(salvage(&text).id, error))?;
+        .map_err(|error| BadCommand::line(recover_id(&text), error))?;
     let Value::Object(members) = &value else {
         return Err(BadCommand::line(None, "a command is a JSON object"));
     };
@@ -50,9 +50,9 @@ pub fn parse(line: &[u8]) -> Result<Parsed, Box<BadCommand>> {
         return Err(BadCommand::line(id, "the member \"type\" is missing"));
     };
     let name = name.to_string();
-    // Unit variants take no other members.
+    // Unit variants ignore other members.
     match serde_json::from_value(value) {
-        Ok(command) => Ok(Parsed { command, name, id }),
+        Ok(command) => Ok(ParsedCommand { command, name, id }),
         Err(error) => {
             let error = error.to_string();
             let unknown = error.starts_with("unknown variant")
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_is_replaced() {
+    fn a_lone_surrogate_is_replaced() {
         let line = br#"{"type":"prompt","id":1,"message":"cut \ud83d"}"#;
         let parsed = parse(line).unwrap();
         assert!(
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_told_what_is_wrong() {
+    fn errors_name_what_is_wrong() {
         assert_eq!(error("").command, "parse");
         assert!(error("null").error.contains("JSON object"));
         let unknown = error(r#"{"type":"dance"}"#);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_found_in_what_cannot_be_read() {
+    fn the_id_of_a_deeply_nested_line_is_recovered() {
         let deep = "[".repeat(10_000);
         let bad = error(&format!(r#"{{"type":"prompt","message":{deep},"id":5}}"#));
         assert_eq!((bad.id, bad.code), (None, ErrorCode::ParseError));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_ignore_members_they_do_not_know() {
+    fn unknown_members_are_ignored() {
         let parsed = parse(br#"{"type":"get_state","id":1,"extra":true}"#).unwrap();
         assert!(matches!(parsed.command, Command::GetState));
         assert_eq!(
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_listed_is_one() {
+    fn every_listed_command_is_parsed() {
         for name in COMMANDS {
             let bad = match parse(json!({ "type": name }).to_string().as_bytes()) {
                 Ok(parsed) => {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn older_names_mean_what_they_meant() {
+    fn older_names_are_parsed() {
         let older = |line: Value| parse(line.to_string().as_bytes()).unwrap().command;
         let queue = older(json!({"type": "queue_message", "message": "x"}));
         assert!(matches!(queue, Command::Steer { .. }));

@@ -1,12 +1,12 @@
-//! The protocol as JSON Schema, for `pi rpc schema` and for whoever makes types of it.
-//! Made of the Rust types by a test (so nothing of it weighs on the program), which
-//! fails when the file is not what they say.
+//! The protocol as JSON Schema, for `pi rpc schema` and for authors of clients. A test
+//! generates it from the Rust types and fails when the file is stale, so that the generator
+//! is not part of the program.
 
-/// What `pi rpc schema` prints.
+/// The output of `pi rpc schema`.
 pub const SCHEMA: &str = include_str!("../../../docs/rpc.schema.json");
 
 #[cfg(test)]
-pub use tests::Numbered;
+pub use tests::EventLine;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,12 @@
-//! The arguments of a tool call that is streamed, as JSON: what an incomplete text stands
-//! for so far, written anew only where it has changed.
+//! Writes the arguments of a streaming tool call as JSON: the value of the incomplete text,
+//! serialized again only where it changed.
 //!
-//! Why that is right: a text that grows can change the object only at its open end. Of
-//! every container that is open, all children but the last are final, and the last one is
-//! either open itself or the value that is growing. So what has been written stays as it
-//! is up to the last child of the innermost container that was open; of a string there
-//! only the new piece is escaped. The two cases in which this does not hold (a name that
-//! comes twice in an object, a word that turns out to be none) are told by the parser,
-//! and from there on the arguments are written as everybody would write them.
+//! A growing text can change the object only at its open end. In every open container all
+//! children but the last are final, and the last one is open itself or is the value that
+//! grows. So the JSON stays valid up to the last child of the innermost open container, and of
+//! a string there only the new piece is escaped. Two cases break this rule: a name that comes
+//! twice in an object, and a literal that turns out to be invalid. The parser reports both, and
+//! the caller then serializes the arguments as a whole.
 
 use std::io;
 
@@ -15,77 +14,78 @@ use serde_json::Value;
 
 use crate::ai::partial_json::PartialJson;
 
-const EMPTY: &[u8] = b"{}";
+const EMPTY_OBJECT: &[u8] = b"{}";
 
 #[derive(Default)]
-pub struct Arguments {
+pub struct StreamedArguments {
     parser: PartialJson,
     root: Value,
-    /// The JSON, without the ends of the containers that are open.
+    /// The JSON, without the closing brackets of the open containers.
     json: Vec<u8>,
-    /// Those, outermost first.
-    open: Vec<Level>,
-    /// Bytes of the last child of the innermost, if that is a string.
+    /// The open containers, outermost first.
+    open: Vec<OpenContainer>,
+    /// Bytes of the innermost container's last child, if it is a string.
     string: Option<usize>,
 }
 
-struct Level {
+struct OpenContainer {
     end: u8,
     children: usize,
-    /// Where the last child begins in the JSON, with what separates it from the one
-    /// before.
+    /// Position of the last child in the JSON, including the separator before it.
     last: usize,
 }
 
-impl Arguments {
-    /// `false` if it cannot go on from here.
+impl StreamedArguments {
+    /// Appends a piece of text. Returns `false` if the arguments cannot be continued
+    /// incrementally.
     pub fn push(&mut self, piece: &str) -> io::Result<bool> {
         self.parser.push(&mut self.root, piece);
         if self.parser.strayed() {
             return Ok(false);
         }
         let depth = self.parser.depth();
-        // Taken out, so that the rest can be written to.
+        // Taken out, so that `self` can be borrowed mutably.
         let root = std::mem::take(&mut self.root);
         let written = match self.open.is_empty() {
-            true => self.begin(&root, depth),
-            false => self.go_on(&root, depth),
+            true => self.write_closed(&root, depth),
+            false => self.extend(&root, depth),
         };
         self.root = root;
         written.map(|()| true)
     }
 
-    /// The whole of it.
+    /// Writes the whole JSON.
     pub fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         out.write_all(&self.json)?;
         let ends: Vec<u8> = self.open.iter().rev().map(|level| level.end).collect();
         out.write_all(&ends)
     }
 
-    /// Nothing is open: there has been nothing yet, or nothing will come any more.
-    fn begin(&mut self, root: &Value, depth: usize) -> io::Result<()> {
-        // A parser that is at its end stays there.
-        if depth == 0 && self.json.len() > EMPTY.len() {
+    /// Serializes the value when no container is open: before the first piece, or after the
+    /// object was closed.
+    fn write_closed(&mut self, root: &Value, depth: usize) -> io::Result<()> {
+        // A closed object does not change any more.
+        if depth == 0 && self.json.len() > EMPTY_OBJECT.len() {
             return Ok(());
         }
         self.json.clear();
         match root.is_object() {
-            true => self.value(root, 0, depth),
+            true => self.write_value(root, 0, depth),
             false => {
-                self.json.extend_from_slice(EMPTY);
+                self.json.extend_from_slice(EMPTY_OBJECT);
                 Ok(())
             }
         }
     }
 
-    fn go_on(&mut self, root: &Value, depth: usize) -> io::Result<()> {
-        // The containers that were open.
+    fn extend(&mut self, root: &Value, depth: usize) -> io::Result<()> {
+        // The containers that were open before.
         let mut path = vec![root];
         for level in &self.open[..self.open.len() - 1] {
             let container = path[path.len() - 1];
             path.push(child(container, level.children - 1));
         }
-        // How many of them still are: those whose last child is the next one.
+        // Number of them that are still open: those whose last child is the next one.
         let mut still = usize::from(depth > 0);
         while still > 0
             && still < path.len()
@@ -98,31 +98,31 @@ impl Arguments {
         for (index, container) in path.iter().enumerate().rev() {
             let mut from = self.open[index].children;
             if index == innermost && from > 0 {
-                from = self.last_child(container, index)?;
+                from = self.update_last_child(container, index)?;
             }
             let is_open = index < still;
             if !is_open {
-                self.children(container, from, None)?;
+                self.write_children(container, from, None)?;
                 let level = self.open.pop().expect("there is one for each of the path");
                 self.json.push(level.end);
             } else if index + 1 == still {
-                self.children(container, from, Some((index, depth)))?;
+                self.write_children(container, from, Some((index, depth)))?;
                 break;
             }
         }
         Ok(())
     }
 
-    /// What has become of the last child that was written; says from which child on there
-    /// is something to write.
-    fn last_child(&mut self, container: &Value, index: usize) -> io::Result<usize> {
-        let Level { children, last, .. } = self.open[index];
+    /// Updates the last child that was written. Returns the index of the first child that is still
+    /// to be written.
+    fn update_last_child(&mut self, container: &Value, index: usize) -> io::Result<usize> {
+        let OpenContainer { children, last, .. } = self.open[index];
         if let (Some(known), Some(text)) = (self.string, child(container, children - 1).as_str()) {
             if known < text.len() {
                 self.json.pop();
                 let start = self.json.len();
                 serde_json::to_writer(&mut self.json, &text[known..])?;
-                // The quote at the beginning.
+                // Remove the opening quote.
                 self.json.remove(start);
                 self.string = Some(text.len());
             }
@@ -132,9 +132,9 @@ impl Arguments {
         Ok(children - 1)
     }
 
-    /// Children from one on; those of an open container at this index of the path, which
-    /// is to have so many open ones.
-    fn children(
+    /// Writes the children from index `from` on. `open` holds the index of the container among the
+    /// open ones and the depth of the innermost one, if the container is open.
+    fn write_children(
         &mut self,
         container: &Value,
         from: usize,
@@ -165,13 +165,13 @@ impl Arguments {
             };
             self.open[at].last = last;
             self.open[at].children = total;
-            self.value(value, at + 1, depth)?;
+            self.write_value(value, at + 1, depth)?;
         }
         Ok(())
     }
 
-    /// The last value of all; it is open if the path is to be longer than to here.
-    fn value(&mut self, value: &Value, index: usize, depth: usize) -> io::Result<()> {
+    /// Writes the last value of the text. It is open if the depth is larger than its index.
+    fn write_value(&mut self, value: &Value, index: usize, depth: usize) -> io::Result<()> {
         self.string = value.as_str().map(str::len);
         if index >= depth {
             return Ok(serde_json::to_writer(&mut self.json, value)?);
@@ -181,12 +181,12 @@ impl Arguments {
             _ => (b'{', b'}'),
         };
         self.json.push(start);
-        self.open.push(Level {
+        self.open.push(OpenContainer {
             end,
             children: 0,
             last: self.json.len(),
         });
-        self.children(value, 0, Some((index, depth)))
+        self.write_children(value, 0, Some((index, depth)))
     }
 }
 
@@ -198,7 +198,8 @@ fn length(container: &Value) -> usize {
     }
 }
 
-/// Counted from the end, where it is: an object cannot be asked for a place.
+/// Returns a child of a container. An object is searched from its end, where the child is: its
+/// members have no index.
 fn child(container: &Value, index: usize) -> &Value {
     let found = match container {
         Value::Object(members) => {
@@ -218,9 +219,10 @@ mod tests {
     use super::*;
     use crate::ai::partial_json::parse;
 
-    /// In these pieces; gives how often it had to give up.
+    /// Pushes the pieces, and compares the JSON with that of the whole text after each. Returns
+    /// `false` if the arguments could not be continued.
     fn check(pieces: &[&str]) -> bool {
-        let mut arguments = Arguments::default();
+        let mut arguments = StreamedArguments::default();
         let mut text = String::new();
         for piece in pieces {
             text.push_str(piece);
@@ -229,13 +231,13 @@ mod tests {
             }
             let mut json = Vec::new();
             arguments.write(&mut json).unwrap();
-            let anew = serde_json::to_string(&parse(&text)).unwrap();
-            assert_eq!(String::from_utf8(json).unwrap(), anew, "after {text:?}");
+            let whole = serde_json::to_string(&parse(&text)).unwrap();
+            assert_eq!(String::from_utf8(json).unwrap(), whole, "after {text:?}");
         }
         true
     }
 
-    /// Cut into pieces of these lengths, over and over.
+    /// Cuts the text into pieces of these lengths, repeated.
     fn cut<'a>(text: &'a str, lengths: &[usize]) -> Vec<&'a str> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -273,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whole_arguments_are_written_as_if_anew(
+        fn incremental_json_equals_full_serialization(
             members in prop::collection::vec(("[a-z]{1,3}", value()), 0..6),
             pretty in any::<bool>(),
             lengths in prop::collection::vec(1..9_usize, 1..5),
@@ -287,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_a_model_sends_is(
+        fn invalid_text_equals_full_serialization(
             text in r#"\{("[ab]":|[\[\]{},:"\\ua1e.tnx-]|"[ab\\n]*"|true|null|-?1[.]5)*"#,
             lengths in prop::collection::vec(1..5_usize, 1..5),
         ) {
@@ -296,12 +298,12 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_costs_what_it_is_long() {
-        let mut arguments = Arguments::default();
+    fn written_json_is_not_read_again() {
+        let mut arguments = StreamedArguments::default();
         arguments
             .push(r#"{"path":"x","content":"some text"#)
             .unwrap();
-        // What stands there is not looked at again: a mark in it stays.
+        // Written text is not read again: a changed byte stays.
         let at = arguments.json.len() - 3;
         arguments.json[at] = b'_';
         arguments.push(r#" and\nmore","edits":[{"a":1},{"#).unwrap();

@@ -1,9 +1,9 @@
-//! Events as a client reads them: lines of JSON, counted, in the dialect that was
-//! agreed with it. One place writes them all, so their order is that of the numbers.
+//! Writes events as a client reads them: numbered lines of JSON, in the form that its
+//! capabilities ask for. All events are written here, so their order is that of the numbers.
 
 mod arguments;
-mod growing;
-mod kept;
+mod incremental_update;
+mod replay_buffer;
 
 use std::io::{self, Write};
 
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::agent::event::{CompactionReason, Event, MessageUpdate, Step};
 use crate::ai::message::Usage;
 use crate::compaction::Compacted;
-use growing::Growing;
-use kept::Kept;
-pub use kept::{Gone, Missed};
+use incremental_update::IncrementalUpdate;
+use replay_buffer::ReplayBuffer;
+pub use replay_buffer::{Evicted, MissedEvents};
 
-/// What a client asked for beyond what every client gets.
+/// Optional behaviour that a client asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Agreed {
-    /// Every event has its number, and the last ones are kept.
+pub struct Capabilities {
+    /// Every event has its number, and the last events are kept.
     pub seq: bool,
     /// `message_update` without the message so far.
     pub delta_updates: bool,
@@ -31,8 +31,8 @@ pub struct Agreed {
     pub events_067: bool,
 }
 
-impl Agreed {
-    /// The names of all of them.
+impl Capabilities {
+    /// The names of all capabilities.
     pub const NAMES: [&str; 5] = [
         "seq",
         "deltaUpdates",
@@ -52,15 +52,15 @@ impl Agreed {
         }
     }
 
-    /// Names that are not known are left out.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut agreed = Self::default();
+    /// Reads capabilities by name. Unknown names are ignored.
+    pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut capabilities = Self::default();
         for name in names {
-            if let Some(member) = agreed.member(name) {
+            if let Some(member) = capabilities.member(name) {
                 *member = true;
             }
         }
-        agreed
+        capabilities
     }
 
     pub fn names(mut self) -> Vec<&'static str> {
@@ -71,102 +71,102 @@ impl Agreed {
     }
 }
 
-/// The writer's side of what goes out.
+/// Numbers and writes events.
 #[derive(Default)]
-pub struct Wire {
-    agreed: Agreed,
-    /// Of the last event.
+pub struct EventWriter {
+    capabilities: Capabilities,
+    /// Number of the last event.
     seq: u64,
-    kept: Kept,
-    growing: Growing,
+    replay: ReplayBuffer,
+    update: IncrementalUpdate,
 }
 
-impl Wire {
-    pub fn new(agreed: Agreed) -> Self {
+impl EventWriter {
+    pub fn new(capabilities: Capabilities) -> Self {
         Self {
-            agreed,
+            capabilities,
             ..Self::default()
         }
     }
 
-    /// Holds from the next event on.
-    pub fn agree(&mut self, agreed: Agreed) {
-        if !agreed.seq {
-            self.kept = Kept::default();
+    /// Changes the capabilities from the next event on.
+    pub fn set_capabilities(&mut self, capabilities: Capabilities) {
+        if !capabilities.seq {
+            self.replay = ReplayBuffer::default();
         }
-        self.agreed = agreed;
+        self.capabilities = capabilities;
     }
 
-    pub fn agreed(&self) -> Agreed {
-        self.agreed
+    pub fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// The events after number `since`.
-    pub fn missed(&self, since: u64) -> Result<Missed<'_>, Gone> {
-        self.kept.after(since, self.seq)
+    /// Returns the events after number `since`.
+    pub fn events_after(&self, since: u64) -> Result<MissedEvents<'_>, Evicted> {
+        self.replay.after(since, self.seq)
     }
 
-    /// Writes the event's line, or lines.
-    pub fn event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
-        if self.agreed.events_067 && !event.is_known_to_067() {
+    /// Writes the lines of an event.
+    pub fn write_event(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+        if self.capabilities.events_067 && !event.is_known_to_067() {
             return Ok(());
         }
         match event {
-            Event::MessageUpdate(update) => self.update(update, out)?,
-            _ => self.line(event, out)?,
+            Event::MessageUpdate(update) => self.write_update(update, out)?,
+            _ => self.write_line(event, out)?,
         }
-        if self.agreed.auto_compaction_events
-            && let Some(older) = OlderEvent::of(event)
+        if self.capabilities.auto_compaction_events
+            && let Some(older) = OlderEvent::from_event(event)
         {
-            self.line(&older, out)?;
+            self.write_line(&older, out)?;
         }
         Ok(())
     }
 
-    fn line(&mut self, event: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    fn write_line(&mut self, event: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
         self.seq += 1;
-        if !self.agreed.seq {
+        if !self.capabilities.seq {
             serde_json::to_writer(&mut *out, event)?;
             return out.write_all(b"\n");
         }
         let line = numbered(event, self.seq)?;
         out.write_all(&line)?;
         out.write_all(b"\n")?;
-        self.kept.push(self.seq, line);
+        self.replay.push(self.seq, line);
         Ok(())
     }
 
-    /// What is kept of an update never has the message so far: a few of those would
-    /// fill all the room there is.
-    fn update(&mut self, update: &MessageUpdate, out: &mut impl Write) -> io::Result<()> {
-        if self.agreed.delta_updates {
-            return self.line(&StepOnly::of(update), out);
+    /// Writes a `message_update`. The replay buffer keeps it without the message so far: a few
+    /// long messages would fill the buffer.
+    fn write_update(&mut self, update: &MessageUpdate, out: &mut impl Write) -> io::Result<()> {
+        if self.capabilities.delta_updates {
+            return self.write_line(&StepOnly::new(update), out);
         }
         self.seq += 1;
-        let seq = self.agreed.seq.then_some(self.seq);
-        self.growing.write(update, seq, out)?;
+        let seq = self.capabilities.seq.then_some(self.seq);
+        self.update.write(update, seq, out)?;
         if let Some(seq) = seq {
-            let line = numbered(&StepOnly::of(update), seq)?;
-            self.kept.push(seq, line);
+            let line = numbered(&StepOnly::new(update), seq)?;
+            self.replay.push(seq, line);
         }
         Ok(())
     }
 }
 
-/// The event with its number as the last member.
+/// Serializes the event with its number as the last member.
 fn numbered(event: &impl Serialize, seq: u64) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(event)?;
-    // An event is an object that has a `type`.
+    // Remove the closing brace: an event is an object with at least a `type`.
     line.pop();
     write!(line, ",\"seq\":{seq}}}")?;
     Ok(line)
 }
 
-/// `message_update` without what came before.
+/// A `message_update` without the message so far.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "message_update", rename_all = "camelCase")]
 struct StepOnly<'a> {
@@ -175,7 +175,7 @@ struct StepOnly<'a> {
 }
 
 impl<'a> StepOnly<'a> {
-    fn of(update: &'a MessageUpdate) -> Self {
+    fn new(update: &'a MessageUpdate) -> Self {
         Self {
             usage: update.message.usage(),
             assistant_message_event: update.step(),
@@ -183,7 +183,7 @@ impl<'a> StepOnly<'a> {
     }
 }
 
-/// Events as they were called before 0.60, for a compaction that nobody asked for.
+/// Events of automatic compactions by their names before 0.60.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(
@@ -196,7 +196,7 @@ pub enum OlderEvent {
         reason: CompactionReason,
     },
     AutoCompactionEnd {
-        /// `null` where there is none, as it was.
+        /// `null` if nothing was compacted.
         result: Option<Compacted>,
         aborted: bool,
         will_retry: bool,
@@ -206,7 +206,7 @@ pub enum OlderEvent {
 }
 
 impl OlderEvent {
-    fn of(event: &Event) -> Option<Self> {
+    fn from_event(event: &Event) -> Option<Self> {
         match event {
             Event::CompactionStart { reason } if *reason != CompactionReason::Manual => {
                 Some(Self::AutoCompactionStart { reason: *reason })

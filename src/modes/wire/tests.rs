@@ -27,13 +27,13 @@ fn update(message: &AssistantMessage, event: AssistantEvent) -> Event {
     })
 }
 
-fn written(wire: &mut Wire, event: &Event) -> String {
+fn written(writer: &mut EventWriter, event: &Event) -> String {
     let mut out = Vec::new();
-    wire.event(event, &mut out).unwrap();
+    writer.write_event(event, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-/// An answer with everything in it that may change between two deltas.
+/// An answer in which everything changes that may change between two deltas.
 fn steps() -> Vec<Event> {
     let mut steps = Vec::new();
     let mut answer = message();
@@ -77,7 +77,7 @@ fn steps() -> Vec<Event> {
             1 => answer.usage.input = 5,
             2 => answer.response_id = Some("r".into()),
             3 => {
-                // Of a block before.
+                // Change an earlier block.
                 let AssistantBlock::Thinking(thinking) = &mut answer.content[0] else {
                     unreachable!()
                 };
@@ -115,7 +115,7 @@ fn steps() -> Vec<Event> {
         };
         steps.push(update(&answer, event));
     }
-    // Text before a call that has begun.
+    // Text arrives in a block before an open call.
     if let AssistantBlock::Text(text) = &mut answer.content[1] {
         text.text.push_str("late");
     }
@@ -144,17 +144,17 @@ fn steps() -> Vec<Event> {
 }
 
 #[test]
-fn what_grows_is_written_as_if_it_were_written_anew() {
-    let mut wire = Wire::default();
+fn incremental_updates_equal_full_serialization() {
+    let mut writer = EventWriter::default();
     for event in steps() {
-        let anew = serde_json::to_string(&event).unwrap() + "\n";
-        assert_eq!(written(&mut wire, &event), anew);
+        let whole = serde_json::to_string(&event).unwrap() + "\n";
+        assert_eq!(written(&mut writer, &event), whole);
     }
 }
 
 #[test]
-fn a_delta_does_not_write_what_came_before_into_json_again() {
-    let mut growing = Growing::default();
+fn a_delta_does_not_serialize_earlier_text_again() {
+    let mut incremental = IncrementalUpdate::default();
     let mut answer = message();
     answer
         .content
@@ -172,34 +172,34 @@ fn a_delta_does_not_write_what_came_before_into_json_again() {
         let Event::MessageUpdate(update) = update(&answer, event) else {
             unreachable!()
         };
-        // What stands there is not looked at again: a mark in it stays.
-        growing.write(&update, None, &mut io::sink()).unwrap();
-        heads.push(growing.mark_first(b'_'));
+        // Written text is not read again: a changed byte stays.
+        incremental.write(&update, None, &mut io::sink()).unwrap();
+        heads.push(incremental.overwrite_first(b'_'));
     }
     assert_eq!(heads, ["_irst", "_irstsecond"]);
 }
 
 #[test]
-fn numbers_are_only_there_for_those_who_asked() {
-    let mut wire = Wire::default();
+fn numbers_need_the_seq_capability() {
+    let mut writer = EventWriter::default();
     assert_eq!(
-        written(&mut wire, &Event::AgentStart),
+        written(&mut writer, &Event::AgentStart),
         "{\"type\":\"agent_start\"}\n"
     );
-    wire.agree(Agreed::of(["seq", "unheard-of"]));
+    writer.set_capabilities(Capabilities::from_names(["seq", "unheard-of"]));
     assert_eq!(
-        written(&mut wire, &Event::TurnStart),
+        written(&mut writer, &Event::TurnStart),
         "{\"type\":\"turn_start\",\"seq\":2}\n"
     );
     let mut lines = Vec::new();
     for event in steps() {
-        let line: Value = serde_json::from_str(&written(&mut wire, &event)).unwrap();
-        assert_eq!(line["seq"], wire.seq());
+        let line: Value = serde_json::from_str(&written(&mut writer, &event)).unwrap();
+        assert_eq!(line["seq"], writer.seq());
         assert_eq!(line["message"], line["assistantMessageEvent"]["partial"]);
         lines.push(line);
     }
-    let missed = wire.missed(2).unwrap();
-    assert_eq!(missed.latest, wire.seq());
+    let missed = writer.events_after(2).unwrap();
+    assert_eq!(missed.latest, writer.seq());
     let missed = missed.events.iter();
     for (missed, line) in missed.zip(lines) {
         let missed: Value = serde_json::from_slice(missed).unwrap();
@@ -219,12 +219,12 @@ fn numbers_are_only_there_for_those_who_asked() {
             );
         }
     }
-    assert_eq!(wire.missed(0).err().unwrap().oldest, Some(2));
+    assert_eq!(writer.events_after(0).err().unwrap().oldest, Some(2));
 }
 
 #[test]
-fn a_client_may_have_deltas_only() {
-    let mut wire = Wire::new(Agreed::of(["deltaUpdates"]));
+fn delta_updates_omit_the_message() {
+    let mut writer = EventWriter::new(Capabilities::from_names(["deltaUpdates"]));
     let mut answer = message();
     answer
         .content
@@ -234,7 +234,7 @@ fn a_client_may_have_deltas_only() {
         content_index: 0,
         delta,
     };
-    let line: Value = serde_json::from_str(&written(&mut wire, &update(&answer, event))).unwrap();
+    let line: Value = serde_json::from_str(&written(&mut writer, &update(&answer, event))).unwrap();
     let usage = serde_json::to_value(answer.usage).unwrap();
     assert_eq!(
         line,
@@ -244,16 +244,16 @@ fn a_client_may_have_deltas_only() {
 }
 
 #[test]
-fn the_older_events_come_in_addition() {
-    let mut wire = Wire::new(Agreed::of(["autoCompactionEvents", "seq"]));
+fn auto_compaction_events_are_added() {
+    let mut writer = EventWriter::new(Capabilities::from_names(["autoCompactionEvents", "seq"]));
     let start = |reason| Event::CompactionStart { reason };
     assert_eq!(
-        written(&mut wire, &start(CompactionReason::Threshold)),
+        written(&mut writer, &start(CompactionReason::Threshold)),
         "{\"type\":\"compaction_start\",\"reason\":\"threshold\",\"seq\":1}\n\
          {\"type\":\"auto_compaction_start\",\"reason\":\"threshold\",\"seq\":2}\n"
     );
     assert_eq!(
-        written(&mut wire, &start(CompactionReason::Manual))
+        written(&mut writer, &start(CompactionReason::Manual))
             .lines()
             .count(),
         1
@@ -265,7 +265,7 @@ fn the_older_events_come_in_addition() {
         will_retry: false,
         error_message: None,
     };
-    let lines = written(&mut wire, &end);
+    let lines = written(&mut writer, &end);
     let older = lines.lines().nth(1).unwrap();
     assert_eq!(
         older,

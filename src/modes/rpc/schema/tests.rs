@@ -4,15 +4,15 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::super::answers::Answer;
 use super::super::command::Command;
 use super::super::parse::parse;
+use super::super::responses::ResponseData;
 use super::SCHEMA;
 use crate::agent::event::Event;
 use crate::app::ErrorCode;
 use crate::modes::wire::OlderEvent;
 
-/// What some commands were called once; they are taken and answered by these names, too.
+/// Older names of commands. pi accepts them and answers with the same name.
 const OLDER: [(&str, &str); 3] = [
     ("queue_message", "steer"),
     ("reset", "new_session"),
@@ -22,19 +22,19 @@ const OLDER: [(&str, &str); 3] = [
 /// A line that a client writes.
 #[derive(JsonSchema)]
 #[schemars(rename = "RpcCommand")]
-#[expect(dead_code, reason = "only its shape is of interest")]
-struct Identified {
-    /// Comes back with the response. Usually a text.
+#[expect(dead_code, reason = "used for its schema only")]
+struct CommandWithId {
+    /// Returned in the response. Usually a string.
     id: Option<Value>,
     #[serde(flatten)]
     command: Command,
 }
 
-/// A line that is written without being asked for.
+/// A line that pi writes without a command.
 #[derive(JsonSchema)]
 #[schemars(rename = "RpcEvent")]
-#[expect(dead_code, reason = "only its shape is of interest")]
-pub struct Numbered {
+#[expect(dead_code, reason = "used for its schema only")]
+pub struct EventLine {
     #[serde(flatten)]
     event: AnyEvent,
     /// Counts from 1. Only for clients that asked for the capability `seq`.
@@ -45,7 +45,7 @@ pub struct Numbered {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 enum AnyEvent {
     Event(Event),
     /// Only for clients that asked for the capability `autoCompactionEvents`.
@@ -56,17 +56,17 @@ enum AnyEvent {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "RpcResponse")]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 enum Response {
-    Data(Box<Data>),
-    Done(Done),
-    Refused(Refused),
+    Data(Box<DataResponse>),
+    Empty(EmptyResponse),
+    Error(ErrorResponse),
 }
 
 #[derive(JsonSchema)]
 #[schemars(rename = "RpcDataResponse")]
-#[expect(dead_code, reason = "only its shape is of interest")]
-struct Data {
+#[expect(dead_code, reason = "used for its schema only")]
+struct DataResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Value>,
     #[schemars(extend("const" = "response"))]
@@ -74,18 +74,18 @@ struct Data {
     #[schemars(extend("const" = true))]
     success: bool,
     #[serde(flatten)]
-    answer: Answer,
+    answer: ResponseData,
 }
 
 #[derive(JsonSchema)]
 #[schemars(rename = "RpcDoneResponse", extend("not" = {"required": ["data"]}))]
-#[expect(dead_code, reason = "only its shape is of interest")]
-struct Done {
+#[expect(dead_code, reason = "used for its schema only")]
+struct EmptyResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Value>,
     #[schemars(extend("const" = "response"))]
     r#type: String,
-    command: WithoutData,
+    command: CommandWithoutData,
     #[schemars(extend("const" = true))]
     success: bool,
 }
@@ -93,8 +93,8 @@ struct Done {
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-#[expect(dead_code, reason = "only its shape is of interest")]
-enum WithoutData {
+#[expect(dead_code, reason = "used for its schema only")]
+enum CommandWithoutData {
     Abort,
     SetThinkingLevel,
     SetSteeringMode,
@@ -111,13 +111,13 @@ enum WithoutData {
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RpcErrorResponse")]
-#[expect(dead_code, reason = "only its shape is of interest")]
-struct Refused {
+#[expect(dead_code, reason = "used for its schema only")]
+struct ErrorResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Value>,
     #[schemars(extend("const" = "response"))]
     r#type: String,
-    /// `parse` for what is no command.
+    /// The command, or `parse` if the line is no command.
     command: String,
     #[schemars(extend("const" = false))]
     success: bool,
@@ -125,7 +125,7 @@ struct Refused {
     error_code: ErrorCode,
 }
 
-/// The definitions of everything that can be on a line, and on what lines there are.
+/// Builds the schema: the definitions of all types, and the three kinds of lines.
 fn schema() -> Value {
     let generator = |settings: SchemaSettings| settings.into_generator();
     let mut input = generator(SchemaSettings::draft07().for_deserialize());
@@ -133,13 +133,13 @@ fn schema() -> Value {
     fn add<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<T>()
     }
-    add::<Identified>(&mut input);
+    add::<CommandWithId>(&mut input);
     add::<Response>(&mut output);
-    add::<Numbered>(&mut output);
+    add::<EventLine>(&mut output);
     let mut definitions = output.take_definitions(true);
     definitions.values_mut().for_each(absent_not_null);
     let taken = input.take_definitions(true);
-    // What is written in another way than it is read has two names.
+    // Types whose written form differs from the accepted form get two names.
     let differ = taken
         .iter()
         .filter(|(name, schema)| definitions.get(*name).is_some_and(|other| other != *schema));
@@ -177,12 +177,12 @@ fn schema() -> Value {
     })
 }
 
-/// Says the same of the older names as of the newer.
+/// Adds a copy of a variant for each older name.
 fn add_older(variants: &mut Value, tag: &str) {
     let variants = variants.as_array_mut().expect("it has variants");
     for (older, newer) in OLDER {
         let named = |variant: &&Value| variant["properties"][tag]["const"] == newer;
-        // What is answered without data is elsewhere.
+        // Commands without data are in another definition.
         let Some(mut variant) = variants.iter().find(named).cloned() else {
             continue;
         };
@@ -192,7 +192,7 @@ fn add_older(variants: &mut Value, tag: &str) {
     }
 }
 
-/// What may be left out of what is written is left out rather than `null`.
+/// Removes `null` from optional members: pi omits them instead.
 fn absent_not_null(schema: &mut Value) {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
@@ -233,7 +233,7 @@ fn docs() -> std::path::PathBuf {
 }
 
 #[test]
-fn the_schema_is_what_the_types_say() {
+fn the_schema_matches_the_types() {
     let schema = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     if std::env::var("PI_RPC_SCHEMA").as_deref() == Ok("write") {
         std::fs::write(docs().join("rpc.schema.json"), schema).unwrap();
@@ -246,14 +246,14 @@ fn the_schema_is_what_the_types_say() {
     );
 }
 
-/// The validator of one definition; whatever is not in it is refused.
+/// Returns a validator for one definition.
 fn validator(definition: &str) -> jsonschema::Validator {
     let mut schema = schema();
     schema["anyOf"] = json!([{ "$ref": format!("#/definitions/{definition}") }]);
     jsonschema::validator_for(&schema).expect("it is a schema")
 }
 
-/// Every line of JSON in the fenced blocks of docs/rpc.md.
+/// Returns every line of JSON in the fenced blocks of docs/rpc.md, with its line number.
 fn examples() -> Vec<(usize, Value)> {
     let text = std::fs::read_to_string(docs().join("rpc.md")).unwrap();
     let mut fenced = false;
@@ -272,18 +272,18 @@ fn examples() -> Vec<(usize, Value)> {
 }
 
 #[test]
-fn every_example_of_the_reference_is_one_of_the_protocol() {
+fn every_example_in_the_docs_is_valid() {
     let (responses, events) = (validator("RpcResponse"), validator("RpcEvent"));
     let commands = validator("RpcCommand");
     for (line, example) in examples() {
         let place = format!("docs/rpc.md:{line}: {example}");
         let kind = example["type"].as_str().expect(&place);
         if kind == "response" {
-            let said: Vec<String> = responses
+            let errors: Vec<String> = responses
                 .iter_errors(&example)
                 .map(|e| e.to_string())
                 .collect();
-            assert!(said.is_empty(), "{place}: {said:?}");
+            assert!(errors.is_empty(), "{place}: {errors:?}");
             continue;
         }
         if parse(example.to_string().as_bytes()).is_ok() {
@@ -295,13 +295,13 @@ fn every_example_of_the_reference_is_one_of_the_protocol() {
     }
 }
 
-/// What the types understand of an event is all there is in it.
+/// Asserts that parsing and serializing an event keeps every member.
 fn read_back(example: &Value, place: &str) {
     let mut event = example.clone();
     if let Some(members) = event.as_object_mut() {
         members.shift_remove("seq");
     }
-    // Written from the message, which is not there then.
+    // Serialization needs the message, which this event lacks.
     if event["type"] == "message_update" && event.get("message").is_none() {
         return;
     }
@@ -316,7 +316,7 @@ fn read_back(example: &Value, place: &str) {
 }
 
 #[test]
-fn every_error_code_is_explained() {
+fn every_error_code_is_documented() {
     let text = std::fs::read_to_string(docs().join("rpc.md")).unwrap();
     let schema = schema();
     let codes = schema["definitions"]["ErrorCode"]["oneOf"]

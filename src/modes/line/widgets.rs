@@ -1,22 +1,22 @@
-//! Statuses and widgets of extensions. A full screen would always show them;
-//! here those that changed are said again before the next prompt.
+//! Statuses and widgets of extensions. Line mode prints those that changed before the next
+//! prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::text::{clean, one_line};
+use super::sanitize::{one_line, sanitize};
 
-/// As the original has it.
-const WIDGET_LINES: usize = 10;
+/// Maximum lines of a widget, as in the original.
+const MAX_WIDGET_LINES: usize = 10;
 
 #[derive(Debug, Default)]
-pub struct Ambient {
+pub struct Widgets {
     statuses: BTreeMap<String, String>,
     widgets: BTreeMap<String, Vec<String>>,
     statuses_changed: bool,
     changed_widgets: BTreeSet<String>,
 }
 
-impl Ambient {
+impl Widgets {
     pub fn set_status(&mut self, key: &str, text: Option<&str>) {
         let text = text.map(one_line).filter(|text| !text.is_empty());
         let before = match &text {
@@ -28,9 +28,9 @@ impl Ambient {
 
     pub fn set_widget(&mut self, key: &str, lines: Option<&[String]>) {
         let lines = lines.filter(|lines| !lines.is_empty()).map(|lines| {
-            let mut lines: Vec<String> = lines.iter().map(|line| clean(line)).collect();
-            if lines.len() > WIDGET_LINES {
-                lines.truncate(WIDGET_LINES);
+            let mut lines: Vec<String> = lines.iter().map(|line| sanitize(line)).collect();
+            if lines.len() > MAX_WIDGET_LINES {
+                lines.truncate(MAX_WIDGET_LINES);
                 lines.push("... (widget truncated)".to_string());
             }
             lines
@@ -44,7 +44,7 @@ impl Ambient {
         }
     }
 
-    /// The lines that were not said yet.
+    /// Returns the lines that changed since the last call.
     pub fn changes(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for key in std::mem::take(&mut self.changed_widgets) {
@@ -63,28 +63,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_changes_are_said() {
-        let mut ambient = Ambient::default();
-        ambient.set_status("b", Some("tests:\n\x1b[32mok\x1b[0m"));
-        ambient.set_status("a", Some("main"));
-        ambient.set_widget("todo", Some(&["1. a".into(), "2. b".into()]));
-        assert_eq!(ambient.changes(), ["1. a", "2. b", "[main | tests: ok]"]);
-        ambient.set_status("a", Some("main"));
-        assert_eq!(ambient.changes(), [""; 0]);
-        ambient.set_widget("todo", None);
-        ambient.set_status("b", None);
-        assert_eq!(ambient.changes(), ["[main]"]);
-        ambient.set_status("a", None);
-        assert_eq!(ambient.changes(), [""; 0]);
+    fn only_changes_are_returned() {
+        let mut widgets = Widgets::default();
+        widgets.set_status("b", Some("tests:\n\x1b[32mok\x1b[0m"));
+        widgets.set_status("a", Some("main"));
+        widgets.set_widget("todo", Some(&["1. a".into(), "2. b".into()]));
+        assert_eq!(widgets.changes(), ["1. a", "2. b", "[main | tests: ok]"]);
+        widgets.set_status("a", Some("main"));
+        assert_eq!(widgets.changes(), [""; 0]);
+        widgets.set_widget("todo", None);
+        widgets.set_status("b", None);
+        assert_eq!(widgets.changes(), ["[main]"]);
+        widgets.set_status("a", None);
+        assert_eq!(widgets.changes(), [""; 0]);
     }
 
     #[test]
-    fn long_widgets_are_cut() {
-        let mut ambient = Ambient::default();
+    fn long_widgets_are_truncated() {
+        let mut widgets = Widgets::default();
         let lines: Vec<String> = (0..12).map(|number| number.to_string()).collect();
-        ambient.set_widget("w", Some(&lines));
-        let said = ambient.changes();
-        assert_eq!(said.len(), 11);
-        assert_eq!(said[10], "... (widget truncated)");
+        widgets.set_widget("w", Some(&lines));
+        let changes = widgets.changes();
+        assert_eq!(changes.len(), 11);
+        assert_eq!(changes[10], "... (widget truncated)");
     }
 }

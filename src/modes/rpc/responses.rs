@@ -1,4 +1,4 @@
-//! What responses carry: the `data` of every command that has any.
+//! Responses, and the `data` of every command that has any.
 
 use std::sync::Arc;
 
@@ -15,8 +15,7 @@ use crate::app::{
 use crate::compaction::Compacted;
 use crate::extensions::{LoadReport, Statistics};
 
-/// Members that are `None` are left out, as clients expect. An event, on the other
-/// hand, has no `success`.
+/// The answer to a command. Members that are `None` are left out, as clients expect.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
@@ -33,7 +32,7 @@ pub struct Response {
     pub error_code: Option<ErrorCode>,
 }
 
-/// By command. Those that are not here have no `data`.
+/// The `data` by command. Commands that are not listed have no `data`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -41,10 +40,10 @@ pub struct Response {
     test,
     schemars(!untagged, tag = "command", content = "data", rename_all = "snake_case")
 )]
-pub enum Answer {
-    Prompt(Disposed),
-    Steer(Disposed),
-    FollowUp(Disposed),
+pub enum ResponseData {
+    Prompt(PromptDisposition),
+    Steer(PromptDisposition),
+    FollowUp(PromptDisposition),
     ClearQueue(Queues),
     NewSession(Cancelled),
     SwitchSession(Cancelled),
@@ -77,7 +76,8 @@ pub enum Answer {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Disposed {
+#[cfg_attr(test, schemars(rename = "Disposed"))]
+pub struct PromptDisposition {
     pub disposition: Disposition,
 }
 
@@ -187,21 +187,21 @@ pub struct Command {
     pub location: &'static str,
 }
 
-/// What this program is and can.
+/// Identifies this program and lists its capabilities.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Greeting {
     pub protocol_version: u32,
     pub server: Server,
-    /// What may be asked for.
+    /// Capabilities that a client may ask for.
     pub capabilities: Vec<&'static str>,
-    /// What was asked for, as far as it is known.
+    /// The known ones of the capabilities that the client asked for.
     pub enabled: Vec<&'static str>,
-    /// The methods of `ctx.ui` that a client can be sent.
+    /// The methods of `ctx.ui` that pi can send to a client.
     pub ui: [&'static str; 9],
     pub commands: Vec<&'static str>,
-    /// Of the last event before this.
+    /// Number of the last event before this response.
     pub seq: u64,
 }
 
@@ -218,7 +218,7 @@ pub struct Server {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pong {
-    /// Of the last event before this.
+    /// Number of the last event before this response.
     pub seq: u64,
 }
 
@@ -228,7 +228,7 @@ pub struct Pong {
 pub struct Reloaded {
     pub loaded: Vec<String>,
     pub failed: Vec<Failed>,
-    /// Nothing was swapped: an extension that runs does not load any more.
+    /// The extensions from before stay: one that runs could not be loaded again.
     pub kept_old: bool,
 }
 
@@ -254,11 +254,11 @@ impl From<LoadReport> for Reloaded {
     }
 }
 
-/// Written as they are in the file.
+/// Entries as they are in the file.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 struct Entries {
     entries: Vec<Entry>,
     leaf_id: Nullable,
@@ -267,7 +267,7 @@ struct Entries {
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 struct Tree {
     tree: Vec<TreeNode>,
     leaf_id: Nullable,
@@ -276,7 +276,7 @@ struct Tree {
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 struct TreeNode {
     entry: Entry,
     children: Vec<TreeNode>,
@@ -286,12 +286,12 @@ struct TreeNode {
     label_timestamp: Option<String>,
 }
 
-/// Events as they were written, but `message_update` without the message so far.
+/// Events as they were written, except that `message_update` lacks the message so far.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 struct Events {
-    events: Vec<crate::modes::rpc::schema::Numbered>,
-    /// The number of the last of all.
+    events: Vec<crate::modes::rpc::schema::EventLine>,
+    /// Number of the last event.
     latest: u64,
 }

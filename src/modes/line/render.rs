@@ -1,14 +1,15 @@
-//! What is printed for each event: plain text that only ever goes on, so that a
-//! dumb terminal shows it and a screen reader can follow it. Prints nothing
-//! itself.
+//! Renders each event as text. Printed text is never changed, so that a dumb terminal shows it
+//! and a screen reader can follow it. This module does not print.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::ambient::Ambient;
+use super::sanitize::{
+    Sanitizer, counted, error_line, extension_name, first_line, one_line, sanitize,
+};
 use super::style::Style;
-use super::text::{Cleaner, clean, counted, error_line, extension_name, first_line, one_line};
 use super::tool_line;
+use super::widgets::Widgets;
 use crate::agent::AgentMessage;
 use crate::agent::event::{
     CompactionReason, Event, ExtensionError, ExtensionWait, Severity, UiMethod,
@@ -19,68 +20,68 @@ use crate::compaction::Compacted;
 use crate::extensions::diagnostics::error_context::code_frame;
 use crate::tools::tool::ToolOutput;
 
-pub struct Screen {
+pub struct Renderer {
     pub style: Style,
-    pub ambient: Ambient,
+    pub widgets: Widgets,
     pub hide_thinking: bool,
-    /// The cursor is at the beginning of a line.
-    fresh: bool,
-    cleaner: Cleaner,
-    /// Blocks of the answer that came in pieces.
+    /// True while the cursor is at the beginning of a line.
+    at_line_start: bool,
+    sanitizer: Sanitizer,
+    /// Indexes of the answer's blocks that arrived as deltas.
     streamed: HashSet<usize>,
-    tools: HashMap<String, Tool>,
-    /// The tool whose line waits for its outcome.
-    waiting: Option<String>,
-    /// What the user typed at the prompt, and so sees already.
+    tools: HashMap<String, RunningTool>,
+    /// Id of the tool call whose line waits for its outcome.
+    open_tool_line: Option<String>,
+    /// Prompts that the user typed and so has seen already.
     typed: VecDeque<String>,
-    /// Why the last answer failed; told when it is known that it is not retried.
+    /// The error of the last answer, shown once it is known that no retry follows.
     failure: Option<String>,
-    /// Messages that wait for the agent.
+    /// Number of queued messages.
     queued: usize,
 }
 
-struct Tool {
+struct RunningTool {
     line: String,
     started: Instant,
 }
 
-impl Screen {
+impl Renderer {
     pub fn new(style: Style) -> Self {
         Self {
             style,
-            ambient: Ambient::default(),
+            widgets: Widgets::default(),
             hide_thinking: false,
-            fresh: true,
-            cleaner: Cleaner::default(),
+            at_line_start: true,
+            sanitizer: Sanitizer::default(),
             streamed: HashSet::new(),
             tools: HashMap::new(),
-            waiting: None,
+            open_tool_line: None,
             typed: VecDeque::new(),
             failure: None,
             queued: 0,
         }
     }
 
-    /// A prompt stands at the beginning of the line.
+    /// Records that a prompt stands at the beginning of the line.
     pub fn prompted(&mut self) {
-        self.fresh = false;
+        self.at_line_start = false;
     }
 
-    /// The user ended a line.
+    /// Records that the user ended a line.
     pub fn entered(&mut self) {
-        self.fresh = true;
-        self.waiting = None;
+        self.at_line_start = true;
+        self.open_tool_line = None;
     }
 
-    /// This prompt need not be shown when its message begins.
+    /// Records a typed prompt, which is not shown again when its message begins.
     pub fn typed(&mut self, text: &str) {
         self.typed.push_back(text.to_string());
     }
 
-    /// On lines of their own.
+    /// Renders text on lines of its own.
     pub fn lines(&mut self, text: &str) -> String {
         let start = self.start_line();
-        self.fresh = true;
+        self.at_line_start = true;
         format!("{start}{}\n", text.trim_end_matches('\n'))
     }
 
@@ -89,25 +90,25 @@ impl Screen {
         self.lines(&note)
     }
 
-    /// What extensions write to the console.
+    /// Renders a line that an extension wrote to the console.
     pub fn console(&mut self, text: &str) -> String {
-        let line = self.style.dim(&clean(text));
+        let line = self.style.dim(&sanitize(text));
         self.lines(&line)
     }
 
     pub fn error(&mut self, text: &str) -> String {
-        let error = self.style.red(&format!("Error: {}", clean(text)));
+        let error = self.style.red(&format!("Error: {}", sanitize(text)));
         self.lines(&error)
     }
 
-    /// The agent has nothing more to do: what is left to say.
+    /// Renders what remains when the session has settled: the last error, and changed widgets.
     pub fn settle(&mut self) -> String {
         let mut text = self.end_line();
         self.typed.clear();
         if let Some(failure) = self.failure.take() {
             text += &self.error(&failure);
         }
-        for line in self.ambient.changes() {
+        for line in self.widgets.changes() {
             let line = self.style.dim(&line);
             text += &self.lines(&line);
         }
@@ -198,10 +199,10 @@ impl Screen {
             Event::ExtensionError(error) => self.extension_report(error),
             Event::ExtensionWarning(warning) => self.extension_report(&warning.clone().into()),
             Event::ExtensionWaitStart(wait) => {
-                let line = self.style.dim(&waiting(wait));
+                let line = self.style.dim(&wait_line(wait));
                 self.lines(&line)
             }
-            Event::ExtensionUiRequest(request) => self.extension_says(&request.method),
+            Event::ExtensionUiRequest(request) => self.extension_ui(&request.method),
             Event::AgentStart
             | Event::AgentEnd { .. }
             | Event::TurnStart
@@ -255,7 +256,7 @@ impl Screen {
                     self.typed.pop_front();
                     return String::new();
                 }
-                let text = format!("> {}", clean(&text).replace('\n', "\n  "));
+                let text = format!("> {}", sanitize(&text).replace('\n', "\n  "));
                 let text = self.style.bold(&text);
                 self.lines(&text)
             }
@@ -264,12 +265,12 @@ impl Screen {
                 let text = format!(
                     "{} {}",
                     self.style.bold(&kind),
-                    clean(&custom.content.text())
+                    sanitize(&custom.content.text())
                 );
                 self.lines(&text)
             }
             AgentMessage::Assistant(_) => {
-                self.cleaner = Cleaner::default();
+                self.sanitizer = Sanitizer::default();
                 self.streamed.clear();
                 self.failure = None;
                 String::new()
@@ -280,14 +281,14 @@ impl Screen {
 
     fn answer_step(&mut self, step: &AssistantEvent) -> String {
         match step {
-            AssistantEvent::ThinkingStart { .. } if !self.thinks_aloud() => {
+            AssistantEvent::ThinkingStart { .. } if !self.shows_thinking() => {
                 let line = self.style.dim("(thinking)");
                 self.lines(&line)
             }
-            AssistantEvent::ThinkingDelta { delta, .. } if self.thinks_aloud() => {
+            AssistantEvent::ThinkingDelta { delta, .. } if self.shows_thinking() => {
                 let start = self.start_line_of_block(step);
-                let text = self.cleaner.push(delta);
-                self.fresh = ends_line(&text, self.fresh);
+                let text = self.sanitizer.push(delta);
+                self.at_line_start = is_at_line_start(&text, self.at_line_start);
                 start + self.style.dim(&text).as_str()
             }
             AssistantEvent::TextDelta {
@@ -296,15 +297,15 @@ impl Screen {
             } => {
                 let start = self.start_line_of_block(step);
                 self.streamed.insert(*content_index);
-                let text = self.cleaner.push(delta);
-                self.fresh = ends_line(&text, self.fresh);
+                let text = self.sanitizer.push(delta);
+                self.at_line_start = is_at_line_start(&text, self.at_line_start);
                 start + text.as_str()
             }
             AssistantEvent::TextEnd {
                 content_index,
                 content,
             } => match self.streamed.insert(*content_index) {
-                true if !content.is_empty() => self.lines(&clean(content)),
+                true if !content.is_empty() => self.lines(&sanitize(content)),
                 _ => self.end_line(),
             },
             AssistantEvent::ThinkingEnd { .. } => self.end_line(),
@@ -314,10 +315,10 @@ impl Screen {
 
     fn answer_end(&mut self, answer: &AssistantMessage) -> String {
         let mut text = self.end_line();
-        // From whoever answers in one piece.
+        // Some providers answer without deltas.
         if self.streamed.is_empty() {
-            for said in answer.texts().filter(|said| !said.is_empty()) {
-                text += &self.lines(&clean(said));
+            for part in answer.texts().filter(|part| !part.is_empty()) {
+                text += &self.lines(&sanitize(part));
             }
         }
         match answer.stop_reason {
@@ -337,24 +338,24 @@ impl Screen {
         text
     }
 
-    /// Dim text is for colours only: without them it could not be told from the
-    /// answer.
-    fn thinks_aloud(&self) -> bool {
+    /// Whether thinking is shown. It is shown dim, so it needs colours: without them it looks
+    /// like the answer.
+    fn shows_thinking(&self) -> bool {
         self.style.colours && !self.hide_thinking
     }
 
     fn tool_start(&mut self, id: &str, line: String, now: Instant) -> String {
-        let text = match self.waiting {
-            // Of those that run beside each other the first one's line stays open.
+        let text = match self.open_tool_line {
+            // The line of the first of several concurrent calls stays open.
             Some(_) => String::new(),
             None => {
                 let start = self.start_line();
-                self.waiting = Some(id.to_string());
-                self.fresh = false;
+                self.open_tool_line = Some(id.to_string());
+                self.at_line_start = false;
                 format!("{start}{line} ... ")
             }
         };
-        let tool = Tool { line, started: now };
+        let tool = RunningTool { line, started: now };
         self.tools.insert(id.to_string(), tool);
         text
     }
@@ -371,9 +372,9 @@ impl Screen {
         let started = tool.as_ref().map_or(now, |tool| tool.started);
         let took = now.saturating_duration_since(started);
         let outcome = tool_line::outcome(self.style, result, is_error, took);
-        if self.waiting.as_deref() == Some(id) {
-            self.waiting = None;
-            self.fresh = true;
+        if self.open_tool_line.as_deref() == Some(id) {
+            self.open_tool_line = None;
+            self.at_line_start = true;
             return format!("{outcome}\n");
         }
         let line = match tool {
@@ -411,33 +412,33 @@ impl Screen {
                     Severity::Warning => self.lines(&paint(style, &text)),
                 };
             }
-            // Of a command: its place is its name.
+            // The path is that of a command, which is its name.
             path if !path.contains('/') => error.place_and_name(),
             path => extension_name(path),
         };
         let line = format!(
             "Extension {what}: {name}, {}: {}",
             one_line(&error.event),
-            placed_line(error)
+            positioned_line(error)
         );
         let mut lines = paint(style, &line);
         let details = &error.details;
-        // The parser's own is in the text, of which only a line is shown.
-        let of_place = || details.location.as_ref().and_then(code_frame);
-        if let Some(frame) = details.code_frame.clone().or_else(of_place) {
+        // The message may contain the parser's code frame, of which only one line is shown.
+        let at_location = || details.location.as_ref().and_then(code_frame);
+        if let Some(frame) = details.code_frame.clone().or_else(at_location) {
             lines.push('\n');
-            lines.push_str(&self.style.dim(&clean(&frame)));
+            lines.push_str(&self.style.dim(&sanitize(&frame)));
         }
         self.lines(&lines)
     }
 
-    fn extension_says(&mut self, method: &UiMethod) -> String {
+    fn extension_ui(&mut self, method: &UiMethod) -> String {
         match method {
             UiMethod::Notify {
                 message,
                 notify_type,
             } => {
-                let message = clean(message);
+                let message = sanitize(message);
                 let line = match notify_type.as_deref() {
                     Some("error") => self.style.red(&format!("Error: {message}")),
                     Some("warning") => self.style.yellow(&format!("Warning: {message}")),
@@ -449,7 +450,7 @@ impl Screen {
                 status_key,
                 status_text,
             } => {
-                self.ambient.set_status(status_key, status_text.as_deref());
+                self.widgets.set_status(status_key, status_text.as_deref());
                 String::new()
             }
             UiMethod::SetWidget {
@@ -457,11 +458,11 @@ impl Screen {
                 widget_lines,
                 ..
             } => {
-                self.ambient.set_widget(widget_key, widget_lines.as_deref());
+                self.widgets.set_widget(widget_key, widget_lines.as_deref());
                 String::new()
             }
             UiMethod::SetTitle { title } => self.title(title),
-            // The client's business.
+            // The client handles these.
             UiMethod::Select { .. }
             | UiMethod::Confirm { .. }
             | UiMethod::Input { .. }
@@ -470,7 +471,7 @@ impl Screen {
         }
     }
 
-    /// The window's title.
+    /// Renders the title of the window.
     pub fn title(&self, title: &str) -> String {
         match self.style.dumb {
             true => String::new(),
@@ -478,48 +479,52 @@ impl Screen {
         }
     }
 
-    /// Begins a new line if a tool's line, or anything but this block, is open.
+    /// Begins a new line unless the line of this block is open.
     fn start_line_of_block(&mut self, step: &AssistantEvent) -> String {
-        let goes_on = match step {
+        let continues = match step {
             AssistantEvent::TextDelta { content_index, .. } => {
                 self.streamed.contains(content_index)
             }
             _ => true,
         };
-        match goes_on && self.waiting.is_none() {
+        match continues && self.open_tool_line.is_none() {
             true => String::new(),
             false => self.start_line(),
         }
     }
 
-    /// The beginning of a line, for what is not printed from here.
+    /// Ends the open line, for output that is not rendered here.
     pub fn start_line(&mut self) -> String {
-        self.waiting = None;
+        self.open_tool_line = None;
         self.end_line()
     }
 
     fn end_line(&mut self) -> String {
-        match std::mem::replace(&mut self.fresh, true) {
+        match std::mem::replace(&mut self.at_line_start, true) {
             true => String::new(),
             false => "\n".to_string(),
         }
     }
 }
 
-/// What went wrong and where in the extension: what threw may be somebody else's code.
-fn placed_line(error: &ExtensionError) -> String {
+/// Returns the error's message with the position in the extension, which may differ from where it
+/// was thrown.
+fn positioned_line(error: &ExtensionError) -> String {
     let line = error_line(error.whole());
     match &error.details.location {
-        Some(place) if !line.contains(&place.file) => {
+        Some(position) if !line.contains(&position.file) => {
             let first = first_line(error.whole());
-            format!("{first} at {}:{}:{}", place.file, place.line, place.column)
+            format!(
+                "{first} at {}:{}:{}",
+                position.file, position.line, position.column
+            )
         }
         _ => line,
     }
 }
 
-/// Who holds the agent up, and what can be done about it.
-fn waiting(wait: &ExtensionWait) -> String {
+/// Describes the extension that the agent waits for.
+fn wait_line(wait: &ExtensionWait) -> String {
     let seconds = |milliseconds: u64| milliseconds as f64 / 1000.0;
     format!(
         "(waiting for the extension {}: {}, {:.1} of {:.1} s; Escape goes on without it)",
@@ -530,7 +535,7 @@ fn waiting(wait: &ExtensionWait) -> String {
     )
 }
 
-fn ends_line(text: &str, before: bool) -> bool {
+fn is_at_line_start(text: &str, before: bool) -> bool {
     match text.is_empty() {
         true => before,
         false => text.ends_with('\n'),

@@ -1,32 +1,26 @@
-//! The `id` of a line that cannot be parsed, so that its sender learns which of its
-//! commands that was.
+//! Recovers the `id` of a line that cannot be parsed, so that the error response names the
+//! command.
 
 use serde_json::Value;
 
-/// What can be made out of a broken or a very deep line.
-#[derive(Debug, Default, PartialEq)]
-pub struct Salvaged {
-    pub id: Option<Value>,
-}
-
-/// Goes through the members of the outermost object as far as they can be told apart,
-/// without recursion.
-pub fn salvage(text: &str) -> Salvaged {
-    let mut found = Salvaged::default();
+/// Scans the members of the outermost object for `id`, as far as they can be separated.
+/// Works without recursion, so the line may be nested deeply.
+pub fn recover_id(text: &str) -> Option<Value> {
+    let mut found = None;
     let Some(mut rest) = text.trim_start().strip_prefix('{') else {
         return found;
     };
-    while let Some((key, after)) = take::<String>(rest.trim_start()) {
+    while let Some((key, after)) = parse_prefix::<String>(rest.trim_start()) {
         let Some(value) = after.trim_start().strip_prefix(':') else {
             break;
         };
         let value = value.trim_start();
         let after = if value.starts_with(['{', '[']) {
-            skip(value)
+            skip_container(value)
         } else {
-            match take::<Value>(value) {
+            match parse_prefix::<Value>(value) {
                 Some((id, after)) if key == "id" => {
-                    found.id = Some(id).filter(|id| !id.is_null());
+                    found = Some(id).filter(|id| !id.is_null());
                     Some(after)
                 }
                 Some((_, after)) => Some(after),
@@ -40,16 +34,16 @@ pub fn salvage(text: &str) -> Salvaged {
     found
 }
 
-/// The value at the beginning, and what comes after it.
-fn take<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
+/// Parses the value at the beginning, and returns it with the text after it.
+fn parse_prefix<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<T>();
     let value = values.next()?.ok()?;
     let end = values.byte_offset();
     Some((value, &text[end..]))
 }
 
-/// What comes after the object or array at the beginning.
-fn skip(text: &str) -> Option<&str> {
+/// Returns the text after the object or array at the beginning.
+fn skip_container(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let mut in_string = false;
     let mut escaped = false;
@@ -78,22 +72,18 @@ mod tests {
 
     use super::*;
 
-    fn id(text: &str) -> Option<Value> {
-        salvage(text).id
-    }
-
     #[test]
-    fn an_id_is_found_where_it_can_be() {
-        assert_eq!(id(r#"{"id":"a","type":"#), Some(json!("a")));
+    fn ids_are_recovered_from_broken_lines() {
+        assert_eq!(recover_id(r#"{"id":"a","type":"#), Some(json!("a")));
         assert_eq!(
-            id(r#" { "x" : {"id":1,"y":"}\""} , "id" : 2 , ?"#),
+            recover_id(r#" { "x" : {"id":1,"y":"}\""} , "id" : 2 , ?"#),
             Some(json!(2))
         );
-        assert_eq!(id(r#"{"x":[[["]"]]],"id":3"#), Some(json!(3)));
-        assert_eq!(id(r#"{"x":[["#), None);
-        assert_eq!(id(r#"{"x"}"#), None);
-        assert_eq!(id(r#"{"id":null,"x":"#), None);
-        assert_eq!(id(r#"["id",1]"#), None);
-        assert_eq!(id(""), None);
+        assert_eq!(recover_id(r#"{"x":[[["]"]]],"id":3"#), Some(json!(3)));
+        assert_eq!(recover_id(r#"{"x":[["#), None);
+        assert_eq!(recover_id(r#"{"x"}"#), None);
+        assert_eq!(recover_id(r#"{"id":null,"x":"#), None);
+        assert_eq!(recover_id(r#"["id",1]"#), None);
+        assert_eq!(recover_id(""), None);
     }
 }

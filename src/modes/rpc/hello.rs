@@ -1,26 +1,26 @@
-//! What robust clients need: a greeting in which both sides say what they can, a sign
-//! of life, and the events that were missed. Answered by the thread that writes, so
-//! that the numbers in the answers are those of the events before them.
+//! `hello`, `ping` and `get_events`, for clients that negotiate capabilities and connect
+//! again. The writer thread answers them, so that the numbers in the responses are those of
+//! the events before them.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::answers::{Answer, Greeting, Pong, Server};
 use super::command::{COMMANDS, Hello};
 use super::handle::response;
+use super::responses::{Greeting, Pong, ResponseData, Server};
 use crate::app::{AgentSession, ErrorCode, Refusal};
 use crate::modes::output::Output;
-use crate::modes::wire::{Agreed, Gone, Missed};
+use crate::modes::wire::{Capabilities, Evicted, MissedEvents};
 use pi_base::{VERSION, compared_version};
 
-/// Of our own part of the protocol; the rest is named by the original's versions. It
-/// grows when a client that knows the one before could misunderstand something.
-pub const PROTOCOL: u32 = 1;
+/// Version of the part of the protocol that the original does not have. It grows when a
+/// client that knows the version before could misunderstand something.
+pub const PROTOCOL_VERSION: u32 = 1;
 
-/// The methods of `ctx.ui` that become requests, by their names there.
-const UI: [&str; 9] = [
+/// The methods of `ctx.ui` that become requests to the client, by their names in `ctx.ui`.
+const UI_METHODS: [&str; 9] = [
     "select",
     "confirm",
     "input",
@@ -45,50 +45,50 @@ pub fn hello(
         "a client says hello"
     );
     session.set_ui_methods(hello.ui.map(|methods| {
-        // As it is called in the request.
+        // The request has this name in another spelling.
         let known = |method: String| match method.as_str() {
             "set_editor_text" => "setEditorText".to_owned(),
             _ => method,
         };
         methods.into_iter().map(known).collect()
     }));
-    let wanted = hello.capabilities.unwrap_or_default();
-    let agreed = Agreed::of(wanted.iter().map(String::as_str));
-    output.ask(move |wire| {
-        wire.agree(agreed);
+    let requested = hello.capabilities.unwrap_or_default();
+    let capabilities = Capabilities::from_names(requested.iter().map(String::as_str));
+    output.computed_line(move |events| {
+        events.set_capabilities(capabilities);
         let greeting = Greeting {
-            protocol_version: PROTOCOL,
+            protocol_version: PROTOCOL_VERSION,
             server: Server {
                 name: "pi",
                 version: VERSION,
                 compatible_with: compared_version(),
             },
-            capabilities: Agreed::NAMES.to_vec(),
-            enabled: agreed.names(),
-            ui: UI,
+            capabilities: Capabilities::NAMES.to_vec(),
+            enabled: capabilities.names(),
+            ui: UI_METHODS,
             commands: COMMANDS.to_vec(),
-            seq: wire.seq(),
+            seq: events.seq(),
         };
-        response(id, name, Ok(Some(Answer::Hello(greeting))))
+        response(id, name, Ok(Some(ResponseData::Hello(greeting))))
     });
 }
 
 pub fn ping(output: &Output, id: Option<Value>, name: String) {
-    let pong = move |seq| response(id, name, Ok(Some(Answer::Ping(Pong { seq }))));
-    output.ask(move |wire| pong(wire.seq()));
+    let pong = move |seq| response(id, name, Ok(Some(ResponseData::Ping(Pong { seq }))));
+    output.computed_line(move |events| pong(events.seq()));
 }
 
-pub fn events(output: &Output, id: Option<Value>, name: String, since: u64) {
-    output.ask(move |wire| {
-        let answer = match wire.missed(since) {
-            Ok(missed) => written(&missed).map(|events| Some(Answer::GetEvents(events))),
-            Err(gone) => Err(refusal(since, gone)),
+pub fn get_events(output: &Output, id: Option<Value>, name: String, since: u64) {
+    output.computed_line(move |events| {
+        let data = match events.events_after(since) {
+            Ok(missed) => events_json(&missed).map(|events| Some(ResponseData::GetEvents(events))),
+            Err(evicted) => Err(evicted_error(since, evicted)),
         };
-        response(id, name, answer)
+        response(id, name, data)
     });
 }
 
-fn written(missed: &Missed<'_>) -> Result<Box<RawValue>, Refusal> {
+fn events_json(missed: &MissedEvents<'_>) -> Result<Box<RawValue>, Refusal> {
     let mut text = b"{\"events\":[".to_vec();
     text.extend(missed.events.join(&b','));
     text.extend(format!("],\"latest\":{}}}", missed.latest).bytes());
@@ -96,8 +96,8 @@ fn written(missed: &Missed<'_>) -> Result<Box<RawValue>, Refusal> {
     RawValue::from_string(text).map_err(|error| Refusal::from(error.to_string()))
 }
 
-fn refusal(since: u64, gone: Gone) -> Refusal {
-    let Gone { oldest, latest } = gone;
+fn evicted_error(since: u64, evicted: Evicted) -> Refusal {
+    let Evicted { oldest, latest } = evicted;
     let text = match oldest {
         _ if since > latest => format!("There is no event {since} yet: the last one is {latest}"),
         Some(oldest) => format!(

@@ -1,86 +1,85 @@
-//! `message_update` repeats the message so far, twice. What was said before is not
-//! written into JSON again for that: only the new piece of text is escaped, and the
-//! bytes of what came before are copied.
+//! Writes `message_update` incrementally. The event repeats the message so far twice; only the
+//! new text is escaped as JSON, and the bytes of the earlier text are copied.
 
 use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::arguments::Arguments;
+use super::arguments::StreamedArguments;
 use crate::agent::event::MessageUpdate;
 use crate::ai::message::{AssistantBlock, ToolCall, WithRole};
 use crate::ai::stream::{AssistantEvent, Partial, PartialBlock, SharedText};
 
-/// Where an answer's blocks stand in its JSON.
-const CONTENT: &str = r#"{"role":"assistant","content":["#;
+/// JSON of a message up to its blocks.
+const MESSAGE_START: &str = r#"{"role":"assistant","content":["#;
 
-/// What stands around what grows of a call.
-const ARGUMENTS: &[u8] = br#","arguments":{}"#;
-const EMPTY: &[u8] = b"{}";
+/// Parts of a tool call's JSON around the text that grows.
+const EMPTY_ARGUMENTS_MEMBER: &[u8] = br#","arguments":{}"#;
+const EMPTY_ARGUMENTS: &[u8] = b"{}";
 const CALL_END: &[u8] = br#""}"#;
 
-const TEXT: u8 = 0;
-const THINKING: u8 = 1;
-const CALL: u8 = 2;
-const OTHER: u8 = 3;
+const TEXT_KIND: u8 = 0;
+const THINKING_KIND: u8 = 1;
+const CALL_KIND: u8 = 2;
+const OTHER_KIND: u8 = 3;
 
-/// The message of the last update, if the next one can only go on with it.
+/// The JSON of the last update, which the next one extends if it only appends text.
 #[derive(Default)]
-pub struct Growing {
-    /// The JSON up to the end of the text that grows, its closing quote left out; of a
-    /// call up to its arguments.
+pub struct IncrementalUpdate {
+    /// The JSON up to the end of the growing text, without its closing quote; for a tool call up
+    /// to its arguments.
     head: Vec<u8>,
-    /// The arguments of a call that grows, and then all up to the end of their text.
-    call: Option<(Arguments, Vec<u8>)>,
-    /// What it must still be for `head` to be its beginning.
-    open: Option<Open>,
-    /// Everything after that text.
+    /// The arguments of a growing tool call, and the JSON after them up to the end of their text.
+    call: Option<(StreamedArguments, Vec<u8>)>,
+    /// The shape of the message that `head` was written for.
+    shape: Option<MessageShape>,
+    /// The JSON after the growing text.
     tail: Vec<u8>,
 }
 
 #[derive(PartialEq)]
-struct Open {
+struct MessageShape {
     timestamp: i64,
-    /// Of each block before, and of the one that grows.
-    blocks: Vec<Mark>,
+    /// Shape of each block; the last one grows.
+    blocks: Vec<BlockShape>,
 }
 
-/// What changes when a block does.
+/// Lengths that change when a block changes.
 #[derive(Clone, Copy, PartialEq)]
-struct Mark {
+struct BlockShape {
     kind: u8,
     /// Bytes of text.
     length: usize,
-    /// Bytes of what belongs to it.
+    /// Bytes of the block's other members.
     rest: usize,
 }
 
-impl Growing {
+impl IncrementalUpdate {
     pub fn write(
         &mut self,
         update: &MessageUpdate,
         seq: Option<u64>,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        self.grow(update)?;
+        self.apply(update)?;
         out.write_all(br#"{"type":"message_update","message":"#)?;
-        self.message(out)?;
+        self.write_message(out)?;
         out.write_all(br#","usage":"#)?;
         serde_json::to_writer(&mut *out, update.message.usage())?;
         out.write_all(br#","assistantMessageEvent":"#)?;
         let mut step = serde_json::to_vec(&update.step())?;
-        // An object that has a `type`.
+        // Remove the closing brace of the object.
         step.pop();
         out.write_all(&step)?;
         out.write_all(br#","partial":"#)?;
-        self.message(out)?;
+        self.write_message(out)?;
         match seq {
             Some(seq) => writeln!(out, "}},\"seq\":{seq}}}"),
             None => out.write_all(b"}}\n"),
         }
     }
 
-    fn message(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write_message(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head)?;
         if let Some((arguments, text)) = &self.call {
             arguments.write(out)?;
@@ -89,30 +88,34 @@ impl Growing {
         out.write_all(&self.tail)
     }
 
-    fn grow(&mut self, update: &MessageUpdate) -> io::Result<()> {
+    fn apply(&mut self, update: &MessageUpdate) -> io::Result<()> {
         let message = &update.message;
-        let Some(delta) = piece(&update.event, message.blocks()) else {
-            self.open = None;
-            return self.anew(message);
+        let Some(delta) = appended_text(&update.event, message.blocks()) else {
+            self.shape = None;
+            return self.rewrite(message);
         };
-        let now = Open {
+        let now = MessageShape {
             timestamp: message.around().timestamp,
-            blocks: message.blocks().iter().map(mark).collect(),
+            blocks: message.blocks().iter().map(block_shape).collect(),
         };
-        let fits = match self.open.take().filter(|then| then.goes_on(&now, delta)) {
-            Some(_) => self.add(delta)?,
-            None => self.begin(message.blocks())?,
+        let fits = match self
+            .shape
+            .take()
+            .filter(|then| then.is_extended_by(&now, delta))
+        {
+            Some(_) => self.append(delta)?,
+            None => self.write_head(message.blocks())?,
         };
         if !fits {
-            return self.anew(message);
+            return self.rewrite(message);
         }
-        self.finish(message)?;
-        self.open = Some(now);
+        self.write_tail(message)?;
+        self.shape = Some(now);
         Ok(())
     }
 
-    /// All of it, and nothing to go on with.
-    fn anew(&mut self, message: &Partial) -> io::Result<()> {
+    /// Serializes the whole message, which the next update cannot extend.
+    fn rewrite(&mut self, message: &Partial) -> io::Result<()> {
         self.tail.clear();
         self.head.clear();
         self.call = None;
@@ -123,8 +126,8 @@ impl Growing {
         )?)
     }
 
-    /// `false` if it does not fit to what is there.
-    fn add(&mut self, delta: &str) -> io::Result<bool> {
+    /// Appends text. Returns `false` if the message has to be serialized again.
+    fn append(&mut self, delta: &str) -> io::Result<bool> {
         match &mut self.call {
             None => escape(delta, &mut self.head)?,
             Some((arguments, text)) => {
@@ -135,11 +138,12 @@ impl Growing {
         Ok(true)
     }
 
-    /// Everything up to where the text ends that grows, which is that of the last block.
-    fn begin(&mut self, blocks: &[PartialBlock]) -> io::Result<bool> {
+    /// Serializes the message up to the end of the last block's text. Returns `false` if the
+    /// message cannot be written incrementally.
+    fn write_head(&mut self, blocks: &[PartialBlock]) -> io::Result<bool> {
         self.head.clear();
         self.call = None;
-        self.head.extend_from_slice(CONTENT.as_bytes());
+        self.head.extend_from_slice(MESSAGE_START.as_bytes());
         let Some((last, before)) = blocks.split_last() else {
             return Ok(true);
         };
@@ -153,27 +157,28 @@ impl Growing {
                 text.read(|text| escape(text, &mut self.head))?;
                 Ok(true)
             }
-            PartialBlock::Call { hull, json } => self.begin_call(hull, json),
+            PartialBlock::Call { hull, json } => self.write_call_head(hull, json),
             PartialBlock::Still(_) => Ok(true),
         }
     }
 
-    fn begin_call(&mut self, hull: &ToolCall, json: &SharedText) -> io::Result<bool> {
-        // As the type writes it, with nothing in it; `{}` and `""` are where they are.
+    fn write_call_head(&mut self, hull: &ToolCall, json: &SharedText) -> io::Result<bool> {
+        // Serialize the call with empty arguments, and find the positions of `{}` and `""`.
         let empty = AssistantBlock::ToolCall(ToolCall {
             arguments: Value::Object(Map::new()),
             partial_json: Some(String::new()),
             ..hull.clone()
         });
         let shell = serde_json::to_vec(&empty)?;
-        // It has quotes that a name could only have escaped.
-        let Some(at) = memchr::memmem::find(&shell, ARGUMENTS) else {
+        // A tool's name cannot contain this text: its quotes would be escaped.
+        let Some(at) = memchr::memmem::find(&shell, EMPTY_ARGUMENTS_MEMBER) else {
             return Ok(false);
         };
-        let at = at + ARGUMENTS.len();
-        self.head.extend_from_slice(&shell[..at - EMPTY.len()]);
+        let at = at + EMPTY_ARGUMENTS_MEMBER.len();
+        self.head
+            .extend_from_slice(&shell[..at - EMPTY_ARGUMENTS.len()]);
         let mut text = shell[at..shell.len() - CALL_END.len()].to_vec();
-        let mut arguments = Arguments::default();
+        let mut arguments = StreamedArguments::default();
         let fits = json.read(|json| {
             escape(json, &mut text)?;
             arguments.push(json)
@@ -182,9 +187,9 @@ impl Growing {
         fits
     }
 
-    /// The text's closing quote and everything after it, which is short: written anew,
-    /// since it may change at any time.
-    fn finish(&mut self, message: &Partial) -> io::Result<()> {
+    /// Serializes the closing quote of the text and everything after it. This part is short, and
+    /// may change with each update.
+    fn write_tail(&mut self, message: &Partial) -> io::Result<()> {
         self.tail.clear();
         match message.blocks().last() {
             Some(PartialBlock::Text { hull, .. }) => {
@@ -195,14 +200,14 @@ impl Growing {
             Some(PartialBlock::Still(_)) | None => {}
         }
         let rest = serde_json::to_vec(&WithRole::of(message.around()))?;
-        self.tail.extend_from_slice(&rest[CONTENT.len()..]);
+        self.tail.extend_from_slice(&rest[MESSAGE_START.len()..]);
         Ok(())
     }
 }
 
-impl Open {
-    /// Whether nothing has changed but that `delta` was added to the last block.
-    fn goes_on(&self, now: &Self, delta: &str) -> bool {
+impl MessageShape {
+    /// Whether the only change is that `delta` was appended to the last block.
+    fn is_extended_by(&self, now: &Self, delta: &str) -> bool {
         let (Some((last, before)), Some((last_now, before_now))) =
             (self.blocks.split_last(), now.blocks.split_last())
         else {
@@ -215,22 +220,22 @@ impl Open {
     }
 }
 
-/// What the last block has grown by; `None` where the message is not the one before with
-/// more at its end.
-fn piece<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Option<&'a str> {
+/// Returns the text that the event appends to the last block; `None` if the message changed in
+/// another way.
+fn appended_text<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Option<&'a str> {
     let (index, delta, kind) = match event {
         AssistantEvent::TextDelta {
             content_index,
             delta,
-        } => (*content_index, delta.as_str(), TEXT),
+        } => (*content_index, delta.as_str(), TEXT_KIND),
         AssistantEvent::ThinkingDelta {
             content_index,
             delta,
-        } => (*content_index, delta.as_str(), THINKING),
+        } => (*content_index, delta.as_str(), THINKING_KIND),
         AssistantEvent::ToolCallDelta {
             content_index,
             delta,
-        } => (*content_index, delta.as_str(), CALL),
+        } => (*content_index, delta.as_str(), CALL_KIND),
         _ => return None,
     };
     let last = blocks.last()?;
@@ -238,34 +243,34 @@ fn piece<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Option<&'a s
         return None;
     };
     let fits = index + 1 == blocks.len()
-        && mark(last).kind == kind
+        && block_shape(last).kind == kind
         && text.read(|text| text.ends_with(delta));
     fits.then_some(delta)
 }
 
-fn mark(block: &PartialBlock) -> Mark {
+fn block_shape(block: &PartialBlock) -> BlockShape {
     let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() + 1);
     match block {
         PartialBlock::Text { hull, text } => match &**hull {
-            AssistantBlock::Thinking(thinking) => Mark {
-                kind: THINKING,
+            AssistantBlock::Thinking(thinking) => BlockShape {
+                kind: THINKING_KIND,
                 length: text.len(),
                 rest: length(&thinking.thinking_signature) * 2
                     + usize::from(thinking.redacted.is_some()),
             },
-            AssistantBlock::Text(hull) => Mark {
-                kind: TEXT,
+            AssistantBlock::Text(hull) => BlockShape {
+                kind: TEXT_KIND,
                 length: text.len(),
                 rest: length(&hull.text_signature),
             },
-            AssistantBlock::ToolCall(call) => mark_call(call, text.len()),
+            AssistantBlock::ToolCall(call) => call_shape(call, text.len()),
         },
-        PartialBlock::Call { hull, json } => mark_call(hull, json.len()),
+        PartialBlock::Call { hull, json } => call_shape(hull, json.len()),
         PartialBlock::Still(block) => match &**block {
-            AssistantBlock::ToolCall(call) => mark_call(call, length(&call.partial_json)),
-            // Such blocks are texts.
-            AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => Mark {
-                kind: OTHER,
+            AssistantBlock::ToolCall(call) => call_shape(call, length(&call.partial_json)),
+            // Text and thinking are `PartialBlock::Text`.
+            AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => BlockShape {
+                kind: OTHER_KIND,
                 length: 0,
                 rest: 0,
             },
@@ -273,16 +278,16 @@ fn mark(block: &PartialBlock) -> Mark {
     }
 }
 
-fn mark_call(call: &ToolCall, length: usize) -> Mark {
+fn call_shape(call: &ToolCall, length: usize) -> BlockShape {
     let signature = call.thought_signature.as_ref();
-    Mark {
-        kind: CALL,
+    BlockShape {
+        kind: CALL_KIND,
         length,
         rest: call.id.len() + signature.map_or(0, |text| text.len() + 1),
     }
 }
 
-/// How the block's JSON begins, up to its text.
+/// The beginning of the block's JSON, up to its text.
 fn opening(hull: &AssistantBlock) -> &'static str {
     match hull {
         AssistantBlock::Text(_) => r#"{"type":"text","text":""#,
@@ -291,7 +296,7 @@ fn opening(hull: &AssistantBlock) -> &'static str {
     }
 }
 
-/// The inside of a JSON string.
+/// Appends text as the inside of a JSON string.
 fn escape(text: &str, out: &mut Vec<u8>) -> io::Result<()> {
     let start = out.len();
     serde_json::to_writer(&mut *out, text)?;
@@ -301,10 +306,10 @@ fn escape(text: &str, out: &mut Vec<u8>) -> io::Result<()> {
 }
 
 #[cfg(test)]
-impl Growing {
-    /// Writes over the first byte of the text, and gives the text.
-    pub(super) fn mark_first(&mut self, byte: u8) -> String {
-        let start = CONTENT.len() + r#"{"type":"text","text":""#.len();
+impl IncrementalUpdate {
+    /// Overwrites the first byte of the text, and returns the text.
+    pub(super) fn overwrite_first(&mut self, byte: u8) -> String {
+        let start = MESSAGE_START.len() + r#"{"type":"text","text":""#.len();
         self.head[start] = byte;
         String::from_utf8(self.head[start..].to_vec()).expect("the text is plain")
     }

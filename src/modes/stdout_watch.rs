@@ -1,5 +1,5 @@
-//! Notices that nobody reads stdout any more although nothing is written: an agent
-//! whose answer nobody wants should not go on working.
+//! Detects that the reader of stdout has closed it although nothing is being written, so
+//! that an agent without a client stops working.
 
 use std::fs::File;
 use std::io;
@@ -8,15 +8,15 @@ use js_runtime::{Output, Reader};
 #[cfg(unix)]
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// Returns when the other end of a pipe or a socket is closed; never for anything
-/// else.
+/// Waits until the other end of a pipe or a socket is closed. Never returns for any other
+/// kind of stdout.
 #[cfg(unix)]
-pub fn gone(output: &mut Output) -> impl Future<Output = ()> + use<> {
+pub fn wait_closed(output: &mut Output) -> impl Future<Output = ()> + use<> {
     let watched = watch(output);
     async move {
         match watched {
             Ok(Some((end, interest))) => {
-                // An error means that it cannot be waited for; a write will tell.
+                // If readiness cannot be awaited, the next write reports the error.
                 if end.ready(interest).await.is_err() {
                     std::future::pending().await
                 }
@@ -37,12 +37,12 @@ fn watch(output: &mut Output) -> io::Result<Option<(AsyncFd<File>, Interest)>> {
         Some(Reader::Output(copy)) => (copy, Interest::ERROR),
         Some(Reader::Lifeline(end)) => (end, Interest::READABLE),
     };
-    // SAFETY: a file has one descriptor, and keeps it open for as long as it lives.
+    // SAFETY: the file owns its descriptor and keeps it open for as long as it lives.
     let watched = unsafe { AsyncFd::register_with_interest(end, interest) };
     Ok(Some((watched?, interest)))
 }
 
 #[cfg(not(unix))]
-pub async fn gone(_output: &mut Output) {
+pub async fn wait_closed(_output: &mut Output) {
     std::future::pending().await
 }

@@ -1,58 +1,58 @@
-//! What takes time and runs beside the conversation: prompts and commands on
-//! their way, shell commands.
+//! Tasks beside the client's loop: opening the session, prompts, slash commands and shell
+//! commands.
 
 use futures::FutureExt;
 use tokio::task::{self, JoinError};
 
 use super::client::Client;
-use super::commands::{self, Answer, Command};
-use super::text::clean;
+use super::commands::{self, Command, CommandOutput};
+use super::sanitize::sanitize;
 use crate::agent::queue::Delivery;
 use crate::app::{
     Accepted, BashOutcome, Behavior, PromptContent, PromptError, PromptRequest, Source,
 };
 
-pub struct Job {
-    kind: Kind,
+pub struct Task {
+    kind: TaskKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum TaskKind {
     Open,
     Prompt,
-    /// One of ours: it ends by itself, and must not be cut off.
+    /// A slash command of line mode. It ends by itself and must not be cancelled.
     Command(Command),
     Bash,
     Queue,
 }
 
-/// How a job ended.
-pub enum Done {
+/// How a task ended.
+pub enum TaskOutcome {
     Opened,
     Prompt(Result<Accepted, PromptError>),
-    Command(Answer),
+    Command(CommandOutput),
     Bash(Result<BashOutcome, String>),
-    /// Messages that the agent will not read.
+    /// Queued messages that were taken back.
     Queue(Vec<String>),
 }
 
 impl Client {
-    /// `session_start` handlers may ask questions already.
+    /// Opens the session as a task, because `session_start` handlers may open dialogs.
     pub(super) fn open(&mut self) {
         let session = self.session.clone();
-        self.start(Kind::Open, async move {
+        self.start(TaskKind::Open, async move {
             session.open().await;
-            Done::Opened
+            TaskOutcome::Opened
         });
     }
 
     pub(super) fn prompt(&mut self, prompt: PromptContent) {
-        if self.runs(&Kind::Open) {
+        if self.is_running(&TaskKind::Open) {
             self.prompts.push_back(prompt);
             return;
         }
         let session = self.session.clone();
-        self.start(Kind::Prompt, async move {
+        self.start(TaskKind::Prompt, async move {
             let request = PromptRequest {
                 text: prompt.text,
                 images: prompt.images,
@@ -60,15 +60,15 @@ impl Client {
                 while_busy: Behavior::Queue(Delivery::Steer),
                 commands: true,
             };
-            Done::Prompt(session.prompt(request).await)
+            TaskOutcome::Prompt(session.prompt(request).await)
         });
     }
 
     pub(super) fn run_command(&mut self, command: Command) {
         let session = self.session.clone();
-        let kind = Kind::Command(command.clone());
+        let kind = TaskKind::Command(command.clone());
         self.start(kind, async move {
-            Done::Command(commands::run(&session, command).await)
+            TaskOutcome::Command(commands::run(&session, command).await)
         });
     }
 
@@ -76,33 +76,33 @@ impl Client {
         if command.is_empty() {
             return;
         }
-        if self.runs(&Kind::Bash) {
+        if self.is_running(&TaskKind::Bash) {
             let text = self
-                .screen
+                .renderer
                 .error("a command is running already; Escape ends it");
-            return self.say(&text);
+            return self.queue_output(&text);
         }
         let (session, command) = (self.session.clone(), command.to_string());
-        self.start(Kind::Bash, async move {
-            Done::Bash(session.user_bash(&command, excluded).await)
+        self.start(TaskKind::Bash, async move {
+            TaskOutcome::Bash(session.user_bash(&command, excluded).await)
         });
     }
 
-    /// What waits for the agent goes back to the user.
+    /// Moves queued messages back to the prompt.
     pub(super) fn take_queue(&mut self) {
         if self.session.state().pending_message_count == 0 {
             return;
         }
         let session = self.session.clone();
-        self.start(Kind::Queue, async move {
+        self.start(TaskKind::Queue, async move {
             let (steering, follow_up) = session.clear_queue().await;
-            Done::Queue(steering.into_iter().chain(follow_up).collect())
+            TaskOutcome::Queue(steering.into_iter().chain(follow_up).collect())
         });
     }
 
-    /// Begun at once, as far as it goes without waiting: an abort that comes right
-    /// after it finds something to abort.
-    fn start(&mut self, kind: Kind, work: impl Future<Output = Done> + Send + 'static) {
+    /// Starts a task. It is polled at once, so that an abort right after it finds something to
+    /// abort.
+    fn start(&mut self, kind: TaskKind, work: impl Future<Output = TaskOutcome> + Send + 'static) {
         let mut work = Box::pin(work);
         let done = (&mut work).now_or_never();
         let work = async move {
@@ -111,56 +111,56 @@ impl Client {
                 None => work.await,
             }
         };
-        let id = self.jobs.spawn(work).id();
-        self.running.insert(id, Job { kind });
+        let id = self.tasks.spawn(work).id();
+        self.running.insert(id, Task { kind });
     }
 
-    /// A sign-in waits for the browser, or for a code to be typed in elsewhere.
-    pub(super) fn signs_in(&self) -> bool {
-        let is_login = |job: &Job| matches!(job.kind, Kind::Command(Command::Login(_)));
+    /// Whether a sign-in waits for the browser, or for a code typed elsewhere.
+    pub(super) fn is_signing_in(&self) -> bool {
+        let is_login = |task: &Task| matches!(task.kind, TaskKind::Command(Command::Login(_)));
         self.running.values().any(is_login)
     }
 
-    fn runs(&self, kind: &Kind) -> bool {
-        self.running.values().any(|job| job.kind == *kind)
+    fn is_running(&self, kind: &TaskKind) -> bool {
+        self.running.values().any(|task| task.kind == *kind)
     }
 
-    pub(super) fn on_done(&mut self, done: Result<(task::Id, Done), JoinError>) {
+    pub(super) fn on_task_end(&mut self, done: Result<(task::Id, TaskOutcome), JoinError>) {
         let (id, done) = match done {
             Ok((id, done)) => (id, Ok(done)),
             Err(error) => (error.id(), Err(error)),
         };
         self.running.remove(&id);
         let text = match done {
-            Ok(Done::Prompt(Ok(accepted))) => {
+            Ok(TaskOutcome::Prompt(Ok(accepted))) => {
                 drop(accepted);
                 String::new()
             }
-            Ok(Done::Prompt(Err(PromptError::Aborted))) => self.screen.lines("Aborted."),
-            Ok(Done::Prompt(Err(error))) => self.screen.error(&error.to_string()),
-            Ok(Done::Opened) => String::new(),
-            Ok(Done::Command(answer)) => match answer {
+            Ok(TaskOutcome::Prompt(Err(PromptError::Aborted))) => self.renderer.lines("Aborted."),
+            Ok(TaskOutcome::Prompt(Err(error))) => self.renderer.error(&error.to_string()),
+            Ok(TaskOutcome::Opened) => String::new(),
+            Ok(TaskOutcome::Command(answer)) => match answer {
                 Ok(text) if text.is_empty() => String::new(),
-                Ok(text) => self.screen.lines(&clean(&text)),
-                Err(error) => self.screen.error(&error),
+                Ok(text) => self.renderer.lines(&sanitize(&text)),
+                Err(error) => self.renderer.error(&error),
             },
-            Ok(Done::Bash(Ok(outcome))) => self.screen.lines(&describe(&outcome)),
-            Ok(Done::Bash(Err(error))) => self.screen.error(&error),
-            Ok(Done::Queue(texts)) => {
+            Ok(TaskOutcome::Bash(Ok(outcome))) => self.renderer.lines(&describe_bash(&outcome)),
+            Ok(TaskOutcome::Bash(Err(error))) => self.renderer.error(&error),
+            Ok(TaskOutcome::Queue(texts)) => {
                 if self.draft.is_empty() {
                     self.draft = texts.join("\n\n");
                 }
                 String::new()
             }
-            Err(error) => self.screen.error(&error.to_string()),
+            Err(error) => self.renderer.error(&error.to_string()),
         };
-        self.say(&text);
+        self.queue_output(&text);
     }
 }
 
-fn describe(outcome: &BashOutcome) -> String {
+fn describe_bash(outcome: &BashOutcome) -> String {
     let mut lines = Vec::new();
-    let output = clean(outcome.output.trim_end_matches('\n'));
+    let output = sanitize(outcome.output.trim_end_matches('\n'));
     if !output.is_empty() {
         lines.push(output);
     }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_shell_command() {
+    fn a_shell_command_ends_with_its_outcome() {
         let outcome = |output: &str, exit_code, cancelled| BashOutcome {
             output: output.into(),
             exit_code,
@@ -192,9 +192,12 @@ mod tests {
             truncated: false,
             full_output_path: None,
         };
-        assert_eq!(describe(&outcome("a\n", Some(0), false)), "a");
-        assert_eq!(describe(&outcome("", Some(0), false)), "(no output)");
-        assert_eq!(describe(&outcome("a", Some(2), false)), "a\n(exit code 2)");
-        assert_eq!(describe(&outcome("a", None, true)), "a\n(aborted)");
+        assert_eq!(describe_bash(&outcome("a\n", Some(0), false)), "a");
+        assert_eq!(describe_bash(&outcome("", Some(0), false)), "(no output)");
+        assert_eq!(
+            describe_bash(&outcome("a", Some(2), false)),
+            "a\n(exit code 2)"
+        );
+        assert_eq!(describe_bash(&outcome("a", None, true)), "a\n(aborted)");
     }
 }

@@ -1,15 +1,15 @@
-//! Text of models, tools and extensions made fit for a terminal: nothing that
-//! comes from them may move the cursor, set colours or talk to the terminal.
+//! Makes text of models, tools and extensions safe for a terminal: it cannot move the cursor,
+//! set colours or send commands to the terminal.
 
 use std::path::Path;
 
-/// Longest piece of foreign text that is put into a line of ours.
-const LINE: usize = 300;
+/// Maximum characters of such text inside a line of pi's.
+const MAX_LINE_CHARS: usize = 300;
 
-/// Takes escape sequences and control characters out of text that arrives in
-/// pieces; a sequence may be cut anywhere.
+/// Removes escape sequences and control characters from text that arrives in pieces. A sequence
+/// may be split anywhere.
 #[derive(Debug, Default)]
-pub struct Cleaner {
+pub struct Sanitizer {
     state: State,
 }
 
@@ -18,19 +18,19 @@ enum State {
     #[default]
     Text,
     Escape,
-    /// Until a byte from `@` to `~`.
+    /// Control sequence: ends with a byte from `@` to `~`.
     Csi,
-    /// OSC, DCS and their like: until BEL or `ESC \`.
+    /// OSC, DCS and similar strings: end with BEL or `ESC \`.
     String,
     StringEscape,
 }
 
-impl Cleaner {
+impl Sanitizer {
     pub fn push(&mut self, text: &str) -> String {
-        text.chars().filter(|sign| self.keep(*sign)).collect()
+        text.chars().filter(|sign| self.accepts(*sign)).collect()
     }
 
-    fn keep(&mut self, sign: char) -> bool {
+    fn accepts(&mut self, sign: char) -> bool {
         let (state, keep) = match (self.state, sign) {
             (State::Text, '\x1b') => (State::Escape, false),
             (State::Text, '\u{9b}') => (State::Csi, false),
@@ -38,9 +38,9 @@ impl Cleaner {
             (State::Text, _) => (State::Text, !sign.is_control()),
             (State::Escape, '[') => (State::Csi, false),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => (State::String, false),
-            // `ESC ( B` and the like have one more.
+            // `ESC ( B` and similar sequences have one more character.
             (State::Escape, ' '..='/' | '\x1b') => (State::Escape, false),
-            // No sequence goes over the end of a line: what follows is text.
+            // A line end terminates any sequence.
             (State::Escape | State::Csi, '\n') => (State::Text, true),
             (State::Escape, _) => (State::Text, false),
             (State::Csi, '@'..='~') => (State::Text, false),
@@ -57,43 +57,43 @@ impl Cleaner {
     }
 }
 
-pub fn clean(text: &str) -> String {
-    Cleaner::default().push(text)
+pub fn sanitize(text: &str) -> String {
+    Sanitizer::default().push(text)
 }
 
-/// On one line, and not too long for one.
+/// Joins the words of a text in one line of limited length.
 pub fn one_line(text: &str) -> String {
-    cut(&words(text), LINE)
+    truncate(&words(text), MAX_LINE_CHARS)
 }
 
-/// The first line that says something.
+/// Returns the first line that is not blank.
 pub fn first_line(text: &str) -> String {
-    let text = clean(text);
+    let text = sanitize(text);
     let line = text.lines().find(|line| !line.trim().is_empty());
-    cut(&words(line.unwrap_or_default()), LINE)
+    truncate(&words(line.unwrap_or_default()), MAX_LINE_CHARS)
 }
 
-/// What went wrong, and where: the lines of source and the rest of the stack
-/// between and behind are for the log.
+/// Returns the message of an error and the first position of its stack. The code frame and the
+/// rest of the stack are in the log.
 pub fn error_line(text: &str) -> String {
     let first = first_line(text);
-    let place = text
+    let position = text
         .lines()
         .map(str::trim)
         .find(|line| line.starts_with("at "));
-    match place {
-        Some(place) if first != one_line(place) => format!("{first} {}", one_line(place)),
+    match position {
+        Some(position) if first != one_line(position) => format!("{first} {}", one_line(position)),
         _ => first,
     }
 }
 
 fn words(text: &str) -> String {
-    let text = clean(text);
+    let text = sanitize(text);
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
 }
 
-pub fn cut(text: &str, limit: usize) -> String {
+pub fn truncate(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_string(),
         Some((end, _)) => format!("{}...", text[..end].trim_end()),
@@ -108,8 +108,7 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// An extension as people call it: its file, or its folder if the file is an
-/// `index`.
+/// The name of an extension for users: its file, or its folder if the file is an `index`.
 pub fn extension_name(path: &str) -> String {
     let path = Path::new(path);
     let named = match path.file_stem().and_then(|stem| stem.to_str()) {
@@ -117,7 +116,7 @@ pub fn extension_name(path: &str) -> String {
         _ => path,
     };
     let name = named.file_name().unwrap_or(named.as_os_str());
-    clean(&name.to_string_lossy())
+    sanitize(&name.to_string_lossy())
 }
 
 #[cfg(test)]
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_go_and_text_stays() {
+    fn sequences_are_removed_and_text_stays() {
         let cases = [
             ("a\x1b[31mred\x1b[0m b", "ared b"),
             ("\x1b]0;title\x07x\x1b]8;;http://e\x1b\\link", "xlink"),
@@ -135,31 +134,31 @@ mod tests {
             ("\x1b[12\nnext", "\nnext"),
         ];
         for (text, expected) in cases {
-            assert_eq!(clean(text), expected, "{text:?}");
+            assert_eq!(sanitize(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn a_sequence_that_arrives_in_pieces_goes_too() {
-        let mut cleaner = Cleaner::default();
+    fn a_sequence_in_pieces_is_removed() {
+        let mut sanitizer = Sanitizer::default();
         let pieces: String = ["a\x1b", "[3", "1mb\x1b]0;t", "\x1b", "\\c"]
             .into_iter()
-            .map(|piece| cleaner.push(piece))
+            .map(|piece| sanitizer.push(piece))
             .collect();
         assert_eq!(pieces, "abc");
     }
 
     #[test]
-    fn lines() {
+    fn lines_are_joined_and_truncated() {
         assert_eq!(one_line(" a\n  b\x1b[1m\tc "), "a b c");
         assert_eq!(first_line("\n \n first  one\nsecond"), "first one");
         assert_eq!(first_line(""), "");
-        assert_eq!(cut("übel genug", 4), "übel...");
-        assert_eq!(cut("übel", 4), "übel");
+        assert_eq!(truncate("übel genug", 4), "übel...");
+        assert_eq!(truncate("übel", 4), "übel");
     }
 
     #[test]
-    fn errors_are_what_and_where() {
+    fn errors_have_message_and_position() {
         let syntax = "SyntaxError: Expected ','\n  |\n1 | pi.on(;;\n  | ~~\n    at /x/b.ts:1:42";
         assert_eq!(
             error_line(syntax),
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_are_called_by_file_or_folder() {
+    fn extensions_are_named_by_file_or_folder() {
         assert_eq!(extension_name("/a/extensions/gate.ts"), "gate.ts");
         assert_eq!(extension_name("/a/extensions/todo/index.ts"), "todo");
         assert_eq!(extension_name("<runtime>"), "<runtime>");

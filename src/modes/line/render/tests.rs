@@ -18,23 +18,23 @@ const COLOURS: Style = Style {
     dumb: false,
 };
 
-struct Show {
-    screen: Screen,
+struct Rendering {
+    renderer: Renderer,
     now: Instant,
-    said: String,
+    text: String,
 }
 
-impl Show {
+impl Rendering {
     fn new(style: Style) -> Self {
         Self {
-            screen: Screen::new(style),
+            renderer: Renderer::new(style),
             now: Instant::now(),
-            said: String::new(),
+            text: String::new(),
         }
     }
 
     fn event(mut self, event: Event) -> Self {
-        self.said += &self.screen.show(&event, self.now);
+        self.text += &self.renderer.show(&event, self.now);
         self
     }
 
@@ -108,8 +108,8 @@ impl Show {
     }
 
     fn settle(mut self) -> String {
-        self.said += &self.screen.settle();
-        self.said
+        self.text += &self.renderer.settle();
+        self.text
     }
 }
 
@@ -131,24 +131,24 @@ fn answer(text: &str, stop_reason: StopReason, error: Option<&str>) -> Assistant
 }
 
 #[test]
-fn an_answer_is_text_that_goes_on() {
-    let said = Show::new(PLAIN)
+fn deltas_are_appended() {
+    let text = Rendering::new(PLAIN)
         .answer_start()
         .text(0, &["Hel", "lo.\x1b[3", "1m\r\n", "Bye"])
         .text(1, &["Again."])
         .answer_end("Hello.\nBye", StopReason::Stop, None)
         .settle();
-    assert_eq!(said, "Hello.\nBye\nAgain.\n");
+    assert_eq!(text, "Hello.\nBye\nAgain.\n");
 }
 
 #[test]
-fn an_answer_in_one_piece_is_shown_too() {
-    let at_the_end = Show::new(PLAIN)
+fn an_answer_without_deltas_is_shown() {
+    let at_the_end = Rendering::new(PLAIN)
         .answer_start()
         .answer_end("All at once.", StopReason::Stop, None)
         .settle();
     assert_eq!(at_the_end, "All at once.\n");
-    let as_a_block = Show::new(PLAIN)
+    let as_a_block = Rendering::new(PLAIN)
         .answer_start()
         .step(AssistantEvent::TextEnd {
             content_index: 0,
@@ -160,9 +160,9 @@ fn an_answer_in_one_piece_is_shown_too() {
 }
 
 #[test]
-fn thinking_is_dim_or_one_line() {
+fn thinking_is_dim_or_a_note() {
     let think = |style| {
-        Show::new(style)
+        Rendering::new(style)
             .answer_start()
             .step(AssistantEvent::ThinkingStart { content_index: 0 })
             .step(AssistantEvent::ThinkingDelta {
@@ -182,7 +182,7 @@ fn thinking_is_dim_or_one_line() {
 
 #[test]
 fn a_tool_call_is_one_line() {
-    let said = Show::new(PLAIN)
+    let text = Rendering::new(PLAIN)
         .answer_start()
         .text(0, &["Let me see."])
         .tool_start("1", "ls")
@@ -192,7 +192,7 @@ fn a_tool_call_is_one_line() {
         .tool_end("2", "(no output)\n\nCommand exited with code 1", true)
         .settle();
     assert_eq!(
-        said,
+        text,
         "Let me see.\n\
          * bash: ls ... ok (0.3 s)\n\
          * bash: false ... error: Command exited with code 1 (0.0 s)\n"
@@ -200,8 +200,8 @@ fn a_tool_call_is_one_line() {
 }
 
 #[test]
-fn calls_beside_each_other_get_a_line_each() {
-    let in_order = Show::new(PLAIN)
+fn concurrent_calls_get_a_line_each() {
+    let in_order = Rendering::new(PLAIN)
         .tool_start("1", "a")
         .tool_start("2", "b")
         .tool_end("1", "", false)
@@ -211,7 +211,7 @@ fn calls_beside_each_other_get_a_line_each() {
         in_order,
         "* bash: a ... ok (0.0 s)\n* bash: b ... ok (0.0 s)\n"
     );
-    let the_other_way = Show::new(PLAIN)
+    let the_other_way = Rendering::new(PLAIN)
         .tool_start("1", "a")
         .tool_start("2", "b")
         .tool_end("2", "", false)
@@ -224,16 +224,16 @@ fn calls_beside_each_other_get_a_line_each() {
 }
 
 #[test]
-fn what_the_user_typed_is_not_repeated() {
-    let mut show = Show::new(PLAIN);
-    show.screen.typed("hello");
-    let said = show.user("hello").user("from\nan extension").settle();
-    assert_eq!(said, "> from\n  an extension\n");
+fn typed_prompts_are_not_repeated() {
+    let mut show = Rendering::new(PLAIN);
+    show.renderer.typed("hello");
+    let text = show.user("hello").user("from\nan extension").settle();
+    assert_eq!(text, "> from\n  an extension\n");
 }
 
 #[test]
-fn a_failure_that_is_retried_is_told_once() {
-    let retried = Show::new(PLAIN)
+fn a_retried_failure_is_shown_once() {
+    let retried = Rendering::new(PLAIN)
         .answer_start()
         .answer_end("", StopReason::Error, Some("529 overloaded"))
         .event(Event::AutoRetryStart {
@@ -246,13 +246,13 @@ fn a_failure_that_is_retried_is_told_once() {
         .text(0, &["Here."])
         .settle();
     assert_eq!(retried, "Retrying (1/3) in 2.0 s: 529 overloaded\nHere.\n");
-    let fatal = Show::new(PLAIN)
+    let fatal = Rendering::new(PLAIN)
         .answer_start()
         .text(0, &["He"])
         .answer_end("He", StopReason::Error, Some("400 the dog ate it"))
         .settle();
     assert_eq!(fatal, "He\nError: 400 the dog ate it\n");
-    let given_up = Show::new(PLAIN)
+    let given_up = Rendering::new(PLAIN)
         .answer_start()
         .answer_end("", StopReason::Error, Some("529 overloaded"))
         .event(Event::AutoRetryEnd {
@@ -265,35 +265,35 @@ fn a_failure_that_is_retried_is_told_once() {
 }
 
 #[test]
-fn a_message_that_waits_is_said_to() {
+fn a_queued_message_is_announced() {
     let queue = |steering: &[&str], follow_up: &[&str]| Event::QueueUpdate {
         steering: steering.iter().map(ToString::to_string).collect(),
         follow_up: follow_up.iter().map(ToString::to_string).collect(),
     };
-    let said = Show::new(PLAIN)
+    let text = Rendering::new(PLAIN)
         .event(queue(&["a"], &[]))
         .event(queue(&[], &[]))
         .event(queue(&[], &["b"]))
         .settle();
     assert_eq!(
-        said,
+        text,
         "(queued: the agent reads it after this turn)\n\
          (queued: the agent reads it when it is done)\n"
     );
 }
 
 #[test]
-fn an_abort_is_said() {
-    let said = Show::new(PLAIN)
+fn an_abort_is_shown() {
+    let text = Rendering::new(PLAIN)
         .answer_start()
         .text(0, &["He"])
         .answer_end("He", StopReason::Aborted, Some("Request was aborted"))
         .settle();
-    assert_eq!(said, "He\nAborted.\n");
+    assert_eq!(text, "He\nAborted.\n");
 }
 
 #[test]
-fn an_extension_s_error_names_it_and_the_event() {
+fn an_extension_error_names_extension_and_event() {
     let error = |event: &str| {
         Event::ExtensionError(ExtensionError::new(
             "/home/u/.pi/agent/extensions/gate/index.ts",
@@ -301,47 +301,49 @@ fn an_extension_s_error_names_it_and_the_event() {
             "boom\n  at gate.ts:3:5",
         ))
     };
-    let said = Show::new(PLAIN).event(error("tool_call")).settle();
+    let text = Rendering::new(PLAIN).event(error("tool_call")).settle();
     assert_eq!(
-        said,
+        text,
         "Extension error: gate, tool_call: boom at gate.ts:3:5\n"
     );
 }
 
 #[test]
-fn a_warning_of_an_extension_is_called_one() {
+fn an_extension_warning_is_labelled() {
     let warning = ExtensionError::new("/x/gate.ts", "load", "There is no event \"x\"");
-    let said = Show::new(PLAIN).event(warning.as_warning().into()).settle();
+    let text = Rendering::new(PLAIN)
+        .event(warning.as_warning().into())
+        .settle();
     assert_eq!(
-        said,
+        text,
         "Extension warning: gate.ts, load: There is no event \"x\"\n"
     );
 }
 
-/// It said "at JSON.parse (<anonymous>)", which is nobody's line.
+/// The position was once that of `JSON.parse`, which is not in the extension.
 #[test]
-fn an_error_that_javascript_threw_shows_the_line_of_the_extension() {
+fn a_thrown_error_shows_the_line_of_the_extension() {
     let stack =
         "SyntaxError: bad\n    at JSON.parse (<anonymous>)\n    at handler (/x/gate.ts:3:5)";
     let mut error =
         ExtensionError::thrown("/x/gate.ts", "command", "bad".into(), Some(stack.into()));
     explain(&mut error, None);
-    let said = Show::new(PLAIN)
+    let text = Rendering::new(PLAIN)
         .event(Event::ExtensionError(error))
         .settle();
     assert_eq!(
-        said,
+        text,
         "Extension error: gate.ts, command: SyntaxError: bad at /x/gate.ts:3:5\n"
     );
 }
 
 #[test]
-fn what_extensions_tell() {
+fn notifications_statuses_and_titles_are_shown() {
     let notify = |kind: Option<&str>| UiMethod::Notify {
         message: "\x1b[1mSaved\x1b[0m".into(),
         notify_type: kind.map(str::to_string),
     };
-    let said = Show::new(PLAIN)
+    let text = Rendering::new(PLAIN)
         .ui(notify(None))
         .ui(notify(Some("warning")))
         .ui(UiMethod::SetStatus {
@@ -350,15 +352,15 @@ fn what_extensions_tell() {
         })
         .ui(UiMethod::SetTitle { title: "t".into() })
         .settle();
-    assert_eq!(said, "Saved\nWarning: Saved\n[2 todos]\n");
-    let title = Show::new(COLOURS).ui(UiMethod::SetTitle {
+    assert_eq!(text, "Saved\nWarning: Saved\n[2 todos]\n");
+    let title = Rendering::new(COLOURS).ui(UiMethod::SetTitle {
         title: "a\x07b".into(),
     });
-    assert_eq!(title.said, "\x1b]0;ab\x07");
+    assert_eq!(title.text, "\x1b]0;ab\x07");
 }
 
 #[test]
-fn messages_of_extensions_are_shown_if_they_are_to_be() {
+fn custom_messages_are_shown_if_display_is_set() {
     let custom = |display| Event::MessageStart {
         message: Arc::new(AgentMessage::Custom(CustomMessage {
             custom_type: "todo".into(),
@@ -368,12 +370,14 @@ fn messages_of_extensions_are_shown_if_they_are_to_be() {
             timestamp: 0,
         })),
     };
-    let said = Show::new(PLAIN).event(custom(true)).event(custom(false));
-    assert_eq!(said.settle(), "[todo] buy milk\n");
+    let text = Rendering::new(PLAIN)
+        .event(custom(true))
+        .event(custom(false));
+    assert_eq!(text.settle(), "[todo] buy milk\n");
 }
 
 #[test]
-fn compactions_are_told_of() {
+fn compactions_are_shown() {
     let start = |reason| Event::CompactionStart { reason };
     let end =
         |result: Option<u64>, aborted, will_retry, error: Option<&str>| Event::CompactionEnd {
@@ -389,8 +393,8 @@ fn compactions_are_told_of() {
             will_retry,
             error_message: error.map(str::to_string),
         };
-    // Why the answer failed is of no interest if it is asked for again.
-    let recovered = Show::new(PLAIN)
+    // The error is not shown if the model is called again.
+    let recovered = Rendering::new(PLAIN)
         .event(Event::MessageEnd {
             message: Arc::new(AgentMessage::Assistant(answer(
                 "",
@@ -406,7 +410,7 @@ fn compactions_are_told_of() {
         "The conversation does not fit into the model's context: compacting it\n\
          Compacted: it was about 70 tokens. Trying again.\n"
     );
-    let others = Show::new(PLAIN)
+    let others = Rendering::new(PLAIN)
         .event(start(CompactionReason::Threshold))
         .event(end(None, true, false, None))
         .event(end(None, false, false, Some("Auto-compaction failed: no")))

@@ -1,22 +1,22 @@
-//! What a prompt brings along, in the three ways in which clients have written it.
+//! Images and documents of a prompt, in the three forms that clients send.
 
 use serde::Deserialize;
 
 use crate::ai::message::ImageContent;
 
-/// `{"type":"image","data","mimeType"}`, or as models of Anthropic take it, with a
+/// An image as `{"type":"image","data","mimeType"}`, or as Anthropic's API takes it, with a
 /// `source` of type `base64`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(try_from = "Written")]
+#[serde(try_from = "PictureFields")]
 #[cfg_attr(test, schemars(!try_from, with = "Shape"))]
 pub struct Picture(pub ImageContent);
 
-/// What is accepted, for the schema.
+/// The accepted forms, for the schema.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 enum Shape {
     Plain(Plain),
     Sourced(Sourced),
@@ -25,7 +25,7 @@ enum Shape {
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 struct Plain {
     #[schemars(extend("const" = "image"))]
     r#type: Option<String>,
@@ -36,7 +36,7 @@ struct Plain {
 
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
-#[expect(dead_code, reason = "only its shape is of interest")]
+#[expect(dead_code, reason = "used for its schema only")]
 struct Sourced {
     #[schemars(extend("const" = "image"))]
     r#type: Option<String>,
@@ -45,7 +45,7 @@ struct Sourced {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct PictureFields {
     r#type: Option<String>,
     data: Option<String>,
     mime_type: Option<String>,
@@ -63,15 +63,15 @@ struct ImageSource {
     data: Option<String>,
 }
 
-impl TryFrom<Written> for Picture {
+impl TryFrom<PictureFields> for Picture {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
-        if let Some(kind) = written.r#type.filter(|kind| kind != "image") {
+    fn try_from(fields: PictureFields) -> Result<Self, String> {
+        if let Some(kind) = fields.r#type.filter(|kind| kind != "image") {
             return Err(format!("a picture is of type \"image\", not \"{kind}\""));
         }
-        let (data, mime_type) = match written.source {
-            None => (written.data, written.mime_type),
+        let (data, mime_type) = match fields.source {
+            None => (fields.data, fields.mime_type),
             Some(source) => match source.r#type.as_deref() {
                 None | Some("base64") => (source.data, source.media_type),
                 Some(other) => {
@@ -89,7 +89,7 @@ impl TryFrom<Written> for Picture {
     }
 }
 
-/// As clients of 0.16 to 0.19 sent what belongs to a prompt.
+/// An image or a document in the form that clients of 0.16 to 0.19 send.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -103,14 +103,14 @@ pub struct Attachment {
     /// Base64.
     #[serde(default)]
     content: Option<String>,
-    /// Of a document.
+    /// Text of a document.
     #[serde(default)]
     extracted_text: Option<String>,
 }
 
-/// The text and the pictures of a prompt. A document becomes part of the text, as it
-/// did in those days.
-pub fn join(
+/// Returns the text and the images of a prompt. Documents are appended to the text, as 0.16
+/// to 0.19 did.
+pub fn prompt_content(
     message: String,
     pictures: Option<Vec<Picture>>,
     attachments: Option<Vec<Attachment>>,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_may_be_written_in_two_ways() {
+    fn both_forms_of_an_image_are_accepted() {
         let plain = picture(json!({"type": "image", "data": "eA==", "mimeType": "image/png"}));
         let plain = plain.unwrap();
         for media_type in ["mediaType", "media_type"] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn attachments_become_pictures_and_text() {
+    fn attachments_become_images_and_text() {
         let attachments = json!([
             {"id": "1", "type": "image", "fileName": "p.png", "mimeType": "image/png", "size": 1,
              "content": "eA==", "extractedText": null, "preview": null},
@@ -185,13 +185,13 @@ mod tests {
              "size": 9, "content": "eHg=", "extractedText": "the text"},
         ]);
         let attachments = serde_json::from_value(attachments).unwrap();
-        let (text, images) = join("look".into(), None, Some(attachments)).unwrap();
+        let (text, images) = prompt_content("look".into(), None, Some(attachments)).unwrap();
         assert_eq!(text, "look\n\n[Document: d.pdf]\nthe text");
         assert_eq!(
             (images.len(), images[0].mime_type.as_str()),
             (1, "image/png")
         );
         let bare = serde_json::from_value(json!([{"type": "document", "fileName": "x"}])).unwrap();
-        assert!(join(String::new(), None, Some(bare)).is_err());
+        assert!(prompt_content(String::new(), None, Some(bare)).is_err());
     }
 }
