@@ -1,10 +1,9 @@
-//! The command line as it is written: our options (clap), `@file` arguments,
-//! messages, and options that must be an extension's.
+//! Parses the command line: pi's options (with clap), `@file` arguments, messages, and options
+//! of extensions.
 //!
-//! clap knows what our options are and checks them. It does not see the words
-//! themselves, because the rules for those are older than this program: options
-//! that nobody knows yet are kept for the extensions, `-ne` is one option, and a
-//! value may begin with a dash.
+//! clap defines and checks pi's options. It does not see the arguments themselves, because their
+//! rules are those of the original: unknown options are kept for the extensions, `-ne` is one
+//! option, and a value may begin with a dash.
 
 use std::ffi::OsString;
 use std::iter::Peekable;
@@ -14,16 +13,16 @@ use std::vec::IntoIter;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, Parser, ValueEnum};
 
-use crate::modes::wire::Agreed;
+use crate::modes::wire::Capabilities;
 
-const MODEL: &str = "Model";
-const SESSION: &str = "Session";
-const AGENT: &str = "What the agent gets";
-const EXTENSIONS: &str = "Extensions";
-/// Where Node listens, too: debuggers look there.
+const MODEL_HEADING: &str = "Model";
+const SESSION_HEADING: &str = "Session";
+const AGENT_HEADING: &str = "What the agent gets";
+const EXTENSIONS_HEADING: &str = "Extensions";
+/// Node's own default address, where debuggers look.
 const DEBUG_ADDRESS: &str = "127.0.0.1:9229";
 
-/// `--mode`
+/// Values of `--mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputMode {
     Text,
@@ -31,14 +30,14 @@ pub enum OutputMode {
     Rpc,
 }
 
-/// `--tui-mode`
+/// Values of `--tui-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TuiMode {
     Regular,
     Fullscreen,
 }
 
-/// The texts are what `--help` shows.
+/// pi's options. Their doc comments are the texts of `--help`.
 #[derive(Debug, PartialEq, Eq, Parser)]
 #[command(
     name = "pi",
@@ -53,7 +52,7 @@ pub struct Options {
     #[arg(long, short)]
     pub print: bool,
 
-    /// What goes to stdout: the answer's text, every event as JSON, or the RPC protocol
+    /// Output on stdout: the answer's text, every event as JSON, or the RPC protocol
     #[arg(
         long,
         value_enum,
@@ -67,29 +66,29 @@ pub struct Options {
         long,
         value_name = "NAMES",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(Agreed::NAMES),
+        value_parser = PossibleValuesParser::new(Capabilities::NAMES),
         hide_possible_values = true
     )]
     pub rpc_capabilities: Vec<String>,
 
-    /// The provider of the model; alone: its default model
-    #[arg(long, value_name = "NAME", help_heading = MODEL)]
+    /// Provider of the model; without --model its default model is used
+    #[arg(long, value_name = "NAME", help_heading = MODEL_HEADING)]
     pub provider: Option<String>,
 
-    /// An id or a part of one; "provider/id" and "id:thinking" work, too
-    #[arg(long, value_name = "PATTERN", help_heading = MODEL)]
+    /// Model id, or a part of it; "provider/id" and "id:thinking" work, too
+    #[arg(long, value_name = "PATTERN", help_heading = MODEL_HEADING)]
     pub model: Option<String>,
 
-    /// How hard it thinks: off, minimal, low, medium, high, xhigh, max
-    #[arg(long, value_name = "LEVEL", help_heading = MODEL)]
+    /// Thinking level: off, minimal, low, medium, high, xhigh, max
+    #[arg(long, value_name = "LEVEL", help_heading = MODEL_HEADING)]
     pub thinking: Option<String>,
 
     /// The models to switch among, with commas; globs such as "anthropic/*" work
-    #[arg(long, value_name = "PATTERNS", help_heading = MODEL)]
+    #[arg(long, value_name = "PATTERNS", help_heading = MODEL_HEADING)]
     pub models: Option<String>,
 
-    /// For the model's provider, this time only (other users may see it in the process list)
-    #[arg(long, value_name = "KEY", help_heading = MODEL)]
+    /// API key for the model's provider in this run (other users may see it in the process list)
+    #[arg(long, value_name = "KEY", help_heading = MODEL_HEADING)]
     pub api_key: Option<String>,
 
     /// Show the models that you have keys for
@@ -99,134 +98,135 @@ pub struct Options {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        help_heading = MODEL
+        help_heading = MODEL_HEADING
     )]
     pub list_models: Option<String>,
 
-    /// Go on with the latest session of this folder
-    #[arg(long = "continue", short = 'c', help_heading = SESSION)]
+    /// Continue the latest session of this folder
+    #[arg(long = "continue", short = 'c', help_heading = SESSION_HEADING)]
     pub continue_: bool,
 
-    /// Choose a session to go on with
-    #[arg(long, short, help_heading = SESSION)]
+    /// Choose a session to continue
+    #[arg(long, short, help_heading = SESSION_HEADING)]
     pub resume: bool,
 
-    /// Go on with this one: a file, or the beginning of an id
-    #[arg(long, value_name = "SESSION", help_heading = SESSION)]
+    /// Continue this session: a file, or the beginning of an id
+    #[arg(long, value_name = "SESSION", help_heading = SESSION_HEADING)]
     pub session: Option<String>,
 
-    /// Go on with the one of this folder that has this very id; make it if there is none
-    #[arg(long, value_name = "ID", help_heading = SESSION)]
+    /// Continue the session of this folder with exactly this id, or create it
+    #[arg(long, value_name = "ID", help_heading = SESSION_HEADING)]
     pub session_id: Option<String>,
 
-    /// What the session is called
-    #[arg(long, short, value_name = "NAME", help_heading = SESSION)]
+    /// Name of the session
+    #[arg(long, short, value_name = "NAME", help_heading = SESSION_HEADING)]
     pub name: Option<String>,
 
-    /// Go on with a copy of this one
-    #[arg(long, value_name = "SESSION", help_heading = SESSION)]
+    /// Continue in a copy of this session
+    #[arg(long, value_name = "SESSION", help_heading = SESSION_HEADING)]
     pub fork: Option<String>,
 
-    /// Where sessions are kept
-    #[arg(long, value_name = "FOLDER", help_heading = SESSION)]
+    /// The folder of session files
+    #[arg(long, value_name = "FOLDER", help_heading = SESSION_HEADING)]
     pub session_dir: Option<String>,
 
     /// Keep this session in memory only
-    #[arg(long, help_heading = SESSION)]
+    #[arg(long, help_heading = SESSION_HEADING)]
     pub no_session: bool,
 
     /// Make an HTML page of a session file: pi --export FILE [PAGE]
-    #[arg(long, value_name = "FILE", help_heading = SESSION)]
+    #[arg(long, value_name = "FILE", help_heading = SESSION_HEADING)]
     pub export: Option<PathBuf>,
 
     /// Only these tools, built in or of extensions, with commas; * stands for any
     /// characters. +NAME and -NAME alone change the usual selection
-    #[arg(long, short, value_name = "NAMES", help_heading = AGENT)]
+    #[arg(long, short, value_name = "NAMES", help_heading = AGENT_HEADING)]
     pub tools: Option<String>,
 
-    /// No tools at all, but those of --tools (short: -nt)
-    #[arg(long, help_heading = AGENT)]
+    /// Disable all tools except those of --tools (short: -nt)
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_tools: bool,
 
-    /// No built-in tools; those of extensions stay (short: -nbt)
-    #[arg(long, help_heading = AGENT)]
+    /// Disable built-in tools; those of extensions stay (short: -nbt)
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_builtin_tools: bool,
 
-    /// None of these tools, built in or of extensions; with commas and * (short: -xt)
-    #[arg(long, value_name = "NAMES", help_heading = AGENT)]
+    /// Disable these tools, built in or of extensions; with commas and * (short: -xt)
+    #[arg(long, value_name = "NAMES", help_heading = AGENT_HEADING)]
     pub exclude_tools: Option<String>,
 
-    /// No MCP servers: pi itself has none, so nothing changes (for scripts written for the original)
-    #[arg(long, help_heading = AGENT)]
+    /// No MCP servers: pi itself has none, so nothing changes (for scripts written for the
+    /// original)
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_mcp: bool,
 
-    /// A text or a file in the place of the system prompt
-    #[arg(long, value_name = "TEXT", help_heading = AGENT)]
+    /// Text or file that replaces the system prompt
+    #[arg(long, value_name = "TEXT", help_heading = AGENT_HEADING)]
     pub system_prompt: Option<String>,
 
-    /// A text or a file after the system prompt; may be repeated
-    #[arg(long, value_name = "TEXT", help_heading = AGENT)]
+    /// Text or file to append to the system prompt; may be repeated
+    #[arg(long, value_name = "TEXT", help_heading = AGENT_HEADING)]
     pub append_system_prompt: Vec<String>,
 
-    /// A skill, or a folder of skills, to offer, too; may be repeated
-    #[arg(long, value_name = "PATH", help_heading = AGENT)]
+    /// Also offer a skill, or a folder of skills; may be repeated
+    #[arg(long, value_name = "PATH", help_heading = AGENT_HEADING)]
     pub skill: Vec<String>,
 
-    /// No others than those of --skill (short: -ns)
-    #[arg(long, help_heading = AGENT)]
+    /// Offer only the skills of --skill (short: -ns)
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_skills: bool,
 
-    /// A prompt template, or a folder of them, to offer, too; may be repeated
-    #[arg(long, value_name = "PATH", help_heading = AGENT)]
+    /// Also offer a prompt template, or a folder of them; may be repeated
+    #[arg(long, value_name = "PATH", help_heading = AGENT_HEADING)]
     pub prompt_template: Vec<String>,
 
-    /// No others than those of --prompt-template (short: -np)
-    #[arg(long, help_heading = AGENT)]
+    /// Offer only the templates of --prompt-template (short: -np)
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_prompt_templates: bool,
 
     /// Leave out AGENTS.md and CLAUDE.md (short: -nc)
-    #[arg(long, help_heading = AGENT)]
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_context_files: bool,
 
-    /// Leave out what the project brings in .pi and .agents (short: -na)
-    #[arg(long, help_heading = AGENT)]
+    /// Ignore the project's resources in .pi and .agents (short: -na)
+    #[arg(long, help_heading = AGENT_HEADING)]
     pub no_approve: bool,
 
-    /// Take it, which is the rule, also if trust.json says otherwise
-    #[arg(long, short, help_heading = AGENT)]
+    /// Use the project's resources, which is the default, also if trust.json denies it
+    #[arg(long, short, help_heading = AGENT_HEADING)]
     pub approve: bool,
 
-    /// Load this file, folder or package (npm:, git:), too; may be repeated
-    #[arg(long, short, value_name = "SOURCE", help_heading = EXTENSIONS)]
+    /// Also load this file, folder or package (npm:, git:); may be repeated
+    #[arg(long, short, value_name = "SOURCE", help_heading = EXTENSIONS_HEADING)]
     pub extension: Vec<String>,
 
-    /// Load no others than those of -e (short: -ne)
-    #[arg(long, help_heading = EXTENSIONS)]
+    /// Load only the extensions of -e (short: -ne)
+    #[arg(long, help_heading = EXTENSIONS_HEADING)]
     pub no_extensions: bool,
 
     /// Let Chrome's DevTools or an editor debug them (default: 127.0.0.1:9229)
-    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS, num_args = 0..=1,
+    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS_HEADING, num_args = 0..=1,
           require_equals = true, default_missing_value = DEBUG_ADDRESS)]
     pub inspect: Option<String>,
 
-    /// The same, and stop at the first statement of the first one
-    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS, num_args = 0..=1,
+    /// Like --inspect, and stop at the first statement of the first one
+    #[arg(long, value_name = "ADDRESS", help_heading = EXTENSIONS_HEADING, num_args = 0..=1,
           require_equals = true, default_missing_value = DEBUG_ADDRESS)]
     pub inspect_brk: Option<String>,
 
-    /// A theme, or a folder of them, to offer, too; may be repeated
+    /// Also offer a theme, or a folder of them; may be repeated
     #[arg(long, value_name = "PATH")]
     pub theme: Vec<String>,
 
-    /// No others than those of --theme
+    /// Offer only the themes of --theme
     #[arg(long)]
     pub no_themes: bool,
 
-    /// The theme of this run, in the place of the setting
+    /// Theme of this run, instead of the setting
     #[arg(long, value_name = "NAME")]
     pub use_theme: Option<String>,
 
-    /// How a terminal is used: this version has lines only, so both mean the same
+    /// Accepted for the original's sake: this version has line mode only
     #[arg(
         long,
         value_enum,
@@ -235,7 +235,7 @@ pub struct Options {
     )]
     pub tui_mode: Option<TuiMode>,
 
-    /// Nothing from the network except the model: missing packages are not installed
+    /// Use no network except for the model: missing packages are not installed
     #[arg(long)]
     pub offline: bool,
 
@@ -243,7 +243,7 @@ pub struct Options {
     #[arg(long)]
     pub verbose: bool,
 
-    /// Show this
+    /// Show this help
     #[arg(long, short)]
     pub help: bool,
 
@@ -252,8 +252,8 @@ pub struct Options {
     pub version: bool,
 }
 
-/// Options of two letters, which clap does not have.
-const TWO_LETTERS: [(&str, &str); 8] = [
+/// Short options with several letters, which clap does not support.
+const MULTI_LETTER_OPTIONS: [(&str, &str); 8] = [
     ("-xt", "exclude-tools"),
     ("-nt", "no-tools"),
     ("-nbt", "no-builtin-tools"),
@@ -264,15 +264,16 @@ const TWO_LETTERS: [(&str, &str); 8] = [
     ("-nc", "no-context-files"),
 ];
 
-/// Their value is never the next word, which may be a message.
-const ONLY_WITH_EQUALS: [&str; 2] = ["inspect", "inspect-brk"];
+/// Options whose value is never the next argument, which may be a message.
+const VALUE_ONLY_AFTER_EQUALS: [&str; 2] = ["inspect", "inspect-brk"];
 
-/// What the TypeScript pi has and this one does not have yet. To hand these to
-/// the extensions, or to ignore them, would do something else than was asked for.
-const COMMANDS_TO_COME: [&str; 1] = ["config"];
+/// Commands of the original that are not implemented. Treating them as messages or as options of
+/// extensions would do something else than the user asked for.
+const MISSING_COMMANDS: [&str; 1] = ["config"];
 
-/// What newer versions have. A message may begin with these words, but not so.
-const COMMANDS_OF_NEWER_VERSIONS: [(&str, &[&str], &str); 2] = [
+/// Commands of newer versions of the original: name, subcommands and the alternative in this
+/// version. A message may begin with the name, but not with one of these subcommands.
+const NEWER_COMMANDS: [(&str, &[&str], &str); 2] = [
     (
         "auth",
         &[
@@ -294,14 +295,14 @@ const COMMANDS_OF_NEWER_VERSIONS: [(&str, &[&str], &str); 2] = [
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
     pub options: Options,
-    /// Without their `@`.
+    /// Paths of `@file` arguments, without the `@`.
     pub files: Vec<String>,
     pub messages: Vec<String>,
-    /// Options that are not ours: name and value.
+    /// Options of extensions: name and value.
     pub flags: Vec<(String, Option<String>)>,
 }
 
-/// What is wrong with a command line; a sentence each.
+/// An error of the command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
     #[error("This argument is not valid Unicode: {0}")]
@@ -311,10 +312,10 @@ pub enum ArgumentError {
     #[error("{0} needs a value (see pi --help)")]
     NoValue(String),
     #[error(
-        "pi {0} is not there yet in this version of pi. \
+        "`pi {0}` is not implemented in this version. \
          If it is the beginning of a message, write: pi -- {0} ..."
     )]
-    CommandToCome(String),
+    NotImplemented(String),
     #[error(
         "pi {0} is a command of newer versions of the original. {1}. \
          If it is the beginning of a message, write: pi -- {0} ..."
@@ -324,32 +325,35 @@ pub enum ArgumentError {
     Invalid(String),
 }
 
-/// Whether pi has an option of this name, which is without dashes.
+/// Whether pi has an option with this name, given without dashes.
 pub fn is_own_option(name: &str) -> bool {
     let options = Options::command();
     let mut names = options.get_arguments().filter_map(Arg::get_long);
     names.any(|own| own == name)
 }
 
-/// The name of the program is not among `words`.
+/// Parses the arguments, without the program's name. Returns all errors.
 pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Arguments, Vec<ArgumentError>> {
-    let words: Vec<String> = words.map(unicode).collect::<Result<_, _>>().map_err(only)?;
+    let words: Vec<String> = words
+        .map(unicode)
+        .collect::<Result<_, _>>()
+        .map_err(one_error)?;
     if let Some(first) = words.first()
-        && COMMANDS_TO_COME.contains(&first.as_str())
+        && MISSING_COMMANDS.contains(&first.as_str())
     {
-        return Err(only(ArgumentError::CommandToCome(first.clone())));
+        return Err(one_error(ArgumentError::NotImplemented(first.clone())));
     }
     let names = (words.first(), words.get(1));
-    for (name, subcommands, instead) in COMMANDS_OF_NEWER_VERSIONS {
+    for (name, subcommands, instead) in NEWER_COMMANDS {
         let is_meant = |word: &String| subcommands.contains(&word.as_str());
         if names.0.is_some_and(|first| first == name) && names.1.is_none_or(is_meant) {
             let error = ArgumentError::NewerCommand(words[..words.len().min(2)].join(" "), instead);
-            return Err(only(error));
+            return Err(one_error(error));
         }
     }
-    let mut sorter = Sorter {
+    let mut sorter = ArgumentSorter {
         command: Options::command(),
-        ours: vec!["pi".into()],
+        own: vec!["pi".into()],
         files: Vec::new(),
         messages: Vec::new(),
         flags: Vec::new(),
@@ -359,7 +363,8 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Arguments, Vec<Arg
     if !sorter.errors.is_empty() {
         return Err(sorter.errors);
     }
-    let options = Options::try_parse_from(sorter.ours).map_err(|error| only(invalid(&error)))?;
+    let options =
+        Options::try_parse_from(sorter.own).map_err(|error| one_error(invalid(&error)))?;
     Ok(Arguments {
         options,
         files: sorter.files,
@@ -368,7 +373,7 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Arguments, Vec<Arg
     })
 }
 
-fn only(error: ArgumentError) -> Vec<ArgumentError> {
+fn one_error(error: ArgumentError) -> Vec<ArgumentError> {
     vec![error]
 }
 
@@ -377,7 +382,7 @@ fn unicode(word: OsString) -> Result<String, ArgumentError> {
         .map_err(|word| ArgumentError::NotUnicode(word.to_string_lossy().into_owned()))
 }
 
-/// clap's sentence, without its `error:` and its advice.
+/// clap's error message, without its `error:` and its hints.
 fn invalid(error: &clap::Error) -> ArgumentError {
     let text = error.render().to_string();
     let sentence = text.split("\n\n").next().unwrap_or_default();
@@ -385,18 +390,18 @@ fn invalid(error: &clap::Error) -> ArgumentError {
     ArgumentError::Invalid(sentence.to_string())
 }
 
-struct Sorter {
+struct ArgumentSorter {
     command: Command,
-    /// For clap: `--name` or `--name=value` each, so that no value is mistaken
-    /// for an option.
-    ours: Vec<String>,
+    /// pi's options for clap: `--name` or `--name=value` each, so that no value is mistaken for
+    /// an option.
+    own: Vec<String>,
     files: Vec<String>,
     messages: Vec<String>,
     flags: Vec<(String, Option<String>)>,
     errors: Vec<ArgumentError>,
 }
 
-impl Sorter {
+impl ArgumentSorter {
     fn sort(&mut self, words: Vec<String>) {
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.next() {
@@ -417,12 +422,12 @@ impl Sorter {
             Some((name, value)) if word.starts_with("--") => (name, Some(value.to_string())),
             _ => (word, None),
         };
-        if let Some((takes, long)) = self.find(name) {
-            let value = match takes {
+        if let Some((rule, long)) = self.find(name) {
+            let value = match rule {
                 _ if value.is_some() => value,
-                Takes::Nothing => None,
-                Takes::Maybe => words.next_if(|word| !is_special(word)),
-                Takes::Value => {
+                ValueRule::Nothing => None,
+                ValueRule::Optional => words.next_if(|word| !is_special(word)),
+                ValueRule::Required => {
                     let value = words.next();
                     if value.is_none() {
                         return self.errors.push(ArgumentError::NoValue(name.to_string()));
@@ -430,15 +435,15 @@ impl Sorter {
                     value
                 }
             };
-            self.ours.push(match value {
+            self.own.push(match value {
                 Some(value) => format!("--{long}={value}"),
                 None => format!("--{long}"),
             });
             return;
         }
         if let Some(name) = name.strip_prefix("--") {
-            // Whether the extension's option takes a value is not known before the
-            // extension is loaded.
+            // Whether an extension's option takes a value is known only after the extension is
+            // loaded.
             let value = value.or_else(|| words.next_if(|word| !is_special(word)));
             self.flags.push((name.to_string(), value));
         } else {
@@ -446,9 +451,10 @@ impl Sorter {
         }
     }
 
-    /// One of our options, by any of its names: what it takes, and its long name.
-    fn find(&self, name: &str) -> Option<(Takes, String)> {
-        let long = TWO_LETTERS
+    /// Finds one of pi's options by any of its names. Returns how it takes a value, and its long
+    /// name.
+    fn find(&self, name: &str) -> Option<(ValueRule, String)> {
+        let long = MULTI_LETTER_OPTIONS
             .iter()
             .find(|(short, _)| *short == name)
             .map(|(_, long)| *long)
@@ -466,24 +472,24 @@ impl Sorter {
                 || (short.is_some() && arg.get_short() == short)
         };
         let arg = self.command.get_arguments().find(is_it)?;
-        Some((Takes::of(arg), arg.get_long()?.to_string()))
+        Some((ValueRule::for_arg(arg), arg.get_long()?.to_string()))
     }
 }
 
-/// Not a value of an option that may also have none.
+/// Whether an argument cannot be the optional value of an option.
 fn is_special(word: &str) -> bool {
     word.starts_with(['-', '@'])
 }
 
 #[derive(Clone, Copy)]
-enum Takes {
+enum ValueRule {
     Nothing,
-    Maybe,
-    Value,
+    Optional,
+    Required,
 }
 
-impl Takes {
-    fn of(arg: &Arg) -> Self {
+impl ValueRule {
+    fn for_arg(arg: &Arg) -> Self {
         let optional = arg
             .get_num_args()
             .is_some_and(|range| range.min_values() == 0);
@@ -491,12 +497,12 @@ impl Takes {
             false => Self::Nothing,
             true if arg
                 .get_long()
-                .is_some_and(|long| ONLY_WITH_EQUALS.contains(&long)) =>
+                .is_some_and(|long| VALUE_ONLY_AFTER_EQUALS.contains(&long)) =>
             {
                 Self::Nothing
             }
-            true if optional => Self::Maybe,
-            true => Self::Value,
+            true if optional => Self::Optional,
+            true => Self::Required,
         }
     }
 }

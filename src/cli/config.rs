@@ -1,18 +1,18 @@
-//! From what the command line says to what a session is started with.
+//! Converts the command line to the configuration of a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::{Arguments, Options, is_own_option};
-use super::{CliError, Mode, complain};
+use super::{CliError, Mode, print_stderr};
 use crate::ai::model::ThinkingLevel;
 use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 use crate::resources::paths::{Paths, expand_tilde};
 use crate::resources::prompt_files::PromptFlags;
 use crate::resources::resource_paths::is_local_source;
 
-/// It is a part of a file's name.
-const LONGEST_ID: usize = 200;
+/// Maximum bytes of a session id, which is part of a file name.
+const MAX_ID_BYTES: usize = 200;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{option} cannot be combined with {others}")]
@@ -23,7 +23,7 @@ pub struct Conflict {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--session-id: \"{0}\" cannot be an id: use up to {LONGEST_ID} letters, digits, \".\", \"_\" and \
+    "--session-id: \"{0}\" cannot be an id: use up to {MAX_ID_BYTES} letters, digits, \".\", \"_\" and \
      \"-\", with a letter or a digit at both ends"
 )]
 pub struct InvalidId(String);
@@ -43,7 +43,7 @@ pub enum ToolListError {
 #[error("--use-theme needs the name of a theme, not \"{0}\"")]
 pub struct NoTheme(String);
 
-/// What is odd but no reason to stop goes to `warnings`.
+/// Builds the configuration. Problems that are no reason to stop are added to `warnings`.
 pub fn build(
     arguments: &Arguments,
     paths: Paths,
@@ -56,18 +56,18 @@ pub fn build(
         has_ui: mode.has_ui(),
         session: session_target(options)?,
         session_id: session_id(options)?,
-        session_name: given(&options.name)
+        session_name: non_empty(&options.name)
             .map(str::trim)
             .filter(|name| !name.is_empty())
             .map(str::to_string),
         continue_here: false,
         session_dir: session_dir(options, &paths),
         model: ModelChoice {
-            provider: given(&options.provider).map(str::to_string),
-            model: given(&options.model).map(str::to_string),
+            provider: non_empty(&options.provider).map(str::to_string),
+            model: non_empty(&options.model).map(str::to_string),
             thinking: thinking(options, warnings),
             scope: options.models.as_deref().map_or_else(Vec::new, list),
-            api_key: given(&options.api_key).map(str::to_string),
+            api_key: non_empty(&options.api_key).map(str::to_string),
         },
         tools: tool_choice(options, warnings)?,
         theme: theme(options)?,
@@ -83,18 +83,18 @@ pub fn build(
         is_own_option,
         console: mode.console(),
         fetch_packages: !crate::app::is_offline(),
-        progress: Arc::new(complain),
+        progress: Arc::new(print_stderr),
         paths,
     })
 }
 
-/// An empty value, as of a variable that is not set, is none.
-fn given(option: &Option<String>) -> Option<&str> {
+/// Returns the value of an option. An empty value, as of an unset variable, is `None`.
+fn non_empty(option: &Option<String>) -> Option<&str> {
     option.as_deref().filter(|text| !text.is_empty())
 }
 
 fn session_target(options: &Options) -> Result<SessionTarget, Conflict> {
-    let session = given(&options.session);
+    let session = non_empty(&options.session);
     let others = [
         (session.is_some(), "--session"),
         (options.continue_, "--continue"),
@@ -112,10 +112,10 @@ fn session_target(options: &Options) -> Result<SessionTarget, Conflict> {
             }),
         }
     };
-    if given(&options.session_id).is_some() {
+    if non_empty(&options.session_id).is_some() {
         alone("--session-id", &others[..3])?;
     }
-    if let Some(fork) = given(&options.fork) {
+    if let Some(fork) = non_empty(&options.fork) {
         alone("--fork", &others)?;
         return Ok(SessionTarget::ForkOf(fork.to_string()));
     }
@@ -127,7 +127,7 @@ fn session_target(options: &Options) -> Result<SessionTarget, Conflict> {
     })
 }
 
-/// As newer versions of the original want them: the id is a part of the file's name.
+/// Checks the session id by the rules of newer versions of the original.
 fn session_id(options: &Options) -> Result<Option<String>, InvalidId> {
     let Some(id) = &options.session_id else {
         return Ok(None);
@@ -135,7 +135,7 @@ fn session_id(options: &Options) -> Result<Option<String>, InvalidId> {
     let is_inner = |one: char| one.is_ascii_alphanumeric() || ".-_".contains(one);
     let ends_well = |one: Option<char>| one.is_some_and(|one| one.is_ascii_alphanumeric());
     let mut characters = id.chars();
-    match id.len() <= LONGEST_ID
+    match id.len() <= MAX_ID_BYTES
         && characters.clone().all(is_inner)
         && ends_well(characters.next())
         && ends_well(id.chars().next_back())
@@ -147,7 +147,7 @@ fn session_id(options: &Options) -> Result<Option<String>, InvalidId> {
 
 fn session_dir(options: &Options, paths: &Paths) -> Option<PathBuf> {
     let from_env = std::env::var("PI_CODING_AGENT_SESSION_DIR").ok();
-    let dir = given(&options.session_dir).or(given(&from_env))?;
+    let dir = non_empty(&options.session_dir).or(non_empty(&from_env))?;
     Some(expand_tilde(dir, &paths.home))
 }
 
@@ -163,7 +163,8 @@ fn thinking(options: &Options, warnings: &mut Vec<String>) -> Option<ThinkingLev
     level
 }
 
-/// `--tools` is a list of names and patterns, or one of changes to the usual selection.
+/// Parses `--tools`, which is a list of names and patterns, or one of changes to the usual
+/// selection.
 fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> Result<ToolChoice, ToolListError> {
     let mut choice = ToolChoice {
         no_builtin: options.no_builtin_tools,
@@ -199,7 +200,7 @@ fn tool_choice(options: &Options, warnings: &mut Vec<String>) -> Result<ToolChoi
     Ok(choice)
 }
 
-/// The next option is not a name.
+/// Returns the theme of `--use-theme`. The next option is not accepted as a name.
 fn theme(options: &Options) -> Result<Option<String>, NoTheme> {
     match &options.use_theme {
         Some(name) if name.is_empty() || name.starts_with('-') => Err(NoTheme(name.clone())),
@@ -207,7 +208,8 @@ fn theme(options: &Options) -> Result<Option<String>, NoTheme> {
     }
 }
 
-/// A session may work elsewhere: what is a path is one from here.
+/// Returns the sources of `--extension`. Paths are made absolute here, because the session may work
+/// in another folder.
 fn extensions(options: &Options, paths: &Paths) -> Vec<String> {
     let absolute = |source: &String| match is_local_source(source) {
         true => paths.resolve(source, &paths.cwd).display().to_string(),
@@ -218,7 +220,7 @@ fn extensions(options: &Options, paths: &Paths) -> Vec<String> {
 
 fn resource_flags(options: &Options, paths: &Paths) -> ResourceFlags {
     let of_kind = |named: &[String], only_named| {
-        // A session may work elsewhere: what is a path is one from here.
+        // The session may work in another folder.
         let absolute = |path: &String| paths.resolve(path, &paths.cwd).display().to_string();
         KindFlags {
             named: named.iter().map(absolute).collect(),
@@ -266,11 +268,11 @@ mod tests {
         Ok(Built { config, warnings })
     }
 
-    fn good(words: &[&str]) -> Built {
+    fn build_ok(words: &[&str]) -> Built {
         try_build(Path::new("/nonexistent"), words).unwrap()
     }
 
-    fn bad(words: &[&str]) -> String {
+    fn build_error(words: &[&str]) -> String {
         match try_build(Path::new("/nonexistent"), words) {
             Ok(_) => panic!("{words:?} is wrong"),
             Err(error) => error.to_string(),
@@ -278,8 +280,8 @@ mod tests {
     }
 
     #[test]
-    fn one_session_is_meant() {
-        let target = |words: &[&str]| good(words).config.session;
+    fn one_session_is_selected() {
+        let target = |words: &[&str]| build_ok(words).config.session;
         assert_eq!(target(&[]), SessionTarget::New);
         assert_eq!(target(&["-c"]), SessionTarget::Recent);
         assert_eq!(
@@ -295,25 +297,25 @@ mod tests {
             SessionTarget::ForkOf("ab".into())
         );
         assert_eq!(
-            bad(&["--fork", "a", "-c", "--no-session", "--session", "b"]),
+            build_error(&["--fork", "a", "-c", "--no-session", "--session", "b"]),
             "--fork cannot be combined with --session, --continue, --no-session"
         );
-        let exact = good(&["--session-id", "a.b-1", "--fork", "x", "-n", "Mine"]).config;
+        let exact = build_ok(&["--session-id", "a.b-1", "--fork", "x", "-n", "Mine"]).config;
         assert_eq!(exact.session_id.as_deref(), Some("a.b-1"));
         assert_eq!(exact.session_name.as_deref(), Some("Mine"));
         assert_eq!(
-            bad(&["--session-id", "a", "-r"]),
+            build_error(&["--session-id", "a", "-r"]),
             "--session-id cannot be combined with --resume"
         );
         for wrong in ["", "../x", "a b", "-a", "a.", &"a".repeat(201)] {
-            let error = bad(&["--session-id", wrong]);
+            let error = build_error(&["--session-id", wrong]);
             assert!(error.contains("cannot be an id"), "{error}");
         }
     }
 
     #[test]
     fn an_empty_value_is_none() {
-        let config = good(&[
+        let config = build_ok(&[
             "--session",
             "",
             "--fork=",
@@ -337,11 +339,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_thinking_level_is_only_a_warning() {
-        let built = good(&["--thinking", "high"]);
+    fn a_wrong_thinking_level_is_a_warning() {
+        let built = build_ok(&["--thinking", "high"]);
         assert_eq!(built.config.model.thinking, Some(ThinkingLevel::High));
         assert_eq!(built.warnings, Vec::<String>::new());
-        let built = good(&["--thinking", "hard"]);
+        let built = build_ok(&["--thinking", "hard"]);
         assert_eq!(built.config.model.thinking, None);
         assert_eq!(
             built.warnings,
@@ -353,7 +355,7 @@ mod tests {
 
     #[test]
     fn tools_are_listed_or_changed() {
-        let tools = |words: &[&str]| good(words).config.tools;
+        let tools = |words: &[&str]| build_ok(words).config.tools;
         let strings = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let listed = |names: &[&str]| ToolChoice {
             only: Some(strings(names)),
@@ -384,38 +386,38 @@ mod tests {
         }
         assert_eq!(tools(&["-xt", "bash, mine_*"]).except, ["bash", "mine_*"]);
         assert_eq!(
-            bad(&["-t", "ls,+bash"]),
+            build_error(&["-t", "ls,+bash"]),
             "--tools: names cannot be mixed with +name and -name. Give the names of all tools, or \
              only what changes"
         );
         assert_eq!(
-            bad(&["-t", "+ls,-mcp__*"]),
+            build_error(&["-t", "+ls,-mcp__*"]),
             "--tools: +name and -name take whole names, not patterns: -mcp__*"
         );
     }
 
     #[test]
-    fn a_theme_is_named() {
-        let theme = |words: &[&str]| good(words).config.theme;
+    fn use_theme_needs_a_name() {
+        let theme = |words: &[&str]| build_ok(words).config.theme;
         assert_eq!(theme(&[]), None);
         assert_eq!(theme(&["--use-theme", "light"]).as_deref(), Some("light"));
         assert_eq!(
-            bad(&["--use-theme", "-p"]),
+            build_error(&["--use-theme", "-p"]),
             "--use-theme needs the name of a theme, not \"-p\""
         );
     }
 
     #[test]
-    fn paths_count_from_here_or_home() {
-        let config = good(&["-e", "./x/../a.ts", "-e", "~/b.ts", "-e", "npm:c"]).config;
+    fn paths_are_relative_to_cwd_or_home() {
+        let config = build_ok(&["-e", "./x/../a.ts", "-e", "~/b.ts", "-e", "npm:c"]).config;
         assert_eq!(config.extensions, ["/work/a.ts", "/home/u/b.ts", "npm:c"]);
-        let config = good(&["--session-dir", "~/s"]).config;
+        let config = build_ok(&["--session-dir", "~/s"]).config;
         assert_eq!(config.session_dir.as_deref(), Some(Path::new("/home/u/s")));
     }
 
     #[test]
-    fn the_rest_is_handed_on() {
-        let config = good(&[
+    fn other_options_are_passed_on() {
+        let config = build_ok(&[
             "--models",
             "a/*, b:high,",
             "--api-key",

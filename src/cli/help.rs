@@ -1,4 +1,4 @@
-//! `--help`: our options, and those of the extensions that would be loaded here.
+//! `--help`: pi's options, and those of the extensions that a session here would load.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::extensions::registry::{FlagKind, FlagRegistration};
 use crate::resources::extension_paths::{ResourceSources, find_extensions};
 use crate::resources::settings::Settings;
 
-const MORE: &str = "\
+const EXTRA_HELP: &str = "\
 Commands (pi <command> --help tells more):
   pi install <source>... [-l]                   add a package: npm:name, git:host/path, ./folder
   pi remove <source>... [-l]                    take it away again
@@ -48,11 +48,11 @@ Environment:
 ";
 
 pub fn run(arguments: &Arguments) -> Result<(), CliError> {
-    let mut more = MORE.to_string();
+    let mut more = EXTRA_HELP.to_string();
     match extension_flags(arguments) {
         Ok(flags) if flags.is_empty() => {}
         Ok(flags) => more = format!("{}\n{more}", section(&flags)),
-        // Whoever asks for help gets what there is.
+        // The help is printed even if extensions cannot be loaded.
         Err(error) => warn(&error.to_string()),
     }
     let help = Options::command().after_help(more).render_help();
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<(), CliError> {
     })
 }
 
-/// Loads the extensions, if there are any, because only they know.
+/// Loads the extensions, if there are any, and returns their options.
 fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliError> {
     let config = AppConfig {
         session: SessionTarget::InMemory,
@@ -70,7 +70,7 @@ fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliEr
         session_name: None,
         model: ModelChoice::default(),
         flags: Vec::new(),
-        // Whoever asks for help has not asked for anything to be installed.
+        // `--help` installs nothing.
         fetch_packages: false,
         ..config::build(arguments, paths()?, Mode::Print, &mut Vec::new())?
     };
@@ -92,7 +92,7 @@ fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliEr
 }
 
 async fn load(config: AppConfig) -> Result<Vec<FlagRegistration>, StartError> {
-    let session = AgentSession::start(config, Arc::new(Nobody)).await?;
+    let session = AgentSession::start(config, Arc::new(IgnoreEvents)).await?;
     for (path, error) in session.load_report().failed {
         warn(&format!("{path}: {error}"));
     }
@@ -101,11 +101,11 @@ async fn load(config: AppConfig) -> Result<Vec<FlagRegistration>, StartError> {
     Ok(flags)
 }
 
-/// Hears what the session does: nothing, it is never opened.
-struct Nobody;
+/// Ignores events: the session is never opened.
+struct IgnoreEvents;
 
 #[async_trait]
-impl EventSink for Nobody {
+impl EventSink for IgnoreEvents {
     async fn send(&self, _: Arc<Event>) {}
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_extensions_are_listed() {
+    fn extension_options_are_listed() {
         let flag = |name: &str, kind, description: Option<&str>| FlagRegistration {
             extension: 0,
             name: name.into(),

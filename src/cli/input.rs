@@ -1,5 +1,5 @@
-//! The prompts that a session begins with: what was piped in, files named with
-//! `@`, and messages.
+//! Assembles the prompts that a session begins with: piped text, files named with `@`, and
+//! messages.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,9 +10,9 @@ use std::time::Duration;
 use crate::app::PromptContent;
 use crate::tools::{image, paths};
 
-/// More than any model reads; whoever pipes in more made a mistake that would
-/// otherwise cost all memory.
-const MAX_BYTES: u64 = 64 << 20;
+/// Maximum bytes of a file or of piped text. More than any model reads, so a larger input is a
+/// mistake that would otherwise use up the memory.
+const MAX_INPUT_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
@@ -20,28 +20,28 @@ pub enum InputError {
     NotFound(PathBuf),
     #[error("Could not read file {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("Could not read file {}: larger than {} MB", .0.display(), MAX_BYTES >> 20)]
+    #[error("Could not read file {}: larger than {} MB", .0.display(), MAX_INPUT_BYTES >> 20)]
     FileTooLarge(PathBuf),
     #[error("Could not read stdin: {0}")]
     Stdin(io::Error),
-    #[error("stdin holds more than {} MB", MAX_BYTES >> 20)]
+    #[error("stdin holds more than {} MB", MAX_INPUT_BYTES >> 20)]
     StdinTooLarge,
 }
 
-/// What `@file` arguments bring.
-pub struct Files<'a> {
+/// The `@file` arguments.
+pub struct FileArguments<'a> {
     pub names: &'a [String],
     pub cwd: &'a Path,
-    /// `images.autoResize` of the settings.
+    /// The setting `images.autoResize`.
     pub resize_images: bool,
 }
 
-/// The first prompt is what was piped in, the files and the first message, with
-/// nothing in between; every further message is a prompt of its own. Empty ones
-/// are left out: no provider takes them.
+/// Builds the prompts. The first one is the piped text, the files and the first message, with
+/// nothing in between; each further message is a prompt of its own. Empty prompts are left out:
+/// no provider accepts them.
 pub fn assemble(
     piped: Option<String>,
-    files: &Files<'_>,
+    files: &FileArguments<'_>,
     messages: Vec<String>,
 ) -> Result<Vec<PromptContent>, InputError> {
     let mut messages = messages.into_iter();
@@ -55,12 +55,12 @@ pub fn assemble(
         text,
         images: Vec::new(),
     });
-    let nothing = PromptContent::default();
+    let empty = PromptContent::default();
     let prompts = std::iter::once(first).chain(rest);
-    Ok(prompts.filter(|prompt| *prompt != nothing).collect())
+    Ok(prompts.filter(|prompt| *prompt != empty).collect())
 }
 
-impl Files<'_> {
+impl FileArguments<'_> {
     fn add_to(&self, prompt: &mut PromptContent) -> Result<(), InputError> {
         for name in self.names {
             let path = paths::resolve_for_reading(name, self.cwd);
@@ -105,39 +105,39 @@ fn read_file(path: &Path) -> Result<Vec<u8>, InputError> {
         .ok_or_else(|| InputError::FileTooLarge(path.to_owned()))
 }
 
-/// `None` if there is more than the limit.
+/// Reads to the end; `None` if there is more than the limit.
 fn read_limited(source: impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    source.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= MAX_BYTES).then_some(bytes))
+    source.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= MAX_INPUT_BYTES).then_some(bytes))
 }
 
-/// What was piped in, to its end. Whoever started this program may have left the
-/// pipe open without knowing; `waiting` is called if it does not end in that time.
+/// Reads piped text to its end. The caller may have left the pipe open by mistake; `on_delay` is
+/// called if the text does not end within `notice_delay`.
 pub fn read_piped(
     source: impl Read + Send + 'static,
-    patience: Duration,
-    waiting: impl FnOnce(),
+    notice_delay: Duration,
+    on_delay: impl FnOnce(),
 ) -> Result<Option<String>, InputError> {
     let (send, read) = mpsc::channel();
     let thread = std::thread::Builder::new().name("stdin".into());
     thread
         .spawn(move || {
-            // The other end waits for it.
+            // The receiver waits for it.
             _ = send.send(read_limited(source));
         })
         .map_err(InputError::Stdin)?;
-    let first = read.recv_timeout(patience);
+    let first = read.recv_timeout(notice_delay);
     let result = match first {
         Err(RecvTimeoutError::Timeout) => {
-            waiting();
+            on_delay();
             read.recv().map_err(|_| RecvTimeoutError::Disconnected)
         }
         result => result,
     };
-    let ended = || InputError::Stdin(io::Error::other("the thread that reads it broke off"));
+    let thread_ended = || InputError::Stdin(io::Error::other("the thread that reads it broke off"));
     let bytes = result
-        .map_err(|_| ended())?
+        .map_err(|_| thread_ended())?
         .map_err(InputError::Stdin)?
         .ok_or(InputError::StdinTooLarge)?;
     let text = String::from_utf8_lossy(&bytes);

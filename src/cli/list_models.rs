@@ -1,4 +1,4 @@
-//! `--list-models`: a table of the models that can be used.
+//! `--list-models`: prints a table of the models that can be used.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::app::known_models;
 pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
     let mut warnings = Vec::new();
     let paths = paths()?;
-    proxy::set(&paths);
+    proxy::apply_setting(&paths);
     let config = config::build(arguments, paths, Mode::Print, &mut warnings)?;
-    // On the main thread, before those that may start V8's.
+    // V8 is initialized on the main thread before other threads may use it.
     js_runtime::init();
     let (registry, problems) = runtime()?.block_on(known_models(&config));
     for warning in warnings.iter().chain(&problems) {
@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
     }
     let mut models = registry.available();
     if !models.is_empty() {
-        // Nobody gets it by accident, but it can be asked for.
+        // The demo model is never selected by default, but it can be requested.
         models.extend(registry.models_of(demo::PROVIDER).iter().cloned());
     }
     output(&table(models, pattern))
@@ -79,7 +79,7 @@ fn line(row: &[String; 6], widths: &[usize; 6]) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// `8192` is `8.2K`.
+/// Abbreviates a number of tokens: `8192` is `8.2K`.
 fn tokens(count: u64) -> String {
     let (unit, sign) = match count {
         1_000_000.. => (1_000_000, "M"),
@@ -92,21 +92,24 @@ fn tokens(count: u64) -> String {
     }
 }
 
-/// Every word of the pattern is in the text, its letters in order though not side
-/// by side.
+/// Whether the text contains every word of the pattern, as letters in this order that need not be
+/// adjacent.
 fn matches(pattern: &str, text: &str) -> bool {
     let text = text.to_lowercase();
     let pattern = pattern.to_lowercase();
     let mut words = pattern.split_whitespace();
-    words.all(|word| is_in(word, &text) || swapped(word).is_some_and(|word| is_in(&word, &text)))
+    words.all(|word| {
+        contains_in_order(word, &text)
+            || swapped(word).is_some_and(|word| contains_in_order(&word, &text))
+    })
 }
 
-fn is_in(word: &str, text: &str) -> bool {
+fn contains_in_order(word: &str, text: &str) -> bool {
     let mut signs = text.chars();
     word.chars().all(|sign| signs.any(|other| other == sign))
 }
 
-/// `opus4` finds `4-opus`, and the other way round.
+/// Exchanges the letters and the digits of a word, so that `opus4` finds `4-opus` and the reverse.
 fn swapped(word: &str) -> Option<String> {
     let first_is_digit = word.chars().next()?.is_ascii_digit();
     let kind = |sign: char| sign.is_ascii_digit() == first_is_digit;
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_in_order() {
+    fn the_table_is_sorted() {
         let models = vec![
             model("b", "one", 999),
             model("a", "wide-name", 1_048_576),
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_letters_in_order() {
+    fn patterns_match_letters_in_order() {
         let text = "anthropic claude-Opus-4-6";
         for pattern in [
             "",
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn no_model_is_said() {
+    fn missing_models_are_reported() {
         assert_eq!(
             table(vec![model("a", "one", 1)], "zzz"),
             "No models matching \"zzz\"\n"

@@ -1,11 +1,10 @@
-//! The log: a file in the agent folder, because stdout and the terminal belong to
-//! the mode. `PI_LOG` says what goes in, as `debug` or `pi=debug,extension=info`.
+//! The log: a file in the agent folder, because stdout and the terminal belong to the mode.
+//! `PI_LOG` selects what is logged, such as `debug` or `pi=debug,extension=info`.
 //!
-//! Never logged: API keys and sign-ins, headers of requests, prompts, answers and
-//! files, values of the environment. Our own code does not hand them to `tracing`.
-//! Libraries might at their chattiest, so nothing below `info` is taken from them,
-//! whatever `PI_LOG` says. What an extension prints is logged in line mode, as it
-//! printed it.
+//! The log never contains API keys, credentials, headers of requests, prompts, answers, contents
+//! of files or values of environment variables. pi's own code does not pass them to `tracing`.
+//! Libraries might do so below `info`, so their events below `info` are dropped, whatever
+//! `PI_LOG` says. In line mode console output of extensions is logged unchanged.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -20,47 +19,51 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 use crate::extensions::ConsoleSink;
 
-/// Under which extensions' output is logged.
-const EXTENSION: &str = "extension";
-const OWN: [&str; 4] = ["pi", "js_runtime", "js_runtime_ext", EXTENSION];
-const DEFAULT: &str = "warn,extension=info";
-const VERBOSE: &str = "info,pi=debug,js_runtime=debug";
-/// A longer file is moved away when the log is opened.
-const MAX_BYTES: u64 = 4 << 20;
+/// The target under which console output of extensions is logged.
+const EXTENSION_TARGET: &str = "extension";
+const OWN_TARGETS: [&str; 4] = ["pi", "js_runtime", "js_runtime_ext", EXTENSION_TARGET];
+const DEFAULT_FILTER: &str = "warn,extension=info";
+const VERBOSE_FILTER: &str = "info,pi=debug,js_runtime=debug";
+/// Size in bytes above which the file is renamed when the log is opened.
+const MAX_LOG_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     #[error("PI_LOG={text} is not understood ({source}); logging as without it")]
     Filter { text: String, source: ParseError },
-    #[error("there is no log: {}: {source}", path.display())]
+    #[error("cannot open log file {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
 }
 
-/// From here on `tracing` is written down. A problem is worth a warning, no more.
-pub fn start(agent_dir: &Path, asked: Option<String>, verbose: bool) -> Result<(), LogError> {
+/// Installs the log. An error is worth a warning only: pi works without a log.
+pub fn start(agent_dir: &Path, requested: Option<String>, verbose: bool) -> Result<(), LogError> {
     let file = LogFile::new(agent_dir);
-    let default = if verbose { VERBOSE } else { DEFAULT };
-    let asked = asked.filter(|text| !text.trim().is_empty());
-    let (filter, problem) = match asked.as_deref().map(EnvFilter::try_new) {
+    let default = if verbose {
+        VERBOSE_FILTER
+    } else {
+        DEFAULT_FILTER
+    };
+    let requested = requested.filter(|text| !text.trim().is_empty());
+    let (filter, problem) = match requested.as_deref().map(EnvFilter::try_new) {
         None => (EnvFilter::new(default), None),
         Some(Ok(filter)) => (filter, None),
         Some(Err(source)) => (EnvFilter::new(default), Some(source)),
     };
-    // Fails if the program has a log already: whoever embeds us keeps theirs.
+    // An error means that an embedding program has installed its own log, which stays.
     let _ = tracing::subscriber::set_global_default(subscriber(file.clone(), filter));
-    match (asked, problem) {
+    match (requested, problem) {
         (Some(text), Some(source)) => Err(LogError::Filter { text, source }),
-        // Somebody wants to read it.
+        // The user asked for a log, so it is opened now to report errors.
         (Some(_), None) => file.check(),
         (None, _) => Ok(()),
     }
 }
 
-/// Where extensions' output goes while the terminal is the line mode's.
+/// Sends console output of extensions to the log, while the terminal belongs to line mode.
 pub fn console() -> ConsoleSink {
     Arc::new(|console, line| match console {
-        Console::Out => tracing::info!(target: EXTENSION, "{line}"),
-        Console::Err => tracing::warn!(target: EXTENSION, "{line}"),
+        Console::Out => tracing::info!(target: EXTENSION_TARGET, "{line}"),
+        Console::Err => tracing::warn!(target: EXTENSION_TARGET, "{line}"),
     })
 }
 
@@ -68,16 +71,16 @@ fn subscriber(file: LogFile, filter: EnvFilter) -> impl Subscriber + Send + Sync
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_writer(file)
-        .with_filter(filter.and(filter_fn(is_harmless)));
+        .with_filter(filter.and(filter_fn(is_safe_to_log)));
     tracing_subscriber::registry().with(lines)
 }
 
-fn is_harmless(event: &Metadata<'_>) -> bool {
+fn is_safe_to_log(event: &Metadata<'_>) -> bool {
     let root = event.target().split("::").next().unwrap_or_default();
-    *event.level() <= Level::INFO || OWN.contains(&root)
+    *event.level() <= Level::INFO || OWN_TARGETS.contains(&root)
 }
 
-/// Opened by the first line: most runs have none.
+/// The file of the log, opened by the first line: most runs have none.
 #[derive(Clone)]
 struct LogFile {
     path: Arc<Path>,
@@ -115,12 +118,12 @@ impl<'a> MakeWriter<'a> for LogFile {
     }
 }
 
-/// Several processes may write to it: a line is one write at the end.
+/// Opens the log for appending. Several processes may write to it, each line with one write.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    if fs::metadata(path).is_ok_and(|found| found.len() > MAX_BYTES) {
+    if fs::metadata(path).is_ok_and(|found| found.len() > MAX_LOG_BYTES) {
         fs::rename(path, path.with_extension("log.old"))?;
     }
     let mut options = OpenOptions::new();
@@ -134,7 +137,7 @@ fn open(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// What is in the log after `work`, without the times.
+    /// Returns the lines that `work` logs, without their times.
     fn logged(dir: &Path, filter: &str, work: impl FnOnce()) -> Vec<String> {
         let subscriber = subscriber(LogFile::new(dir), EnvFilter::new(filter));
         tracing::subscriber::with_default(subscriber, work);
@@ -144,7 +147,7 @@ mod tests {
             .collect()
     }
 
-    fn everything() {
+    fn log_everything() {
         tracing::trace!(target: "pi::app", "ours");
         tracing::debug!(target: "js_runtime::loader", "ours, too");
         tracing::debug!(target: "hyper::proto", "authorization: Bearer secret");
@@ -156,9 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_heard_only_from_info_on() {
+    fn libraries_are_logged_from_info_on() {
         let dir = tempfile::tempdir().unwrap();
-        let lines = logged(dir.path(), "trace", everything);
+        let lines = logged(dir.path(), "trace", log_everything);
         assert_eq!(
             lines,
             [
@@ -173,9 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn without_being_asked_it_keeps_warnings_and_what_extensions_say() {
+    fn the_default_is_warnings_and_extension_output() {
         let dir = tempfile::tempdir().unwrap();
-        let lines = logged(dir.path(), DEFAULT, everything);
+        let lines = logged(dir.path(), DEFAULT_FILTER, log_everything);
         let expected = [
             "WARN pi: careful",
             "INFO extension: said",
@@ -185,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_opens_no_file() {
+    fn no_line_opens_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let lines = logged(
             dir.path(),
-            DEFAULT,
+            DEFAULT_FILTER,
             || tracing::debug!(target: "pi", "quiet"),
         );
         assert_eq!(lines, Vec::<String>::new());
@@ -197,23 +200,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_is_moved_away_and_a_short_one_goes_on() {
+    fn a_long_log_is_renamed_and_a_short_one_continued() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("logs/pi.log");
         logged(dir.path(), "warn", || tracing::warn!(target: "pi", "one"));
         let two = logged(dir.path(), "warn", || tracing::warn!(target: "pi", "two"));
         assert_eq!(two, ["WARN pi: one", "WARN pi: two"]);
         let long = OpenOptions::new().write(true).open(&path).unwrap();
-        long.set_len(MAX_BYTES + 1).unwrap();
+        long.set_len(MAX_LOG_BYTES + 1).unwrap();
         let three = logged(dir.path(), "warn", || tracing::warn!(target: "pi", "three"));
         assert_eq!(three, ["WARN pi: three"]);
         let old = fs::metadata(path.with_extension("log.old")).unwrap();
-        assert_eq!(old.len(), MAX_BYTES + 1);
+        assert_eq!(old.len(), MAX_LOG_BYTES + 1);
     }
 
     #[cfg(unix)]
     #[test]
-    fn only_its_owner_reads_it() {
+    fn only_the_owner_can_read_the_log() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         LogFile::new(dir.path()).check().unwrap();
@@ -225,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_written_is_named() {
+    fn the_error_names_the_log_file() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("logs"), "in the way").unwrap();
         let error = LogFile::new(dir.path()).check().unwrap_err().to_string();
         let path = dir.path().join("logs/pi.log");
-        let prefix = format!("there is no log: {}: ", path.display());
+        let prefix = format!("cannot open log file {}: ", path.display());
         assert!(error.starts_with(&prefix), "{error}");
     }
 }

@@ -1,10 +1,7 @@
-//! The command line: what is asked for, which mode does it, and the exit code,
-//! which is decided here and nowhere else: 0 done, 1 failed, 128 + n ended by
-//! signal n.
+//! The command line: parses it, selects the mode, and decides the exit code, which is decided
+//! nowhere else: 0 done, 1 failed, 128 + n ended by signal n.
 
 mod args;
-mod as_node;
-mod choose;
 mod config;
 mod doctor;
 mod ext;
@@ -13,8 +10,10 @@ mod input;
 mod launcher;
 mod list_models;
 mod log;
+mod node_compat;
 mod packages;
 mod proxy;
+mod startup_prompts;
 mod test;
 
 use std::ffi::OsString;
@@ -26,17 +25,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use args::{ArgumentError, Arguments, Options, OutputMode};
-use choose::Decision;
 use config::{Conflict, InvalidId, NoTheme, ToolListError};
-use input::{Files, InputError};
+use input::{FileArguments, InputError};
 use js_runtime::Console;
 use launcher::LauncherError;
+use startup_prompts::Decision;
 
 use crate::ai::nesting;
 use crate::app::{AppConfig, PromptContent, SessionTarget, StartError};
 use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
-use crate::modes::{self, complain};
+use crate::modes::{self, print_stderr};
 use crate::resources::migrations;
 use crate::resources::paths::Paths;
 use crate::resources::resource_paths::ResourceSources;
@@ -45,10 +44,10 @@ use crate::resources::themes::{find_theme, load_themes};
 use crate::resources::trust;
 use pi_base::{VERSION, compared_version};
 
-/// Threads besides the main one, V8's and those that wait for files.
-const WORKERS: usize = 2;
-/// How long stdin may stay open until the user is told that it is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Tokio's worker threads, besides the main thread, V8's threads and those that wait for files.
+const WORKER_THREADS: usize = 2;
+/// How long stdin may stay open until the user is told that pi waits for its end.
+const STDIN_NOTICE_DELAY: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 enum CliError {
@@ -93,7 +92,7 @@ enum CliError {
     Threads(io::Error),
 }
 
-/// What was asked for.
+/// The task that the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Version,
@@ -113,23 +112,23 @@ enum Mode {
 
 pub fn main() -> ExitCode {
     let code = run().unwrap_or_else(|error| {
-        complain(&format!("Error: {error}"));
+        print_stderr(&format!("Error: {error}"));
         1
     });
     ExitCode::from(code)
 }
 
 fn run() -> Result<u8, CliError> {
-    let words: Vec<_> = js_runtime::arguments().collect();
-    if let Some(script) = as_node::asked(&words) {
-        return Ok(as_node::run(script, &paths()?)?);
+    let args: Vec<_> = js_runtime::arguments().collect();
+    if let Some(invocation) = node_compat::parse_invocation(&args) {
+        return Ok(node_compat::run(invocation, &paths()?)?);
     }
-    if let Some(code) = command(&words)? {
+    if let Some(code) = run_subcommand(&args)? {
         return Ok(code);
     }
-    let arguments = args::parse(words.into_iter()).map_err(CliError::Arguments)?;
+    let arguments = args::parse(args.into_iter()).map_err(CliError::Arguments)?;
     let options = &arguments.options;
-    tell_children(options.offline);
+    set_environment(options.offline);
     approve(options.approve, options.no_approve);
     let terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     match task(&arguments.options, terminal) {
@@ -142,52 +141,52 @@ fn run() -> Result<u8, CliError> {
     Ok(0)
 }
 
-/// A person is told the whole version. A program reads stdout and may know nothing but numbers
-/// and dots (pi-agent-python-sdk 0.2.6 does not), so it gets the version that it compares there.
+/// Prints the version: the whole version on a terminal. A program may accept only digits and dots
+/// (pi-agent-python-sdk 0.2.6 does), so stdout gets the compared version otherwise.
 fn version() -> Result<(), CliError> {
     if io::stdout().is_terminal() {
         return output(&format!("{VERSION}\n"));
     }
     output(&format!("{}\n", compared_version()))?;
-    complain(&format!("pi {VERSION}"));
+    print_stderr(&format!("pi {VERSION}"));
     Ok(())
 }
 
-/// Of both the careful one counts.
+/// Applies `--approve` and `--no-approve`. When both flags are given, the stricter one applies.
 fn approve(yes: bool, no: bool) {
     if yes || no {
         trust::approve(!no);
     }
 }
 
-/// Commands instead of a session; `None` if the words ask for none.
-fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
-    let words: Option<Vec<String>> = words
+/// Runs a subcommand and returns its exit code; `None` if the arguments name none.
+fn run_subcommand(args: &[OsString]) -> Result<Option<u8>, CliError> {
+    let args: Option<Vec<String>> = args
         .iter()
-        .map(|word| word.to_str().map(str::to_owned))
+        .map(|arg| arg.to_str().map(str::to_owned))
         .collect();
-    // What is no Unicode is complained about with the other arguments.
-    let Some(words) = words else {
+    // Arguments that are not Unicode are reported with the errors of the other arguments.
+    let Some(args) = args else {
         return Ok(None);
     };
-    match words.first().map(String::as_str) {
+    match args.first().map(String::as_str) {
         Some("install" | "remove" | "uninstall" | "update" | "list") => {
-            let has = |names: [&str; 2]| words.iter().any(|word| names.contains(&word.as_str()));
-            tell_children(words.iter().any(|word| word == "--offline"));
+            let has = |names: [&str; 2]| args.iter().any(|arg| names.contains(&arg.as_str()));
+            set_environment(args.iter().any(|arg| arg == "--offline"));
             approve(has(["-a", "--approve"]), has(["-na", "--no-approve"]));
-            packages::run(&words)
+            packages::run(&args)
         }
         Some("doctor") => {
-            tell_children(words.iter().any(|word| word == "--offline"));
-            doctor::run(&words).map(Some)
+            set_environment(args.iter().any(|arg| arg == "--offline"));
+            doctor::run(&args).map(Some)
         }
         Some("ext") => {
-            tell_children(words.iter().any(|word| word == "--offline"));
-            ext::run(&words).map(Some)
+            set_environment(args.iter().any(|arg| arg == "--offline"));
+            ext::run(&args).map(Some)
         }
-        Some("test") => test::run(&words).map(Some),
-        Some("launcher") if words.len() <= 2 => launcher::run(&words).map(Some),
-        Some("rpc") if words[1..] == ["schema"] => {
+        Some("test") => test::run(&args).map(Some),
+        Some("launcher") if args.len() <= 2 => launcher::run(&args).map(Some),
+        Some("rpc") if args[1..] == ["schema"] => {
             output(modes::rpc::schema::SCHEMA)?;
             Ok(Some(0))
         }
@@ -195,13 +194,14 @@ fn command(words: &[OsString]) -> Result<Option<u8>, CliError> {
     }
 }
 
-/// What runs inside pi, extensions included, can tell that it does.
+/// Sets the environment variables that tell child processes and extensions that they run inside
+/// pi.
 #[expect(clippy::disallowed_methods, reason = "the only thread there is yet")]
-fn tell_children(offline: bool) {
+fn set_environment(offline: bool) {
     // SAFETY: no other thread runs that could be reading the environment.
     unsafe {
         std::env::set_var("PI_CODING_AGENT", "true");
-        // Of any agent's.
+        // A variable that several agents set.
         std::env::set_var("AI_AGENT", "pi");
         if offline {
             std::env::set_var("PI_OFFLINE", "1");
@@ -231,22 +231,22 @@ fn task(options: &Options, terminal: bool) -> Task {
     })
 }
 
-/// The page's name is the first message, as it always was.
+/// Exports a session file as a page. The first message is the path of the page.
 fn export(session: &Path, arguments: &Arguments) -> Result<(), CliError> {
     let mut names = arguments.messages.iter();
     let page = names.next().map(Path::new);
     if let Some(name) = names.chain(&arguments.files).next() {
         return Err(CliError::ExportToMany(name.clone()));
     }
-    let (page, warnings) = export_file(session, page, colors(&paths()?))?;
+    let (page, warnings) = export_file(session, page, theme_colors(&paths()?))?;
     for warning in warnings {
         warn(&warning.to_string());
     }
     output(&format!("Exported to: {}\n", page.display()))
 }
 
-/// Those of the theme that the settings choose, if it is a file.
-fn colors(paths: &Paths) -> Option<PageColors> {
+/// Returns the colours of the theme in the settings, if it is a theme file.
+fn theme_colors(paths: &Paths) -> Option<PageColors> {
     let settings = Settings::load(paths);
     let chosen = settings.values().theme.clone()?;
     let sources = ResourceSources {
@@ -262,7 +262,7 @@ fn colors(paths: &Paths) -> Option<PageColors> {
             warn(&problem.to_string());
         }
     }
-    theme.map(PageColors::of)
+    theme.map(PageColors::from_theme)
 }
 
 fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
@@ -270,19 +270,19 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         return Err(CliError::FilesInRpc);
     }
     let paths = paths()?;
-    proxy::set(&paths);
+    proxy::apply_setting(&paths);
     let mut warnings = Vec::new();
-    let asked = std::env::var("PI_LOG").ok();
-    if let Err(problem) = log::start(&paths.agent_dir, asked, arguments.options.verbose) {
+    let filter = std::env::var("PI_LOG").ok();
+    if let Err(problem) = log::start(&paths.agent_dir, filter, arguments.options.verbose) {
         warnings.push(problem.to_string());
     }
     tracing::info!(version = VERSION, mode = mode.name(), cwd = %paths.cwd.display(), "pi starts");
     for note in migrations::run(&paths) {
-        complain(&note);
+        print_stderr(&note);
     }
     let old = migrations::old_folders(&paths);
     warnings.extend(old.iter().map(ToString::to_string));
-    let asked_for = debug_address(&arguments.options)?;
+    let debugger = debug_address(&arguments.options)?;
     let mut config = config::build(&arguments, paths, mode, &mut warnings)?;
     if mode == Mode::Rpc && !arguments.messages.is_empty() {
         warnings.push("messages on the command line are not used in RPC mode".into());
@@ -290,12 +290,14 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     for warning in &warnings {
         warn(warning);
     }
-    if let Decision::Leave(why) = choose::settle(&mut config, arguments.options.resume, mode)? {
+    if let Decision::Exit(why) =
+        startup_prompts::resolve_session(&mut config, arguments.options.resume, mode)?
+    {
         output(&format!("{why}\n"))?;
         return Ok(0);
     }
-    // The settings are read for it when a debugger is asked for, and again by the session.
-    let place = match asked_for {
+    // The settings are read here only for a debugger; the session reads them again.
+    let host = match debugger {
         Some(_) => Settings::load(&config.paths).values().extension_host,
         None => ExtensionHost::default(),
     };
@@ -305,25 +307,25 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
         _ => prompts(arguments, &config.paths)?,
     };
     let new = config.session == SessionTarget::New;
-    let nothing_asked = prompts.is_empty() && matches!(mode, Mode::Print | Mode::Json) && new;
-    // On the main thread, before those that may start V8's: the first extension may
-    // come late, with a reload.
+    let has_no_prompt = prompts.is_empty() && matches!(mode, Mode::Print | Mode::Json) && new;
+    // V8 is initialized on the main thread before other threads may use it: the first
+    // extension may be added later, by a reload.
     js_runtime::init();
-    inspect(asked_for, place)?;
+    start_inspector(debugger, host)?;
     let runtime = runtime()?;
     let code = runtime.block_on(mode.run(config, prompts, &capabilities));
-    // Not before: what is wrong with the options may be the reason.
-    if nothing_asked && code == 0 {
+    // Warned at the end, because wrong options may be the reason.
+    if has_no_prompt && code == 0 {
         warn("nothing was asked: give a message, or pipe one in (see pi --help)");
     }
     tracing::info!(code, "pi ends");
-    // Whatever still waits, such as a read of stdin, ends with the process.
+    // Blocked threads, such as a read of stdin, end with the process.
     runtime.shutdown_background();
     Ok(code)
 }
 
-/// Where `--inspect` or `--inspect-brk` wants the debugger, and whether it is waited
-/// for. A port alone is one of this machine.
+/// Returns the address for the debugger, and whether pi waits for it, from `--inspect` or
+/// `--inspect-brk`. A port alone is a port of this machine.
 fn debug_address(options: &Options) -> Result<Option<(SocketAddr, bool)>, CliError> {
     let (text, wait) = match (&options.inspect_brk, &options.inspect) {
         (Some(text), _) => (text, true),
@@ -333,7 +335,7 @@ fn debug_address(options: &Options) -> Result<Option<(SocketAddr, bool)>, CliErr
     let port = text
         .parse::<u16>()
         .map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-    // Of a name, such as `localhost`, the address that a port alone has comes first.
+    // A name such as `localhost` resolves to its IPv4 address first, like a port alone.
     let named = || text.to_socket_addrs().ok()?.min_by_key(SocketAddr::is_ipv6);
     let address = port.or_else(|_| text.parse()).ok().or_else(named);
     match address {
@@ -344,11 +346,14 @@ fn debug_address(options: &Options) -> Result<Option<(SocketAddr, bool)>, CliErr
     }
 }
 
-fn inspect(asked_for: Option<(SocketAddr, bool)>, place: ExtensionHost) -> Result<(), CliError> {
-    let Some((address, wait)) = asked_for else {
+fn start_inspector(
+    debugger: Option<(SocketAddr, bool)>,
+    host: ExtensionHost,
+) -> Result<(), CliError> {
+    let Some((address, wait)) = debugger else {
         return Ok(());
     };
-    let started = match place {
+    let started = match host {
         ExtensionHost::Thread => js_runtime::start_inspector(address, wait),
         ExtensionHost::Process => js_runtime::inspect_processes(address, wait),
     };
@@ -356,7 +361,7 @@ fn inspect(asked_for: Option<(SocketAddr, bool)>, place: ExtensionHost) -> Resul
 }
 
 impl Mode {
-    /// `capabilities` are those of RPC clients.
+    /// Runs the mode and returns the exit code. `capabilities` are those of an RPC client.
     async fn run(
         self,
         config: AppConfig,
@@ -371,7 +376,7 @@ impl Mode {
         }
     }
 
-    /// As extensions know it.
+    /// The mode's name in the extension API.
     fn name(self) -> &'static str {
         match self {
             Self::Print => "print",
@@ -381,7 +386,7 @@ impl Mode {
         }
     }
 
-    /// Whether there is somebody who can be asked.
+    /// Whether a user or a client can answer dialogs.
     fn has_ui(self) -> bool {
         match self {
             Self::Rpc | Self::Line => true,
@@ -389,12 +394,12 @@ impl Mode {
         }
     }
 
-    /// Where extensions' output goes: never to stdout.
+    /// Where console output of extensions goes, which is never stdout.
     fn console(self) -> ConsoleSink {
         match self {
             Self::Line => log::console(),
             Self::Print | Self::Json | Self::Rpc => {
-                Arc::new(|_: Console, line: &str| complain(line))
+                Arc::new(|_: Console, line: &str| print_stderr(line))
             }
         }
     }
@@ -404,14 +409,16 @@ fn prompts(arguments: Arguments, paths: &Paths) -> Result<Vec<PromptContent>, Cl
     let stdin = io::stdin();
     let piped = match stdin.is_terminal() {
         true => None,
-        false => input::read_piped(stdin, PATIENCE, || {
-            complain("Waiting for the end of stdin. (If nothing is piped in: pi ... < /dev/null)");
+        false => input::read_piped(stdin, STDIN_NOTICE_DELAY, || {
+            print_stderr(
+                "Waiting for the end of stdin. (If nothing is piped in: pi ... < /dev/null)",
+            );
         })?,
     };
-    // The settings are read for pictures only.
+    // The settings are needed for images only.
     let resize_images =
         arguments.files.is_empty() || Settings::load(paths).values().images.auto_resize;
-    let files = Files {
+    let files = FileArguments {
         names: &arguments.files,
         cwd: &paths.cwd,
         resize_images,
@@ -426,14 +433,14 @@ fn paths() -> Result<Paths, CliError> {
 
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
+        .worker_threads(WORKER_THREADS)
         .thread_stack_size(nesting::STACK)
         .enable_all()
         .build()
         .map_err(CliError::Threads)
 }
 
-/// To stdout. A reader that has gone away wants no more.
+/// Writes to stdout. A closed pipe is no error.
 fn output(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes());
@@ -444,7 +451,7 @@ fn output(text: &str) -> Result<(), CliError> {
 }
 
 fn warn(text: &str) {
-    complain(&format!("Warning: {text}"));
+    print_stderr(&format!("Warning: {text}"));
 }
 
 #[cfg(test)]
@@ -457,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_is_asked_for_or_follows_from_the_terminal() {
+    fn the_mode_follows_from_options_and_terminal() {
         let mode = |words: &[&str], terminal| match task_of(words, terminal) {
             Task::Session(mode) => mode,
             other => panic!("{other:?}"),
@@ -477,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_shows_something_comes_first() {
+    fn informational_options_come_first() {
         assert_eq!(task_of(&["-h", "-v", "--list-models"], true), Task::Version);
         assert_eq!(task_of(&["--list-models", "x", "-h"], true), Task::Help);
         assert_eq!(
@@ -491,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_argument_is_an_error_of_its_own() {
+    fn each_wrong_argument_is_reported() {
         let words = ["-x", "-y"].map(OsString::from);
         let error = CliError::Arguments(args::parse(words.into_iter()).unwrap_err());
         assert_eq!(

@@ -1,9 +1,9 @@
-//! `pi install`, `remove`, `update` and `list`: packages, without a session and
-//! without running anything of theirs.
+//! `pi install`, `remove`, `update` and `list`: manages packages without a session, and without
+//! running their code.
 
 use std::io::{self, IsTerminal};
 
-use super::{CliError, complain, output, paths, proxy, warn};
+use super::{CliError, output, paths, print_stderr, proxy, warn};
 use crate::resources::packages::{Configured, Contents, Output, PackageError, Packages, Updated};
 use crate::resources::settings::{Settings, SettingsScope};
 use crate::resources::source_info::SourceScope;
@@ -17,12 +17,12 @@ enum Command {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct PackageArgs {
     command: Command,
     sources: Vec<String>,
     local: bool,
     help: bool,
-    /// The first that the command does not have.
+    /// The first option that the command does not have.
     unknown: Option<String>,
 }
 
@@ -109,47 +109,47 @@ Options:
     }
 }
 
-/// `None` if the words are not about packages; else the exit code.
-pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
-    let Some(asked) = parse(words) else {
+/// Runs a package command and returns the exit code; `None` if the arguments name none.
+pub fn run(args: &[String]) -> Result<Option<u8>, CliError> {
+    let Some(parsed) = parse(args) else {
         return Ok(None);
     };
-    let command = asked.command;
-    if asked.help {
+    let command = parsed.command;
+    if parsed.help {
         output(&format!("Usage: {}\n\n{}", command.usage(), command.help()))?;
         return Ok(Some(0));
     }
-    if let Some(option) = asked.unknown {
-        complain(&format!(
+    if let Some(option) = parsed.unknown {
+        print_stderr(&format!(
             "Unknown option {option} for \"{}\".",
             command.name()
         ));
-        complain(&format!("Use \"pi --help\" or \"{}\".", command.usage()));
+        print_stderr(&format!("Use \"pi --help\" or \"{}\".", command.usage()));
         return Ok(Some(1));
     }
     let needs_source = matches!(command, Command::Install | Command::Remove);
-    let mut sources = asked.sources;
+    let mut sources = parsed.sources;
     sources.retain(|source| !source.trim().is_empty());
     if needs_source && sources.is_empty() {
-        complain(&format!("Missing {} source.", command.name()));
-        complain(&format!("Usage: {}", command.usage()));
+        print_stderr(&format!("Missing {} source.", command.name()));
+        print_stderr(&format!("Usage: {}", command.usage()));
         return Ok(Some(1));
     }
     let paths = paths()?;
-    proxy::set(&paths);
+    proxy::apply_setting(&paths);
     let settings = Settings::load(&paths);
     for warning in settings.take_warnings() {
         warn(&warning.describe("package command"));
     }
-    let scope = match asked.local {
+    let scope = match parsed.local {
         true => SettingsScope::Project,
         false => SettingsScope::Global,
     };
-    let tell = |text: &str| {
-        // A reader that has gone away wants no more.
+    let progress = |text: &str| {
+        // Errors of stdout do not stop the command.
         let _ = output(&dim(&format!("{text}\n")));
     };
-    let packages = Packages::new(&paths, &settings, Output::Shown, &tell);
+    let packages = Packages::new(&paths, &settings, Output::Shown, &progress);
     let one = |source: Option<&str>| match (command, source) {
         (Command::Install, Some(source)) => install(&packages, source, scope),
         (Command::Remove, Some(source)) => remove(&packages, source, scope),
@@ -157,10 +157,10 @@ pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
         _ => Ok(list(&packages)),
     };
     if sources.is_empty() || command == Command::List {
-        return tell_of(command, one(None)).map(Some);
+        return print_result(command, one(None)).map(Some);
     }
     for source in &sources {
-        let code = tell_of(command, one(Some(source)))?;
+        let code = print_result(command, one(Some(source)))?;
         if code != 0 {
             return Ok(Some(code));
         }
@@ -168,43 +168,43 @@ pub fn run(words: &[String]) -> Result<Option<u8>, CliError> {
     Ok(Some(0))
 }
 
-/// Gives the exit code.
-fn tell_of(command: Command, done: Result<String, PackageError>) -> Result<u8, CliError> {
+/// Prints the result and returns the exit code.
+fn print_result(command: Command, done: Result<String, PackageError>) -> Result<u8, CliError> {
     match done {
         Ok(text) => {
             output(&text)?;
             return Ok(0);
         }
         Err(error @ PackageError::NotConfigured { .. }) if command == Command::Remove => {
-            complain(&error.to_string());
+            print_stderr(&error.to_string());
         }
-        Err(error) => complain(&format!("Error: {error}")),
+        Err(error) => print_stderr(&format!("Error: {error}")),
     }
     Ok(1)
 }
 
-fn parse(words: &[String]) -> Option<Asked> {
-    let (first, rest) = words.split_first()?;
-    let mut asked = Asked {
+fn parse(args: &[String]) -> Option<PackageArgs> {
+    let (first, rest) = args.split_first()?;
+    let mut parsed = PackageArgs {
         command: Command::parse(first)?,
         sources: Vec::new(),
         local: false,
         help: false,
         unknown: None,
     };
-    for word in rest {
-        match word.as_str() {
-            "-h" | "--help" => asked.help = true,
-            "-l" | "--local" if asked.command.has_local() => asked.local = true,
-            // For the whole program; they are dealt with already.
+    for arg in rest {
+        match arg.as_str() {
+            "-h" | "--help" => parsed.help = true,
+            "-l" | "--local" if parsed.command.has_local() => parsed.local = true,
+            // Options of the whole program, which `cli::run_subcommand` has applied.
             "--offline" | "-a" | "--approve" | "-na" | "--no-approve" => {}
             option if option.starts_with('-') => {
-                asked.unknown.get_or_insert_with(|| option.to_owned());
+                parsed.unknown.get_or_insert_with(|| option.to_owned());
             }
-            source => asked.sources.push(source.to_owned()),
+            source => parsed.sources.push(source.to_owned()),
         }
     }
-    Some(asked)
+    Some(parsed)
 }
 
 fn install(
@@ -256,8 +256,8 @@ fn list(packages: &Packages<'_>) -> String {
         (SourceScope::User, "User packages:"),
         (SourceScope::Project, "Project packages:"),
     ] {
-        let of_scope = configured.iter().filter(|package| package.scope == scope);
-        let lines: String = of_scope.map(entry).collect();
+        let in_scope = configured.iter().filter(|package| package.scope == scope);
+        let lines: String = in_scope.map(entry).collect();
         if !lines.is_empty() {
             blocks.push(format!("{title}\n{lines}"));
         }
@@ -267,20 +267,20 @@ fn list(packages: &Packages<'_>) -> String {
 
 fn entry(package: &Configured) -> String {
     let filtered = if package.filtered { " (filtered)" } else { "" };
-    let place = match (&package.folder, &package.problem) {
+    let location = match (&package.folder, &package.problem) {
         (Some(folder), _) => folder.display().to_string(),
         (None, Some(problem)) => problem.clone(),
         (None, None) => "not installed".to_owned(),
     };
-    let place = place.replace('\n', "\n    ");
+    let location = location.replace('\n', "\n    ");
     format!(
         "  {}{filtered}\n{}",
         package.source,
-        dim(&format!("    {place}\n"))
+        dim(&format!("    {location}\n"))
     )
 }
 
-/// Less visible, where there are colours.
+/// Dims the text, where there are colours.
 fn dim(text: &str) -> String {
     match io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         true => format!("\x1b[2m{}\x1b[0m\n", text.trim_end_matches('\n')),
@@ -292,7 +292,7 @@ fn dim(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Option<Asked> {
+    fn parsed(words: &[&str]) -> Option<PackageArgs> {
         parse(
             &words
                 .iter()
@@ -303,10 +303,10 @@ mod tests {
 
     #[test]
     fn commands_and_their_options() {
-        assert_eq!(asked(&["hello", "install"]), None);
-        assert_eq!(asked(&[]), None);
-        let install = asked(&["install", "-l", "npm:a", "b", "--offline"]).unwrap();
-        let expected = Asked {
+        assert_eq!(parsed(&["hello", "install"]), None);
+        assert_eq!(parsed(&[]), None);
+        let install = parsed(&["install", "-l", "npm:a", "b", "--offline"]).unwrap();
+        let expected = PackageArgs {
             command: Command::Install,
             sources: vec!["npm:a".into(), "b".into()],
             local: true,
@@ -314,9 +314,12 @@ mod tests {
             unknown: None,
         };
         assert_eq!(install, expected);
-        assert_eq!(asked(&["uninstall", "a"]).unwrap().command, Command::Remove);
-        let list = asked(&["list", "-l", "-x", "-h"]).unwrap();
-        assert_eq!(list.unknown.as_deref(), Some("-l"), "the first is told");
+        assert_eq!(
+            parsed(&["uninstall", "a"]).unwrap().command,
+            Command::Remove
+        );
+        let list = parsed(&["list", "-l", "-x", "-h"]).unwrap();
+        assert_eq!(list.unknown.as_deref(), Some("-l"), "the first is reported");
         assert!(list.help);
     }
 }

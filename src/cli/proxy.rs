@@ -1,12 +1,12 @@
-//! `httpProxy` of the user's settings, for those who reach the network only through one:
-//! it stands for `HTTP_PROXY` and `HTTPS_PROXY`, which children and extensions see, too.
+//! Applies the setting `httpProxy`: it sets `HTTP_PROXY` and `HTTPS_PROXY`, which child processes
+//! and extensions see, too.
 
 use crate::resources::paths::Paths;
 use crate::resources::settings::global_value;
 
-/// Before there are threads. What the environment says already stays.
+/// Sets the variables that the environment lacks. Must be called before other threads start.
 #[expect(clippy::disallowed_methods, reason = "the only thread there is yet")]
-pub fn set(paths: &Paths) {
+pub fn apply_setting(paths: &Paths) {
     let value = global_value(&paths.global_settings(), "httpProxy");
     let Some(proxy) = value.as_ref().and_then(|value| value.as_str()) else {
         return;

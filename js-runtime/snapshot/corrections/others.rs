@@ -275,7 +275,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       result.pid = 0;",
     },
     // With an environment of its own, too, a child that is this program runs a script as
-    // node does (src/cli/as_node.rs).
+    // node does (src/cli/node_compat/mod.rs).
     Correction {
         specifier: "ext:deno_node/internal/child_process.ts",
         text: "this.#process = nodeSpawnChild(cmd, {",

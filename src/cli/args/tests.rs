@@ -4,17 +4,17 @@ fn parse_all(words: &[&str]) -> Result<Arguments, Vec<ArgumentError>> {
     parse(words.iter().map(OsString::from))
 }
 
-fn good(words: &[&str]) -> Arguments {
+fn parse_ok(words: &[&str]) -> Arguments {
     parse_all(words).unwrap_or_else(|errors| panic!("{words:?}: {errors:?}"))
 }
 
-fn bad(words: &[&str]) -> Vec<String> {
+fn parse_errors(words: &[&str]) -> Vec<String> {
     let errors = parse_all(words).expect_err("the words are wrong");
     errors.iter().map(ToString::to_string).collect()
 }
 
-fn nothing() -> Arguments {
-    good(&[])
+fn no_arguments() -> Arguments {
+    parse_ok(&[])
 }
 
 fn strings(words: &[&str]) -> Vec<String> {
@@ -26,16 +26,16 @@ fn flag(name: &str, value: Option<&str>) -> (String, Option<String>) {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn the_clap_definition_is_valid() {
     Options::command().debug_assert();
-    // Everything is found by the name that clap is given.
+    // Options are looked up by their long names.
     for arg in Options::command().get_arguments() {
         assert!(arg.get_long().is_some(), "{arg:?}");
     }
 }
 
 #[test]
-fn names_of_one_option_mean_the_same() {
+fn short_and_long_names_are_equal() {
     for (short, long) in [
         ("-p", "--print"),
         ("-c", "--continue"),
@@ -44,8 +44,8 @@ fn names_of_one_option_mean_the_same() {
         ("-ne", "--no-extensions"),
         ("-nc", "--no-context-files"),
     ] {
-        assert_eq!(good(&[short]), good(&[long]));
-        assert_ne!(good(&[short]), nothing(), "{short}");
+        assert_eq!(parse_ok(&[short]), parse_ok(&[long]));
+        assert_ne!(parse_ok(&[short]), no_arguments(), "{short}");
     }
 }
 
@@ -66,9 +66,9 @@ fn values_follow_or_are_attached() {
             system_prompt: Some(String::new()),
             append_system_prompt: strings(&["one", "", "two"]),
             extension: strings(&["a.ts", "b.ts"]),
-            ..nothing().options
+            ..no_arguments().options
         },
-        ..nothing()
+        ..no_arguments()
     };
     let pairs = [
         ("--mode", "json"),
@@ -92,40 +92,43 @@ fn values_follow_or_are_attached() {
         .iter()
         .flat_map(|(name, value)| [*name, *value])
         .collect();
-    assert_eq!(good(&apart), expected);
+    assert_eq!(parse_ok(&apart), expected);
     let attached: Vec<String> = pairs
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     let attached: Vec<&str> = attached.iter().map(String::as_str).collect();
-    assert_eq!(good(&attached), expected);
-    assert_eq!(good(&["-e", "a.ts"]).options.extension, strings(&["a.ts"]));
+    assert_eq!(parse_ok(&attached), expected);
+    assert_eq!(
+        parse_ok(&["-e", "a.ts"]).options.extension,
+        strings(&["a.ts"])
+    );
 }
 
 #[test]
 fn a_value_may_look_like_an_option_or_a_file() {
-    let options = good(&["--system-prompt", "-p", "--append-system-prompt", "@x"]).options;
+    let options = parse_ok(&["--system-prompt", "-p", "--append-system-prompt", "@x"]).options;
     assert!(!options.print);
     assert_eq!(options.system_prompt.as_deref(), Some("-p"));
     assert_eq!(options.append_system_prompt, strings(&["@x"]));
 }
 
 #[test]
-fn of_repeated_values_the_last_counts() {
-    let options = good(&["--model", "a", "-p", "--model=b", "-p"]).options;
+fn the_last_of_repeated_values_counts() {
+    let options = parse_ok(&["--model", "a", "-p", "--model=b", "-p"]).options;
     assert_eq!(options.model.as_deref(), Some("b"));
     assert!(options.print);
 }
 
 #[test]
-fn files_and_messages_are_told_apart() {
+fn files_and_messages_are_separated() {
     let expected = Arguments {
         files: strings(&["a.md", "", "@b"]),
         messages: strings(&["one", "", "two words"]),
-        ..nothing()
+        ..no_arguments()
     };
     assert_eq!(
-        good(&["@a.md", "one", "@", "", "@@b", "two words"]),
+        parse_ok(&["@a.md", "one", "@", "", "@@b", "two words"]),
         expected
     );
 }
@@ -134,29 +137,29 @@ fn files_and_messages_are_told_apart() {
 fn after_two_dashes_everything_is_a_message() {
     let expected = Arguments {
         messages: strings(&["one", "install", "-p", "@a", "--", "--x=y"]),
-        ..nothing()
+        ..no_arguments()
     };
     assert_eq!(
-        good(&["one", "--", "install", "-p", "@a", "--", "--x=y"]),
+        parse_ok(&["one", "--", "install", "-p", "@a", "--", "--x=y"]),
         expected
     );
 }
 
 #[test]
 fn list_models_takes_a_pattern_if_there_is_one() {
-    let listed = |words: &[&str]| good(words).options.list_models;
+    let listed = |words: &[&str]| parse_ok(words).options.list_models;
     assert_eq!(listed(&[]), None);
     assert_eq!(listed(&["--list-models"]).as_deref(), Some(""));
     assert_eq!(listed(&["--list-models", "opus"]).as_deref(), Some("opus"));
     assert_eq!(listed(&["--list-models=opus"]).as_deref(), Some("opus"));
-    let with_option = good(&["--list-models", "-p"]);
+    let with_option = parse_ok(&["--list-models", "-p"]);
     assert_eq!(with_option.options.list_models.as_deref(), Some(""));
     assert!(with_option.options.print);
-    assert_eq!(good(&["--list-models", "@a"]).files, strings(&["a"]));
+    assert_eq!(parse_ok(&["--list-models", "@a"]).files, strings(&["a"]));
 }
 
 #[test]
-fn what_nobody_knows_is_for_the_extensions() {
+fn unknown_options_are_kept_for_extensions() {
     let expected = Arguments {
         flags: vec![
             flag("plan", None),
@@ -169,11 +172,11 @@ fn what_nobody_knows_is_for_the_extensions() {
         messages: strings(&["message"]),
         options: Options {
             print: true,
-            ..nothing().options
+            ..no_arguments().options
         },
     };
     assert_eq!(
-        good(&[
+        parse_ok(&[
             "--plan",
             "-p",
             "--level=3=4",
@@ -189,7 +192,7 @@ fn what_nobody_knows_is_for_the_extensions() {
 }
 
 #[test]
-fn errors_name_the_word() {
+fn errors_name_the_argument() {
     let cases: [(&[&str], &[&str]); 8] = [
         (&["-x"], &["Unknown option: -x"]),
         (&["-pc"], &["Unknown option: -pc"]),
@@ -209,36 +212,36 @@ fn errors_name_the_word() {
         ),
     ];
     for (words, expected) in cases {
-        assert_eq!(bad(words), expected, "{words:?}");
+        assert_eq!(parse_errors(words), expected, "{words:?}");
     }
 }
 
 #[test]
-fn commands_to_come_are_named_only_in_front() {
+fn missing_commands_are_errors_only_in_front() {
     assert_eq!(
-        bad(&["config"]),
-        ["pi config is not there yet in this version of pi. \
+        parse_errors(&["config"]),
+        ["`pi config` is not implemented in this version. \
           If it is the beginning of a message, write: pi -- config ..."]
     );
-    // They were said to the model.
+    // These were once sent to the model.
     for words in [["mcp", "list"], ["auth", "login"]] {
-        let told = bad(&words).join("");
+        let error = parse_errors(&words).join("");
         let begin = format!("pi {} is a command of newer versions", words.join(" "));
-        assert!(told.starts_with(&begin), "{told}");
+        assert!(error.starts_with(&begin), "{error}");
     }
     assert_eq!(
-        good(&["auth", "is", "broken"]).messages,
+        parse_ok(&["auth", "is", "broken"]).messages,
         strings(&["auth", "is", "broken"])
     );
     assert_eq!(
-        good(&["please", "config"]).messages,
+        parse_ok(&["please", "config"]).messages,
         strings(&["please", "config"])
     );
 }
 
 #[test]
-fn resources_are_named_and_switched_off() {
-    let options = good(&[
+fn resources_are_added_and_disabled() {
+    let options = parse_ok(&[
         "--skill",
         "a",
         "--skill=b",
@@ -252,14 +255,14 @@ fn resources_are_named_and_switched_off() {
     assert_eq!(options.skill, strings(&["a", "b"]));
     assert_eq!(options.theme, strings(&["t"]));
     assert!(options.no_skills && options.no_prompt_templates && options.no_themes);
-    let options = good(&["--prompt-template", "p", "--no-prompt-templates"]).options;
+    let options = parse_ok(&["--prompt-template", "p", "--no-prompt-templates"]).options;
     assert_eq!(options.prompt_template, strings(&["p"]));
     assert!(options.no_prompt_templates && !options.no_skills);
 }
 
 #[cfg(unix)]
 #[test]
-fn words_that_are_no_unicode_are_refused() {
+fn arguments_that_are_not_unicode_are_refused() {
     use std::os::unix::ffi::OsStringExt;
     let word = OsString::from_vec(b"@caf\xe9".to_vec());
     assert_eq!(

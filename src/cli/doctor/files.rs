@@ -1,4 +1,4 @@
-//! The files of the user's that hold values: settings, keys, models, key bindings.
+//! Checks the user's files with values: settings, keys, models and key bindings.
 
 use pi_base::regular_file;
 use std::fs;
@@ -14,8 +14,8 @@ use crate::extensions::ineffective_limits;
 use crate::resources::keybindings::Keybindings;
 use crate::resources::settings::{KEYS, SettingsScope, parse_settings};
 
-/// Those of 1.5.2 that are not ours.
-const KEYS_OF_NEWER_VERSIONS: [&str; 19] = [
+/// Settings of version 1.5.2 of the original that pi does not have.
+const NEWER_SETTINGS: [&str; 19] = [
     "cacheWarming",
     "codemode",
     "enableAnalytics",
@@ -82,7 +82,7 @@ pub(super) fn settings(doctor: &mut Doctor) {
                     doctor.warning(&path, message, "Correct the name, or remove it");
                 }
                 for key in object.keys().map(String::as_str) {
-                    if KEYS_OF_NEWER_VERSIONS.contains(&key) {
+                    if NEWER_SETTINGS.contains(&key) {
                         let message = format!(
                             "\"{key}\" is of newer versions of the original; nothing here goes by it"
                         );
@@ -134,7 +134,7 @@ pub(super) fn settings(doctor: &mut Doctor) {
 
 pub(super) fn auth(doctor: &mut Doctor) {
     let path = doctor.paths.auth();
-    modes(doctor, &path);
+    check_permissions(doctor, &path);
     let store = AuthStore::open(path.clone());
     if let Some(error) = store.error() {
         doctor.error(
@@ -170,7 +170,7 @@ pub(super) fn auth(doctor: &mut Doctor) {
 }
 
 #[cfg(unix)]
-fn modes(doctor: &mut Doctor, path: &Path) {
+fn check_permissions(doctor: &mut Doctor, path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| fs::metadata(path).map(|meta| meta.permissions().mode() & 0o777);
     if let Ok(found) = mode(path)
@@ -195,7 +195,7 @@ fn modes(doctor: &mut Doctor, path: &Path) {
 }
 
 #[cfg(not(unix))]
-fn modes(_: &mut Doctor, _: &Path) {}
+fn check_permissions(_: &mut Doctor, _: &Path) {}
 
 pub(super) fn models(doctor: &mut Doctor) {
     let path = doctor.paths.models();
@@ -207,7 +207,7 @@ pub(super) fn models(doctor: &mut Doctor) {
 pub(super) fn keybindings(doctor: &mut Doctor) {
     let path = doctor.paths.keybindings();
     let (bindings, problems) = Keybindings::load(&path);
-    doctor.pass_on(problems, "Correct or remove the entry");
+    doctor.add_diagnostics(problems, "Correct or remove the entry");
     for (key, actions) in bindings.conflicts {
         doctor.warning(
             &path,

@@ -1,17 +1,18 @@
-//! `pi doctor`: looks at a whole installation and says what is wrong, where, and
-//! how to mend it. Runs no code of extensions, so that it works when they do not.
+//! `pi doctor`: checks an installation, and reports what is wrong, where, and how to fix it. No
+//! code of extensions runs, so that it works when they do not.
 
+mod environment;
 mod files;
-mod machine;
+
 mod resources;
 
-pub(super) use resources::{module_of, syntax_of};
+pub(super) use resources::{check_loadable, entry_module};
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{CliError, complain, output, paths};
+use super::{CliError, output, paths, print_stderr};
 use crate::resources::diagnostic::{Diagnostic, Severity};
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
@@ -29,9 +30,9 @@ something does not work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
-    /// Worth to know.
+    /// Information.
     Note,
-    /// Something is not as its user wanted it.
+    /// Something does not work as the user intended.
     Warning,
     /// Something does not work.
     Error,
@@ -40,17 +41,17 @@ enum Level {
 #[derive(Debug, Serialize)]
 struct Finding {
     level: Level,
-    /// What was looked at: `settings`, `packages`, …
+    /// Name of the check, such as `settings` or `packages`.
     check: &'static str,
     path: PathBuf,
     message: String,
-    /// What to do about it.
+    /// Advice to the user.
     fix: String,
 }
 
 #[derive(Debug, Serialize)]
 struct Versions {
-    /// The whole version, as `hello`, `get_state` and extensions have it.
+    /// The whole version, as in `hello`, `get_state` and the extension API.
     version: &'static str,
     /// The part that other programs compare: the version of the original that is covered.
     compared: &'static str,
@@ -76,7 +77,7 @@ struct Report {
     warnings: usize,
 }
 
-/// What the checks look at, and what they find.
+/// Input of the checks, and their findings.
 struct Doctor {
     paths: Paths,
     settings: std::sync::Arc<Settings>,
@@ -87,7 +88,7 @@ struct Doctor {
 type Check = fn(&mut Doctor);
 
 const CHECKS: [(&str, Check); 11] = [
-    ("folders", machine::folders),
+    ("folders", environment::folders),
     ("settings", files::settings),
     ("keys", files::auth),
     ("models", files::models),
@@ -97,14 +98,14 @@ const CHECKS: [(&str, Check); 11] = [
     ("prompts", resources::prompts),
     ("packages", resources::packages),
     ("extensions", resources::extensions),
-    ("locks", machine::locks),
+    ("locks", environment::locks),
 ];
 
-/// Gives the exit code.
-pub fn run(words: &[String]) -> Result<u8, CliError> {
+/// Runs the command and returns the exit code.
+pub fn run(args: &[String]) -> Result<u8, CliError> {
     let mut json = false;
-    for word in &words[1..] {
-        match word.as_str() {
+    for arg in &args[1..] {
+        match arg.as_str() {
             "--json" => json = true,
             "-h" | "--help" => {
                 output(USAGE)?;
@@ -112,8 +113,8 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
             }
             "--offline" => {}
             other => {
-                complain(&format!("Unknown option {other} for \"doctor\"."));
-                complain("Usage: pi doctor [--json]");
+                print_stderr(&format!("Unknown option {other} for \"doctor\"."));
+                print_stderr("Usage: pi doctor [--json]");
                 return Ok(1);
             }
         }
@@ -122,7 +123,7 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
     let report = Doctor::examine(paths.clone());
     let text = match json {
         true => serde_json::to_string_pretty(&report).unwrap_or_default() + "\n",
-        false => in_words(&report, &paths),
+        false => format_report(&report, &paths),
     };
     output(&text)?;
     Ok(u8::from(report.errors > 0))
@@ -146,7 +147,7 @@ impl Doctor {
         report
     }
 
-    fn find(
+    fn add_finding(
         &mut self,
         level: Level,
         path: &Path,
@@ -163,30 +164,30 @@ impl Doctor {
     }
 
     fn error(&mut self, path: &Path, message: impl Into<String>, fix: impl Into<String>) {
-        self.find(Level::Error, path, message, fix);
+        self.add_finding(Level::Error, path, message, fix);
     }
 
     fn warning(&mut self, path: &Path, message: impl Into<String>, fix: impl Into<String>) {
-        self.find(Level::Warning, path, message, fix);
+        self.add_finding(Level::Warning, path, message, fix);
     }
 
     fn note(&mut self, path: &Path, message: impl Into<String>, fix: impl Into<String>) {
-        self.find(Level::Note, path, message, fix);
+        self.add_finding(Level::Note, path, message, fix);
     }
 
-    /// What other rooms have to say about a file.
-    fn pass_on(&mut self, problems: Vec<Diagnostic>, fix: &str) {
+    /// Adds diagnostics of other modules as findings.
+    fn add_diagnostics(&mut self, problems: Vec<Diagnostic>, fix: &str) {
         for problem in problems {
             let level = match problem.severity {
                 Severity::Error => Level::Error,
                 Severity::Warning => Level::Warning,
             };
-            self.find(level, &problem.path, problem.message, fix);
+            self.add_finding(level, &problem.path, problem.message, fix);
         }
     }
 }
 
-fn in_words(report: &Report, paths: &Paths) -> String {
+fn format_report(report: &Report, paths: &Paths) -> String {
     let Versions {
         version,
         compared,
@@ -225,7 +226,7 @@ fn in_words(report: &Report, paths: &Paths) -> String {
             }
         }
     }
-    let many = |count: usize, what: &str| match count {
+    let count_of = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         count => format!("{count} {what}s"),
     };
@@ -234,8 +235,8 @@ fn in_words(report: &Report, paths: &Paths) -> String {
         (errors, warnings) => {
             format!(
                 "\n{}, {}\n",
-                many(errors, "error"),
-                many(warnings, "warning")
+                count_of(errors, "error"),
+                count_of(warnings, "warning")
             )
         }
     };

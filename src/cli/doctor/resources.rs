@@ -1,5 +1,5 @@
-//! Themes, skills, prompt templates, packages and extensions: whether what is
-//! wanted is there and can be read.
+//! Checks themes, skills, prompt templates, packages and extensions: whether they exist and can be
+//! read.
 
 use std::path::{Path, PathBuf};
 
@@ -26,36 +26,36 @@ impl Doctor {
     }
 }
 
-const MEND: &str = "Correct the file, rename it, or remove it";
+const FIX_FILE: &str = "Correct the file, rename it, or remove it";
 
 pub(super) fn themes(doctor: &mut Doctor) {
     let (themes, problems) = load_themes(&doctor.sources(), &[]);
-    doctor.pass_on(problems, MEND);
-    let wanted = doctor.settings.values().theme.clone();
-    if let Some(wanted) = wanted
-        && !BUILT_IN.contains(&wanted.as_str())
-        && wanted != SYSTEM
-        && find_theme(&themes, &wanted).is_none()
+    doctor.add_diagnostics(problems, FIX_FILE);
+    let chosen = doctor.settings.values().theme.clone();
+    if let Some(chosen) = chosen
+        && !BUILT_IN.contains(&chosen.as_str())
+        && chosen != SYSTEM
+        && find_theme(&themes, &chosen).is_none()
     {
         let path = doctor.paths.global_settings();
         let names = themes.iter().map(|theme| theme.name.as_str());
-        let there = BUILT_IN.into_iter().chain(names).collect::<Vec<_>>();
+        let names = BUILT_IN.into_iter().chain(names).collect::<Vec<_>>();
         doctor.warning(
             &path,
-            format!("The theme \"{wanted}\" is not there, or an extension brings it"),
-            format!("Choose one of: {}", there.join(", ")),
+            format!("The theme \"{chosen}\" is not there, or an extension brings it"),
+            format!("Choose one of: {}", names.join(", ")),
         );
     }
 }
 
 pub(super) fn skills(doctor: &mut Doctor) {
     let (_, problems) = load_skills(&doctor.sources(), &[]);
-    doctor.pass_on(problems, MEND);
+    doctor.add_diagnostics(problems, FIX_FILE);
 }
 
 pub(super) fn prompts(doctor: &mut Doctor) {
     let (_, problems) = load_prompt_templates(&doctor.sources(), &[]);
-    doctor.pass_on(problems, MEND);
+    doctor.add_diagnostics(problems, FIX_FILE);
 }
 
 pub(super) fn packages(doctor: &mut Doctor) {
@@ -88,12 +88,12 @@ pub(super) fn packages(doctor: &mut Doctor) {
 
 pub(super) fn extensions(doctor: &mut Doctor) {
     let found = find_extensions(&doctor.sources());
-    // Packages that are missing were told of already.
+    // Missing packages were reported before.
     let is_file = |problem: &Diagnostic| problem.path.is_absolute();
     let problems = found.diagnostics.into_iter().filter(is_file).collect();
-    doctor.pass_on(problems, "Correct the settings, or put the file there");
+    doctor.add_diagnostics(problems, "Correct the settings, or put the file there");
     for extension in found.paths {
-        let Some(module) = module_of(&extension.path) else {
+        let Some(module) = entry_module(&extension.path) else {
             doctor.error(
                 &extension.path,
                 "It is no module: there is no index.ts or index.js in it",
@@ -112,16 +112,16 @@ pub(super) fn extensions(doctor: &mut Doctor) {
     }
 }
 
-/// What is wrong with how a module is written, if it cannot be loaded.
-pub(in crate::cli) fn syntax_of(module: &Path) -> Result<(), String> {
+/// Returns the syntax error of a module, if it prevents loading.
+pub(in crate::cli) fn check_loadable(module: &Path) -> Result<(), String> {
     match check_syntax(module) {
         Err(SyntaxProblem::Fatal(problem)) => Err(problem),
         Ok(()) | Err(SyntaxProblem::Doubtful(_) | SyntaxProblem::Unchecked(_)) => Ok(()),
     }
 }
 
-/// What is imported for an extension.
-pub(in crate::cli) fn module_of(path: &Path) -> Option<PathBuf> {
+/// Returns the module that is imported for an extension.
+pub(in crate::cli) fn entry_module(path: &Path) -> Option<PathBuf> {
     if !path.is_dir() {
         return Some(path.to_owned());
     }

@@ -1,5 +1,4 @@
-//! `pi ext check`: everything that is wrong with an extension, found before its
-//! users do.
+//! `pi ext check`: reports what is wrong with extensions.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Scratch, framed, print_json, why_not_loaded};
+use super::{LoadedSet, print_json, why_not_loaded, with_code_frame};
 use crate::cli::args::is_own_option;
-use crate::cli::doctor::{module_of, syntax_of};
+use crate::cli::doctor::{check_loadable, entry_module};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::diagnostics::tool_schema;
 use crate::extensions::registry::inventory::{DescribedExtension, DescribedTool};
@@ -22,17 +21,17 @@ use crate::resources::settings::Settings;
 use crate::resources::source_info::{Origin, SourceInfo, SourceScope};
 use crate::tools;
 
-/// What the APIs of Anthropic and OpenAI take as the name of a tool.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a tool's name in the APIs of Anthropic and OpenAI.
+const MAX_TOOL_NAME: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Level {
-    /// Worth to know.
+    /// Information.
     Note,
-    /// It works, but not as its author may think.
+    /// The extension works, but perhaps not as its author expects.
     Warning,
-    /// It does not work.
+    /// The extension does not work.
     Error,
 }
 
@@ -43,9 +42,9 @@ struct Finding {
 }
 
 #[derive(Serialize)]
-struct Checked {
+struct CheckResult {
     path: PathBuf,
-    /// Of those that are loaded together.
+    /// Index of the set of extensions that are loaded together.
     #[serde(skip)]
     set: usize,
     findings: Vec<Finding>,
@@ -55,9 +54,9 @@ struct Checked {
 
 pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
     let paths = paths()?;
-    let mut checked: Vec<Checked> = Vec::new();
-    // What one name stands for, a package for instance, is loaded together; what has
-    // several names has nothing to do with each other.
+    let mut checked: Vec<CheckResult> = Vec::new();
+    // The extensions of one argument, for example of a package, are loaded together; those of
+    // different arguments apart from each other.
     let mut sets: Vec<Vec<ExtensionPath>> = Vec::new();
     let settings = Settings::load(&paths);
     for name in names {
@@ -66,11 +65,11 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
         let path = paths.resolve(name, &paths.cwd);
         if !path.exists() {
             let problem = Some("There is no such file or folder".into());
-            checked.push(Checked::new(path, set, problem));
+            checked.push(CheckResult::new(path, set, problem));
             sets.push(loadable);
             continue;
         }
-        // As `-e` would find it: a folder may be a package.
+        // Search as `-e` does: a folder may be a package.
         let found = find_extensions(&ResourceSources {
             paths: &paths,
             settings: &settings,
@@ -80,72 +79,75 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
         let problems = found.diagnostics.iter().map(ToString::to_string);
         let problems: Vec<String> = problems.collect();
         let mut extensions = found.paths;
-        // In a folder of extensions it is one, whatever lies beside its index.
+        // A folder with an index is one extension if it lies in a folder of extensions.
         let is_hidden = extensions.is_empty()
             && problems.is_empty()
-            && module_of(&path).is_some_and(|module| module != path);
+            && entry_module(&path).is_some_and(|module| module != path);
         if is_hidden {
             extensions.push(ExtensionPath {
-                source_info: source_of(&path),
+                source_info: source_info(&path),
                 path: path.clone(),
             });
         }
         let is_empty = extensions.is_empty();
-        for extension in extensions.into_iter().flat_map(each_in) {
-            let problem = match module_of(&extension.path) {
+        for extension in extensions.into_iter().flat_map(contained_extensions) {
+            let problem = match entry_module(&extension.path) {
                 None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
-                // Loading would say the same, less well.
-                Some(module) => syntax_of(&module).err().map(|said| framed(&module, said)),
+                // The parser's message is better than that of loading.
+                Some(module) => check_loadable(&module)
+                    .err()
+                    .map(|problem| with_code_frame(&module, problem)),
             };
-            let mut one = Checked::new(extension.path.clone(), set, problem.clone());
-            one.findings.extend(is_hidden.then(package_instead));
+            let mut one = CheckResult::new(extension.path.clone(), set, problem.clone());
+            one.findings.extend(is_hidden.then(folder_is_package));
             checked.push(one);
             if problem.is_none() {
                 loadable.push(ExtensionPath {
-                    source_info: source_of(&extension.path),
+                    source_info: source_info(&extension.path),
                     ..extension
                 });
             }
         }
-        // Behind its extensions, one of which may have the same path.
+        // Added after the extensions, one of which may have the same path.
         if is_empty {
             let problem = match problems.is_empty() {
                 true => "It is a package without extensions".to_owned(),
                 false => problems.join("\n"),
             };
-            checked.push(Checked::new(path, set, Some(problem)));
+            checked.push(CheckResult::new(path, set, Some(problem)));
         } else if !problems.is_empty() {
-            let mut package = Checked::new(path, set, None);
+            let mut package = CheckResult::new(path, set, None);
             package.findings.extend(problems.into_iter().map(warning));
             checked.push(package);
         }
         sets.push(loadable);
     }
-    for (set, scratch) in Scratch::load_each(sets, &paths)?.into_iter().enumerate() {
-        for extension in scratch.extensions {
+    for (set, loaded) in LoadedSet::load_each(sets, &paths)?.into_iter().enumerate() {
+        for extension in loaded.extensions {
             let path = Path::new(&extension.path);
-            let is_it = |one: &&mut Checked| one.set == set && one.path == path;
+            let is_it = |one: &&mut CheckResult| one.set == set && one.path == path;
             let Some(one) = checked.iter_mut().find(is_it) else {
                 continue;
             };
             one.findings.extend(examine(&extension));
-            let own = (scratch.reports.iter()).filter(|(path, _)| *path == extension.path);
+            let own = (loaded.reports.iter()).filter(|(path, _)| *path == extension.path);
             one.findings
                 .extend(own.map(|(_, report)| error(report.clone())));
             one.extension = Some(extension);
         }
     }
-    let failed = checked.iter().any(Checked::failed);
+    let failed = checked.iter().any(CheckResult::failed);
     match json {
         true => print_json(&json!({ "extensions": checked }))?,
-        false => output(&in_words(&checked))?,
+        false => output(&format_report(&checked))?,
     }
     Ok(u8::from(failed))
 }
 
-/// A folder that is no extension may be one of extensions, as `~/.pi/agent/extensions` is.
-fn each_in(extension: ExtensionPath) -> Vec<ExtensionPath> {
-    let files = match module_of(&extension.path) {
+/// Returns the extensions in a folder that is no extension itself, such as
+/// `~/.pi/agent/extensions`.
+fn contained_extensions(extension: ExtensionPath) -> Vec<ExtensionPath> {
+    let files = match entry_module(&extension.path) {
         Some(_) => Vec::new(),
         None => collect_dir(&extension.path, ResourceKind::Extensions, &mut Vec::new()),
     };
@@ -159,7 +161,7 @@ fn each_in(extension: ExtensionPath) -> Vec<ExtensionPath> {
     files.into_iter().map(one).collect()
 }
 
-impl Checked {
+impl CheckResult {
     fn new(path: PathBuf, set: usize, problem: Option<String>) -> Self {
         Self {
             path,
@@ -176,7 +178,7 @@ impl Checked {
     }
 }
 
-fn source_of(path: &Path) -> SourceInfo {
+fn source_info(path: &Path) -> SourceInfo {
     SourceInfo {
         path: path.display().to_string(),
         source: "cli".to_owned(),
@@ -200,8 +202,8 @@ fn warning(message: String) -> Finding {
     }
 }
 
-/// Of a folder that has an index and is laid out as a package.
-fn package_instead() -> Finding {
+/// The finding for a folder that has an index and is laid out as a package.
+fn folder_is_package() -> Finding {
     Finding {
         level: Level::Note,
         message: "-e and \"packages\" take this folder for a package, and find no extension in it: \
@@ -277,10 +279,10 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let name = &tool.name;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !name.chars().all(fits) || name.len() > LONGEST_NAME {
+    if !name.chars().all(fits) || name.len() > MAX_TOOL_NAME {
         findings.push(error(format!(
             "The tool \"{name}\" cannot be sent to models: they take letters, digits, _ and -, \
-             at most {LONGEST_NAME}"
+             at most {MAX_TOOL_NAME}"
         )));
     }
     if tool.description.trim().is_empty() {
@@ -289,7 +291,7 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
         )));
     }
     if tool_schema::schema_problem(name, &tool.parameters).is_some() {
-        // It was told when the tool was registered, with the line.
+        // Registration of the tool has reported this, with the line.
     } else if tool.parameters["type"] != "object" {
         findings.push(error(format!(
             "The parameters of the tool {name} are no object: models want \"type\": \"object\", \
@@ -309,7 +311,7 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
     findings
 }
 
-fn in_words(checked: &[Checked]) -> String {
+fn format_report(checked: &[CheckResult]) -> String {
     let mut text = String::new();
     for one in checked {
         let word = match one.failed() {

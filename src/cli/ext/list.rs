@@ -1,12 +1,12 @@
-//! `pi ext list`: what a session here would load.
+//! `pi ext list`: lists the extensions that a session here would load.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Scratch, framed, print_json, why_not_loaded};
-use crate::cli::doctor::{module_of, syntax_of};
+use super::{LoadedSet, print_json, why_not_loaded, with_code_frame};
+use crate::cli::doctor::{check_loadable, entry_module};
 use crate::cli::{CliError, output, paths};
 use crate::extensions::diagnostics::error_context::extension_name;
 use crate::extensions::registry::RendererKind;
@@ -18,7 +18,7 @@ use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 use crate::resources::source_info::SourceInfo;
 
-/// What can be said without running anything of it.
+/// Description of an extension without running its code.
 #[derive(Serialize)]
 struct OnDisk {
     name: String,
@@ -32,46 +32,46 @@ struct OnDisk {
 
 pub fn run(is_static: bool, json: bool) -> Result<u8, CliError> {
     let paths = paths()?;
-    let found = found(&paths);
+    let found = find(&paths);
     let problems: Vec<String> = found.diagnostics.iter().map(ToString::to_string).collect();
     let mut text = String::new();
     let (list, failed) = if is_static {
         let all: Vec<OnDisk> = found.paths.iter().map(on_disk).collect();
         for one in &all {
-            text += &head(&one.name, one.version.as_deref(), &one.source, &one.path);
-            text += &trouble(one.error.as_deref());
+            text += &heading(&one.name, one.version.as_deref(), &one.source, &one.path);
+            text += &error_lines(one.error.as_deref());
         }
         let failed = all.iter().any(|one| one.error.is_some());
         (json!(all), failed)
     } else {
-        let scratch = Scratch::load(found.paths, &paths)?;
+        let loaded = LoadedSet::load(found.paths, &paths)?;
         let mut all = Vec::new();
-        for one in &scratch.extensions {
+        for one in &loaded.extensions {
             let version = one.name.version.as_deref();
-            text += &head(&one.name.name, version, &one.source, &one.path);
+            text += &heading(&one.name.name, version, &one.source, &one.path);
             text += &match &one.error {
                 None => format!("  loaded in {:.1} ms\n", one.load_ms),
-                _ => trouble(why_not_loaded(one).as_deref()),
+                _ => error_lines(why_not_loaded(one).as_deref()),
             };
             let mut shown = json!(one);
             if one.error.is_none() {
-                // What it wanted in vain, and what went wrong right after loading.
-                let own = scratch.reports.iter();
+                // Failed registrations, and errors right after loading.
+                let own = loaded.reports.iter();
                 let own = own.filter(|(path, _)| *path == one.path);
                 let own: Vec<&String> = own.map(|(_, report)| report).collect();
                 text += &own
                     .iter()
-                    .map(|report| trouble(Some(report)))
+                    .map(|report| error_lines(Some(report)))
                     .collect::<String>();
                 if !own.is_empty() {
                     shown["problems"] = json!(own);
                 }
             }
-            text += &registered(one);
+            text += &registrations(one);
             all.push(shown);
         }
         let failed =
-            !scratch.reports.is_empty() || scratch.extensions.iter().any(|one| one.error.is_some());
+            !loaded.reports.is_empty() || loaded.extensions.iter().any(|one| one.error.is_some());
         (json!(all), failed)
     };
     if json {
@@ -90,7 +90,7 @@ pub fn run(is_static: bool, json: bool) -> Result<u8, CliError> {
     Ok(u8::from(failed))
 }
 
-fn found(paths: &Paths) -> ExtensionPaths {
+fn find(paths: &Paths) -> ExtensionPaths {
     find_extensions(&ResourceSources {
         paths,
         settings: &Settings::load(paths),
@@ -106,14 +106,16 @@ fn on_disk(found: &ExtensionPath) -> OnDisk {
         version: name.version,
         path: found.path.display().to_string(),
         source: found.source_info.clone(),
-        error: match module_of(&found.path) {
+        error: match entry_module(&found.path) {
             None => Some("It is no module: there is no index.ts or index.js in it".to_owned()),
-            Some(module) => syntax_of(&module).err().map(|said| framed(&module, said)),
+            Some(module) => check_loadable(&module)
+                .err()
+                .map(|problem| with_code_frame(&module, problem)),
         },
     }
 }
 
-fn head(name: &str, version: Option<&str>, source: &SourceInfo, path: &str) -> String {
+fn heading(name: &str, version: Option<&str>, source: &SourceInfo, path: &str) -> String {
     let version = version
         .map(|version| format!(" {version}"))
         .unwrap_or_default();
@@ -122,7 +124,7 @@ fn head(name: &str, version: Option<&str>, source: &SourceInfo, path: &str) -> S
     format!("{name}{version}  ({}, {scope})\n  {path}\n", source.source)
 }
 
-fn trouble(error: Option<&str>) -> String {
+fn error_lines(error: Option<&str>) -> String {
     let lines = error.into_iter().flat_map(str::lines).enumerate();
     let lines = lines.map(|(index, line)| match index {
         0 => format!("  error: {line}\n"),
@@ -131,7 +133,7 @@ fn trouble(error: Option<&str>) -> String {
     lines.collect()
 }
 
-fn registered(one: &DescribedExtension) -> String {
+fn registrations(one: &DescribedExtension) -> String {
     let row = |what: &str, names: Vec<String>| match names.is_empty() {
         true => String::new(),
         false => format!("  {what:<9} {}\n", names.join(", ")),

@@ -1,4 +1,4 @@
-//! `pi ext`: what extensions there are, and what is wrong with one.
+//! `pi ext`: lists extensions and checks them.
 
 mod check;
 mod list;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use serde::Serialize;
 
-use super::{CliError, complain, output, runtime, warn};
+use super::{CliError, output, print_stderr, runtime, warn};
 use crate::agent::event::Location;
 use crate::ai::registry::ModelRegistry;
 use crate::extensions::diagnostics::error_context::{code_frame, explain};
@@ -32,29 +32,28 @@ check    loads files or folders as extensions, each apart from the others and fr
          everything else (what one folder or package holds is loaded together), and
          reports what is wrong. The exit code is 1 if something is.
 ";
-/// Errors that come a moment after loading, from timers and promises, are waited
-/// for this long.
-const AFTERMATH: Duration = Duration::from_millis(200);
-/// An isolate takes tens of megabytes.
-const MOST_AT_A_TIME: usize = 4;
+/// How long errors after loading, from timers and promises, are collected.
+const LATE_ERROR_PERIOD: Duration = Duration::from_millis(200);
+/// Maximum number of isolates at a time. Each takes tens of megabytes.
+const MAX_ISOLATES: usize = 4;
 
-/// Gives the exit code.
-pub fn run(words: &[String]) -> Result<u8, CliError> {
+/// Runs the command and returns the exit code.
+pub fn run(args: &[String]) -> Result<u8, CliError> {
     let mut json = false;
     let mut is_static = false;
     let mut names = Vec::new();
-    let mut rest = words[1..].iter().map(String::as_str);
+    let mut rest = args[1..].iter().map(String::as_str);
     let command = match rest.next() {
         Some("-h" | "--help") => {
             output(USAGE)?;
             return Ok(0);
         }
         Some(command @ ("list" | "check")) => command,
-        Some(other) => return wrong(&format!("\"pi ext\" has no command {other}.")),
-        None => return wrong("\"pi ext\" needs a command."),
+        Some(other) => return usage_error(&format!("\"pi ext\" has no command {other}.")),
+        None => return usage_error("\"pi ext\" needs a command."),
     };
-    for word in rest {
-        match word {
+    for arg in rest {
+        match arg {
             "-h" | "--help" => {
                 output(USAGE)?;
                 return Ok(0);
@@ -63,41 +62,41 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
             "--static" if command == "list" => is_static = true,
             "--offline" => {}
             option if option.starts_with('-') => {
-                return wrong(&format!("Unknown option {option} for \"ext {command}\"."));
+                return usage_error(&format!("Unknown option {option} for \"ext {command}\"."));
             }
             name => names.push(name.to_owned()),
         }
     }
     match (command, names.is_empty()) {
         ("list", true) => list::run(is_static, json),
-        ("list", false) => wrong("\"pi ext list\" takes no files; pi ext check does."),
-        (_, true) => wrong("\"pi ext check\" needs a file or folder."),
+        ("list", false) => usage_error("\"pi ext list\" takes no files; pi ext check does."),
+        (_, true) => usage_error("\"pi ext check\" needs a file or folder."),
         (_, false) => check::run(&names, json),
     }
 }
 
-fn wrong(what: &str) -> Result<u8, CliError> {
-    complain(what);
-    complain(USAGE.trim_end());
+fn usage_error(what: &str) -> Result<u8, CliError> {
+    print_stderr(what);
+    print_stderr(USAGE.trim_end());
     Ok(1)
 }
 
-/// What a scratch host, which no session belongs to, made of some extensions.
+/// Extensions that were loaded without a session.
 #[derive(Default)]
-struct Scratch {
+struct LoadedSet {
     extensions: Vec<DescribedExtension>,
-    /// Extension and complaint, of the time after loading.
+    /// Path of the extension and message of each error after loading.
     reports: Vec<(String, String)>,
 }
 
-impl Scratch {
+impl LoadedSet {
     fn load(found: Vec<ExtensionPath>, paths: &Paths) -> Result<Self, CliError> {
         let mut loaded = Self::load_each(vec![found], paths)?;
         Ok(loaded.pop().unwrap_or_default())
     }
 
-    /// Each set in an isolate of its own, so that none sees what another registers or
-    /// breaks; some at a time, because each waits for what comes after loading.
+    /// Loads each set in an isolate of its own, so that no set sees what another registers or
+    /// breaks. Several sets are loaded at a time, because each waits for errors after loading.
     fn load_each(sets: Vec<Vec<ExtensionPath>>, paths: &Paths) -> Result<Vec<Self>, CliError> {
         if sets.iter().all(Vec::is_empty) {
             return Ok(sets.iter().map(|_| Self::default()).collect());
@@ -109,12 +108,13 @@ impl Scratch {
         let loaded = runtime.block_on(
             futures::stream::iter(sets)
                 .map(|set| {
-                    // Nor does one see the providers of another.
+                    // Each set has a registry of its own, so that it does not see the providers of
+                    // another.
                     let models = Arc::new(ModelRegistry::load(&paths.agent_dir));
                     let shared = shared.clone();
                     Self::load_one(set, ExtensionsConfig { models, ..shared })
                 })
-                .buffered(at_a_time.min(MOST_AT_A_TIME))
+                .buffered(at_a_time.min(MAX_ISOLATES))
                 .collect(),
         );
         runtime.shutdown_background();
@@ -127,18 +127,18 @@ impl Scratch {
         }
         let extensions = Extensions::new(config);
         extensions.load(found).await;
-        tokio::time::sleep(AFTERMATH).await;
+        tokio::time::sleep(LATE_ERROR_PERIOD).await;
         let reports = extensions.take_early_errors().into_iter();
         let reports = reports.map(|report| {
             let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
-            let place = (report.details.location)
-                .map(|place| format!("{}:{}:{}", place.file, place.line, place.column))
-                .filter(|place| !report.error.contains(place.as_str()))
-                .map(|place| format!(" ({place})"));
+            let position = (report.details.location)
+                .map(|at| format!("{}:{}:{}", at.file, at.line, at.column))
+                .filter(|at| !report.error.contains(at.as_str()))
+                .map(|at| format!(" ({at})"));
             let text = format!(
                 "{}{}{}",
                 report.error,
-                place.unwrap_or_default(),
+                position.unwrap_or_default(),
                 frame.unwrap_or_default()
             );
             (report.extension_path, text)
@@ -150,7 +150,7 @@ impl Scratch {
     }
 }
 
-/// Of one that did not load; with the lines of code that it is about.
+/// Returns why an extension did not load, with the code frame; `None` if it loaded.
 fn why_not_loaded(extension: &DescribedExtension) -> Option<String> {
     let mut report = extension.error.as_ref()?.to_error(&extension.path);
     explain(&mut report, None);
@@ -158,9 +158,9 @@ fn why_not_loaded(extension: &DescribedExtension) -> Option<String> {
     Some(format!("{}{}", report.error, frame.unwrap_or_default()))
 }
 
-/// With the lines of code that it is about.
-fn framed(module: &Path, problem: String) -> String {
-    let place = || {
+/// Appends the code frame to a syntax error.
+fn with_code_frame(module: &Path, problem: String) -> String {
+    let frame = || {
         let (line, rest) = problem.strip_prefix("line ")?.split_once(", column ")?;
         let (column, _) = rest.split_once(": ")?;
         code_frame(&Location {
@@ -169,7 +169,7 @@ fn framed(module: &Path, problem: String) -> String {
             column: column.parse().ok()?,
         })
     };
-    match place() {
+    match frame() {
         Some(frame) => format!("{problem}\n{frame}"),
         None => problem,
     }
@@ -181,7 +181,12 @@ fn config(paths: &Paths) -> ExtensionsConfig {
         warn(&warning.describe("pi ext"));
     }
     let models = Arc::new(ModelRegistry::load(&paths.agent_dir));
-    ExtensionsConfig::new(&settings, paths, models, Arc::new(|_, line| complain(line)))
+    ExtensionsConfig::new(
+        &settings,
+        paths,
+        models,
+        Arc::new(|_, line| print_stderr(line)),
+    )
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), CliError> {

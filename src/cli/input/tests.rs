@@ -39,7 +39,7 @@ impl Folder {
         resize_images: bool,
     ) -> Result<Vec<PromptContent>, InputError> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_string()).collect();
-        let files = Files {
+        let files = FileArguments {
             names: &names,
             cwd: self.0.path(),
             resize_images,
@@ -65,7 +65,7 @@ fn png(width: u32, height: u32) -> Vec<u8> {
 }
 
 #[test]
-fn the_first_prompt_is_everything_without_a_separator() {
+fn the_first_prompt_joins_all_input() {
     let folder = Folder::new();
     folder.write("a.txt", b"alpha\n");
     folder.write("b.txt", b"beta");
@@ -80,7 +80,7 @@ fn the_first_prompt_is_everything_without_a_separator() {
 }
 
 #[test]
-fn nothing_is_no_prompt() {
+fn empty_input_is_no_prompt() {
     let folder = Folder::new();
     folder.write("empty.txt", b"");
     assert_eq!(folder.assemble(None, &[], &[]).unwrap(), []);
@@ -98,7 +98,7 @@ fn nothing_is_no_prompt() {
 }
 
 #[test]
-fn files_are_found_under_the_names_that_people_write() {
+fn typed_variants_of_file_names_are_found() {
     let folder = Folder::new();
     folder.write(
         "Shot at 1.02 PM.txt".replace(" PM", "\u{202f}PM").as_str(),
@@ -115,7 +115,7 @@ fn files_are_found_under_the_names_that_people_write() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced() {
+fn invalid_utf8_is_replaced() {
     let folder = Folder::new();
     folder.write("latin1.txt", b"caf\xe9");
     let prompts = folder.assemble(None, &["latin1.txt"], &[]).unwrap();
@@ -125,7 +125,7 @@ fn bytes_that_are_no_text_are_replaced() {
 }
 
 #[test]
-fn pictures_are_attached_and_named() {
+fn images_are_attached_and_named() {
     let folder = Folder::new();
     let small = png(3, 2);
     folder.write("small.txt", &small);
@@ -157,7 +157,7 @@ fn pictures_are_attached_and_named() {
 }
 
 #[test]
-fn pictures_stay_as_they_are_if_the_settings_say_so() {
+fn images_are_not_resized_if_the_setting_is_off() {
     let folder = Folder::new();
     let large = png(4000, 10);
     folder.write("large.png", &large);
@@ -176,7 +176,7 @@ fn pictures_stay_as_they_are_if_the_settings_say_so() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn read_errors_name_the_file() {
     let folder = Folder::new();
     let error = |name: &str| {
         folder
@@ -191,7 +191,7 @@ fn what_cannot_be_read_is_named() {
     let prefix = format!("Could not read file {path}: ");
     assert!(error("folder").starts_with(&prefix), "{}", error("folder"));
     let huge = File::create(folder.0.path().join("huge")).unwrap();
-    huge.set_len(MAX_BYTES + 1).unwrap();
+    huge.set_len(MAX_INPUT_BYTES + 1).unwrap();
     let path = folder.path("huge");
     assert_eq!(
         error("huge"),
@@ -215,7 +215,7 @@ fn piped_text_is_trimmed() {
 }
 
 #[test]
-fn an_open_pipe_is_waited_for_and_the_user_told_why() {
+fn a_slow_pipe_is_awaited_with_a_notice() {
     let (reader, mut writer) = io::pipe().unwrap();
     let text = read_piped(reader, Duration::from_millis(1), || {
         io::Write::write_all(&mut writer, b"late").unwrap();

@@ -1,11 +1,11 @@
-//! `pi launcher`: a script that starts this program, for clients that can only start
+//! `pi launcher`: writes a script that starts this program, for clients that can only start
 //! `node <path>`, as the `RpcClient` of the original's npm package does.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CliError, complain, output};
+use super::{CliError, output, print_stderr};
 
 const USAGE: &str = "\
 Usage: pi launcher [PATH]
@@ -17,10 +17,10 @@ PATH it goes to stdout. The variable PI_PROGRAM names another pi to start.
 ";
 
 const SCRIPT: &str = include_str!("launcher.js");
-/// Stands in the script for the path of the program.
-const PROGRAM: &str = "\"@PROGRAM@\"";
-/// A file that has it is one of ours, and may be written anew.
-const MARK: &str = "Written by: pi launcher\n";
+/// Placeholder in the script for the path of the program.
+const PROGRAM_PLACEHOLDER: &str = "\"@PROGRAM@\"";
+/// Marks files written by this command, which may be overwritten.
+const LAUNCHER_MARK: &str = "Written by: pi launcher\n";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LauncherError {
@@ -35,19 +35,19 @@ pub enum LauncherError {
     Taken(PathBuf),
 }
 
-/// Gives the exit code.
-pub fn run(words: &[String]) -> Result<u8, CliError> {
-    match &words[1..] {
+/// Runs the command and returns the exit code.
+pub fn run(args: &[String]) -> Result<u8, CliError> {
+    match &args[1..] {
         [] => output(&script()?)?,
-        [word] if word == "-h" || word == "--help" => output(USAGE)?,
+        [arg] if arg == "-h" || arg == "--help" => output(USAGE)?,
         [path] if !path.starts_with('-') => {
             let path = Path::new(path);
             write(path, &script()?)?;
             output(&format!("{}\n", path.display()))?;
         }
-        [word, ..] => {
-            complain(&format!("pi launcher takes one path, not {word}."));
-            complain("Usage: pi launcher [PATH]");
+        [arg, ..] => {
+            print_stderr(&format!("pi launcher takes one path, not {arg}."));
+            print_stderr("Usage: pi launcher [PATH]");
             return Ok(1);
         }
     }
@@ -57,7 +57,7 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
 fn script() -> Result<String, LauncherError> {
     let program = js_runtime::program().map_err(LauncherError::Program)?;
     let program = serde_json::Value::from(program.to_string_lossy());
-    Ok(SCRIPT.replacen(PROGRAM, &program.to_string(), 1))
+    Ok(SCRIPT.replacen(PROGRAM_PLACEHOLDER, &program.to_string(), 1))
 }
 
 fn write(path: &Path, script: &str) -> Result<(), LauncherError> {
@@ -66,7 +66,7 @@ fn write(path: &Path, script: &str) -> Result<(), LauncherError> {
         source,
     };
     match fs::read(path) {
-        Ok(there) if !String::from_utf8_lossy(&there).contains(MARK) => {
+        Ok(there) if !String::from_utf8_lossy(&there).contains(LAUNCHER_MARK) => {
             return Err(LauncherError::Taken(path.to_owned()));
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -79,7 +79,7 @@ fn write(path: &Path, script: &str) -> Result<(), LauncherError> {
     make_executable(path).map_err(failed)
 }
 
-/// So that it can also be started without naming node.
+/// Makes the file executable, so that it also starts without naming node.
 #[cfg(unix)]
 fn make_executable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_script_has_one_place_for_the_program_and_its_mark() {
-        assert_eq!(SCRIPT.matches(PROGRAM).count(), 1);
-        assert!(SCRIPT.contains(MARK));
+    fn the_script_has_one_placeholder_and_the_mark() {
+        assert_eq!(SCRIPT.matches(PROGRAM_PLACEHOLDER).count(), 1);
+        assert!(SCRIPT.contains(LAUNCHER_MARK));
     }
 }

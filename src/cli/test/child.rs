@@ -1,5 +1,5 @@
-//! One file of tests in a process of its own, watched from outside: a test that does
-//! not give the thread back cannot time itself out.
+//! Runs one file of tests in a process of its own and watches it from outside: a test that blocks
+//! the thread cannot time itself out.
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,32 +9,32 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::interruption::{self, Interruption};
-use super::report::{FileReport, Record, Recorded};
+use super::report::{FileReport, Record, Records};
+use super::signals::{self, Interruption};
 use crate::agent::event::Location;
-use crate::cli::as_node::WHEREABOUTS;
+use crate::cli::node_compat::STACK_FILE_VARIABLE;
 use crate::extensions::diagnostics::error_context::find_location;
 
-/// How often is looked whether a process has ended.
-const PAUSE: Duration = Duration::from_millis(25);
-/// For what a test cleans up after its time is over, on a busy machine.
-const GRACE: Duration = Duration::from_secs(15);
-/// For reading the file, before its first test.
-const READING: Duration = Duration::from_secs(60);
-/// For a process to say where it is.
-const ANSWER: Duration = Duration::from_secs(1);
-/// For a process to end its pis when it is asked to end.
-const FAREWELL: Duration = Duration::from_secs(8);
+/// How often the process and its records are polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// Time after a test's timeout in which it may clean up, on a busy machine.
+const CLEANUP_GRACE: Duration = Duration::from_secs(15);
+/// How long reading the file may take, before its first test.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the process may take to report its stack.
+const STACK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the process may take to end its child processes after SIGTERM.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What all files of a run have in common.
-pub(super) struct Surroundings {
+/// Settings that all files of a run share.
+pub(super) struct TestRun {
     folder: TempDir,
     filter: String,
     timeout: Duration,
     interruption: Interruption,
 }
 
-impl Surroundings {
+impl TestRun {
     pub(super) fn new(
         filter: &str,
         timeout: Duration,
@@ -50,25 +50,25 @@ impl Surroundings {
 
     pub(super) fn run(&self, index: usize, file: PathBuf) -> FileReport {
         let records = self.folder.path().join(format!("{index}.jsonl"));
-        let whereabouts = self.folder.path().join(format!("{index}.stack"));
+        let stack_file = self.folder.path().join(format!("{index}.stack"));
         let begun = Instant::now();
         let ended = self
-            .start(&file, &records, &whereabouts)
-            .and_then(|child| watch(child, &records, &whereabouts, &self.interruption));
-        let recorded = Recorded::read(&records);
+            .start(&file, &records, &stack_file)
+            .and_then(|child| watch(child, &records, &stack_file, &self.interruption));
+        let recorded = Records::read(&records);
         FileReport::new(file, recorded, ended, begun.elapsed())
     }
 
-    fn start(&self, file: &Path, records: &Path, whereabouts: &Path) -> io::Result<Child> {
+    fn start(&self, file: &Path, records: &Path, stack_file: &Path) -> io::Result<Child> {
         fs::write(records, "")?;
         Command::new(js_runtime::program()?)
             .arg(file)
-            // Makes this program run it as node would (as_node.rs).
+            // Makes this program run the file as node would (node_compat).
             .env("PI_CODING_AGENT", "true")
-            // Nothing of the user's own is read or written, caches included.
+            // Nothing of the user is read or written, caches included.
             .env("PI_CODING_AGENT_DIR", self.folder.path().join("agent"))
             .env("PI_TEST_REPORT", records)
-            .env(WHEREABOUTS, whereabouts)
+            .env(STACK_FILE_VARIABLE, stack_file)
             .env("PI_TEST_FILTER", &self.filter)
             .env("PI_TEST_TIMEOUT", self.timeout.as_millis().to_string())
             .stdin(Stdio::null())
@@ -78,32 +78,32 @@ impl Surroundings {
     }
 }
 
-/// How a file of tests ended, and what it printed.
-pub(super) struct Ended {
+/// How the process of a file ended, and its output.
+pub(super) struct TestProcess {
     pub status: ExitStatus,
-    /// It was killed because the time was over.
+    /// Whether the process was killed because its time was over.
     pub killed: bool,
-    /// Where it was then, if it ran.
-    pub place: Option<Location>,
-    pub printed: String,
+    /// The source position at that moment, if code was running.
+    pub position: Option<Location>,
+    pub output: String,
 }
 
 fn watch(
     mut child: Child,
     records: &Path,
-    whereabouts: &Path,
+    stack_file: &Path,
     interruption: &Interruption,
-) -> io::Result<Ended> {
-    let printed = [
+) -> io::Result<TestProcess> {
+    let readers = [
         child.stdout.take().map(read_all),
         child.stderr.take().map(read_all),
     ];
     let mut killed = false;
-    let mut place = None;
-    let mut asked: Option<Instant> = None;
+    let mut position = None;
+    let mut end_requested: Option<Instant> = None;
     let mut seen = 0;
     let mut since = Instant::now();
-    let mut patience = READING;
+    let mut limit = LOAD_TIMEOUT;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
@@ -112,43 +112,45 @@ fn watch(
         if length != seen {
             seen = length;
             since = Instant::now();
-            let timeout = Recorded::read(records).newest_timeout();
-            patience = timeout.map_or(READING, |timeout| timeout.saturating_add(GRACE));
+            let timeout = Records::read(records).newest_timeout();
+            limit = timeout.map_or(LOAD_TIMEOUT, |timeout| {
+                timeout.saturating_add(CLEANUP_GRACE)
+            });
         }
-        if interruption.code().is_some() && asked.is_none() {
-            asked = Some(Instant::now());
-            interruption::ask_to_end(&child);
+        if interruption.code().is_some() && end_requested.is_none() {
+            end_requested = Some(Instant::now());
+            signals::request_end(&child);
         }
-        let is_late = asked.map_or(since.elapsed() > patience, |asked| {
-            asked.elapsed() > FAREWELL
+        let is_late = end_requested.map_or(since.elapsed() > limit, |requested| {
+            requested.elapsed() > SHUTDOWN_TIMEOUT
         });
         if !killed && is_late {
             killed = true;
-            place = place_of(&mut child, whereabouts);
+            position = blocked_position(&mut child, stack_file);
             child.kill()?;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     };
-    let printed = printed.into_iter().flatten();
-    Ok(Ended {
+    let readers = readers.into_iter().flatten();
+    Ok(TestProcess {
         status,
         killed,
-        place,
-        // A reader that panicked has read nothing.
-        printed: printed.flat_map(|reader| reader.join()).collect(),
+        position,
+        // A reader that panicked has no text.
+        output: readers.flat_map(|reader| reader.join()).collect(),
     })
 }
 
-/// Where its code runs that does not give the thread back.
-fn place_of(child: &mut Child, whereabouts: &Path) -> Option<Location> {
-    interruption::ask_where(child);
+/// Returns the source position of the code that blocks the thread.
+fn blocked_position(child: &mut Child, stack_file: &Path) -> Option<Location> {
+    signals::request_stack(child);
     let since = Instant::now();
-    while since.elapsed() < ANSWER && child.try_wait().ok()?.is_none() {
-        let stack = fs::read_to_string(whereabouts).unwrap_or_default();
-        if let Some(place) = find_location(&stack) {
-            return Some(place);
+    while since.elapsed() < STACK_TIMEOUT && child.try_wait().ok()?.is_none() {
+        let stack = fs::read_to_string(stack_file).unwrap_or_default();
+        if let Some(position) = find_location(&stack) {
+            return Some(position);
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
     None
 }
@@ -156,21 +158,21 @@ fn place_of(child: &mut Child, whereabouts: &Path) -> Option<Location> {
 fn read_all(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is worth showing.
+        // Output from before an error is still shown.
         let _ = from.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-impl Recorded {
+impl Records {
     fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
-        // A line may be written at this moment.
+        // The last line may be incomplete: it may be written at this moment.
         let records = text.lines().map(serde_json::from_str::<Record>);
         Self(records.flatten().collect())
     }
 
-    /// How long the test may take that runs now.
+    /// The timeout of the test that runs now.
     fn newest_timeout(&self) -> Option<Duration> {
         match self.0.last() {
             Some(Record::Start { timeout, .. }) => Some(Duration::from_millis(*timeout)),

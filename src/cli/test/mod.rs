@@ -1,11 +1,11 @@
-//! `pi test`: runs the tests that authors write beside their extensions. Each file is
-//! a process of this program in the place of node; what a test is allowed to do is in
-//! `js-runtime/js/modules/pi-coding-agent/test`.
+//! `pi test`: runs the tests of extensions. Each file runs in a process of this program in the
+//! place of node; the API of tests is in `js-runtime/js/modules/pi-coding-agent/test`.
 
 mod child;
-mod find;
-mod interruption;
+mod discover;
+
 mod report;
+mod signals;
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use self::child::Surroundings;
-use self::find::find;
-use self::interruption::Interruption;
+use self::child::TestRun;
+use self::discover::find_test_files;
 use self::report::{FileReport, Summary};
-use super::{CliError, complain, output, paths, runtime};
+use self::signals::Interruption;
+use super::{CliError, output, paths, print_stderr, runtime};
 
 const USAGE: &str = "\
 Usage: pi test [FILE|FOLDER]... [--filter TEXT] [--timeout MS] [--jobs N] [--json]
@@ -32,11 +32,11 @@ to write them is in docs/extensions.md. The exit code is 0 if all pass.
   --json          the report as one JSON object
 ";
 
-/// How long a test may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// Default timeout of a test.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct TestArgs {
     paths: Vec<PathBuf>,
     filter: String,
     timeout: Duration,
@@ -45,60 +45,60 @@ struct Asked {
     help: bool,
 }
 
-/// Gives the exit code.
-pub fn run(words: &[String]) -> Result<u8, CliError> {
-    let asked = match parse(&words[1..]) {
-        Ok(asked) => asked,
+/// Runs the command and returns the exit code.
+pub fn run(args: &[String]) -> Result<u8, CliError> {
+    let options = match parse(&args[1..]) {
+        Ok(options) => options,
         Err(problem) => {
-            complain(&format!("Error: {problem}\n\n{USAGE}"));
+            print_stderr(&format!("Error: {problem}\n\n{USAGE}"));
             return Ok(1);
         }
     };
-    if asked.help {
+    if options.help {
         output(USAGE)?;
         return Ok(0);
     }
     let cwd = paths()?.cwd;
-    let files = match find(&asked.paths, &cwd) {
+    let files = match find_test_files(&options.paths, &cwd) {
         Ok(files) => files,
         Err(problem) => {
-            complain(&format!("Error: {problem}"));
+            print_stderr(&format!("Error: {problem}"));
             return Ok(1);
         }
     };
     let runtime = runtime()?;
     let interruption = Interruption::listen(&runtime);
-    let made = Surroundings::new(&asked.filter, asked.timeout, interruption.clone());
-    let surroundings = match made {
-        Ok(surroundings) => surroundings,
+    let run = TestRun::new(&options.filter, options.timeout, interruption.clone());
+    let run = match run {
+        Ok(run) => run,
         Err(error) => {
-            complain(&format!("Error: no temporary folder can be made: {error}"));
+            print_stderr(&format!("Error: no temporary folder can be made: {error}"));
             return Ok(1);
         }
     };
     let begun = Instant::now();
     let mut summary = Summary::default();
-    let jobs = asked.jobs.or(std::thread::available_parallelism().ok());
-    run_files(files, &surroundings, &interruption, jobs, &mut |report| {
-        let text = match asked.json {
+    let jobs = options.jobs.or(std::thread::available_parallelism().ok());
+    run_files(files, &run, &interruption, jobs, &mut |report| {
+        let text = match options.json {
             true => Ok(()),
-            false => output(&report.in_words(&cwd)),
+            false => output(&report.format(&cwd)),
         };
         summary.add(report);
         text
     })?;
     runtime.shutdown_background();
     if let Some(code) = interruption.code() {
-        complain("Interrupted: the tests that ran were stopped, the others were not run");
+        print_stderr("Interrupted: the tests that ran were stopped, the others were not run");
         return Ok(code);
     }
-    summary.took(begun.elapsed());
-    output(&match asked.json {
+    summary.set_duration(begun.elapsed());
+    output(&match options.json {
         true => summary.json(),
-        false => summary.in_words(),
+        false => summary.format(),
     })?;
     if summary.is_empty() {
-        complain(&match asked.filter.as_str() {
+        print_stderr(&match options.filter.as_str() {
             "" => "Error: there are no tests".to_string(),
             filter => format!("Error: no test has {filter:?} in its name"),
         });
@@ -106,18 +106,19 @@ pub fn run(words: &[String]) -> Result<u8, CliError> {
     Ok(u8::from(summary.is_empty() || summary.has_failed()))
 }
 
-/// Several at a time, until it is interrupted; `tell` hears of them in order.
+/// Runs several files at a time until the run is interrupted. `on_report` gets the reports in the
+/// order of the files.
 fn run_files(
     files: Vec<PathBuf>,
-    surroundings: &Surroundings,
+    test_run: &TestRun,
     interruption: &Interruption,
     jobs: Option<NonZero<usize>>,
-    tell: &mut dyn FnMut(FileReport) -> Result<(), CliError>,
+    on_report: &mut dyn FnMut(FileReport) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let jobs = jobs.map_or(1, NonZero::get).min(files.len());
     let mut reports: Vec<Option<FileReport>> = files.iter().map(|_| None).collect();
     let waiting: Mutex<VecDeque<_>> = Mutex::new(files.into_iter().enumerate().collect());
-    // Nobody panics while it is held.
+    // No thread panics while it holds the lock.
     let next = || {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.pop_front()
@@ -128,9 +129,9 @@ fn run_files(
             let done = done.clone();
             scope.spawn(move || {
                 while let Some((index, file)) = next() {
-                    let report = surroundings.run(index, file);
-                    // What was stopped says nothing. An error means that the report cannot
-                    // be written any more.
+                    let report = test_run.run(index, file);
+                    // A stopped file has no report. An error means that a report could not be
+                    // printed.
                     if interruption.code().is_some() || done.send((index, report)).is_err() {
                         return;
                     }
@@ -138,91 +139,92 @@ fn run_files(
             });
         }
         drop(done);
-        let mut told = 0;
+        let mut reported = 0;
         for (index, report) in finished {
             reports[index] = Some(report);
-            while let Some(report) = reports.get_mut(told).and_then(Option::take) {
-                told += 1;
-                tell(report)?;
+            while let Some(report) = reports.get_mut(reported).and_then(Option::take) {
+                reported += 1;
+                on_report(report)?;
             }
         }
         Ok(())
     })
 }
 
-fn parse(words: &[String]) -> Result<Asked, String> {
-    let mut asked = Asked {
+fn parse(args: &[String]) -> Result<TestArgs, String> {
+    let mut options = TestArgs {
         paths: Vec::new(),
         filter: String::new(),
-        timeout: TIMEOUT,
+        timeout: DEFAULT_TIMEOUT,
         jobs: None,
         json: false,
         help: false,
     };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let (name, inline) = match word.split_once('=') {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let (name, inline) = match arg.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
-            _ => (word.as_str(), None),
+            _ => (arg.as_str(), None),
         };
         let mut value = || {
             inline
                 .clone()
-                .or_else(|| words.next().cloned())
+                .or_else(|| args.next().cloned())
                 .ok_or_else(|| format!("{name} needs a value"))
         };
         match name {
-            "--filter" => asked.filter = value()?,
+            "--filter" => options.filter = value()?,
             "--timeout" => {
                 let value = value()?;
                 let number = value.parse().ok().filter(|number| *number > 0);
                 let number = number.ok_or_else(|| format!("{value} is no number of ms"))?;
-                asked.timeout = Duration::from_millis(number);
+                options.timeout = Duration::from_millis(number);
             }
             "--jobs" => {
                 let value = value()?;
                 let number = value.parse().ok();
-                asked.jobs = Some(number.ok_or_else(|| format!("{value} is no number of files"))?);
+                options.jobs =
+                    Some(number.ok_or_else(|| format!("{value} is no number of files"))?);
             }
-            "--json" => asked.json = true,
-            "-h" | "--help" => asked.help = true,
+            "--json" => options.json = true,
+            "-h" | "--help" => options.help = true,
             "--offline" => {}
             option if option.starts_with('-') && option.len() > 1 => {
                 return Err(format!("unknown option {option}"));
             }
-            _ => asked.paths.push(PathBuf::from(word)),
+            _ => options.paths.push(PathBuf::from(arg)),
         }
     }
-    Ok(asked)
+    Ok(options)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Asked, String> {
+    fn parsed(words: &[&str]) -> Result<TestArgs, String> {
         parse(&words.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
     #[test]
-    fn options_are_told_from_files() {
+    fn options_and_files_are_separated() {
         assert_eq!(
             parsed(&["a.test.ts", "--filter", "a b", "dir", "--json", "--jobs=2"]),
-            Ok(Asked {
+            Ok(TestArgs {
                 paths: vec!["a.test.ts".into(), "dir".into()],
                 filter: "a b".into(),
-                timeout: TIMEOUT,
+                timeout: DEFAULT_TIMEOUT,
                 jobs: NonZero::new(2),
                 json: true,
                 help: false,
             })
         );
-        let timeout = parsed(&["--timeout", "5"]).map(|asked| asked.timeout);
+        let timeout = parsed(&["--timeout", "5"]).map(|parsed| parsed.timeout);
         assert_eq!(timeout, Ok(Duration::from_millis(5)));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_option() {
         for (words, problem) in [
             (&["--fliter", "x"][..], "unknown option --fliter"),
             (&["--filter"], "--filter needs a value"),

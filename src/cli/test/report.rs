@@ -1,4 +1,4 @@
-//! How the tests went: from the records of a process to words, or JSON.
+//! Reports of tests: converts the records of a process to text or JSON.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::child::Ended;
-use crate::modes::line::text::clean;
+use super::child::TestProcess;
+use crate::modes::line::sanitize::sanitize;
 use crate::tools::diff::Changes;
 
-/// A line of what a process of tests writes down.
+/// A line that a process of tests writes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(super) enum Record {
-    /// All that come, in order.
+    /// The names of all tests, in order.
     Plan {
         names: Vec<String>,
     },
@@ -36,7 +36,7 @@ pub(super) enum Record {
     Skipped {
         name: String,
     },
-    /// Something that the test did not wait for, after it had passed.
+    /// An error after the test had passed, from code that it did not await.
     Late {
         name: String,
         error: Failure,
@@ -48,21 +48,21 @@ pub(super) enum Record {
     Done,
 }
 
-pub(super) struct Recorded(pub Vec<Record>);
+pub(super) struct Records(pub Vec<Record>);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Failure {
     pub message: String,
-    /// Where in the author's code.
+    /// Source position in the author's code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    /// Where the test called that, if it is in another file.
+    /// Source position of the call in the test, if it is in another file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<Place>,
+    pub from: Option<Position>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub(super) struct Failure {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub file: PathBuf,
     pub line: usize,
     pub column: usize,
@@ -82,7 +82,7 @@ enum Outcome {
     Passed,
     Failed,
     Skipped,
-    /// Its turn did not come.
+    /// The process ended before the test.
     NotRun,
 }
 
@@ -101,10 +101,10 @@ struct TestReport {
 pub(super) struct FileReport {
     file: PathBuf,
     tests: Vec<TestReport>,
-    /// What went wrong outside any test.
+    /// The error outside any test.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// By the tests themselves: `console.log` and the like.
+    /// Output of the tests, such as that of `console.log`.
     printed: String,
     duration_ms: f64,
 }
@@ -112,8 +112,8 @@ pub(super) struct FileReport {
 impl FileReport {
     pub(super) fn new(
         file: PathBuf,
-        recorded: Recorded,
-        ended: io::Result<Ended>,
+        records: Records,
+        ended: io::Result<TestProcess>,
         took: Duration,
     ) -> Self {
         let mut report = Self {
@@ -127,7 +127,7 @@ impl FileReport {
         let mut done = false;
         let mut planned = Vec::new();
         let mut broken = None;
-        for record in recorded.0 {
+        for record in records.0 {
             let (name, outcome, duration_ms, error) = match record {
                 Record::Plan { names } => {
                     planned = names;
@@ -165,16 +165,16 @@ impl FileReport {
                 error,
             });
         }
-        let mut place = None;
+        let mut position = None;
         let problem = match ended {
             Err(error) => Some(format!("it cannot be run: {error}")),
             Ok(ended) if broken.is_some() => {
-                report.printed = ended.printed;
-                broken.map(|error| error.of_file())
+                report.printed = ended.output;
+                broken.map(|error| error.describe_for_file())
             }
             Ok(ended) => {
-                report.printed = ended.printed;
-                place = ended.place;
+                report.printed = ended.output;
+                position = ended.position;
                 let nothing = report.tests.is_empty() && planned.is_empty() && running.is_none();
                 match (done, ended.killed) {
                     (true, false) => None,
@@ -197,18 +197,18 @@ impl FileReport {
                 duration_ms: 0.0,
                 error: Some(Failure {
                     message,
-                    file: place.as_ref().map(|place| place.file.clone().into()),
-                    line: place.as_ref().map(|place| place.line as usize),
-                    column: place.as_ref().map(|place| place.column as usize),
+                    file: position.as_ref().map(|at| at.file.clone().into()),
+                    line: position.as_ref().map(|at| at.line as usize),
+                    column: position.as_ref().map(|at| at.column as usize),
                     ..Failure::default()
                 }),
             }),
             (_, problem) => {
-                let at = place.map(|place| format!(" ({place})")).unwrap_or_default();
+                let at = position.map(|at| format!(" ({at})")).unwrap_or_default();
                 report.error = problem.map(|problem| format!("{problem}{at}"));
             }
         }
-        // Each of them leaves one report.
+        // Each test before them has one report.
         let rest = planned.into_iter().skip(report.tests.len());
         report.tests.extend(rest.map(|name| TestReport {
             name,
@@ -224,7 +224,7 @@ impl FileReport {
         tests.filter(|test| test.outcome == outcome).count()
     }
 
-    pub(super) fn in_words(&self, cwd: &Path) -> String {
+    pub(super) fn format(&self, cwd: &Path) -> String {
         let name = |path: &Path| path.strip_prefix(cwd).unwrap_or(path).display().to_string();
         let mut text = format!("{}\n", name(&self.file));
         for test in &self.tests {
@@ -240,22 +240,22 @@ impl FileReport {
                 _ => format!(" ({})\n", duration(test.duration_ms)),
             };
             if let Some(error) = &test.error {
-                text += &indented(&error.in_words(&name), 4);
+                text += &indent(&error.format(&name), 4);
             }
         }
         if let Some(error) = &self.error {
-            text += &indented(&format!("FAILED  {error}"), 2);
+            text += &indent(&format!("FAILED  {error}"), 2);
         }
         if !self.printed.trim().is_empty() {
-            text += &indented(&format!("It printed:\n{}", self.printed.trim_end()), 2);
+            text += &indent(&format!("It printed:\n{}", self.printed.trim_end()), 2);
         }
-        clean(&text)
+        sanitize(&text)
     }
 }
 
 impl Failure {
-    /// Of one that no test has to answer for.
-    fn of_file(&self) -> String {
+    /// Describes a failure outside any test.
+    fn describe_for_file(&self) -> String {
         let mut text = format!("it was not read to its end: {}", self.message.trim_end());
         if let (Some(line), Some(column)) = (self.line, self.column) {
             let file = self.file.as_deref().and_then(Path::file_name);
@@ -265,24 +265,24 @@ impl Failure {
         text
     }
 
-    fn in_words(&self, name: &dyn Fn(&Path) -> String) -> String {
+    fn format(&self, name: &dyn Fn(&Path) -> String) -> String {
         let mut text = format!("{}\n", self.message.trim_end());
         if let (Some(expected), Some(actual)) = (&self.expected, &self.actual) {
             text += &difference(expected, actual);
         }
         if let (Some(file), Some(line)) = (&self.file, self.line) {
-            text += &shown("at", file, (line, self.column.unwrap_or(1)), name);
+            text += &format_position("at", file, (line, self.column.unwrap_or(1)), name);
         }
         if let Some(from) = &self.from {
-            let place = (from.line, from.column);
-            text += &shown("called at", &from.file, place, name);
+            let position = (from.line, from.column);
+            text += &format_position("called at", &from.file, position, name);
         }
         text
     }
 }
 
-/// A place and what stands there.
-fn shown(
+/// Formats a source position and its line of code.
+fn format_position(
     what: &str,
     file: &Path,
     (line, column): (usize, usize),
@@ -296,7 +296,7 @@ fn shown(
     text
 }
 
-/// Line by line, with numbers: `-` was expected, `+` came.
+/// Formats a diff with line numbers: `-` was expected, `+` is the actual text.
 fn difference(expected: &str, actual: &str) -> String {
     let lines = |text: &str| format!("{}\n", text.strip_suffix('\n').unwrap_or(text));
     let (expected, actual) = (lines(expected), lines(actual));
@@ -317,9 +317,9 @@ pub(super) struct Summary {
     passed: usize,
     failed: usize,
     skipped: usize,
-    /// Because one before them ended the process.
+    /// Tests that did not run, because an earlier one ended the process.
     not_run: usize,
-    /// Files with something wrong outside their tests.
+    /// Number of files with an error outside their tests.
     broken: usize,
     duration_ms: f64,
 }
@@ -334,7 +334,7 @@ impl Summary {
         self.files.push(report);
     }
 
-    pub(super) fn took(&mut self, time: Duration) {
+    pub(super) fn set_duration(&mut self, time: Duration) {
         self.duration_ms = milliseconds(time);
     }
 
@@ -350,7 +350,7 @@ impl Summary {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn format(&self) -> String {
         let mut parts = vec![format!("{} passed", self.passed)];
         for (count, what) in [
             (self.failed, "failed"),
@@ -382,7 +382,7 @@ fn duration(milliseconds: f64) -> String {
     }
 }
 
-fn indented(text: &str, columns: usize) -> String {
+fn indent(text: &str, columns: usize) -> String {
     let lines = text.lines();
     let line = |line: &str| format!("{:columns$}{line}", "").trim_end().to_owned() + "\n";
     lines.map(line).collect()
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_texts_are_compared_line_by_line() {
+    fn texts_are_compared_line_by_line() {
         assert_eq!(
             difference("one\ntwo\nthree\n", "one\n2\nthree\n"),
             "- expected, + actual\n 1 one\n-2 two\n+2 2\n 3 three\n"
@@ -403,25 +403,25 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_run_is_a_failure_of_its_own() {
+    fn a_file_that_cannot_run_counts_as_failed() {
         let mut summary = Summary::default();
         assert!(summary.is_empty() && !summary.has_failed());
         let nothing = io::Error::other("no such program");
         let report = FileReport::new(
             "/p/a.test.ts".into(),
-            Recorded(vec![]),
+            Records(vec![]),
             Err(nothing),
             Duration::from_millis(1500),
         );
         assert_eq!(
-            report.in_words(Path::new("/p")),
+            report.format(Path::new("/p")),
             "a.test.ts\n  FAILED  it cannot be run: no such program\n"
         );
         summary.add(report);
-        summary.took(Duration::from_millis(1500));
+        summary.set_duration(Duration::from_millis(1500));
         assert!(summary.has_failed());
         assert_eq!(
-            summary.in_words(),
+            summary.format(),
             "\n0 passed, 1 not run to the end in 1 file (1.5 s)\n"
         );
     }
@@ -439,11 +439,11 @@ mod tests {
             ..Failure::default()
         };
         assert_eq!(
-            failure.in_words(&|_| "a.test.ts".into()),
+            failure.format(&|_| "a.test.ts".into()),
             "it is wrong\nat a.test.ts:2:3\n  2 |   two();\n"
         );
-        let helped = Failure {
-            from: Some(Place {
+        let with_caller = Failure {
+            from: Some(Position {
                 file: failure.file.clone().unwrap(),
                 line: 1,
                 column: 1,
@@ -451,7 +451,7 @@ mod tests {
             ..failure
         };
         assert_eq!(
-            helped.in_words(&|_| "a.test.ts".into()),
+            with_caller.format(&|_| "a.test.ts".into()),
             "it is wrong\nat a.test.ts:2:3\n  2 |   two();\ncalled at a.test.ts:1:1\n  1 | one\n"
         );
     }

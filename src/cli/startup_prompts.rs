@@ -1,6 +1,5 @@
-//! Questions before a session starts, where somebody can answer them: which one to
-//! go on with, whether to copy one of another folder, where to work if its folder
-//! is gone.
+//! Questions to the user before a session starts: which session to continue, whether to copy one
+//! of another folder, and where to work if its folder is missing.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -12,31 +11,35 @@ use crate::app::{AppConfig, Located, SessionTarget, StartError, listed, locate, 
 use crate::modes::session_list::{Choice, SessionList};
 use crate::resources::settings::Settings;
 
-/// What the user decided.
+/// The user's decision.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Decision {
     Start,
-    /// There is nothing to start; the sentence says so.
-    Leave(&'static str),
+    /// No session starts. Holds the message for the user.
+    Exit(&'static str),
 }
 
-/// Settles which session is meant; `config` knows it afterwards. Where nobody can
-/// be asked, what would have to be is an error now or when the session starts.
-pub fn settle(config: &mut AppConfig, resume: bool, mode: Mode) -> Result<Decision, CliError> {
+/// Resolves which session starts and stores it in `config`. Modes that cannot ask get an error
+/// here, or when the session starts.
+pub fn resolve_session(
+    config: &mut AppConfig,
+    resume: bool,
+    mode: Mode,
+) -> Result<Decision, CliError> {
     if mode != Mode::Line {
         return match &config.session {
             SessionTarget::New | SessionTarget::Recent if resume => {
                 Err(CliError::ResumeNeedsTerminal)
             }
-            // What was named comes before the choice, as in the original.
+            // A named session wins over --resume, as in the original.
             _ => Ok(Decision::Start),
         };
     }
     let settings = Settings::load(&config.paths);
     let path = match &config.session {
         SessionTarget::New | SessionTarget::Recent if resume => {
-            let Some(path) = choose(config, &settings)? else {
-                return Ok(Decision::Leave("No session selected"));
+            let Some(path) = choose_session(config, &settings)? else {
+                return Ok(Decision::Exit("No session selected"));
             };
             path
         }
@@ -45,7 +48,7 @@ pub fn settle(config: &mut AppConfig, resume: bool, mode: Mode) -> Result<Decisi
             Located::Elsewhere { path, cwd } => {
                 output(&format!("Session found in different project: {cwd}\n"))?;
                 if !confirm("Fork this session into current directory?")? {
-                    return Ok(Decision::Leave("Aborted."));
+                    return Ok(Decision::Exit("Aborted."));
                 }
                 config.session = SessionTarget::ForkOf(path.display().to_string());
                 return Ok(Decision::Start);
@@ -57,7 +60,7 @@ pub fn settle(config: &mut AppConfig, resume: bool, mode: Mode) -> Result<Decisi
         let (gone, here) = (cwd.display(), config.paths.cwd.display());
         output(&format!("The folder of this session is gone: {gone}\n"))?;
         if !confirm(&format!("Continue in {here}?"))? {
-            return Ok(Decision::Leave("Aborted."));
+            return Ok(Decision::Exit("Aborted."));
         }
         config.continue_here = true;
     }
@@ -65,7 +68,7 @@ pub fn settle(config: &mut AppConfig, resume: bool, mode: Mode) -> Result<Decisi
     Ok(Decision::Start)
 }
 
-fn choose(config: &AppConfig, settings: &Settings) -> Result<Option<PathBuf>, CliError> {
+fn choose_session(config: &AppConfig, settings: &Settings) -> Result<Option<PathBuf>, CliError> {
     let list = |all, query: &str| -> Result<SessionList, StartError> {
         Ok(SessionList::new(listed(config, settings, all)?, all, query))
     };
@@ -77,11 +80,11 @@ fn choose(config: &AppConfig, settings: &Settings) -> Result<Option<PathBuf>, Cl
             "{}\n> ",
             shown.text(Utc::now().timestamp_millis(), width)
         ))?;
-        let Some(line) = line()? else {
+        let Some(line) = read_line()? else {
             output("\n")?;
             return Ok(None);
         };
-        match shown.hear(&line) {
+        match shown.choose(&line) {
             Choice::Session(path) => return Ok(Some(path)),
             Choice::Nothing => return Ok(None),
             Choice::Show => {}
@@ -92,13 +95,13 @@ fn choose(config: &AppConfig, settings: &Settings) -> Result<Option<PathBuf>, Cl
 
 fn confirm(question: &str) -> Result<bool, CliError> {
     output(&format!("{question} [y/N] "))?;
-    let answer = line()?.unwrap_or_default().trim().to_lowercase();
+    let answer = read_line()?.unwrap_or_default().trim().to_lowercase();
     Ok(matches!(answer.as_str(), "y" | "yes"))
 }
 
-/// `None` at the end of the input. Reads no further than the line: what follows is
-/// for the session.
-fn line() -> Result<Option<String>, CliError> {
+/// Reads a line; `None` at the end of the input. Nothing after the line is read: that is for the
+/// session.
+fn read_line() -> Result<Option<String>, CliError> {
     io::stdout().flush().map_err(CliError::Stdout)?;
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
@@ -108,7 +111,7 @@ fn line() -> Result<Option<String>, CliError> {
     }
 }
 
-/// What is looked for by name has a slash, so that it is a path.
+/// Makes the path absolute. A name with a slash is looked up as a path.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,11 +1,11 @@
-//! Which files are tests.
+//! Finds the files of tests.
 
 use std::path::{Path, PathBuf};
 
 use crate::resources::resource_paths::collect::is_test;
 
-/// The test files that the paths name or contain, each once, in order.
-pub(super) fn find(named: &[PathBuf], cwd: &Path) -> Result<Vec<PathBuf>, String> {
+/// Returns the test files that the paths name or contain, each once, in order.
+pub(super) fn find_test_files(named: &[PathBuf], cwd: &Path) -> Result<Vec<PathBuf>, String> {
     let here = [PathBuf::from(".")];
     let named = if named.is_empty() { &here } else { named };
     let mut files = Vec::new();
@@ -13,7 +13,7 @@ pub(super) fn find(named: &[PathBuf], cwd: &Path) -> Result<Vec<PathBuf>, String
         let path = cwd.join(name);
         let found = match path.metadata() {
             Err(error) => return Err(format!("{}: {error}", name.display())),
-            Ok(about) if about.is_dir() => below(&path),
+            Ok(about) if about.is_dir() => files_below(&path),
             Ok(_) if is_test(&path) => vec![path],
             Ok(_) => {
                 return Err(format!(
@@ -23,7 +23,7 @@ pub(super) fn find(named: &[PathBuf], cwd: &Path) -> Result<Vec<PathBuf>, String
             }
         };
         for file in found {
-            // As the stack of an error names it.
+            // The stack of an error has canonical paths.
             let file = file
                 .canonicalize()
                 .map_err(|error| format!("{}: {error}", file.display()))?;
@@ -35,8 +35,9 @@ pub(super) fn find(named: &[PathBuf], cwd: &Path) -> Result<Vec<PathBuf>, String
     Ok(files)
 }
 
-/// Without hidden folders, `node_modules` and what git ignores.
-fn below(folder: &Path) -> Vec<PathBuf> {
+/// Returns the test files below a folder, except in hidden folders, in `node_modules` and in what
+/// git ignores.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
     let walk = ignore::WalkBuilder::new(folder)
         .require_git(false)
         .sort_by_file_path(Ord::cmp)
@@ -74,14 +75,14 @@ mod tests {
         }
         fs::write(root.join(".gitignore"), "built/\n").unwrap();
         let all = ["a/x.test.mjs", "b.test.ts"].map(|name| root.join(name));
-        assert_eq!(find(&[], &root), Ok(all.to_vec()));
+        assert_eq!(find_test_files(&[], &root), Ok(all.to_vec()));
         let named = ["b.test.ts", "a", "."].map(PathBuf::from);
         let [first, second] = all;
-        assert_eq!(find(&named, &root), Ok(vec![second, first]));
+        assert_eq!(find_test_files(&named, &root), Ok(vec![second, first]));
         assert_eq!(
-            find(&["a/x.ts".into()], &root),
+            find_test_files(&["a/x.ts".into()], &root),
             Err("a/x.ts is no test: their names end with .test.ts, .test.js, .test.mts or .test.mjs".into())
         );
-        assert!(find(&["nowhere".into()], &root).is_err());
+        assert!(find_test_files(&["nowhere".into()], &root).is_err());
     }
 }

@@ -1,5 +1,4 @@
-//! What is around pi: folders that it writes to, locks, remains of earlier
-//! versions.
+//! Checks the environment: folders that pi writes to, locks, and remains of earlier versions.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -14,7 +13,7 @@ use crate::session::default_session_dir;
 
 pub(super) fn folders(doctor: &mut Doctor) {
     let paths = doctor.paths.clone();
-    writable(
+    check_writable(
         doctor,
         &paths.agent_dir,
         "Settings and keys cannot be stored there",
@@ -23,7 +22,7 @@ pub(super) fn folders(doctor: &mut Doctor) {
         Some(dir) => paths.cwd.join(expand_tilde(dir, &paths.home)),
         None => default_session_dir(&paths.agent_dir, &paths.cwd),
     };
-    writable(doctor, &sessions, "Sessions cannot be stored there");
+    check_writable(doctor, &sessions, "Sessions cannot be stored there");
     if env::var_os("PI_CODING_AGENT_DIR").is_some() && !paths.agent_dir.exists() {
         doctor.note(
             &paths.agent_dir,
@@ -31,7 +30,7 @@ pub(super) fn folders(doctor: &mut Doctor) {
             "pi makes it when it has something to store",
         );
     }
-    doctor.pass_on(old_folders(&paths), "Move what is in it, then remove it");
+    doctor.add_diagnostics(old_folders(&paths), "Move what is in it, then remove it");
     let oauth = paths.agent_dir.join("oauth.json");
     if oauth.exists() && paths.auth().exists() {
         doctor.note(
@@ -42,8 +41,8 @@ pub(super) fn folders(doctor: &mut Doctor) {
     }
 }
 
-fn writable(doctor: &mut Doctor, dir: &Path, consequence: &str) {
-    // What is not there is made when it is needed, if what is above can be written to.
+fn check_writable(doctor: &mut Doctor, dir: &Path, consequence: &str) {
+    // A missing folder is created when needed, if its parent is writable.
     let existing = dir.ancestors().find(|dir| dir.exists());
     let Some(existing) = existing else { return };
     if !existing.is_dir() {

@@ -1,15 +1,15 @@
-//! From the words of a command line to what node would do with them. Some options are
-//! pi's as well (`-e`, `-p`, `-c`, `-r`): what follows them tells.
+//! Parses the arguments of node. Some of node's options are pi's as well (`-e`, `-p`, `-c`,
+//! `-r`); the arguments after them decide which program is meant.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use js_runtime::{Preload, is_javascript, is_script};
 
-use super::{Asked, What};
+use super::{NodeAction, NodeInvocation};
 
-/// Options of node that may come before the script and mean nothing to us.
-const HARMLESS: [&str; 10] = [
+/// Options of node that may come before the script and are ignored.
+const IGNORED_OPTIONS: [&str; 10] = [
     "--no-warnings",
     "--no-deprecation",
     "--enable-source-maps",
@@ -21,11 +21,11 @@ const HARMLESS: [&str; 10] = [
     "--trace-",
     INPUT_TYPE,
 ];
-/// Of code on the command line; which it is shows in the code.
+/// The type of code on the command line, which is detected from the code.
 const INPUT_TYPE: &str = "--input-type=";
 
-/// Options that would change what a script does, and cannot here.
-const MISSING: [&str; 14] = [
+/// Options that would change what a script does, and are not supported.
+const UNSUPPORTED_OPTIONS: [&str; 14] = [
     "--conditions",
     "--cpu-prof",
     "--env-file",
@@ -42,8 +42,8 @@ const MISSING: [&str; 14] = [
     "--watch-path",
 ];
 
-/// What is node's in a text that may also be something to say to a model.
-const OF_NODE: [&str; 13] = [
+/// Texts that mark code for node, as opposed to a prompt for a model.
+const NODE_CODE_MARKERS: [&str; 13] = [
     "process.",
     "require(",
     "globalThis",
@@ -59,72 +59,77 @@ const OF_NODE: [&str; 13] = [
     "path.",
 ];
 
-pub(super) fn of_fork(words: &[OsString], module: &OsStr) -> Asked {
+pub(super) fn parse_fork(words: &[OsString], module: &OsStr) -> NodeInvocation {
     let at = words.iter().position(|word| word == module);
     let options = &words[..at.unwrap_or(0)];
     let args = &words[at.map_or(0, |at| at + 1)..];
     let read = Options::read(options);
-    let what = read.missing.map_or_else(
-        || What::Module(PathBuf::from(module)),
+    let action = read.unsupported.map_or_else(
+        || NodeAction::Module(PathBuf::from(module)),
         |option| refused(&option),
     );
-    Asked {
-        what,
+    NodeInvocation {
+        action,
         options: strings(options),
         preloads: read.preloads,
         args: strings(args),
     }
 }
 
-pub(super) fn of_words(words: &[OsString]) -> Option<Asked> {
+pub(super) fn parse_command_line(words: &[OsString]) -> Option<NodeInvocation> {
     let read = Options::read(words);
     let (before, rest) = words.split_at(read.count);
     let runs_script = |rest: &[OsString]| {
         let first = rest.iter().find(|word| !text(word).starts_with('-'));
         first.is_some_and(|first| is_script(Path::new(first)))
     };
-    let (what, taken) = match &read.missing {
+    let (action, taken) = match &read.unsupported {
         Some(option) => {
-            // pi's extensions have options, too.
-            return runs_script(rest).then(|| asked(refused(option), words, &[], Vec::new()));
+            // The option may be one of an extension, unless a script follows.
+            return runs_script(rest).then(|| invocation(refused(option), words, &[], Vec::new()));
         }
-        None => read.what(rest)?,
+        None => read.action(rest)?,
     };
     let mut args = &rest[taken..];
-    let options = match what {
-        What::Code(_) | What::Print(_) => &words[..words.len() - args.len()],
+    let options = match action {
+        NodeAction::Code(_) | NodeAction::Print(_) => &words[..words.len() - args.len()],
         _ => before,
     };
-    if let (What::Code(_) | What::Print(_), [dashes, others @ ..]) = (&what, args)
+    if let (NodeAction::Code(_) | NodeAction::Print(_), [dashes, others @ ..]) = (&action, args)
         && dashes == "--"
     {
         args = others;
     }
-    Some(asked(what, options, args, read.preloads))
+    Some(invocation(action, options, args, read.preloads))
 }
 
-fn asked(what: What, options: &[OsString], args: &[OsString], preloads: Vec<Preload>) -> Asked {
-    Asked {
-        what,
+fn invocation(
+    action: NodeAction,
+    options: &[OsString],
+    args: &[OsString],
+    preloads: Vec<Preload>,
+) -> NodeInvocation {
+    NodeInvocation {
+        action,
         options: strings(options),
         preloads,
         args: strings(args),
     }
 }
 
-fn refused(option: &str) -> What {
-    What::Refused(format!(
+fn refused(option: &str) -> NodeAction {
+    NodeAction::Refused(format!(
         "{option} is an option of node that pi does not have: scripts run here without it"
     ))
 }
 
-/// Those at the beginning of the words.
+/// Node's options at the beginning of the arguments.
 #[derive(Default)]
 struct Options {
-    /// How many words they are.
+    /// Number of arguments that they take.
     count: usize,
     preloads: Vec<Preload>,
-    missing: Option<String>,
+    unsupported: Option<String>,
 }
 
 impl Options {
@@ -133,15 +138,18 @@ impl Options {
         while let Some(word) = words.get(read.count) {
             let word = text(word);
             let name = word.split('=').next().unwrap_or_default();
-            if MISSING.contains(&name) || name.starts_with("--test-") {
-                read.missing = Some(name.to_owned());
+            if UNSUPPORTED_OPTIONS.contains(&name) || name.starts_with("--test-") {
+                read.unsupported = Some(name.to_owned());
                 read.count += 1;
                 return read;
             }
             if let Some((preload, taken)) = preload(&word, &words[read.count + 1..]) {
                 read.preloads.push(preload);
                 read.count += taken;
-            } else if HARMLESS.iter().any(|option| word.starts_with(option)) {
+            } else if IGNORED_OPTIONS
+                .iter()
+                .any(|option| word.starts_with(option))
+            {
                 read.count += 1;
             } else {
                 break;
@@ -150,41 +158,40 @@ impl Options {
         read
     }
 
-    /// What is run, and how many words say so.
-    fn what(&self, rest: &[OsString]) -> Option<(What, usize)> {
+    /// Returns what is run, and the number of arguments that name it.
+    fn action(&self, rest: &[OsString]) -> Option<(NodeAction, usize)> {
         let Some((first, others)) = rest.split_first() else {
-            // Without an option it may be pi that is to read its input, and with one that
-            // has a value an option of an extension.
-            let is_nodes = self.count > 0 && self.preloads.is_empty();
-            return is_nodes.then_some((What::Input { named: false }, 0));
+            // Without an option, or with one that has a value, pi may be meant.
+            let is_meant = self.count > 0 && self.preloads.is_empty();
+            return is_meant.then_some((NodeAction::Input { named: false }, 0));
         };
         let word = text(first);
         if let Some(code) = word.strip_prefix("--eval=") {
-            return Some((What::Code(code.to_owned()), 1));
+            return Some((NodeAction::Code(code.to_owned()), 1));
         }
         if let Some(code) = word.strip_prefix("--print=") {
-            return Some((What::Print(code.to_owned()), 1));
+            return Some((NodeAction::Print(code.to_owned()), 1));
         }
         let next = others.first().map(text);
         match (word.as_str(), next) {
-            ("-", _) => return Some((What::Input { named: true }, 1)),
-            ("--eval", Some(code)) => return Some((What::Code(code), 2)),
+            ("-", _) => return Some((NodeAction::Input { named: true }, 1)),
+            ("--eval", Some(code)) => return Some((NodeAction::Code(code), 2)),
             ("-e", Some(code)) if self.count > 0 || is_code(&code) => {
-                return Some((What::Code(code), 2));
+                return Some((NodeAction::Code(code), 2));
             }
-            ("-pe", Some(code)) => return Some((What::Print(code), 2)),
-            ("-p" | "--print", Some(code)) if self.count > 0 || is_nodes(&code) => {
-                return Some((What::Print(code), 2));
+            ("-pe", Some(code)) => return Some((NodeAction::Print(code), 2)),
+            ("-p" | "--print", Some(code)) if self.count > 0 || is_node_code(&code) => {
+                return Some((NodeAction::Print(code), 2));
             }
-            ("--check", Some(path)) => return Some((What::Check(path.into()), 2)),
+            ("--check", Some(path)) => return Some((NodeAction::Check(path.into()), 2)),
             ("-c", Some(path)) if others.len() == 1 && is_script(Path::new(&path)) => {
-                return Some((What::Check(path.into()), 2));
+                return Some((NodeAction::Check(path.into()), 2));
             }
             _ => {}
         }
         let is_missing = !self.preloads.is_empty() && has_name_of_script(&word);
         let is_meant = is_missing || is_script(Path::new(first));
-        is_meant.then(|| (What::Module(PathBuf::from(first)), 1))
+        is_meant.then(|| (NodeAction::Module(PathBuf::from(first)), 1))
     }
 }
 
@@ -193,7 +200,8 @@ fn has_name_of_script(word: &str) -> bool {
     matches!(name, Some("js" | "mjs" | "cjs" | "ts" | "mts" | "cts"))
 }
 
-/// `-r` is an option of pi, too, which has no value.
+/// Parses a preload option and returns the number of its arguments. `-r` is an option of pi, too,
+/// which has no value.
 fn preload(word: &str, rest: &[OsString]) -> Option<(Preload, usize)> {
     if let Some(module) = word.strip_prefix("--import=") {
         return Some((Preload::Import(module.to_owned()), 1));
@@ -213,8 +221,8 @@ fn preload(word: &str, rest: &[OsString]) -> Option<(Preload, usize)> {
     }
 }
 
-/// And neither a path nor the name of a package: `-e` is an option of pi, too, which has
-/// the name of an extension.
+/// Whether a text is code and neither a path nor the name of a package: pi's `-e` takes the name of
+/// an extension.
 fn is_code(text: &str) -> bool {
     let begins = [
         "~", ".", "/", "npm:", "git:", "git@", "ssh:", "http:", "https:", "file:",
@@ -226,9 +234,10 @@ fn is_code(text: &str) -> bool {
         && !Path::new(text).exists()
 }
 
-/// And nothing to say to a model: pi's `-p` has no value, and a prompt may follow it.
-fn is_nodes(code: &str) -> bool {
-    OF_NODE.iter().any(|word| code.contains(word)) && is_javascript(code)
+/// Whether a text is code for node and not a prompt: pi's `-p` has no value, and a prompt may
+/// follow it.
+fn is_node_code(code: &str) -> bool {
+    NODE_CODE_MARKERS.iter().any(|word| code.contains(word)) && is_javascript(code)
 }
 
 fn text(word: &OsString) -> String {
@@ -243,18 +252,18 @@ fn strings(words: &[OsString]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn words(words: &[&str]) -> Vec<OsString> {
+    fn args(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()
     }
 
     #[test]
-    fn scripts_are_told_from_prompts() {
+    fn scripts_and_code_are_distinguished_from_prompts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a b.mjs");
         std::fs::write(&path, "").unwrap();
         let script = path.to_str().unwrap();
-        let found = |args: &[&str]| Some((What::Module(path.clone()), args.join(" ")));
-        for (given, expected) in [
+        let found = |args: &[&str]| Some((NodeAction::Module(path.clone()), args.join(" ")));
+        for (input, expected) in [
             (&[script][..], found(&[])),
             (&[script, "-p", "x y"], found(&["-p", "x y"])),
             (
@@ -266,12 +275,14 @@ mod tests {
             (&["-p", script], None),
             (&[], None),
         ] {
-            let asked = of_words(&words(given)).map(|asked| (asked.what, asked.args.join(" ")));
-            assert_eq!(asked, expected, "{given:?}");
+            let parsed =
+                parse_command_line(&args(input)).map(|found| (found.action, found.args.join(" ")));
+            assert_eq!(parsed, expected, "{input:?}");
         }
-        let found = |code: &str, args: &[&str]| Some((What::Code(code.into()), args.join(" ")));
+        let found =
+            |code: &str, args: &[&str]| Some((NodeAction::Code(code.into()), args.join(" ")));
         let typed = "--input-type=module";
-        for (given, expected) in [
+        for (input, expected) in [
             (&["-e", "go()", "x"][..], found("go()", &["x"])),
             (&["--eval=1", "--", "-x"], found("1", &["-x"])),
             (&["--no-warnings", typed, "-e", "1"], found("1", &[])),
@@ -282,13 +293,14 @@ mod tests {
             (&["-e", "https://a.example/b?x=1"], None),
             (&["-p", "1 + 1;"], None),
         ] {
-            let asked = of_words(&words(given)).map(|asked| (asked.what, asked.args.join(" ")));
-            assert_eq!(asked, expected, "{given:?}");
+            let parsed =
+                parse_command_line(&args(input)).map(|found| (found.action, found.args.join(" ")));
+            assert_eq!(parsed, expected, "{input:?}");
         }
-        let printed = |code: &str| Some((What::Print(code.into()), String::new()));
-        let input = |named| Some((What::Input { named }, String::new()));
-        let check = || Some((What::Check(path.clone()), String::new()));
-        for (given, expected) in [
+        let printed = |code: &str| Some((NodeAction::Print(code.into()), String::new()));
+        let input = |named| Some((NodeAction::Input { named }, String::new()));
+        let check = || Some((NodeAction::Check(path.clone()), String::new()));
+        for (input, expected) in [
             (&["-p", "process.version"][..], printed("process.version")),
             (&["-pe", "1 + 1"], printed("1 + 1")),
             (&["-p", "what is process.env in node?"], None),
@@ -300,20 +312,21 @@ mod tests {
             (&["-c", "say it"], None),
             (
                 &["--import", "x", script],
-                Some((What::Module(path.clone()), String::new())),
+                Some((NodeAction::Module(path.clone()), String::new())),
             ),
             (&["--test"], None),
             (&["--import", "session"], None),
             (&["--import", "session", "say it"], None),
         ] {
-            let asked = of_words(&words(given)).map(|asked| (asked.what, asked.args.join(" ")));
-            assert_eq!(asked, expected, "{given:?}");
+            let parsed =
+                parse_command_line(&args(input)).map(|found| (found.action, found.args.join(" ")));
+            assert_eq!(parsed, expected, "{input:?}");
         }
-        let refused = of_words(&words(&["--test", script])).map(|asked| asked.what);
-        assert!(matches!(refused, Some(What::Refused(why)) if why.starts_with("--test is")));
+        let refused = parse_command_line(&args(&["--test", script])).map(|found| found.action);
+        assert!(matches!(refused, Some(NodeAction::Refused(why)) if why.starts_with("--test is")));
         assert_eq!(
-            of_fork(
-                &words(&[
+            parse_fork(
+                &args(&[
                     "--no-warnings",
                     "--import=a",
                     "--require",
@@ -324,9 +337,9 @@ mod tests {
                 ]),
                 OsStr::new("./child")
             ),
-            Asked {
-                what: What::Module("./child".into()),
-                options: strings(&words(&["--no-warnings", "--import=a", "--require", "b"])),
+            NodeInvocation {
+                action: NodeAction::Module("./child".into()),
+                options: strings(&args(&["--no-warnings", "--import=a", "--require", "b"])),
                 preloads: vec![Preload::Import("a".into()), Preload::Require("b".into()),],
                 args: vec!["--x".into(), "y".into()],
             }
