@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::AgentSession;
-use crate::export::{self, ExportError, PageColors, Told, ToolDescription};
+use crate::export::{self, ExportError, PageColors, PageContext, ToolDescription};
 use crate::tools::tool::Tool;
 
 impl AgentSession {
@@ -19,10 +19,10 @@ impl AgentSession {
             }
             (state.session.snapshot(), stored.to_path_buf())
         };
-        let told = Told {
+        let told = PageContext {
             system_prompt: Some(self.system_prompt_text()),
             tools: self.active_tools().iter().map(describe).collect(),
-            colors: self.chosen_theme().as_ref().map(PageColors::of),
+            colors: self.chosen_theme().as_ref().map(PageColors::from_theme),
         };
         let output = output.map(Path::to_path_buf);
         let output = output.filter(|path| !path.as_os_str().is_empty());

@@ -1,5 +1,4 @@
-//! The colours of a theme for the page: what terminals show a session in, browsers
-//! show it in as well.
+//! Colours of a theme for the page, so that browsers show a session like the terminal does.
 
 use std::fmt::Write as _;
 
@@ -9,14 +8,14 @@ use sha2::{Digest, Sha256};
 
 use crate::resources::themes::{Color, Theme};
 
-/// A style sheet that goes over the page's own, and its hash for the page's policy.
+/// A style sheet that overrides the page's own, and its hash for the page's security policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageColors {
     pub(super) style: String,
     pub(super) hash: String,
 }
 
-/// Variables of the page (`page/src/layout.css`), and the theme's names for them.
+/// CSS variables of the page (`page/src/layout.css`), and the theme's names for them.
 const COLORS: [(&str, &str); 18] = [
     ("text", "text"),
     ("soft", "muted"),
@@ -44,9 +43,9 @@ const WHITE: Rgb = [255; 3];
 const BLACK: Rgb = [0; 3];
 
 impl PageColors {
-    pub fn of(theme: &Theme) -> Self {
+    pub fn from_theme(theme: &Theme) -> Self {
         let color = |token: &str| theme.colors.get(token).and_then(|color| rgb(*color));
-        // Terminals' own background is not known; what users say is on one that is.
+        // The terminal's background is unknown; that of user messages is known.
         let base = color("userMessageBg").unwrap_or([52, 53, 65]);
         let is_light = brightness(base) > 127.0;
         let (page, card, sunken) = match is_light {
@@ -61,15 +60,15 @@ impl PageColors {
                 mix(base, BLACK, 0.55),
             ),
         };
-        let own = |name: &str, otherwise: Rgb| {
+        let export_color = |name: &str, fallback: Rgb| {
             let chosen = theme.export.get(name).and_then(|color| rgb(*color));
-            chosen.unwrap_or(otherwise)
+            chosen.unwrap_or(fallback)
         };
         let backgrounds = [
-            ("page", own("pageBg", page)),
-            ("card", own("cardBg", card)),
+            ("page", export_color("pageBg", page)),
+            ("card", export_color("cardBg", card)),
             ("sunken", sunken),
-            ("summary", own("infoBg", sunken)),
+            ("summary", export_color("infoBg", sunken)),
         ];
         let text = if is_light { BLACK } else { [229, 229, 231] };
         let others = COLORS.map(|(variable, token)| (variable, color(token).unwrap_or(text)));
@@ -80,7 +79,7 @@ impl PageColors {
         for (variable, [red, green, blue]) in backgrounds.into_iter().chain(others) {
             _ = write!(style, ";--{variable}:#{red:02x}{green:02x}{blue:02x}");
         }
-        // There is nothing to choose from.
+        // With a theme of its own the page has no choice of themes.
         style += "}#theme{display:none}";
         let hash = format!("sha256-{}", STANDARD.encode(Sha256::digest(&style)));
         Self { style, hash }
@@ -98,7 +97,7 @@ fn mix(color: Rgb, with: Rgb, share: f64) -> Rgb {
     })
 }
 
-/// Nothing for the terminal's own colour.
+/// Converts a colour; `None` for the terminal's default colour.
 fn rgb(color: Color) -> Option<Rgb> {
     match color {
         Color::Default => None,
@@ -107,7 +106,7 @@ fn rgb(color: Color) -> Option<Rgb> {
     }
 }
 
-/// The colours that xterm numbers: 16 basic ones, a cube, grays.
+/// Converts a colour number of xterm: 16 basic colours, a cube, grays.
 fn indexed(index: u8) -> Rgb {
     match index {
         7 => [192; 3],
@@ -132,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn indexes_are_those_of_xterm() {
+    fn indexed_colors_are_those_of_xterm() {
         let found = [1, 7, 8, 9, 12, 16, 21, 110, 231, 232, 255].map(indexed);
-        let wanted = [
+        let expected = [
             [128, 0, 0],
             [192, 192, 192],
             [128, 128, 128],
@@ -147,6 +146,6 @@ mod tests {
             [8, 8, 8],
             [238, 238, 238],
         ];
-        assert_eq!(found, wanted);
+        assert_eq!(found, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Why there is no page. The first three are sentences that programs know.
+//! Errors of exports. Clients compare the text of the first three.
 
 use std::io;
 use std::path::PathBuf;

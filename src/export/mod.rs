@@ -1,10 +1,11 @@
-//! Turns a session into something to give away: one HTML page that holds all of it
-//! and needs nothing else. The page's own code is in `page/`.
+//! Exports a session as one HTML page that contains all of it and needs no other file. The page's
+//! own code is in `page/`.
 
 mod colors;
-mod data;
+
 mod error;
 mod page;
+mod page_data;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,12 +20,12 @@ pub use error::ExportError;
 use crate::session::{Snapshot, Warning, is_session_file};
 use page::Page;
 
-/// What only an open session knows of itself.
+/// Facts about a session that its file does not contain. They are known only while it is open.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct PageContext {
     pub system_prompt: Option<String>,
     pub tools: Vec<ToolDescription>,
-    /// Of the user's theme, unless it is one of the two that every page has.
+    /// Colours of the user's theme, unless it is one of the two that every page has.
     pub colors: Option<PageColors>,
 }
 
@@ -35,8 +36,8 @@ pub struct ToolDescription {
     pub parameters: Value,
 }
 
-/// Exports the session in a file, which is only read. The path of the page comes
-/// back as it was given, or relative to the current folder if none was.
+/// Exports the session in a file, without changing the file. Returns the path of the page as it was
+/// passed, or relative to the current folder if none was passed.
 pub fn export_file(
     input: &Path,
     output: Option<&Path>,
@@ -47,19 +48,19 @@ pub fn export_file(
     }
     let (snapshot, warnings) = Snapshot::read(input)?;
     let snapshot = snapshot.ok_or(ExportError::Nothing)?;
-    let told = Told {
+    let context = PageContext {
         colors,
-        ..Told::default()
+        ..PageContext::default()
     };
-    let page = export(&snapshot, input, &told, output)?;
+    let page = export(&snapshot, input, &context, output)?;
     Ok((page, warnings))
 }
 
-/// Exports a session that is open. `stored` is its file.
+/// Exports an open session, whose file is `stored`. Returns the path of the page.
 pub fn export(
     snapshot: &Snapshot,
     stored: &Path,
-    told: &Told,
+    context: &PageContext,
     output: Option<&Path>,
 ) -> Result<PathBuf, ExportError> {
     let output = output.map_or_else(|| default_name(stored), Path::to_path_buf);
@@ -70,15 +71,15 @@ pub fn export(
         path: output.clone(),
         source,
     };
-    let lines = data::lines(snapshot, told);
-    let page = Page::new(&lines, told.colors.as_ref()).map_err(failed)?;
+    let lines = page_data::lines(snapshot, context);
+    let page = Page::new(&lines, context.colors.as_ref()).map_err(failed)?;
     let mut file = BufWriter::new(File::create(&output).map_err(failed)?);
     page.write(&mut file).map_err(failed)?;
     file.flush().map_err(failed)?;
     Ok(output)
 }
 
-/// `pi-session-<name of the file>.html`, in the current folder.
+/// Returns `pi-session-<name of the file>.html`, in the current folder.
 fn default_name(stored: &Path) -> PathBuf {
     let name = stored.file_name().map(OsStr::to_string_lossy);
     let name = name.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The page around the data. Its script and style are made at build time
-//! (`page/build.rs`) and known to the browser by their hashes; nothing else runs.
+//! The HTML page around the data. Its script and style are made at build time (`page/build.rs`),
+//! and the browser runs nothing that does not have their hashes.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};

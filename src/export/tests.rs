@@ -27,7 +27,7 @@ fn entries_go_into_the_page_as_they_are_stored() {
         r#"{ "type":"mood", "id":"b", "parentId":"a", "n":1e2}"#,
     ];
     let snapshot = snapshot(&[HEADER, entries[0], entries[1]]);
-    let told = Told {
+    let context = PageContext {
         system_prompt: Some("Be brief.".into()),
         tools: vec![ToolDescription {
             name: "read".into(),
@@ -38,46 +38,46 @@ fn entries_go_into_the_page_as_they_are_stored() {
     };
     let about = r#"{"leafId":"b","systemPrompt":"Be brief.","tools":[{"name":"read","description":"reads","parameters":{"type":"object"}}]}"#;
     assert_eq!(
-        data::lines(&snapshot, &told),
+        page_data::lines(&snapshot, &context),
         [HEADER, about, entries[0], entries[1]]
     );
 }
 
 #[test]
-fn a_session_that_nobody_has_open_knows_only_its_leaf() {
+fn a_closed_session_has_only_its_leaf_as_context() {
     let lines = [HEADER];
     let snapshot = snapshot(&lines);
     assert_eq!(
-        data::lines(&snapshot, &Told::default()),
+        page_data::lines(&snapshot, &PageContext::default()),
         [HEADER, r#"{"leafId":null}"#]
     );
 }
 
 #[test]
-fn nothing_in_the_data_ends_its_element_or_its_line() {
+fn data_cannot_end_its_element_or_line() {
     let entry = "{\"type\":\"custom\",\r\"id\":\"a\",\"parentId\":null,\"customType\":\"x\",\
                  \"data\":\"</script><!-- <script> \\\\<\\r\"}";
     let snapshot = snapshot(&[HEADER, entry]);
-    let lines = data::lines(&snapshot, &Told::default());
+    let lines = page_data::lines(&snapshot, &PageContext::default());
     assert!(lines.iter().all(|line| !line.contains(['<', '\r', '\n'])));
     let read = |line: &str| serde_json::from_str::<Value>(line).unwrap();
     assert_eq!(read(&lines[2]), read(entry));
 }
 
 #[test]
-fn the_page_has_one_script_for_data_and_one_that_runs() {
+fn the_page_has_one_data_script_and_one_program() {
     let lines = [Cow::Borrowed("{}")];
     let mut html = Vec::new();
     Page::new(&lines, None).unwrap().write(&mut html).unwrap();
     let html = String::from_utf8(html).unwrap();
-    // What the browser sees of the script is what its hash was made of.
+    // The browser hashes the same text that the build hashed.
     let (rest, script) = html.rsplit_once("<script>").unwrap();
     assert!(script.contains("highlight"), "the packages are in it");
     assert_eq!(html.matches("</script").count(), 2);
     assert_eq!(html.matches("</style").count(), 1);
     assert!(html.contains("\n{}\n</script>"));
     assert!(html.contains("script-src 'sha256-"));
-    // Nothing that a browser would fetch.
+    // The page has nothing that a browser would fetch.
     for outside in ["src=\"", "<link", "@import", "url("] {
         assert!(!rest.contains(outside), "{outside}");
     }
@@ -96,11 +96,11 @@ fn a_page_is_named_after_the_file() {
 }
 
 #[test]
-fn no_session_is_written_over() {
+fn no_session_is_overwritten() {
     let (folder, path) = stored(&[HEADER]);
     let other = folder.path().join("other.jsonl");
     fs::copy(&path, &other).unwrap();
-    // As Python writes it.
+    // Python writes blanks after colons.
     let spaced = folder.path().join("spaced.jsonl");
     fs::write(&spaced, HEADER.replace(':', ": ")).unwrap();
     for target in [&path, &other, &spaced] {
@@ -109,7 +109,7 @@ fn no_session_is_written_over() {
         assert!(matches!(refused, ExportError::OverSession(_)), "{refused}");
         assert_eq!(fs::read_to_string(target).unwrap(), before);
     }
-    // An older page is.
+    // An older page is overwritten.
     let page = folder.path().join("page.html");
     fs::write(&page, "old").unwrap();
     export_file(&path, Some(&page), None).unwrap();
@@ -121,7 +121,7 @@ fn no_session_is_written_over() {
 }
 
 #[test]
-fn an_old_or_torn_file_is_read_and_stays_as_it_is() {
+fn an_old_or_damaged_file_is_read_and_not_changed() {
     let old = r#"{"type":"session","id":"s","timestamp":"T","cwd":"/w"}"#;
     let message = r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"hi","timestamp":0}}"#;
     let (folder, path) = stored(&[old, message, "{broken"]);
