@@ -1,5 +1,5 @@
-//! What the compiler alone cannot do: the page of exported sessions is bundled, and
-//! the linker is told what the program has to export.
+//! Build script: bundles the page of exported sessions, and passes the linker the list of symbols
+//! that the program exports.
 
 #[path = "src/export/page/build.rs"]
 mod page;
@@ -25,10 +25,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Native addons (`*.node`) look the `napi_*` functions up in the program that loads
-/// them, so the program has to export them. The lists are copies of the ones in the
-/// deno_napi crate, and what `js-runtime/ext/src/uv.rs` adds: depending on it here would
-/// link V8 into this build script, too.
+/// Exports the `napi_*` functions: native addons (`*.node`) look them up in the program that loads
+/// them. The lists are copies of those in the deno_napi crate, plus the functions that
+/// `js-runtime/ext/src/uv.rs` adds: depending on that crate here would link V8 into this build
+/// script.
 fn link() {
     let Ok(os) = std::env::var("CARGO_CFG_TARGET_OS") else {
         return;
@@ -44,10 +44,10 @@ fn link() {
     let separator = if os == "macos" { "," } else { "=" };
     println!("cargo:rustc-link-arg-bins=-Wl,{option}{separator}{list}");
     if os == "linux" {
-        // Functions that came out the same are kept once: a tenth of the program.
+        // Identical functions are merged, which saves a tenth of the program.
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
-        // Relocations as a bitmap: 4 MB less. The C library that V8's library is
-        // built against (glibc 2.36) knows it.
+        // Relocations are stored as a bitmap, which saves 4 MB. The C library that V8's library is
+        // built against (glibc 2.36) supports it.
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }

@@ -1,5 +1,5 @@
-//! The bridge by itself: one handler and one tool that do nothing, called from
-//! the program's threads.
+//! Measures the bridge alone: one handler and one tool that do nothing, called from the program's
+//! threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::print;
 
 const CALLS: usize = 10_000;
-const PAUSED_CALLS: usize = 300;
-const PAUSE: Duration = Duration::from_millis(10);
+const SINGLE_CALLS: usize = 300;
+const PAUSE_BEFORE_CALL: Duration = Duration::from_millis(10);
 
 const SOURCE: &str = r#"
 export default function (pi) {
@@ -30,7 +30,7 @@ export default function (pi) {
 }
 "#;
 
-/// On a thread of this process, and in one of its own.
+/// Measures extensions on a thread of this process, and in a process of their own.
 pub async fn round_trips() {
     for (place, name) in [
         (ExtensionHost::Thread, ""),
@@ -90,10 +90,10 @@ async fn round_trips_in(place: ExtensionHost, name: &str) {
         None,
     );
 
-    // A single call, as most are: the JavaScript thread sleeps and has to be woken.
+    // Single calls are the usual case: the JavaScript thread sleeps and has to be woken.
     times.clear();
-    for _ in 0..PAUSED_CALLS {
-        tokio::time::sleep(PAUSE).await;
+    for _ in 0..SINGLE_CALLS {
+        tokio::time::sleep(PAUSE_BEFORE_CALL).await;
         let event: Map<_, _> = [("toolName".to_string(), json!("bash"))]
             .into_iter()
             .collect();

@@ -1,5 +1,5 @@
-//! From the start of a client to the first text of an answer: over the protocol alone,
-//! through the original's `RpcClient`, and through `pi-acp`, which editors start.
+//! Measures the time from the start of a client to the first text of an answer: with the protocol
+//! alone, with the original's `RpcClient`, and with `pi-acp`, which editors start.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +14,7 @@ use super::original;
 use super::print;
 use super::process::{Program, Rpc, home};
 
-const RUNS: usize = 7;
+const CLIENT_RUNS: usize = 7;
 const ORIGINAL_RUNS: usize = 3;
 
 pub async fn first_text(pi: &Program, other: Option<&Program>) {
@@ -32,7 +32,7 @@ pub async fn first_text(pi: &Program, other: Option<&Program>) {
         }
         times
     };
-    let mut ours = rpc(pi, RUNS).await;
+    let mut ours = rpc(pi, CLIENT_RUNS).await;
     let mut theirs = match other {
         Some(program) => Some(rpc(program, ORIGINAL_RUNS).await),
         None => None,
@@ -50,7 +50,7 @@ pub async fn first_text(pi: &Program, other: Option<&Program>) {
             println!("{what:<52} not installed: run the tests once");
             continue;
         };
-        let mut ours = through(kind, &files, pi, &server, RUNS).await;
+        let mut ours = through(kind, &files, pi, &server, CLIENT_RUNS).await;
         let mut theirs = match other {
             Some(program) => Some(through(kind, &files, program, &server, ORIGINAL_RUNS).await),
             None => None,
@@ -59,7 +59,8 @@ pub async fn first_text(pi: &Program, other: Option<&Program>) {
     }
 }
 
-/// Installs the packages of `first_text.mjs` where the tests have them.
+/// Returns the files for `first_text.mjs` that the tests have installed; `None` if they are
+/// missing.
 fn files(kind: &str) -> Option<Vec<PathBuf>> {
     let tests = original::tests_folder()?;
     let files = match kind {
@@ -116,8 +117,8 @@ async fn through(
     times
 }
 
-/// Makes the program be found as `pi`, and gives what `node` runs. There is no npm: pi-acp
-/// asks it for the newest version and waits for that.
+/// Installs the program as `pi` in `bin`, and returns the script for `node`. `npm` fails: pi-acp
+/// asks it for the newest version and waits for the answer.
 async fn commands(bin: &Path, program: &Program) -> PathBuf {
     let script = |name: &str, text: String| {
         let path = bin.join(name);

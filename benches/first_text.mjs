@@ -1,4 +1,4 @@
-// Milliseconds from the start of a client to the first text of an answer, on stdout:
+// Prints the milliseconds from the start of a client to the first text of an answer:
 //   node first_text.mjs rpc-client <module of RpcClient> <cliPath>
 //   node first_text.mjs pi-acp <program of pi-acp> <SDK of the protocol>, with `pi` in the path
 import { spawn } from "node:child_process";
@@ -9,19 +9,19 @@ const [kind, first, second] = process.argv.slice(2);
 const clients = {
   async "rpc-client"() {
     const { RpcClient } = await import(pathToFileURL(first));
-    return async (told) => {
+    return async (onText) => {
       const client = new RpcClient({ cliPath: second, args: ["--no-session"] });
-      client.onEvent((event) => event.assistantMessageEvent?.type === "text_delta" && told());
+      client.onEvent((event) => event.assistantMessageEvent?.type === "text_delta" && onText());
       await client.start();
       await client.prompt("hi");
     };
   },
   async "pi-acp"() {
     const { ClientSideConnection, PROTOCOL_VERSION, ndJsonStream } = await import(pathToFileURL(second));
-    return async (told) => {
+    return async (onText) => {
       const adapter = spawn(process.execPath, [first], { stdio: ["pipe", "pipe", "ignore"] });
       const sessionUpdate = async ({ update }) => {
-        if (update.content?.text === "Hello.") told();
+        if (update.content?.text === "Hello.") onText();
       };
       const stream = ndJsonStream(Writable.toWeb(adapter.stdin), Readable.toWeb(adapter.stdout));
       const agent = new ClientSideConnection(() => ({ sessionUpdate }), stream);

@@ -1,6 +1,6 @@
-//! Many agents on one machine: what they cost together while they wait and while they
-//! work, children included. `PI_BENCH_AGENTS` says how many (50); the original is
-//! measured with a tenth of them.
+//! Measures many agents on one machine: what they cost together, child processes included, while
+//! they wait and while they work. `PI_BENCH_AGENTS` is their number (50); a tenth of them is
+//! measured for the original.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,34 +14,34 @@ use serde_json::json;
 use super::print;
 use super::process::{Program, Rpc, home, small};
 
-const AGENTS: usize = 50;
-const IDLE: Duration = Duration::from_secs(5);
-/// An answer as a model would give it: about 50 pieces a second, for five seconds.
-const DELTAS: usize = 250;
-const DELAY: u64 = 20;
+const DEFAULT_AGENTS: usize = 50;
+const FLEET_IDLE_PERIOD: Duration = Duration::from_secs(5);
+/// Deltas of an answer like that of a model: about 50 a second, for five seconds.
+const FLEET_DELTAS: usize = 250;
+const DELTA_DELAY_MS: u64 = 20;
 
-/// What so many agents cost.
+/// Cost of the agents.
 struct Cost {
     /// Milliseconds from the first start until all have answered.
     ready: f64,
-    /// MiB of one, and milliseconds of processor time in a second, while it waits.
+    /// MiB, and milliseconds of processor time per second, of one idle agent.
     idle: (f64, f64),
-    /// The same in the middle of an answer.
+    /// MiB, and milliseconds of processor time per second, of one agent in the middle of an answer.
     working: (f64, f64),
-    /// How much longer than alone with the model the answers took, in milliseconds.
-    behind: f64,
+    /// Milliseconds by which the slowest answer exceeded the duration of the model's stream.
+    delay: f64,
 }
 
-pub async fn many(ours: &Program, original: Option<&Program>) {
-    let asked = std::env::var("PI_BENCH_AGENTS").ok();
-    let agents = asked.and_then(|number| number.parse().ok());
-    let agents: usize = agents.unwrap_or(AGENTS).max(1);
+pub async fn many_agents(ours: &Program, original: Option<&Program>) {
+    let number = std::env::var("PI_BENCH_AGENTS").ok();
+    let agents = number.and_then(|text| text.parse().ok());
+    let agents: usize = agents.unwrap_or(DEFAULT_AGENTS).max(1);
     let few = agents.div_ceil(10);
     for extensions in [0, 10] {
         let server = ModelServer::start().await;
-        server.repeat(Answer::deltas(DELTAS, "word ").delay(DELAY));
+        server.repeat(Answer::deltas(FLEET_DELTAS, "word ").delay(DELTA_DELAY_MS));
         let home = home(extensions, small, &server);
-        // Once for the caches.
+        // The first start fills the caches.
         drop(start(ours, home.path(), 1).await);
         let mine = measure(ours, home.path(), agents).await;
         let theirs = match original {
@@ -67,11 +67,11 @@ pub async fn many(ours: &Program, original: Option<&Program>) {
         line("  50 deltas/s: processor time of one", "ms/s", |it| {
             it.working.1
         });
-        line("  the slowest answer came late by", "ms", |it| it.behind);
+        line("  the slowest answer came late by", "ms", |it| it.delay);
     }
 }
 
-/// Starts them all at once.
+/// Starts all agents at once.
 async fn start(program: &Program, home: &Path, agents: usize) -> Vec<Rpc> {
     let one = async || {
         let mut rpc = Rpc::with(program, home, &[]);
@@ -86,27 +86,27 @@ async fn measure(program: &Program, home: &Path, agents: usize) -> Option<Cost> 
     let begun = Instant::now();
     let mut all = start(program, home, agents).await;
     let ready = milliseconds(begun);
-    // What the start has left to do.
-    tokio::time::sleep(IDLE).await;
-    let before = Sum::of(&all)?;
+    // Wait for work that the start left over.
+    tokio::time::sleep(FLEET_IDLE_PERIOD).await;
+    let before = ProcessTotals::measure(&all)?;
     let begun = Instant::now();
-    tokio::time::sleep(IDLE).await;
-    let idle = Sum::of(&all)?.each(&before, begun, agents);
+    tokio::time::sleep(FLEET_IDLE_PERIOD).await;
+    let idle = ProcessTotals::measure(&all)?.per_agent(&before, begun, agents);
 
     let begun = Instant::now();
     let answers = all.iter_mut().map(async |rpc| {
         rpc.send(json!({ "type": "prompt", "message": "go" })).await;
-        // A third of it is over, and two thirds.
+        // Measure between one third and the end of the answer.
         let mut seen = 0;
         rpc.until(|_| true).await;
-        while seen < DELTAS / 3 {
+        while seen < FLEET_DELTAS / 3 {
             seen += rpc
                 .until(|line| line.starts_with("{\"type\":\"message_update\""))
                 .await;
         }
     });
     join_all(answers).await;
-    let before = Sum::of(&all)?;
+    let before = ProcessTotals::measure(&all)?;
     let middle = Instant::now();
     let ends = all.iter_mut().map(async |rpc| {
         rpc.until(|line| line.starts_with("{\"type\":\"agent_end\""))
@@ -114,13 +114,13 @@ async fn measure(program: &Program, home: &Path, agents: usize) -> Option<Cost> 
     });
     join_all(ends).await;
     let took = milliseconds(begun);
-    let working = Sum::of(&all)?.each(&before, middle, agents);
-    let alone = (DELTAS as u64 * DELAY) as f64;
+    let working = ProcessTotals::measure(&all)?.per_agent(&before, middle, agents);
+    let alone = (FLEET_DELTAS as u64 * DELTA_DELAY_MS) as f64;
     Some(Cost {
         ready,
         idle,
         working,
-        behind: took - alone,
+        delay: took - alone,
     })
 }
 
@@ -128,15 +128,15 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Of processes, and of those that they have started.
-struct Sum {
+/// Memory and processor time of the agents' processes and their children.
+struct ProcessTotals {
     mebibytes: f64,
-    /// In seconds.
+    /// Processor time in seconds.
     processor: f64,
 }
 
-impl Sum {
-    fn of(agents: &[Rpc]) -> Option<Self> {
+impl ProcessTotals {
+    fn measure(agents: &[Rpc]) -> Option<Self> {
         let mut parents = HashMap::new();
         let mut times = HashMap::new();
         for process in fs::read_dir("/proc").ok()? {
@@ -144,11 +144,11 @@ impl Sum {
             let Ok(pid) = process.to_string_lossy().parse::<u32>() else {
                 continue;
             };
-            // It may be gone by now.
+            // The process may have ended.
             let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
                 continue;
             };
-            // The name, in parentheses, may have blanks in it.
+            // The name, in parentheses, may contain blanks.
             let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
             parents.insert(pid, fields.get(1)?.parse::<u32>().ok()?);
             let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
@@ -179,8 +179,8 @@ impl Sum {
         Some(sum)
     }
 
-    /// MiB of one, and its milliseconds of processor time in a second.
-    fn each(&self, before: &Self, since: Instant, agents: usize) -> (f64, f64) {
+    /// Returns the MiB and the milliseconds of processor time per second of one agent.
+    fn per_agent(&self, before: &Self, since: Instant, agents: usize) -> (f64, f64) {
         let agents = agents as f64;
         let seconds = since.elapsed().as_secs_f64();
         let processor = (self.processor - before.processor) * 1000.0 / seconds / agents;

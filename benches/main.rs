@@ -1,5 +1,5 @@
-//! Prints the figures of docs/performance.md: ours, and the original's beside
-//! them where it is installed. Asserts nothing. `./x bench`, on an idle machine.
+//! Prints the figures of docs/performance.md, with those of the original where it is installed.
+//! Asserts nothing. Run with `./x bench`, on an idle machine.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -13,11 +13,11 @@ mod sessions;
 mod tools;
 
 fn main() {
-    // Extensions in a process of their own are in this program, too.
+    // This program also serves as the extensions' own process.
     if let Some(code) = js_runtime::serve_if_asked() {
         std::process::exit(code.into());
     }
-    // `cargo test --benches` and the like only want to know that it starts.
+    // `cargo test --benches` only checks that the program starts.
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
@@ -41,36 +41,36 @@ fn main() {
     }
     println!();
     tokio.block_on(async {
-        if wanted("processes") {
+        if is_selected("processes") {
             process::start_up(&pi, original.as_ref()).await;
             process::new_session(&pi, original.as_ref()).await;
             process::stream(&pi, original.as_ref()).await;
             process::long_answer(&pi, original.as_ref()).await;
             process::idle(&pi, original.as_ref()).await;
         }
-        if wanted("clients") {
+        if is_selected("clients") {
             clients::first_text(&pi, original.as_ref()).await;
         }
-        if wanted("bridge") {
+        if is_selected("bridge") {
             bridge::round_trips().await;
         }
-        if wanted("sessions") {
-            session::long_ones(&pi, original.as_ref()).await;
+        if is_selected("sessions") {
+            session::long_sessions(&pi, original.as_ref()).await;
         }
-        if wanted("fleet") {
-            fleet::many(&pi, original.as_ref()).await;
+        if is_selected("fleet") {
+            fleet::many_agents(&pi, original.as_ref()).await;
         }
-        if wanted("tools") {
-            tools::tools().await;
+        if is_selected("tools") {
+            tools::measure().await;
         }
     });
-    if wanted("sessions") {
-        sessions::finding();
+    if is_selected("sessions") {
+        sessions::list_and_search();
     }
 }
 
-/// Everything, or what the command line names.
-fn wanted(part: &str) -> bool {
+/// Whether a part was selected on the command line, which selects everything by default.
+fn is_selected(part: &str) -> bool {
     let mut named = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
     let mut any = false;
     named.any(|arg| {
@@ -83,7 +83,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// One line of the table: the median of what was measured, if anything could be.
+/// Prints a line of the table: the median of the values, if there are any.
 fn print(what: &str, unit: &str, ours: &mut [f64], theirs: Option<&mut [f64]>) {
     if ours.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The original, as the tests install it.
+//! Finds the original where the tests install it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::process::Program;
 
 pub const VERSION: &str = "0.67.68";
 
-/// Where the tests install what others wrote.
+/// The folder in which the tests install packages of others.
 pub fn tests_folder() -> Option<PathBuf> {
     let cache = match std::env::var_os("XDG_CACHE_HOME") {
         Some(cache) => PathBuf::from(cache),
@@ -20,7 +20,7 @@ pub fn package() -> Option<PathBuf> {
     Some(tests_folder()?.join(VERSION).join(package))
 }
 
-/// `None` where it was never installed.
+/// Returns the original's program; `None` if it was never installed.
 pub fn find() -> Option<Program> {
     let script = package()?.join("dist/cli.js");
     script.exists().then(|| Program {

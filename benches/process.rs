@@ -1,5 +1,5 @@
-//! Whole processes: how long they take to be there, what they weigh, how fast
-//! they pass a stream on.
+//! Measures whole processes: their start, their memory, and the speed at which they pass a stream
+//! on.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,11 +15,11 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::print;
 
-const RUNS: usize = 15;
+const PROCESS_RUNS: usize = 15;
 const ORIGINAL_RUNS: usize = 3;
 const DELTAS: usize = 2000;
-const LONG: usize = 50_000;
-const IDLE: Duration = Duration::from_secs(4);
+const LONG_DELTAS: usize = 50_000;
+const IDLE_PERIOD: Duration = Duration::from_secs(4);
 
 pub struct Program {
     pub command: PathBuf,
@@ -43,7 +43,7 @@ impl Program {
             .env("HOME", home)
             .env("PI_CODING_AGENT_DIR", home.join("agent"))
             .env("PI_OFFLINE", "1")
-            // The original keeps compiled code there.
+            // The original keeps compiled code in this folder.
             .env("TMPDIR", home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -53,7 +53,7 @@ impl Program {
     }
 }
 
-/// A user with so many small extensions and a model on the server.
+/// Creates a home folder with small extensions and a model on the server.
 pub fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelServer) -> TempDir {
     let home = TempDir::with_prefix("pi-bench-").expect("a temporary folder");
     let agent = home.path().join("agent");
@@ -76,7 +76,7 @@ pub fn home(extensions: usize, source: impl Fn(usize) -> String, server: &ModelS
     home
 }
 
-/// One more setting.
+/// Adds a setting.
 fn set(home: &Path, key: &str, value: &str) {
     let path = home.join("agent/settings.json");
     let text = fs::read_to_string(&path).expect("a file");
@@ -138,20 +138,20 @@ impl Rpc {
             .expect("the program reads");
     }
 
-    pub async fn until(&mut self, wanted: impl Fn(&str) -> bool) -> usize {
+    pub async fn until(&mut self, is_wanted: impl Fn(&str) -> bool) -> usize {
         let mut seen = 0;
         loop {
             let line = self.lines.next_line().await.expect("the program writes");
             let line = line.expect("the program goes on");
             seen += 1;
-            if wanted(&line) {
+            if is_wanted(&line) {
                 return seen;
             }
         }
     }
 
-    /// The same for long lines: of each only the beginning is looked at. `None` if the
-    /// program ends before.
+    /// Reads lines until one begins with `beginning`, and returns their number. Only the beginning
+    /// of a line is kept. `None` if the program ends first.
     async fn read_until(&mut self, beginning: &str) -> Option<usize> {
         let reader = self.lines.get_mut();
         let mut seen = 0;
@@ -183,7 +183,7 @@ impl Rpc {
         self.child.id()
     }
 
-    /// MiB that this process alone is charged with, and that of its extensions.
+    /// Proportional memory in MiB (PSS) of this process and that of its extensions.
     fn pss(&self) -> Option<f64> {
         let pid = self.child.id()?;
         let mut sum = mebibytes(pid, "smaps_rollup", "Pss:")?;
@@ -198,15 +198,15 @@ impl Rpc {
         Some(sum)
     }
 
-    /// MiB that it had at most.
+    /// Peak memory in MiB.
     pub fn peak(&self) -> Option<f64> {
         mebibytes(self.child.id()?, "status", "VmHWM:")
     }
 
-    /// Seconds of processor time so far: user and system, in hundredths.
+    /// Seconds of processor time so far, user and system, with a resolution of 10 ms.
     fn processor_time(&self) -> Option<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
-        // The name, in parentheses, may have blanks in it.
+        // The name, in parentheses, may contain blanks.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
         let ticks: f64 =
             fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
@@ -234,14 +234,14 @@ pub async fn start_up(ours: &Program, original: Option<&Program>) {
         }
         times
     };
-    let mut mine = version(ours, RUNS).await;
+    let mut mine = version(ours, PROCESS_RUNS).await;
     let mut theirs = match original {
         Some(program) => Some(version(program, ORIGINAL_RUNS).await),
         None => None,
     };
     print("pi --version", "ms", &mut mine, theirs.as_deref_mut());
     for extensions in [10, 30] {
-        let mut times = cold_starts(ours, extensions, &server, RUNS).await;
+        let mut times = cold_starts(ours, extensions, &server, PROCESS_RUNS).await;
         let mut theirs = match original {
             Some(program) => Some(cold_starts(program, extensions, &server, ORIGINAL_RUNS).await),
             None => None,
@@ -265,11 +265,11 @@ pub async fn start_up(ours: &Program, original: Option<&Program>) {
             "process" => format!("{extensions} extensions, own process"),
             _ => format!("{extensions} extensions"),
         };
-        // Once for the caches.
+        // The first start fills the caches.
         get_state(ours, home.path(), 1).await;
-        let (mut times, mut weights) = get_state(ours, home.path(), RUNS).await;
+        let (mut times, mut weights) = get_state(ours, home.path(), PROCESS_RUNS).await;
         let theirs = match original {
-            // It has no other place for them.
+            // The original has no process for extensions.
             Some(program) if place == "thread" => {
                 get_state(program, home.path(), 1).await;
                 Some(get_state(program, home.path(), ORIGINAL_RUNS).await)
@@ -292,7 +292,7 @@ pub async fn start_up(ours: &Program, original: Option<&Program>) {
     }
 }
 
-/// Another session in the same process: extensions begin anew with it.
+/// Measures a new session in the same process, which loads the extensions again.
 pub async fn new_session(ours: &Program, original: Option<&Program>) {
     let server = ModelServer::start().await;
     for extensions in [0, 10, 30] {
@@ -301,13 +301,13 @@ pub async fn new_session(ours: &Program, original: Option<&Program>) {
         for program in [Some(ours), original].into_iter().flatten() {
             let mut rpc = Rpc::with(program, home.path(), &[]);
             let mut mine = Vec::new();
-            for _ in 0..RUNS {
+            for _ in 0..PROCESS_RUNS {
                 let start = Instant::now();
                 rpc.send(json!({ "id": "1", "type": "new_session" })).await;
                 rpc.until(|line| line.contains("\"response\"")).await;
                 mine.push(start.elapsed().as_secs_f64() * 1000.0);
             }
-            // The first one waited for the start.
+            // The first new session waited for the start.
             mine.remove(0);
             times.push(mine);
         }
@@ -322,7 +322,7 @@ pub async fn new_session(ours: &Program, original: Option<&Program>) {
     }
 }
 
-/// Each in a home of its own, where nothing is compiled yet.
+/// Measures starts in a new home folder each, where no code is cached.
 async fn cold_starts(
     program: &Program,
     extensions: usize,
@@ -350,7 +350,7 @@ async fn get_state(program: &Program, home: &Path, runs: usize) -> (Vec<f64>, Ve
     (times, weights)
 }
 
-/// What a process costs that waits for a client, ten extensions loaded.
+/// Measures the cost of a process that waits for a client, with ten extensions.
 pub async fn idle(ours: &Program, original: Option<&Program>) {
     let server = ModelServer::start().await;
     let home = home(10, small, &server);
@@ -359,14 +359,14 @@ pub async fn idle(ours: &Program, original: Option<&Program>) {
         let mut rpc = Rpc::spawn(program, home.path());
         rpc.send(json!({ "id": "1", "type": "get_state" })).await;
         rpc.until(|line| line.contains("\"response\"")).await;
-        // What the start has left to do.
-        tokio::time::sleep(IDLE / 2).await;
+        // Wait for work that the start left over.
+        tokio::time::sleep(IDLE_PERIOD / 2).await;
         let before = rpc.processor_time();
-        tokio::time::sleep(IDLE).await;
+        tokio::time::sleep(IDLE_PERIOD).await;
         let (Some(before), Some(after)) = (before, rpc.processor_time()) else {
             return;
         };
-        costs.push(vec![(after - before) * 1000.0 / IDLE.as_secs_f64()]);
+        costs.push(vec![(after - before) * 1000.0 / IDLE_PERIOD.as_secs_f64()]);
     }
     let mut costs = costs.into_iter();
     let (mut mine, mut theirs) = (costs.next().unwrap_or_default(), costs.next());
@@ -378,7 +378,7 @@ pub async fn idle(ours: &Program, original: Option<&Program>) {
     );
 }
 
-/// Events per second of one answer in 2,000 pieces, from the first to the last.
+/// Measures events per second of an answer with 2,000 deltas, from the first event to the last.
 pub async fn stream(ours: &Program, original: Option<&Program>) {
     let server = ModelServer::start().await;
     let listener = |_| {
@@ -413,21 +413,21 @@ export default function (pi: ExtensionAPI) {
     }
 }
 
-/// One answer in 50,000 pieces. In the format of the original every update repeats all
-/// that was said, so what is written grows with the square of their number (2.5 GB here
-/// for pieces of one byte); a client that asks for the steps alone gets 12 MB. What
-/// counts is the processor time of the program, which the bench reads as it comes.
+/// Measures an answer with 50,000 deltas. In the original's format every update repeats the message
+/// so far, so the output grows with the square of their number (2.5 GB here for deltas of one
+/// byte); a client that asks for delta updates gets 12 MB. The result is the processor time of the
+/// program, whose output the bench reads as it arrives.
 pub async fn long_answer(ours: &Program, original: Option<&Program>) {
     let server = ModelServer::start().await;
     let home = home(0, small, &server);
     for (what, deltas, steps, program) in [
-        // As many as the original survives.
-        ("the message repeated", LONG / 5, false, Some(ours)),
-        ("the message repeated", LONG / 5, false, original),
-        ("the message repeated", LONG, false, Some(ours)),
-        ("the message repeated", LONG, false, original),
-        ("steps alone", LONG, true, Some(ours)),
-        ("steps alone", 2 * LONG, true, Some(ours)),
+        // The original ends with more deltas than this.
+        ("the message repeated", LONG_DELTAS / 5, false, Some(ours)),
+        ("the message repeated", LONG_DELTAS / 5, false, original),
+        ("the message repeated", LONG_DELTAS, false, Some(ours)),
+        ("the message repeated", LONG_DELTAS, false, original),
+        ("steps alone", LONG_DELTAS, true, Some(ours)),
+        ("steps alone", 2 * LONG_DELTAS, true, Some(ours)),
     ] {
         let Some(program) = program else { continue };
         let whose = match std::ptr::eq(program, ours) {
@@ -445,7 +445,7 @@ pub async fn long_answer(ours: &Program, original: Option<&Program>) {
     }
 }
 
-/// Events per second, and seconds of processor time; `None` if the program ends.
+/// Returns events per second, and seconds of processor time; `None` if the program ends.
 async fn one_answer(
     program: &Program,
     home: &Path,
@@ -455,11 +455,11 @@ async fn one_answer(
 ) -> Option<(f64, f64)> {
     server.push(Answer::deltas(deltas, "x"));
     let mut rpc = Rpc::spawn(program, home);
-    let greeting = match steps {
+    let first = match steps {
         true => json!({ "type": "hello", "capabilities": ["deltaUpdates"] }),
         false => json!({ "type": "get_state" }),
     };
-    rpc.send(greeting).await;
+    rpc.send(first).await;
     rpc.read_until("{\"type\":\"response\"").await?;
     let before = rpc.processor_time().unwrap_or_default();
     let start = Instant::now();
@@ -470,15 +470,15 @@ async fn one_answer(
     Some((rate, after - before))
 }
 
-/// Of each answer: events per second, and milliseconds of processor time.
+/// Per answer: events per second, and milliseconds of processor time.
 #[derive(Default)]
-struct Answers {
+struct AnswerCosts {
     rates: Vec<f64>,
     costs: Vec<f64>,
 }
 
-async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> Answers {
-    let mut answers = Answers::default();
+async fn answers(program: &Program, home: &Path, server: &ModelServer, runs: usize) -> AnswerCosts {
+    let mut answers = AnswerCosts::default();
     for _ in 0..runs {
         server.push(Answer::deltas(DELTAS, "word "));
         let mut rpc = Rpc::spawn(program, home);

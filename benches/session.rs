@@ -1,5 +1,4 @@
-//! Long sessions: how soon they are open, how long a record takes then, and what
-//! they weigh.
+//! Measures long sessions: opening them, appending an entry, and their memory.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -14,19 +13,19 @@ use tempfile::TempDir;
 use super::print;
 use super::process::{Program, Rpc, home, small};
 
-/// File size in MB, and how often it is opened.
+/// File size in MiB, and number of runs.
 const SIZES: [(usize, usize); 2] = [(50, 10), (500, 2)];
 const RECORDS: usize = 200;
 
-pub async fn long_ones(ours: &Program, original: Option<&Program>) {
+pub async fn long_sessions(ours: &Program, original: Option<&Program>) {
     let folder = TempDir::with_prefix("pi-bench-").expect("a temporary folder");
     for (megabytes, runs) in SIZES {
         let file = folder.path().join(format!("{megabytes}.jsonl"));
         let messages = write(&file, megabytes << 20).expect("room for it");
         let (mut opened, mut appended) = in_process(&file, runs);
-        let told = format!("session of {megabytes} MiB, {messages} messages");
-        print(&format!("{told}: open"), "ms", &mut opened, None);
-        print(&format!("{told}: append"), "us", &mut appended, None);
+        let title = format!("session of {megabytes} MiB, {messages} messages");
+        print(&format!("{title}: open"), "ms", &mut opened, None);
+        print(&format!("{title}: append"), "us", &mut appended, None);
 
         let (mut times, mut peaks) = get_state(ours, &file, runs).await;
         let theirs = match original {
@@ -64,8 +63,8 @@ pub async fn long_ones(ours: &Program, original: Option<&Program>) {
     }
 }
 
-/// From the command to its response: with what is sent to the model for it. Works on
-/// a copy, because it is compacted then.
+/// Measures compaction from the command to its response, including the request to the model. It
+/// works on a copy, because compaction changes the file.
 async fn compact(program: &Program, file: &Path) -> (f64, Option<f64>) {
     let server = ModelServer::start().await;
     server.repeat(Answer::text("The summary of a long day."));
@@ -98,7 +97,7 @@ async fn compact(program: &Program, file: &Path) -> (f64, Option<f64>) {
     (took, peak)
 }
 
-/// Questions, calls and results as of a working day, the same every time.
+/// Writes a session like that of a working day, the same every time: questions, calls and results.
 fn write(file: &Path, bytes: usize) -> std::io::Result<usize> {
     let text = "let \u{e9}t\u{e9} = \"summer\";\n\tif (x > 0) { return Ok(()); } // an example\n";
     let mut out = BufWriter::new(File::create(file)?);
@@ -156,7 +155,7 @@ fn write(file: &Path, bytes: usize) -> std::io::Result<usize> {
     Ok(count)
 }
 
-/// With what the model is told, as the program opens it.
+/// Opens the session in this process, including its context, as the program does.
 fn in_process(file: &Path, runs: usize) -> (Vec<f64>, Vec<f64>) {
     let (mut opened, mut appended) = (Vec::new(), Vec::new());
     for _ in 0..runs {

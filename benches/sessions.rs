@@ -1,4 +1,4 @@
-//! Thousands of sessions: how long a list of them takes, and a search in it.
+//! Measures listing and searching thousands of sessions.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::print;
 const FOLDERS: usize = 50;
 const SESSIONS: usize = 5000;
 const TURNS: usize = 8;
-const RUNS: usize = 5;
+const LIST_RUNS: usize = 5;
 
-/// About 20 kB each: questions, tool calls with results, answers.
-pub fn finding() {
+/// Sessions have about 20 kB each: questions, tool calls with results, answers.
+pub fn list_and_search() {
     let home = TempDir::with_prefix("pi-bench-").expect("a temporary folder");
     let mut bytes = 0;
     for n in 0..SESSIONS {
@@ -29,7 +29,7 @@ pub fn finding() {
     }
     let sessions = home.path().join("sessions");
     let (mut listing, mut searching) = (Vec::new(), Vec::new());
-    for _ in 0..RUNS {
+    for _ in 0..LIST_RUNS {
         let start = Instant::now();
         let found = list_all(&sessions).expect("a list");
         listing.push(start.elapsed().as_secs_f64() * 1e3);
@@ -58,7 +58,7 @@ fn session(n: usize, cwd: &str) -> String {
             r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"{time}","message":{message}}}"#
         ));
     };
-    // The role comes first, as in what pi writes.
+    // The role comes first, as in files that pi writes.
     for turn in 0..TURNS {
         let at = 1_767_225_600_000_u64 + (n * TURNS + turn) as u64;
         add(

@@ -1,5 +1,5 @@
-//! The built-in tools on much: searches of a large tree beside `rg` and `fd`
-//! where they are installed, a file of a gigabyte, a gigabyte of output.
+//! Measures the built-in tools with much input: searches of a large tree beside `rg` and `fd` where
+//! they are installed, a file of a gigabyte, a gigabyte of output.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::print;
 
-const RUNS: usize = 7;
+const SEARCH_RUNS: usize = 7;
 const GIB: usize = 1 << 30;
 
-pub async fn tools() {
+pub async fn measure() {
     println!();
     searches().await;
     let folder = TempDir::with_prefix("pi-bench-").expect("a temporary folder");
@@ -29,7 +29,7 @@ pub async fn tools() {
     much_output(folder.path()).await;
 }
 
-/// Milliseconds. An error is printed.
+/// Calls a tool and returns its duration in milliseconds. An error is printed.
 async fn call(cwd: &Path, name: &str, args: Value) -> f64 {
     let tools = builtin(cwd.to_owned(), ToolOptions::default());
     let tool = tools.iter().find(|tool| tool.spec().name == name);
@@ -45,7 +45,7 @@ async fn call(cwd: &Path, name: &str, args: Value) -> f64 {
     let result = tool.execute(call).await;
     let took = begun.elapsed();
     match result {
-        // All that was said is kept in a file, which nobody reads here.
+        // The tool keeps its whole output in a file, which is not needed here.
         Ok(output) => {
             let log = output
                 .details
@@ -59,7 +59,7 @@ async fn call(cwd: &Path, name: &str, args: Value) -> f64 {
     took.as_secs_f64() * 1000.0
 }
 
-/// `None` where the program is not installed.
+/// Runs a program and returns its duration in milliseconds; `None` if it is not installed.
 async fn program(names: [&str; 2], args: &[&str], cwd: &Path) -> Option<f64> {
     for name in names {
         let mut command = Command::new(name);
@@ -102,7 +102,7 @@ async fn searches() {
     ];
     for (tool, what, pattern, args) in rows {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..RUNS {
+        for _ in 0..SEARCH_RUNS {
             ours.push(call(&tree, tool, json!({ "pattern": pattern })).await);
             if !args.is_empty() {
                 let names = if tool == "grep" {
@@ -138,7 +138,7 @@ fn lines(path: &Path, bytes: usize) {
 async fn large_read(folder: &Path) {
     let path = folder.join("large.txt");
     lines(&path, GIB);
-    let before = forget_peak();
+    let before = reset_peak();
     let args = json!({ "path": "large.txt", "offset": 15_000_000, "limit": 100 });
     let mut took = vec![call(folder, "read", args.clone()).await];
     took.push(call(folder, "read", args).await);
@@ -155,7 +155,7 @@ async fn large_read(folder: &Path) {
 async fn large_edit(folder: &Path) {
     let path = folder.join("edit.txt");
     lines(&path, 50 << 20);
-    let before = forget_peak();
+    let before = reset_peak();
     let mut took = Vec::new();
     for (old, new) in [("400000 of", "400000  of"), ("400000  of", "400000 of")] {
         let edits = json!([{ "oldText": format!("line {old}"), "newText": format!("line {new}") }]);
@@ -173,16 +173,16 @@ async fn large_edit(folder: &Path) {
 }
 
 async fn much_output(folder: &Path) {
-    let before = forget_peak();
+    let before = reset_peak();
     let command = format!("yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c {GIB}");
     let mut took = vec![call(folder, "bash", json!({ "command": command })).await];
     print("bash: 1 GiB of output", "ms", &mut took, None);
     print_peak(before);
 }
 
-/// What the process holds now, in MiB; its peak is counted from here, where the
-/// system can do that.
-fn forget_peak() -> Option<f64> {
+/// Returns the memory of the process in MiB. Its peak is counted from here on, where the system
+/// supports that.
+fn reset_peak() -> Option<f64> {
     std::fs::write("/proc/self/clear_refs", "5").ok()?;
     status("VmRSS:")
 }

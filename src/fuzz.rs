@@ -1,5 +1,5 @@
-//! What reads bytes from outside, and what must hold whatever they are. Called by the
-//! fuzzers (`fuzz/`), which need another compiler, and by the property tests here.
+//! Checks of the code that reads bytes from outside. Each must hold for any input. They are called
+//! by the fuzzers (`fuzz/`), which need another compiler, and by the property tests here.
 
 pub use crate::ai::fuzz_sse as sse;
 pub use crate::ai::tool_arguments::fuzz_tool_arguments as tool_arguments;
@@ -12,7 +12,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Pieces of what is meant, so that more than the first check is reached.
+    /// Parts of valid input, so that generated input passes the first checks.
     const WORDS: [&str; 46] = [
         "{",
         "}",
@@ -73,29 +73,29 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn lines_are_lines(bytes in bytes()) {
+        fn lines_match_the_simple_reader(bytes in bytes()) {
             super::lines(&bytes);
         }
 
         #[test]
-        fn commands_are_understood_or_refused(bytes in bytes()) {
+        fn commands_are_parsed_or_refused(bytes in bytes()) {
             super::command(&bytes);
         }
 
         #[test]
-        fn arguments_are_read_or_refused(bytes in bytes()) {
+        fn arguments_are_parsed_or_refused(bytes in bytes()) {
             super::tool_arguments(&bytes);
         }
 
         #[test]
-        fn events_do_not_depend_on_the_network(bytes in bytes()) {
+        fn events_do_not_depend_on_chunks(bytes in bytes()) {
             super::sse(&bytes);
         }
     }
 
-    /// What the fuzzers begin with, and what they once found.
+    /// Checks the seeds of the fuzzers and inputs that they once found.
     #[test]
-    fn the_corpus_is_fine() {
+    fn the_corpus_passes() {
         type Check = fn(&[u8]);
         let targets: [(&str, Check); 4] = [
             ("lines", super::lines),
