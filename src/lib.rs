@@ -1,21 +1,21 @@
 //! pi: a coding agent that its users script in TypeScript.
 //!
-//! The folders are the architecture (docs/architecture.md): each room uses only
+//! The folders are the layers of the architecture (docs/architecture.md): each uses only
 //! those below it.
 //!
-//! | room | what lives there |
+//! | layer | content |
 //! |---|---|
 //! | [`cli`] | arguments, choice of mode, exit codes |
 //! | [`modes`] | print, JSON, RPC and line mode: clients of one session |
 //! | [`app`] | `AgentSession`, which ties everything below together |
-//! | [`export`] | sessions as pages for people |
+//! | [`export`] | sessions as HTML pages |
 //! | [`extensions`] | the Rust half of the bridge to JavaScript |
 //! | [`agent`] | the loop, events, queues, retry |
-//! | [`compaction`] | what is kept and what is summarised of a long conversation |
+//! | [`compaction`] | replaces the older messages of a long conversation by a summary |
 //! | [`session`] | the session file and its tree |
 //! | [`tools`] | read, write, edit, bash, grep, find, ls |
-//! | [`resources`] | what users keep in `~/.pi/agent` and `.pi` |
-//! | [`ai`] | models and the wire APIs they are reached by |
+//! | [`resources`] | settings and other files of `~/.pi/agent` and `.pi` |
+//! | [`ai`] | models and their wire APIs |
 
 pub use pi_agent as agent;
 pub use pi_ai as ai;
