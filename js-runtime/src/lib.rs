@@ -7,40 +7,64 @@
 //! thread can as well be one of another process (`process`).
 
 mod apart;
+#[path = "loader/cache/store.rs"]
 mod cache;
+#[path = "bridge.rs"]
 mod calls;
+#[path = "node/certificates.rs"]
 mod certificates;
 mod commands;
+#[path = "limits/watchdog.rs"]
 mod control;
+#[path = "loader/transpile/decorators.rs"]
 mod decorators;
+#[path = "limits/descriptors.rs"]
 mod descriptors;
 mod error;
+#[path = "attribution/intrinsics_guard.rs"]
 mod essentials;
 mod event_loop;
 mod file_size;
+#[path = "node/plain_host.rs"]
 mod guest;
+#[path = "attribution/heap_snapshot.rs"]
 mod heap_owners;
+#[path = "attribution/heap_growth.rs"]
 mod heap_shares;
+#[path = "attribution/sampler.rs"]
 mod hold;
+#[path = "attribution/imports.rs"]
 mod imports;
+#[path = "node/inspector.rs"]
 mod inspector;
 mod loader;
+#[path = "backend/thread.rs"]
 mod local;
+#[path = "limits/process_limits.rs"]
 mod malloc;
+#[path = "limits/memory.rs"]
 mod memory;
 mod options;
+#[path = "loader/transpile/parsing.rs"]
 mod parsing;
+#[path = "loader/preload.rs"]
 mod preload;
+#[path = "backend/process/mod.rs"]
 mod process;
 mod reply;
 mod runtime;
 mod script;
 mod standard_streams;
+#[path = "node/stdio.rs"]
 mod stdio;
 mod syntax;
+#[path = "node/web_worker.rs"]
 mod web_worker;
+#[path = "attribution/stack_dump.rs"]
 mod whereabouts;
+#[path = "attribution/interrupt.rs"]
 mod witness;
+#[path = "isolate.rs"]
 mod worker;
 
 pub use error::{CallError, LoadError, StartError, readable_stack};

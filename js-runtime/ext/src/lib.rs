@@ -2,32 +2,53 @@
 //! the program, and the list of the JavaScript that is in the snapshot. Used twice:
 //! by the build script that makes the snapshot, and at run time.
 
+#[path = "node/addons.rs"]
 mod addons;
+#[path = "bridge/attribution.rs"]
 mod author;
+#[path = "node/fd/openers.rs"]
 mod descriptors;
 pub mod diff_words;
+#[path = "node/environment.rs"]
 mod environment;
+#[path = "node/fetch.rs"]
 mod fetch;
+#[path = "node/readdir.rs"]
 mod folder;
+#[path = "node/fd/inherited.rs"]
 mod foreign;
 pub mod highlight;
+#[path = "bridge/host.rs"]
 mod host;
 pub mod markdown;
+#[path = "virtual_modules.rs"]
 mod modules;
+#[path = "node/fd/ownership.rs"]
 mod numbers;
+#[path = "bridge/ops.rs"]
 mod ops;
+#[path = "bridge/source_positions.rs"]
 mod places;
+#[path = "resolve_extension.rs"]
 mod probe;
+#[path = "node/process_ids.rs"]
 mod process_ids;
 mod program;
+#[path = "node/promise_hooks.rs"]
 mod promise_hooks;
+#[path = "node/spawn_sync.rs"]
 mod spawn_sync;
+#[path = "node/stat.rs"]
 mod stat;
 mod stretch;
+#[path = "node/terminals.rs"]
 mod terminals;
 pub mod text;
+#[path = "node/uv.rs"]
 mod uv;
+#[path = "node/watch_tree.rs"]
 mod watch_tree;
+#[path = "node/zstd.rs"]
 mod zstd;
 
 use std::sync::Arc;

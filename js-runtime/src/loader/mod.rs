@@ -6,33 +6,59 @@
 //! without import attributes, CommonJS names in ES modules, imports of names that
 //! are not there. All answers are immediate: `require` of an ES module needs that.
 
+#[path = "interop/missing_exports.rs"]
 mod absent;
+#[path = "resolve/hints.rs"]
 mod advice;
+#[path = "cache/prefetch.rs"]
 pub(crate) mod ahead;
+#[path = "transpile/ascii.rs"]
 mod ascii;
+#[path = "interop/cjs.rs"]
 mod cjs;
+#[path = "interop/compat.rs"]
 mod compat;
 mod disk;
+#[path = "transpile/emit.rs"]
 mod emit;
+#[path = "transpile/enums.rs"]
 mod enums;
+#[path = "transpile/ascii_escapes.rs"]
 mod escapes;
+#[path = "interop/exports.rs"]
 mod exports;
 mod files;
+#[path = "interop/json.rs"]
 mod json;
+#[path = "cache/memory.rs"]
 mod kept;
+#[path = "transpile/import_equals.rs"]
 mod legacy;
+#[path = "cache/locales.rs"]
 mod locales;
+#[path = "source_maps.rs"]
 mod maps;
+#[path = "transpile/column_map.rs"]
 mod moves;
+#[path = "import_position.rs"]
 mod position;
+#[path = "cache/prefetched.rs"]
 mod prepared;
+#[path = "cache/builtin_code.rs"]
 mod prime;
+#[path = "resolve/mod.rs"]
 mod resolve;
+#[path = "cache/script_code.rs"]
 mod scripts;
+#[path = "resolve/scan_imports.rs"]
 mod statements;
+#[path = "cache/external_string.rs"]
 mod texts;
+#[path = "cache/manifest.rs"]
 mod trail;
+#[path = "interop/import_usage.rs"]
 mod uses;
+#[path = "cache/hot_code.rs"]
 mod warm;
 
 use std::borrow::Cow;

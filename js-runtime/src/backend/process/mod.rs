@@ -10,13 +10,20 @@
 //! comes over the first.
 
 mod child;
+#[path = "child_inbox.rs"]
 mod inbox;
+#[path = "crash_report.rs"]
 mod last_words;
+#[path = "child_link.rs"]
 mod link;
+#[path = "writer.rs"]
 mod outgoing;
 mod parent;
+#[path = "host_proxy.rs"]
 mod proxy;
+#[path = "supervisor.rs"]
 mod serving;
+#[path = "sync_call_watchdog.rs"]
 mod standing;
 mod wire;
 

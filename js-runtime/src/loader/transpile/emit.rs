@@ -23,15 +23,15 @@ use crate::parsing::with_parsed;
 pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("emit.rs"),
     include_str!("ascii.rs"),
-    include_str!("escapes.rs"),
-    include_str!("moves.rs"),
-    include_str!("compat.rs"),
-    include_str!("absent.rs"),
-    include_str!("exports.rs"),
-    include_str!("cjs.rs"),
-    include_str!("legacy.rs"),
+    include_str!("ascii_escapes.rs"),
+    include_str!("column_map.rs"),
+    include_str!("../interop/compat.rs"),
+    include_str!("../interop/missing_exports.rs"),
+    include_str!("../interop/exports.rs"),
+    include_str!("../interop/cjs.rs"),
+    include_str!("import_equals.rs"),
     include_str!("enums.rs"),
-    include_str!("uses.rs")
+    include_str!("../interop/import_usage.rs")
 );
 
 /// Something outside a file that shaped what was made of it.

@@ -84,7 +84,7 @@ mod tests {
 
     /// What pi-tui 0.67.68 answers, because extensions rely on it: function, text,
     /// further arguments, result.
-    const CASES: &str = include_str!("text/cases.json");
+    const CASES: &str = include_str!("cases.json");
 
     fn number(value: &Value) -> usize {
         value.as_u64().expect("the case has a number here") as usize

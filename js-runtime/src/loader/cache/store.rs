@@ -5,6 +5,7 @@
 //! Each file ends with a checksum: V8 dies of a code cache with one wrong bit, and half
 //! a file of JavaScript is another program, as is the file of another entry.
 
+#[path = "writer.rs"]
 mod writer;
 
 use std::fs::{self, File, Metadata};
