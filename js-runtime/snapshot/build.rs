@@ -1,5 +1,5 @@
-//! Makes the startup snapshot, and tables of what is not in it: the text of modules
-//! that nobody imported while it was made, and what our own modules export.
+//! Makes the startup snapshot, and tables of what is not in it: the text of modules that were not
+//! imported while it was made, and the exports of our own modules.
 
 mod corrections;
 mod layer;
@@ -119,8 +119,7 @@ fn main() {
     std::fs::write(out_dir.join("tables.rs"), code).expect("OUT_DIR is writable");
 }
 
-/// Takes comments and white space out of the texts: a third of what they weigh in
-/// the program.
+/// Removes comments and white space from the texts, which are a third of their size in the program.
 fn shrink<'a>(out_dir: &Path, names: impl Iterator<Item = &'a String>) {
     let status = Command::new("node")
         .arg(Path::new(js_runtime_ext::NPM_DIR).join("node_modules/esbuild/bin/esbuild"))
@@ -150,7 +149,7 @@ fn transpile(specifier: &str, path: &Path) -> String {
     code.as_str().to_string()
 }
 
-/// What one of our own modules exports itself, and the modules of which it exports
+/// Names that one of our own modules exports itself, and the modules of which it exports
 /// everything.
 struct Exports {
     names: Vec<String>,

@@ -1,7 +1,7 @@
 //! Makes the startup snapshot of deno_runtime's extensions and ours.
 //!
-//! deno_runtime has a function for that (`create_runtime_snapshot`), which does not let its
-//! caller change the texts of the layer. Here each passes through [`namespace::renamed`].
+//! deno_runtime has a function for that (`create_runtime_snapshot`), which does not let its caller
+//! change the texts of the layer. Here each text passes through [`namespace::renamed`].
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -34,7 +34,7 @@ pub enum Kind {
     Module,
 }
 
-/// A file that is evaluated when somebody asks for it.
+/// A file that is evaluated when it is requested.
 pub struct LazyFile {
     pub specifier: &'static str,
     pub path: PathBuf,
@@ -46,7 +46,7 @@ pub struct Layer {
     pub lazy_files: Vec<LazyFile>,
 }
 
-/// `own` are the extensions that are not of deno_runtime.
+/// Makes the snapshot of deno_runtime's extensions and `own`.
 pub fn layer(options: SnapshotOptions, own: Vec<Extension>) -> Layer {
     let mut extensions = extensions(options);
     extensions.extend(own);
@@ -74,8 +74,8 @@ pub fn layer(options: SnapshotOptions, own: Vec<Extension>) -> Layer {
     }
 }
 
-/// deno_runtime's, in the order in which its `worker.rs` and `web_worker.rs` have them: V8's
-/// snapshot refers to their operations by number. A wrong order is an error at the start.
+/// Returns deno_runtime's extensions in the order of its `worker.rs` and `web_worker.rs`: V8's
+/// snapshot refers to their ops by number. A wrong order is an error at the start.
 fn extensions(options: SnapshotOptions) -> Vec<Extension> {
     let cron = Box::new(deno_cron::local::LocalCronHandler::new());
     vec![
@@ -118,7 +118,7 @@ fn extensions(options: SnapshotOptions) -> Vec<Extension> {
     ]
 }
 
-/// `node:vm` makes its contexts of one that is in the snapshot.
+/// Adds the context from which `node:vm` makes its contexts.
 fn add_vm_context(runtime: &mut JsRuntimeForSnapshot) {
     let mode = || deno_node::ContextInitMode::ForSnapshot;
     let isolate = runtime.v8_isolate();
@@ -128,7 +128,7 @@ fn add_vm_context(runtime: &mut JsRuntimeForSnapshot) {
     assert_eq!(scope.add_context(context), deno_node::VM_CONTEXT_INDEX);
 }
 
-/// The files that the program may need as text, sorted by specifier.
+/// Returns the files that the program may need as text, sorted by specifier.
 fn lazy_files(extensions: &[Extension]) -> Vec<LazyFile> {
     let file = |source: &ExtensionFileSource, kind| match &source.code {
         ExtensionFileSourceCode::LoadedFromFsDuringSnapshot(path) => Some(LazyFile {

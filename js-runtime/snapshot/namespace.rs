@@ -1,6 +1,7 @@
-//! Deno's own JavaScript reaches its namespace through a global variable named `Deno`. Packages
-//! look for that name to find out where they run, and must not find it. So the variable has
-//! another name in every text of the layer, and the texts of packages can stay as they are.
+//! Renames Deno's global variable. Deno's own JavaScript reaches its namespace through a global
+//! variable named `Deno`. Packages look for that name to find out where they run, and must not find
+//! it. So the variable has another name in every text of the layer, and the texts of packages stay
+//! as they are.
 
 use deno_ast::swc::ast;
 use deno_ast::swc::common::SyntaxContext;
@@ -15,13 +16,14 @@ const DENO: &str = "Deno";
 /// The name that the program uses instead; `js/node/globals.ts` declares it.
 const NAMESPACE: &str = "__denoNamespace";
 
-/// The one file that makes code of strings (`new Function`), and the words of it that name Deno.
+/// The one file that makes code of strings (`new Function`), and the expression in it that names
+/// Deno.
 const MADE_CODE: (&str, &str) = ("ext:deno_fs/30_fs.js", "Deno.build.os");
 
 /// Renames every free `Deno` in a text of JavaScript. A `Deno` that the text declares itself,
 /// and a property of that name (`globalThis.Deno`), stay.
 pub fn renamed(specifier: &str, source: String) -> String {
-    // Every file of Deno's begins with a comment that names its authors.
+    // Every file of Deno begins with a comment that names its authors.
     if !source.replace("the Deno authors", "").contains(DENO) {
         return source;
     }
@@ -80,7 +82,7 @@ impl Visit for FreeNames {
         }
     }
 
-    /// `{ Deno }` is `{ Deno: Deno }`, of which only the second is the variable.
+    /// Expands `{ Deno }` to `{ Deno: Deno }`, of which only the second is the variable.
     fn visit_prop(&mut self, property: &ast::Prop) {
         match property {
             ast::Prop::Shorthand(name) if self.is_free(name) => {

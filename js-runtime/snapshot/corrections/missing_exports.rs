@@ -1,11 +1,10 @@
-//! Names that Node 24 exports and Deno's modules do not: an `import` of one that is not
-//! there is an error before anything runs. What is here under another name, or in the
-//! module's default, is that; the rest is `undefined`, as in a Node that is too old for
-//! it, which is what packages that can do without look for.
+//! Adds exports that Node 24 has and Deno's modules lack: an `import` of a missing name is an
+//! error before any code runs. Names that exist elsewhere, or in the module's default, get that
+//! value. The rest is `undefined`, as in a Node that is too old for them, which packages check.
 
 pub struct Addition {
     pub specifier: &'static str,
-    /// Statements after the last one of the module.
+    /// Statements that are added at the end of the module.
     pub text: &'static str,
 }
 
@@ -43,7 +42,7 @@ pub const ADDITIONS: &[Addition] = &[
         specifier: "node:fs",
         text: "export const FileReadStream = mod.ReadStream, FileWriteStream = mod.WriteStream;",
     },
-    // `WebSocket` is a class of the web that is loaded when somebody wants it.
+    // `WebSocket` is a class of the web that is loaded on first use.
     Addition {
         specifier: "node:http",
         text: "import { internals } from \"ext:core/mod.js\"; \
@@ -59,8 +58,8 @@ pub const ADDITIONS: &[Addition] = &[
         specifier: "node:inspector/promises",
         text: "export let NetworkResources;",
     },
-    // Compiled code is always kept, in a place of pi's own: Node says of such a program
-    // that the cache is off. https://nodejs.org/docs/latest-v24.x/api/module.html
+    // Compiled code is always cached, in a folder of pi. In Node such a program reports that the
+    // cache is off. https://nodejs.org/docs/latest-v24.x/api/module.html
     Addition {
         specifier: "node:module",
         text: "Object.assign(Module, { \

@@ -1,15 +1,15 @@
-//! Of `node:fs`.
+//! Corrections of `node:fs`.
 
 use super::Correction;
 
 pub(super) const CORRECTIONS: &[Correction] = &[
-    // Node's `fs.watch` of what is not there throws; an event comes too late for `try`.
+    // `fs.watch` of a missing file throws, as in Node; an event would come too late for `try`.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "openError = makeWatchNodeError(e);",
         replacement: "throw Object.assign(makeWatchNodeError(e), { filename: watchPath });",
     },
-    // The name of the program at which there is no file (`js/node/fs-stat.ts`).
+    // Path of the program's script, which does not exist as a file (`js/node/fs-stat.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "Deno.realPath(validatedPath)",
@@ -20,7 +20,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "Deno.realPathSync(validatedPath)",
         replacement: "__bootstrap.internals.realPathNow(validatedPath)",
     },
-    // Who opened which file: whoever holds too many is to be named.
+    // Records which extension opened a file, to find the one that holds too many.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "openPromise = op_node_open(path, flags, mode);",
@@ -33,8 +33,8 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "const fd = op_node_open_sync(path, flags, mode); \
                       return __bootstrap.internals.opened?.(fd) ?? fd;",
     },
-    // A file gets its mode when it is made, less what the umask takes, and keeps the one
-    // that it has: `appendFileSync` made files that anybody could write.
+    // A file gets its mode when it is created, less the umask, and keeps it afterwards:
+    // `appendFileSync` made files that all users could write.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "async function _writeFileGetRid(pathOrRid, flag = \"w\") {",
@@ -72,14 +72,14 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "if (!isRid && mode) {",
         replacement: "if (false) {",
     },
-    // A text is written where it is to be.
+    // A text is written at the position that the caller passes.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "return innerWriteSync(fd, buffer, 0, buffer.length, position);",
         replacement: "return innerWriteSync(fd, buffer, 0, buffer.length, \
                       typeof offset === \"number\" ? offset : null);",
     },
-    // A folder is not unlinked, empty or not.
+    // `unlink` fails for a folder, empty or not.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "function unlink(path, callback) {",
@@ -102,7 +102,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "Deno.removeSync(path);\n    } catch (err) {\n      throw denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
         replacement: "removeNoFolderSync(path);\n    } catch (err) {\n      throw denoErrorToNodeError(err, {\n        syscall: \"unlink\",",
     },
-    // These failed with errors of Deno's own.
+    // These calls failed with errors of Deno's own.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "Deno.symlinkSync(target, path, {\n      type: type ?? \"file\"\n    });",
@@ -148,7 +148,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "Deno.copyFile(srcStr, destStr).catch((err) => \
                       { throw known(err, srcStr, destStr); })",
     },
-    // Links that are copied lead where they led (`js/node/fs.ts`).
+    // Copied links keep their targets (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/_fs/_fs_cp.ts",
         text: "cpSyncFn(srcPath, destPath, options);",
@@ -159,7 +159,8 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "cpFn(srcPath, destPath, options)",
         replacement: "__bootstrap.internals.copyAbsolutely(cpFn, srcPath, destPath, options)",
     },
-    // What is aborted before it begins leaves the file as it is, and the error is that of Node.
+    // A call that is aborted before it starts leaves the file unchanged, and fails with Node's
+    // error.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const fd = await _writeFileGetRid(",
@@ -182,8 +183,8 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       core.loadExtScript(\"ext:deno_node/internal/errors.ts\"); throw new \
                       AbortError(undefined, { cause: opts.signal.reason }); }",
     },
-    // An error of the file system is made where nobody awaits it, and names no place in the
-    // extension: Node gives it the stack of who called.
+    // An error of the file system is made without the stack of its caller, so it names no position
+    // in the extension. Node adds the stack of the caller.
     Correction {
         specifier: "ext:deno_node/internal/fs/promises.ts",
         text: "export default promises;",
@@ -197,7 +198,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       Object.defineProperty(placed, \"length\", { value: call.length, configurable: true }); \
                       promises[name] = placed; } export default promises;",
     },
-    // Options of a folder that is opened are not needed, and `recursive` goes down (`js/node/fs.ts`).
+    // Options of `opendir` are optional, and `recursive` descends (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const { bufferSize } = getOptions(options, {",
@@ -249,7 +250,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "import { core, primordials } from \"ext:core/mod.js\";",
         replacement: "import { core, internals, primordials } from \"ext:core/mod.js\";",
     },
-    // More errors of Deno's own, and times that are none (`js/node/fs.ts`).
+    // Errors of Deno's own, and invalid times (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "} = core.ops;",
@@ -314,7 +315,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       file\") && Deno.statSync(path).isDirectory) err = new Error(\"Is a \
                       directory (os error 21)\");",
     },
-    // Reading says whether it was the opening that failed, and needs somebody to tell it to.
+    // `readFile` reports whether opening failed, and requires a callback.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "cb && cb(denoErrorToNodeError(err, {",
@@ -332,7 +333,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "validateFunction(cb, \"cb\"); const options = \
                       getOptions(optOrCallback, readFileDefaultOptions);",
     },
-    // What somebody else has opened (`js/node/fs.ts`).
+    // Descriptors that other code has opened (`js/node/fs.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const { read, readSync } = core.createLazyLoader(\"ext:deno_node/_fs/_fs_read.ts\")();",
@@ -345,7 +346,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "data = __bootstrap.internals.readAll(op_node_fs_read_file_sync, path, \
                       options?.encoding, { fstatSync, readSync, ERR_FS_FILE_TOO_LARGE });",
     },
-    // Of 2 GB and more Node says that it is too large, and so it is of what has no end.
+    // A file of 2 GB and more is an error, as in Node, and so is one without an end.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "data = op_fs_read_file_sync(path, flagsNumber);",
@@ -363,7 +364,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       finally { closeSync(fd); } } \
                       const data = await op_fs_read_file_async(path, cancelRid, flagsNumber);",
     },
-    // The first folder that is made has the name that it was given.
+    // `mkdir` returns the first created folder as it was named.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "let cursor = resolve(path);",
@@ -374,7 +375,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "const parent = resolve(cursor, \"..\");",
         replacement: "const parent = pathModule.dirname(cursor);",
     },
-    // A dot at the end is no folder.
+    // A trailing dot is not a folder.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "Deno.mkdir(path, {",
@@ -385,18 +386,12 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "Deno.mkdirSync(path, {",
         replacement: "Deno.mkdirSync(__bootstrap.internals.folderToMake(path, recursive), {",
     },
-    // What Node has up to version 24, and its packages use; see `js/node/snapshot-fixes.ts`.
+    // Names that Node has up to version 24, and packages use; see `js/node/snapshot-fixes.ts`.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "  constants,\n",
         replacement: "  constants, F_OK: constants.F_OK, R_OK: constants.R_OK, W_OK: constants.W_OK, \
                       X_OK: constants.X_OK,\n",
-    },
-    Correction {
-        specifier: "node:fs",
-        text: "export const constants = mod.constants;",
-        replacement: "export const constants = mod.constants; \
-                      export const { F_OK, R_OK, W_OK, X_OK } = mod;",
     },
     Correction {
         specifier: "ext:deno_node/fs.ts",
@@ -405,7 +400,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       rm(path, { recursive: true }, callback) : rmSync(path, { recursive: true }); } \
                       if (false) {",
     },
-    // See `js/node/fs-watch.ts`.
+    // Recursive watches have their own watcher (`js/node/fs-watch.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "iterator = Deno.watchFs(watchPath, {",
@@ -418,7 +413,8 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "const watcher = recursive ? __bootstrap.internals.watchTree(watchPath) : \
                       Deno.watchFs(watchPath, {",
     },
-    // See `js/node/lazy-node.ts`. What streams are made by is the class that everybody sees.
+    // Modules are loaded lazily (`js/node/lazy-node.ts`). Streams are made by the class that is
+    // exported.
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "_createReadStream = lazyInternalStreams().createReadStream",
@@ -450,7 +446,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       __bootstrap.internals.lazyFunction(\"Utf8Stream\", \
                       () => lazyUtf8Stream().default);",
     },
-    // Times in nanoseconds (`js/node/fs-stat.ts`).
+    // Times have nanoseconds (`js/node/fs-stat.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "function stat(path, options = defaultStatOptions, callback) {",
@@ -463,7 +459,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "function statSync(path, options = defaultStatSyncOptions) { \
                       return __bootstrap.internals.statSync(path, options);",
     },
-    // What is in a folder (`js/node/fs-readdir.ts`).
+    // Folders are listed as in Node (`js/node/fs-readdir.ts`).
     Correction {
         specifier: "ext:deno_node/fs.ts",
         text: "const { readdir, readdirSync } = core.createLazyLoader(\"ext:deno_node/_fs/_fs_readdir.ts\")();",
@@ -478,5 +474,12 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "import { internals } from \"ext:core/mod.js\"; \
                       const readdirPromise = (path, options) => \
                       internals.folders.readdirPromise(path, options);",
+    },
+    // Names that Node has up to version 24, and packages use; see `js/node/snapshot-fixes.ts`.
+    Correction {
+        specifier: "node:fs",
+        text: "export const constants = mod.constants;",
+        replacement: "export const constants = mod.constants; \
+                      export const { F_OK, R_OK, W_OK, X_OK } = mod;",
     },
 ];

@@ -1,9 +1,10 @@
-//! Of `fetch` and `WebSocket`.
+//! Corrections of `fetch`.
 
 use super::Correction;
 
 pub(super) const CORRECTIONS: &[Correction] = &[
-    // Bodies are decoded as in Node (`js/node/fetch-encoding.ts`), and the headers are its (ext/src/fetch.rs).
+    // Bodies are decoded as in Node (`js/node/fetch-encoding.ts`), and the headers are Node's
+    // (ext/src/node/fetch.rs).
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "= op_fetch(\n    req.method,\n    req.currentUrl(),\n    req.headerList,\n    \
@@ -22,7 +23,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       if (codings.length > 0) bodyStream = \
                       __bootstrap.internals.decoded(bodyStream, codings, terminator);",
     },
-    // Who sends the requests (`js/node/undici-dispatcher.ts`).
+    // Requests are sent by the dispatcher (`js/node/undici-dispatcher.ts`).
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "function fetch(input, init = undefined) {",
@@ -72,7 +73,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "const readable = typeof responseBodyRid !== \"number\" ? responseBodyRid \
                       : readableStreamForRid(",
     },
-    // Why there is no answer is told in undici's words.
+    // Network errors have undici's messages.
     Correction {
         specifier: "ext:deno_fetch/26_fetch.js",
         text: "return networkError(\n          \"Encountered redirect while redirect mode is set to 'error'\",\n        );",
@@ -94,7 +95,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         replacement: "if (!internals.isFetched(url.protocol)) return networkError(\"unknown scheme\"); \
                       if (req.blobUrlEntry !== null) {",
     },
-    // So is what is wrong with a request or a response.
+    // Errors of a request or a response have undici's messages.
     Correction {
         specifier: "ext:deno_fetch/23_request.js",
         text: "const parsedURL = new URL(input, baseURL);",
@@ -132,47 +133,48 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "`The status provided (${init.status}) is not equal to 101 and outside the range [200, 599]`",
         replacement: "\"init[\\\"status\\\"] must be in the range of 200 to 599, inclusive.\"",
     },
-    // Who mocks connections (@mswjs/interceptors, behind nock and msw) waits for it.
+    // A failed connection has the error code that programs look for.
     Correction {
-        specifier: "ext:deno_node/net.ts",
-        text: "req.oncomplete = _afterConnect;",
-        replacement: "socket.emit(\"connectionAttempt\", address, port, addressType); \
-                      req.oncomplete = _afterConnect;",
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "throw new TypeError(\"fetch failed\", { cause: new Error(cause) });",
+        replacement: "const has = (text) => primordials.StringPrototypeIncludes(`${cause} ${resp.error[0]}`, text); \
+                      const code = has(\"os error 111\") || has(\"os error 61)\") ? \"ECONNREFUSED\" \
+                      : has(\"os error 104\") || has(\"os error 54)\") ? \"ECONNRESET\" \
+                      : has(\"os error 113\") ? \"EHOSTUNREACH\" \
+                      : has(\"os error 110\") || has(\"os error 60)\") ? \"ETIMEDOUT\" \
+                      : has(\"dns error\") ? \"ENOTFOUND\" \
+                      : has(\"UnknownIssuer\") ? \"UNABLE_TO_VERIFY_LEAF_SIGNATURE\" \
+                      : has(\"certificate expired\") ? \"CERT_HAS_EXPIRED\" \
+                      : has(\"not valid for name\") ? \"ERR_TLS_CERT_ALTNAME_INVALID\" \
+                      : has(\"connection closed\") ? \"UND_ERR_SOCKET\" : undefined; \
+                      const error = new Error(cause); \
+                      const { hostname, port, protocol } = new URL(req.currentUrl()); \
+                      const errno = { ECONNREFUSED: -111, EHOSTUNREACH: -113, ETIMEDOUT: -110 }[code]; \
+                      if (code) error.code = code; \
+                      if (code === \"ENOTFOUND\") { \
+                      error.message = `getaddrinfo ${code} ${hostname}`; \
+                      primordials.ObjectAssign(error, { errno: -3008, syscall: \"getaddrinfo\", hostname }); \
+                      } else if (errno) { \
+                      const place = { address: hostname, port: +port || (protocol === \"https:\" ? 443 : 80) }; \
+                      error.message = `connect ${code} ${place.address}:${place.port}`; \
+                      primordials.ObjectAssign(error, { errno, syscall: \"connect\", ...place }); } \
+                      throw new TypeError(\"fetch failed\", { cause: error });",
     },
-    // What a connection or a child says is heard by whoever has made it (`js/node/async-context.ts`).
     Correction {
-        specifier: "ext:deno_node/net.ts",
-        text: "socket._handle.onread = onStreamRead;",
-        replacement: "socket._handle.onread = __bootstrap.internals.inContext(onStreamRead);",
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "\"Fetch failed: \" + (response.error ?? \"unknown error\"),",
+        replacement: "\"fetch failed\", { cause: new Error(response.error ?? \"unknown error\") },",
     },
-    // `fetch` goes over connections when somebody mocks them (`js/node/fetch-over-http.ts`).
     Correction {
-        specifier: "ext:deno_node/net.ts",
-        text: "Socket.prototype.pause = function() {",
-        replacement: "const own = Socket.prototype.connect; __bootstrap.internals.overMocks = () => \
-                      Socket.prototype.connect === own ? undefined : __bootstrap.internals.overHttp; \
-                      Socket.prototype.pause = function() {",
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "`Requests to port ${url.port} are blocked`",
+        replacement: "\"bad port\"",
     },
-    // A channel need not keep a script alive (msw has one).
+    // A truncated body is an error (`js/node/fetch-body.ts`).
     Correction {
-        specifier: "ext:deno_web/01_broadcast_channel.js",
-        text: "defineEventHandler(BroadcastChannel.prototype, \"messageerror\");",
-        replacement: "defineEventHandler(BroadcastChannel.prototype, \"messageerror\"); \
-                      BroadcastChannel.prototype.ref = function ref() \
-                      { this[refBroadcastChannel](true); return this; }; \
-                      BroadcastChannel.prototype.unref = function unref() \
-                      { this[refBroadcastChannel](false); return this; };",
-    },
-    // Messages come from a place, not from a path.
-    Correction {
-        specifier: "ext:deno_websocket/01_websocket.js",
-        text: "origin: this[_url],",
-        replacement: "origin: internals.originOf(this[_url]),",
-    },
-    // A connection that ended without a word has a number, too.
-    Correction {
-        specifier: "ext:deno_websocket/01_websocket.js",
-        text: "new CloseEvent(\"close\")",
-        replacement: "new CloseEvent(\"close\", { code: 1006 })",
+        specifier: "ext:deno_fetch/26_fetch.js",
+        text: "readableStreamForRid(responseBodyRid)",
+        replacement: "readableStreamForRid(responseBodyRid, true, undefined, (controller, error) => \
+                      controller.error(__bootstrap.internals.terminated(error)))",
     },
 ];

@@ -1,8 +1,9 @@
-//! Of `node:test`: Deno hands its tests to a runner that is not here (js/node/test.ts).
+//! Corrections of `node:test`.
 
 use super::Correction;
 
 pub(super) const CORRECTIONS: &[Correction] = &[
+    // Deno passes its tests to a runner that does not exist here (js/node/test.ts).
     Correction {
         specifier: "ext:deno_node/testing.ts",
         text: "return getNodeTestReporter() === \"tap\";",
@@ -29,7 +30,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "const isTopLevel = parentNodeContext === undefined;",
         replacement: "t.isSuite = true; const isTopLevel = parentNodeContext === undefined;",
     },
-    // What is skipped does not come to its end.
+    // A skipped test does not count as active.
     Correction {
         specifier: "ext:deno_node/testing.ts",
         text: "activeNodeTests++;",
@@ -50,7 +51,7 @@ pub(super) const CORRECTIONS: &[Correction] = &[
         text: "console.log(\"DIAGNOSTIC:\", message);",
         replacement: "this.#denoContext.notes.push(String(message));",
     },
-    // What is thrown later fails the test, too, as a rejection does.
+    // An exception after the end of a test fails it, as a rejection does.
     Correction {
         specifier: "ext:deno_node/testing.ts",
         text: "globalThis.addEventListener(\"error\", (event)=>{",
