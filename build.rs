@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 /// Exports the `napi_*` functions: native addons (`*.node`) look them up in the program that loads
 /// them. The lists are copies of those in the deno_napi crate, plus the functions that
-/// `js-runtime/ext/src/uv.rs` adds: depending on that crate here would link V8 into this build
+/// `js-runtime/ext/src/node/uv.rs` adds: depending on that crate here would link V8 into this build
 /// script.
 fn link() {
     let Ok(os) = std::env::var("CARGO_CFG_TARGET_OS") else {

@@ -14,7 +14,7 @@ mod tools;
 
 fn main() {
     // This program also serves as the extensions' own process.
-    if let Some(code) = js_runtime::serve_if_asked() {
+    if let Some(code) = js_runtime::run_if_host_process() {
         std::process::exit(code.into());
     }
     // `cargo test --benches` only checks that the program starts.

@@ -57,7 +57,7 @@ function excused(module, scope) {
 const problems = [];
 
 // Every module that pi loads has a file here, and the other way round.
-const loaded = readFileSync(join(here, "../js-runtime/ext/src/modules.rs"), "utf8");
+const loaded = readFileSync(join(here, "../js-runtime/ext/src/virtual_modules.rs"), "utf8");
 for (const [, module] of loaded.matchAll(/^ {4}\("(pi-[^"]*)", "pi:/gm)) {
   const file = module === "pi-coding-agent/test" ? join(here, "test.d.ts") : ours(module);
   if (!existsSync(file)) problems.push(`${module} is loaded by pi, and ${relative(here, file)} is missing`);

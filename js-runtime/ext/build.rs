@@ -1,14 +1,14 @@
-//! Gathers the modules that extensions import without installing them: our own
-//! TypeScript (`../js/modules`) and the npm packages of `../npm`, which come from
-//! the registry, checked against the hashes of the lock file, and are bundled in
-//! `OUT_DIR`. Writes the list that `src/modules.rs` includes.
+//! Gathers the modules that extensions import without installing them: our own TypeScript
+//! (`../js/modules`) and the npm packages of `../npm`, which come from the registry, are checked
+//! against the hashes of the lock file, and are bundled in `OUT_DIR`. Writes the list that
+//! `src/virtual_modules.rs` includes.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Our own modules outside `../js/modules` that those import.
+/// Modules outside `../js/modules` that those import.
 const SHARED: &[&str] = &["unavailable.ts"];
 
 fn main() -> ExitCode {
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What `src/modules.rs` includes: names and the files behind them.
+/// Tables that `src/virtual_modules.rs` includes: names and the files behind them.
 #[derive(Default)]
 struct Lists {
     /// (what an extension writes, specifier)
@@ -65,7 +65,7 @@ impl Lists {
 }
 
 fn own_folder(folder: &Path, prefix: &str, lists: &mut Lists) -> Result<(), String> {
-    // The folder itself, so that a new file is noticed.
+    // The folder is watched, so that a new file is noticed.
     println!("cargo:rerun-if-changed={}", folder.display());
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for entry in entries {
@@ -134,16 +134,14 @@ fn bundled_packages(npm: &Path, out_dir: &Path, lists: &mut Lists) -> Result<(),
             ["module", name, specifier] => lists.names.push((name.into(), specifier.into())),
             ["file", specifier, path] => lists.files.push((specifier.into(), path.into())),
             _ => {
-                return Err(format!(
-                    "bundle.mjs wrote a line that nobody understands: {line}"
-                ));
+                return Err(format!("unexpected output of bundle.mjs: {line}"));
             }
         }
     }
     Ok(())
 }
 
-/// `npm ci`, unless what is installed is what the lock file says.
+/// Runs `npm ci`, unless the installed packages match the lock file.
 fn install(work: &Path) -> Result<(), String> {
     let lock = read(&work.join("package-lock.json"))?;
     let stamp = work.join("node_modules/.installed-lock");

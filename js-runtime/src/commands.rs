@@ -1,4 +1,4 @@
-//! What the JavaScript thread is asked to do, and where it hears of it.
+//! Commands to the JavaScript thread, and the trait of their source.
 
 use std::path::PathBuf;
 use std::task::{Context, Poll};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::heap_owners::HeapOwners;
-use crate::memory::Memory;
+use crate::attribution::heap_snapshot::RetainedHeap;
+use crate::limits::memory::Memory;
 use crate::reply::Reply;
 
 pub(crate) enum Command {
@@ -23,20 +23,20 @@ pub(crate) enum Command {
         reply: Reply,
     },
     HeapUsed(Box<dyn FnOnce(usize) + Send>),
-    HeapOwners(Box<dyn FnOnce(Result<HeapOwners, String>) + Send>),
+    RetainedHeap(Box<dyn FnOnce(Result<RetainedHeap, String>) + Send>),
     Memory(Box<dyn FnOnce(Memory) + Send>),
 }
 
-/// The queue of a thread, or the connection of a process.
-pub(crate) trait Commands {
-    /// `None` when nobody can send any more.
+/// Source of commands: the queue of a thread, or the connection of a process.
+pub(crate) trait CommandSource {
+    /// Resolves to `None` when there can be no more commands.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>>;
 
-    /// Whether there is nothing to be had at once.
+    /// Returns true if no command is ready.
     fn is_empty(&mut self) -> bool;
 }
 
-impl Commands for mpsc::Receiver<Command> {
+impl CommandSource for mpsc::Receiver<Command> {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>> {
         self.poll_recv(cx)
     }

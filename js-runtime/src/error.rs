@@ -1,5 +1,5 @@
-//! The ways in which starting, loading and calling fail, and how an exception of
-//! JavaScript is told to people.
+//! Errors of starting, loading and calling, and the conversion of JavaScript exceptions to text for
+//! people.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum StartError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// Names file, line and column where they are known.
+    /// The message names file, line and column where they are known.
     #[error("{message}")]
     Failed { message: String, stack: String },
     #[error("did not finish loading within {} s", .0.as_secs_f32())]
@@ -36,8 +36,8 @@ pub enum LoadError {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// What the function threw; `plain` is what its author wrote, without the class and
-    /// the causes. The stack is mapped to the sources and does not repeat the message.
+    /// The function threw. `plain` is the message that its author wrote, without the class and the
+    /// causes. The stack is mapped to the sources and does not repeat the message.
     #[error("{message}")]
     Thrown {
         message: String,
@@ -55,27 +55,27 @@ fn reason(stop: Stop) -> Cow<'static, str> {
         Stop::Deadline => "it ran for too long without a pause".into(),
         Stop::OutOfMemory => "it used too much memory".into(),
         Stop::OutOfDescriptors => "it opened too many files or connections".into(),
-        Stop::Damaged(damage) => damage.sentence().into(),
-        Stop::Asked => "the program asked for it".into(),
-        Stop::Died(death) => format!("its process {death}").into(),
+        Stop::Tampered(damage) => damage.sentence().into(),
+        Stop::Requested => "the program asked for it".into(),
+        Stop::Exited(death) => format!("its process {death}").into(),
         Stop::Unresponsive => "its process did not answer any more".into(),
     }
 }
 
-/// Of the errors inside an `AggregateError` so many are told.
-const AGGREGATED: usize = 10;
+/// Maximum number of errors inside an `AggregateError` that are shown.
+const MAX_AGGREGATED: usize = 10;
 
 /// How a call or a load failed on the JavaScript thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thrown {
-    /// What was thrown, without where.
+    /// Message of the exception, without its position.
     pub message: String,
-    /// The same as a JavaScript program has it: an error's message, and anything else as
-    /// a string.
+    /// Message as a JavaScript program sees it: the message of an error, or another value as a
+    /// string.
     pub plain: String,
-    /// `path:line:column` of the first frame that is a file, rather of one that is in no
-    /// package.
-    pub place: Option<String>,
+    /// `path:line:column` of the first frame in a file outside packages, or else of the first frame
+    /// in a file.
+    pub position: Option<String>,
     pub stack: String,
 }
 
@@ -85,29 +85,31 @@ impl Thrown {
         Self {
             plain: message.clone(),
             message,
-            place: None,
+            position: None,
             stack: String::new(),
         }
     }
 
-    /// Message and place in one sentence.
+    /// Returns message and position in one sentence.
     pub fn sentence(&self) -> String {
-        match &self.place {
-            Some(place) if !self.message.contains(place.as_str()) && !self.ends_with_place() => {
-                format!("{} ({place})", self.message)
+        match &self.position {
+            Some(position)
+                if !self.message.contains(position.as_str()) && !self.ends_with_position() =>
+            {
+                format!("{} ({position})", self.message)
             }
             _ => self.message.clone(),
         }
     }
 
-    /// A module that does not compile is not where the frames are, but where the message
-    /// says (js/node/require.ts).
-    fn ends_with_place(&self) -> bool {
+    /// Returns true if the message ends with a position. A module that does not compile has its
+    /// position in the message, not in the frames (js/node/require.ts).
+    fn ends_with_position(&self) -> bool {
         let Some(inner) = self.message.strip_suffix(')') else {
             return false;
         };
-        // A stack that it quotes ends so, too.
-        if self.message.lines().last().and_then(place_in).is_some() {
+        // A message that ends with a quoted stack ends with a position, too.
+        if self.message.lines().last().and_then(position_in).is_some() {
             return false;
         }
         let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
@@ -115,8 +117,8 @@ impl Thrown {
         is_number(parts.next()) && is_number(parts.next())
     }
 
-    /// Everything, for faults that nobody can ask about.
-    pub fn report(&self) -> String {
+    /// Returns message and stack, for faults outside any call.
+    pub fn full_report(&self) -> String {
         if self.stack.is_empty() {
             return self.sentence();
         }
@@ -126,19 +128,19 @@ impl Thrown {
 
 impl From<&JsError> for Thrown {
     fn from(error: &JsError) -> Self {
-        let mut message = told(error).to_string();
-        let mut stack = stack_of(error);
+        let mut message = thrown_message(error).to_string();
+        let mut stack = frames_of(error);
         let mut cause = error.cause.as_deref();
         while let Some(error) = cause {
             message.push_str(": ");
             message.push_str(error.exception_message.trim_start_matches("Uncaught "));
-            let frames = stack_of(error);
+            let frames = frames_of(error);
             if !frames.is_empty() {
                 stack = format!("{stack}\n  caused by\n{frames}");
             }
             cause = error.cause.as_deref();
         }
-        let inner = error.aggregated.iter().flatten().take(AGGREGATED);
+        let inner = error.aggregated.iter().flatten().take(MAX_AGGREGATED);
         let inner: Vec<Self> = inner.map(Self::from).collect();
         for (index, one) in inner.iter().enumerate() {
             let before = if index == 0 { ": " } else { "; " };
@@ -158,12 +160,12 @@ impl From<&JsError> for Thrown {
                 frame.column_number?
             ))
         });
-        let places: Vec<String> = files.chain(stack.lines().filter_map(place_in)).collect();
-        // Who reads it can change what is theirs, not what is in a package.
-        let own = places
+        let positions: Vec<String> = files.chain(stack.lines().filter_map(position_in)).collect();
+        // The author of an extension can change its own files, not those of a package.
+        let own = positions
             .iter()
-            .find(|place| !place.contains("/node_modules/"));
-        let place = own.or(places.first()).cloned();
+            .find(|position| !position.contains("/node_modules/"));
+        let position = own.or(positions.first()).cloned();
         let plain = match &error.message {
             Some(message) if message.is_empty() && !inner.is_empty() => {
                 let messages: Vec<&str> = inner.iter().map(|one| one.plain.as_str()).collect();
@@ -172,28 +174,29 @@ impl From<&JsError> for Thrown {
             Some(message) => message.clone(),
             None => unquoted(&message),
         };
-        if is_bare(error) {
-            message.push_str(BARE);
+        if is_not_an_error(error) {
+            message.push_str(NOT_AN_ERROR);
         }
         Self {
             message: readable(&message),
             plain,
-            place,
+            position,
             stack,
         }
     }
 }
 
-/// What is added to what was thrown.
-const BARE: &str =
+/// Suffix of the message when the thrown value is not an error.
+const NOT_AN_ERROR: &str =
     " was thrown, which is no error and has no line: write `throw new Error(\"...\")`";
 
-/// Whether something else was thrown than an error.
-fn is_bare(error: &JsError) -> bool {
+/// Returns true if the thrown value is not an error.
+fn is_not_an_error(error: &JsError) -> bool {
     error.name.is_none() && error.message.is_none() && error.stack.is_none()
 }
 
-/// A text that was thrown is shown as JavaScript writes it, in one of three quotes.
+/// Returns the text of a thrown string. V8 shows it as JavaScript writes it, in one of three kinds
+/// of quotes.
 fn unquoted(shown: &str) -> String {
     let within = |quote: char| shown.strip_prefix(quote)?.strip_suffix(quote);
     let json = match within('\'').or_else(|| within('`')) {
@@ -219,8 +222,8 @@ impl From<&CoreErrorKind> for Thrown {
     }
 }
 
-/// A stack as JavaScript sees it, as people are shown it: paths instead of URLs, and
-/// no frames of the runtime itself.
+/// Converts a stack of JavaScript for people: paths instead of URLs, and no frames of the runtime
+/// itself.
 pub fn readable_stack(stack: &str) -> String {
     let own = |line: &&str| {
         let line = line.trim_start();
@@ -230,27 +233,27 @@ pub fn readable_stack(stack: &str) -> String {
     readable(&lines.join("\n"))
 }
 
-/// What was thrown, as V8 says it.
-fn told(error: &JsError) -> &str {
+/// Returns the message of the exception as V8 formats it.
+fn thrown_message(error: &JsError) -> &str {
     error
         .exception_message
         .trim_start_matches("Uncaught ")
         .trim_start_matches("(in promise) ")
 }
 
-/// The frames, one per line, without those of the runtime itself.
-fn stack_of(error: &JsError) -> String {
+/// Returns the frames, one per line, without those of the runtime itself.
+fn frames_of(error: &JsError) -> String {
     let Some(stack) = &error.stack else {
         return String::new();
     };
-    // Somebody has put a text there, which need not have frames.
+    // Code has replaced the stack by a text, which need not have frames.
     if error.stack_is_custom && !stack.contains("\n    at ") {
         return readable(stack);
     }
-    // A message may have lines that look like frames.
-    let said = told(error);
+    // The message may have lines that look like frames.
+    let message = thrown_message(error);
     let frames: Vec<&str> = stack
-        .strip_prefix(said)
+        .strip_prefix(message)
         .unwrap_or(stack)
         .lines()
         .skip_while(|line| !line.trim_start().starts_with("at "))
@@ -259,20 +262,20 @@ fn stack_of(error: &JsError) -> String {
     readable(&frames.join("\n"))
 }
 
-/// The place of a frame that is in a file.
-fn place_in(frame: &str) -> Option<String> {
+/// Returns the position of a frame that is in a file.
+fn position_in(frame: &str) -> Option<String> {
     let frame = frame.trim_start().strip_prefix("at ")?;
-    let place = match frame
+    let position = match frame
         .strip_suffix(')')
         .and_then(|frame| frame.rsplit_once(" ("))
     {
-        Some((_, place)) => place,
+        Some((_, position)) => position,
         None => frame.trim_start_matches("async "),
     };
-    place.starts_with('/').then(|| place.to_owned())
+    position.starts_with('/').then(|| position.to_owned())
 }
 
-/// Paths instead of URLs.
+/// Replaces URLs by paths.
 fn readable(text: &str) -> String {
     let text = text.replace("file://", "").replace(
         "Identifier '.default' has already been declared",
@@ -284,7 +287,7 @@ fn readable(text: &str) -> String {
     }
 }
 
-/// Removes the mark by which the loader tells copies of a module apart.
+/// Removes the query by which the loader distinguishes copies of a module.
 fn strip_copies(text: &str) -> String {
     let mut parts = text.split("?copy=");
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -299,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_of_copies_are_not_shown() {
+    fn copy_queries_are_removed() {
         assert_eq!(
             readable("at file:///a/b.ts?copy=12:3:4\nat file:///c.ts:1:2"),
             "at /a/b.ts:3:4\nat /c.ts:1:2"
@@ -307,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_the_runtime_are_not_shown() {
+    fn runtime_frames_are_removed() {
         let stack = "Error: ext: no\n    at f (file:///a.ts:1:2)\n    at ext:core/x.js:1:1\n    \
                      at async g (ext:js_runtime/bridge/ui.ts:3:4)";
         assert_eq!(
@@ -317,8 +320,8 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_frame_is_told_from_its_function() {
-        for (frame, place) in [
+    fn position_is_split_from_the_function_name() {
+        for (frame, position) in [
             ("    at /a b/c.ts:1:2", Some("/a b/c.ts:1:2")),
             ("    at async /a.ts:1:2", Some("/a.ts:1:2")),
             ("    at f [as g] (/(a)/b.ts:1:2)", Some("/(a)/b.ts:1:2")),
@@ -326,15 +329,15 @@ mod tests {
             ("    at node:fs:1:2", None),
             ("  caused by", None),
         ] {
-            assert_eq!(place_in(frame).as_deref(), place, "{frame}");
+            assert_eq!(position_in(frame).as_deref(), position, "{frame}");
         }
     }
 
     #[test]
-    fn a_sentence_names_the_place_once() {
+    fn sentence_names_the_position_once() {
         let mut thrown = Thrown::new("Error: no");
         assert_eq!(thrown.sentence(), "Error: no");
-        thrown.place = Some("/a.ts:1:2".into());
+        thrown.position = Some("/a.ts:1:2".into());
         assert_eq!(thrown.sentence(), "Error: no (/a.ts:1:2)");
         thrown.message = "Expected ';' at /a.ts:1:2".into();
         assert_eq!(thrown.sentence(), "Expected ';' at /a.ts:1:2");

@@ -1,5 +1,5 @@
-//! What the JavaScript thread does all day: takes requests, drives the event loop,
-//! hands out answers.
+//! The main loop of the JavaScript thread: takes commands, drives deno_core's event loop, and
+//! answers calls.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -9,33 +9,32 @@ use std::time::{Duration, Instant};
 
 use deno_core::error::CoreError;
 use deno_core::{ModuleId, PollEventLoopOptions, v8};
-use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, Uncaught, Watch as _};
+use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, ThreadMonitor as _, Uncaught};
 
-use crate::calls::{self, Outcome, Pending};
-use crate::commands::{Command, Commands};
-use crate::control::Control;
-use crate::descriptors::Descriptors;
+use crate::attribution::heap_snapshot;
+use crate::attribution::interrupt;
+use crate::attribution::intrinsics_guard;
+use crate::bridge::{self, Outcome, Pending};
+use crate::commands::{Command, CommandSource};
 use crate::error::Thrown;
-use crate::essentials;
-use crate::heap_owners;
-use crate::inspector;
-use crate::memory::{self, Memory};
-use crate::preload::{preload, preload_coming, preload_known};
+use crate::isolate::Isolate;
+use crate::limits::descriptors::DescriptorLimit;
+use crate::limits::memory::{self, Memory};
+use crate::limits::watchdog::Watchdog;
+use crate::loader::preload::{preload, preload_builtins, preload_dynamic_imports};
+use crate::node::inspector;
 use crate::reply::Reply;
-use crate::witness;
-use crate::worker::Isolate;
 
-/// Something that JavaScript has not answered yet.
-struct Waiting {
-    state: State,
+/// A command that JavaScript has not answered yet.
+struct PendingCall {
+    state: CallState,
     reply: Reply,
-    /// How long JavaScript may run at a stretch while this goes on, if longer than
-    /// usual.
+    /// Limit of one time slice while this call is pending, if longer than usual.
     limit: Option<Duration>,
 }
 
-enum State {
-    /// The module of an extension, with its top-level `await`s.
+enum CallState {
+    /// The module of an extension is evaluated, with its top-level `await`s.
     Evaluating {
         id: u32,
         module: ModuleId,
@@ -45,35 +44,35 @@ enum State {
 }
 
 pub(crate) struct EventLoop {
-    // Before the isolate: it holds handles.
-    waiting: Vec<Waiting>,
+    // Declared before the isolate, because it holds handles of it.
+    pending: Vec<PendingCall>,
     isolate: Isolate,
-    control: Control,
+    watchdog: Watchdog,
     host: Arc<dyn Host>,
     spin_limit: Duration,
-    /// What loads failed with since the event loop was polled.
+    /// Messages of loads that failed since the last poll of the event loop.
     failed: Vec<String>,
-    descriptors: Descriptors,
-    /// Whether the cache was looked after, which waits until something is loaded.
-    swept: bool,
-    /// After a load, until code caches are made of what ran.
-    rest: Option<Pin<Box<tokio::time::Sleep>>>,
+    descriptor_limit: DescriptorLimit,
+    /// Whether old cache entries were deleted. This waits until the first load has finished.
+    cache_swept: bool,
+    /// Time after a load until code caches are made of the functions that ran.
+    warm_up_timer: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-/// How long the thread looks for another command before it sleeps: handlers of one
-/// event are called one after the other. Longer makes the slowest calls slower on
-/// two cores.
-const LINGER: Duration = Duration::from_micros(10);
-/// After the last load, until what was loaded is taken to have started.
-const REST: Duration = Duration::from_secs(2);
-/// What was compiled at the very end may take this long to be written.
-const SETTLING: Duration = Duration::from_millis(500);
-/// Commands in a row before the rest of the loop is looked at.
-const ROUNDS: usize = 64;
+/// Time for which the thread spins for another command before it sleeps, because the handlers of
+/// one event are called one after the other. A longer time makes the slowest calls slower on two
+/// cores.
+const COMMAND_SPIN: Duration = Duration::from_micros(10);
+/// Time after the last load until the loaded extensions are taken to have started.
+const WARM_UP_DELAY: Duration = Duration::from_secs(2);
+/// Time that the cache writer gets at the end to write what was compiled last.
+const CACHE_WRITE_TIMEOUT: Duration = Duration::from_millis(500);
+/// Commands in a row before the rest of the event loop gets a turn.
+const MAX_COMMANDS_PER_TURN: usize = 64;
 
-fn more_comes(commands: &mut impl Commands) -> bool {
+fn spin_for_command(commands: &mut impl CommandSource) -> bool {
     let start = Instant::now();
-    while commands.is_empty() && start.elapsed() < LINGER {
+    while commands.is_empty() && start.elapsed() < COMMAND_SPIN {
         std::hint::spin_loop();
     }
     !commands.is_empty()
@@ -82,51 +81,51 @@ fn more_comes(commands: &mut impl Commands) -> bool {
 impl EventLoop {
     pub fn new(
         isolate: Isolate,
-        control: Control,
+        watchdog: Watchdog,
         host: Arc<dyn Host>,
         spin_limit: Duration,
     ) -> Self {
         Self {
-            waiting: Vec::new(),
+            pending: Vec::new(),
             isolate,
-            control,
+            watchdog,
             host,
             spin_limit,
             failed: Vec::new(),
-            descriptors: Descriptors::default(),
-            swept: false,
-            rest: None,
+            descriptor_limit: DescriptorLimit::default(),
+            cache_swept: false,
+            warm_up_timer: None,
         }
     }
 
-    /// Until nobody can send commands any more, or the isolate is stopped.
-    pub async fn run(mut self, mut commands: impl Commands) {
-        // Also when something panics.
-        let _retires = Retires(self.control.clone());
+    /// Runs until there can be no more commands, or the isolate is stopped.
+    pub async fn run(mut self, mut commands: impl CommandSource) {
+        // Retires the watchdog also after a panic.
+        let _retire = RetireOnDrop(self.watchdog.clone());
         let imports = &self.isolate.loader.imports;
-        witness::swear_in(&mut self.isolate.worker.js_runtime, &self.control, imports);
+        interrupt::install(&mut self.isolate.worker.js_runtime, &self.watchdog, imports);
         let steps = poll_fn(|cx| {
-            for _ in 0..ROUNDS {
-                self.control.wakes(cx.waker());
-                self.control.enter(self.limit());
+            for _ in 0..MAX_COMMANDS_PER_TURN {
+                self.watchdog.register_event_loop(cx.waker());
+                self.watchdog.enter(self.limit());
                 let result = self.poll(cx, &mut commands);
-                self.control.leave();
-                memory::look_now_and_then(self.isolate.worker.js_runtime.v8_isolate());
-                if result.is_ready() || !more_comes(&mut commands) {
+                self.watchdog.leave();
+                memory::poll_external(self.isolate.worker.js_runtime.v8_isolate());
+                if result.is_ready() || !spin_for_command(&mut commands) {
                     return result;
                 }
             }
-            // Timers and sockets have their turn.
+            // Lets timers and sockets have their turn.
             cx.waker().wake_by_ref();
             Poll::Pending
         });
-        // Tokio's budget would make a queue that is not empty look as if it were.
+        // Tokio's budget would make a queue that is not empty look empty.
         tokio::task::unconstrained(steps).await;
-        // Callers see the reason in `Control`; whoever is still in the queue is
-        // told the same way.
-        self.waiting.clear();
+        // Callers read the reason from the watchdog. Commands still in the queue are answered the
+        // same way.
+        self.pending.clear();
         drop(commands);
-        self.control.end_children();
+        self.watchdog.end_children();
         let Isolate {
             functions,
             mut worker,
@@ -135,25 +134,25 @@ impl EventLoop {
             readers,
         } = self.isolate;
         drop(functions);
-        witness::dismiss();
-        memory::unwatch_external();
+        interrupt::uninstall();
+        memory::unlimit_external();
         // Dropping runs finalizers of native objects, which may call into V8.
         worker.js_runtime.v8_isolate().cancel_terminate_execution();
         drop(worker);
         workers.end();
-        loader.settle_cache(SETTLING);
+        loader.flush_cache(CACHE_WRITE_TIMEOUT);
         drop(loader);
         readers.finish();
     }
 
     fn limit(&self) -> Duration {
-        let limits = self.waiting.iter().filter_map(|waiting| waiting.limit);
+        let limits = self.pending.iter().filter_map(|pending| pending.limit);
         limits.fold(self.spin_limit, Duration::max)
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, commands: &mut impl Commands) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>, commands: &mut impl CommandSource) -> Poll<()> {
         loop {
-            // Stopped while it slept.
+            // The isolate was stopped while the thread slept.
             if self.has_ended() {
                 return Poll::Ready(());
             }
@@ -166,7 +165,7 @@ impl EventLoop {
                     return Poll::Ready(());
                 }
             }
-            preload_coming(&mut self.isolate.worker, &self.isolate.loader);
+            preload_dynamic_imports(&mut self.isolate.worker, &self.isolate.loader);
             let polled = self
                 .isolate
                 .worker
@@ -175,16 +174,16 @@ impl EventLoop {
             if self.has_ended() {
                 return Poll::Ready(());
             }
-            if !self.is_whole() {
+            if !self.check_intact() {
                 return Poll::Ready(());
             }
             let uncaught = match polled {
-                // That is how what ran at that moment was ended.
-                Poll::Ready(Err(_)) if self.control.released() => return Poll::Ready(()),
+                // The termination that followed `release` ended the running code.
+                Poll::Ready(Err(_)) if self.watchdog.released() => return Poll::Ready(()),
                 Poll::Ready(Err(error)) => Some(Thrown::from(&error)),
                 _ => None,
             };
-            // deno_core says so in every poll from now on.
+            // deno_core reports a stalled module in every further poll.
             let stalled = uncaught
                 .as_ref()
                 .filter(|thrown| thrown.message.contains(STALLED));
@@ -194,15 +193,15 @@ impl EventLoop {
                 // There may be more to do after the tick that failed.
                 cx.waker().wake_by_ref();
             }
-            let progress = self.answer(cx);
+            let progress = self.poll_calls(cx);
             match uncaught {
-                // What a module throws comes out of the event loop, too.
-                Some(thrown) if stalled_or_told(&thrown, &self.failed) => {}
+                // The event loop also returns exceptions that a module threw while it was loaded.
+                Some(thrown) if is_stalled_or_reported(&thrown, &self.failed) => {}
                 Some(thrown) => self.report(&thrown, None),
                 None => {}
             }
-            self.tell_uncaught();
-            self.tell_absent();
+            self.report_uncaught();
+            self.report_missing_exports();
             self.failed.clear();
             if !progress {
                 self.warm_up(cx);
@@ -214,90 +213,93 @@ impl EventLoop {
         }
     }
 
-    /// One module at a time: somebody may want the thread.
+    /// Makes the code cache of one module. The thread may be needed between two of them.
     fn warm_up(&mut self, cx: &mut Context<'_>) {
-        let rests = (self.rest.as_mut()).is_some_and(|rest| rest.as_mut().poll(cx).is_ready());
-        if !rests || !self.waiting.is_empty() {
+        let is_due = (self.warm_up_timer.as_mut())
+            .is_some_and(|warm_up_timer| warm_up_timer.as_mut().poll(cx).is_ready());
+        if !is_due || !self.pending.is_empty() {
             return;
         }
         let Isolate { worker, loader, .. } = &mut self.isolate;
         if loader.warm_up(&mut worker.js_runtime) {
             cx.waker().wake_by_ref();
         } else {
-            self.rest = None;
+            self.warm_up_timer = None;
         }
     }
 
-    /// Whether what everything relies on is still there after code has run. If not, the
-    /// isolate is stopped: whoever is called next would fail for another's mistake.
-    fn is_whole(&mut self) -> bool {
+    /// Checks after code has run that the built-in objects which pi relies on still work, and that
+    /// descriptors are left. Otherwise the isolate is stopped, because the next extension would
+    /// fail for the mistake of another.
+    fn check_intact(&mut self) -> bool {
         let state = self.isolate.worker.js_runtime.op_state();
-        if (self.descriptors).are_gone(&mut state.borrow_mut(), &self.control) {
+        if (self.descriptor_limit).stop_if_exhausted(&mut state.borrow_mut(), &self.watchdog) {
             return false;
         }
-        let Some(ask) = self.isolate.functions.get("missingEssential") else {
+        let Some(check) = self.isolate.functions.get("missingEssential") else {
             return true;
         };
         let runtime = &mut self.isolate.worker.js_runtime;
-        let Some(missing) = essentials::missing(runtime, ask) else {
+        let Some(tampering) = intrinsics_guard::find_tampering(runtime, check) else {
             return true;
         };
         let imports = &self.isolate.loader.imports;
-        let author = missing.file.and_then(|file| imports.author_of(&file));
-        // What for is not known: it may have been a callback.
+        let author = tampering.file.and_then(|file| imports.extension_of(&file));
+        // The activity is not known: the code may have been a callback.
         let author = author.map(|id| Author {
             id,
             what: String::new(),
         });
-        self.control.confess(author, String::new());
-        self.control.stop(Stop::Damaged(missing.damage));
+        self.watchdog.report_offender(author, String::new());
+        self.watchdog.stop(Stop::Tampered(tampering.intrinsic));
         false
     }
 
-    /// Whether the isolate was stopped. A termination that nobody asked for is one
-    /// of ours, too: JavaScript cannot be resumed after it.
+    /// Returns true if the isolate was stopped. A termination from elsewhere counts as a stop, too:
+    /// JavaScript cannot be resumed after it.
     fn has_ended(&mut self) -> bool {
         let isolate = self.isolate.worker.js_runtime.v8_isolate();
-        if isolate.is_execution_terminating() && self.control.stopped().is_none() {
-            self.control.stop(Stop::Asked);
+        if isolate.is_execution_terminating() && self.watchdog.stopped().is_none() {
+            self.watchdog.stop(Stop::Requested);
         }
-        if self.control.stopped().is_none() {
+        if self.watchdog.stopped().is_none() {
             return false;
         }
-        // Unless it has been told already: nothing runs any more.
-        self.control
-            .confess(js_runtime_ext::last_timer(), String::new());
+        // Has no effect if an offender was reported before. No code runs any more.
+        self.watchdog
+            .report_offender(js_runtime_ext::last_timer(), String::new());
         true
     }
 
-    /// An extension whose `await` at the top level nothing can settle any more.
+    /// Fails the loads of extensions whose top-level `await` can never settle.
     fn fail_stalled(&mut self, thrown: &Thrown) {
-        let evaluating = |waiting: &Waiting| matches!(waiting.state, State::Evaluating { .. });
-        while let Some(index) = self.waiting.iter().position(evaluating) {
-            let waiting = self.waiting.swap_remove(index);
-            waiting.reply.send(Err(thrown.clone()));
+        let evaluating =
+            |pending: &PendingCall| matches!(pending.state, CallState::Evaluating { .. });
+        while let Some(index) = self.pending.iter().position(evaluating) {
+            let pending = self.pending.swap_remove(index);
+            pending.reply.send(Err(thrown.clone()));
         }
     }
 
-    /// What was thrown in callbacks.
-    fn tell_uncaught(&mut self) {
+    /// Reports exceptions that were thrown in callbacks.
+    fn report_uncaught(&mut self) {
         let state = self.isolate.worker.js_runtime.op_state();
         let uncaught = Uncaught::take(&mut state.borrow_mut());
         for (error, author) in uncaught {
             let thrown = Thrown::from(&error);
-            // What a module throws, for one.
-            if !stalled_or_told(&thrown, &self.failed) {
+            // Skips exceptions that a failed load has reported.
+            if !is_stalled_or_reported(&thrown, &self.failed) {
                 self.report(&thrown, author);
             }
         }
     }
 
-    /// What modules import that is not there.
-    fn tell_absent(&self) {
-        for (message, frame) in self.isolate.loader.take_absent() {
+    /// Reports imports of names that the imported module does not export.
+    fn report_missing_exports(&self) {
+        for (message, frame) in self.isolate.loader.take_missing_exports() {
             let stack = frame.unwrap_or_default();
             let author = self.isolate.loader.imports.author(&stack, None);
-            self.host.fault(Fault::Slip {
+            self.host.fault(Fault::Diagnostic {
                 message,
                 stack,
                 author,
@@ -305,9 +307,10 @@ impl EventLoop {
         }
     }
 
-    /// `marked` is whose code it was, if it said so.
+    /// Reports an uncaught exception. `marked` is the author by the mark of the bridge, if there
+    /// was one.
     fn report(&self, thrown: &Thrown, marked: Option<Author>) {
-        // The op has reported it already.
+        // The op has reported `process.exit` already.
         if thrown.message.contains(EXIT_MESSAGE) {
             return;
         }
@@ -315,7 +318,7 @@ impl EventLoop {
         let author = imports.author(&thrown.stack, marked);
         self.host.fault(Fault::Uncaught {
             plain: thrown.plain.clone(),
-            report: thrown.report(),
+            report: thrown.full_report(),
             // A module that cannot be loaded has no stack.
             author: author.or_else(|| imports.author(&thrown.message, None)),
         });
@@ -323,7 +326,7 @@ impl EventLoop {
 
     fn handle(&mut self, command: Command) {
         js_runtime_ext::forget_timer();
-        self.control.begins(None);
+        self.watchdog.begin_extension(None);
         match command {
             Command::Load {
                 id,
@@ -331,9 +334,9 @@ impl EventLoop {
                 limit,
                 reply,
             } => {
-                self.control.enter(limit.max(self.limit()));
+                self.watchdog.enter(limit.max(self.limit()));
                 match self.begin_load(id, &path) {
-                    Ok(state) => self.waiting.push(Waiting {
+                    Ok(state) => self.pending.push(PendingCall {
                         state,
                         reply,
                         limit: Some(limit),
@@ -346,29 +349,30 @@ impl EventLoop {
                 args,
                 mut reply,
             } => {
-                // Its caller may have given up while it was in the queue.
+                // The caller may have given up while the command was in the queue.
                 if reply.is_closed() {
                     return;
                 }
-                self.control.enter(self.limit());
+                self.watchdog.enter(self.limit());
                 self.isolate.loader.end_load();
                 let Some(function) = self.isolate.functions.get(&function) else {
                     let message = format!("the bridge has no function \"{function}\"");
                     return reply.send(Err(Thrown::new(message)));
                 };
-                let outcome = calls::call(&mut self.isolate.worker.js_runtime, function, |scope| {
-                    calls::json_argument(scope, &args)
-                });
-                // What comes now is anybody's.
-                self.control.begins(None);
+                let outcome =
+                    bridge::call(&mut self.isolate.worker.js_runtime, function, |scope| {
+                        bridge::json_argument(scope, &args)
+                    });
+                // The code that runs next may belong to any extension.
+                self.watchdog.begin_extension(None);
                 match outcome {
                     Outcome::Done(result) => {
-                        if self.is_whole() {
+                        if self.check_intact() {
                             reply.send(result);
                         }
                     }
-                    Outcome::Pending(value) => self.waiting.push(Waiting {
-                        state: State::Value(value),
+                    Outcome::Pending(value) => self.pending.push(PendingCall {
+                        state: CallState::Value(value),
                         reply,
                         limit: None,
                     }),
@@ -381,12 +385,14 @@ impl EventLoop {
             }
             Command::Memory(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
-                reply(Memory::of(&isolate.get_heap_statistics()));
+                reply(Memory::from_statistics(&isolate.get_heap_statistics()));
             }
-            Command::HeapOwners(reply) => {
+            Command::RetainedHeap(reply) => {
                 let imports = self.isolate.loader.imports.clone();
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
-                reply(heap_owners::owners(isolate, |script| imports.owner(script)));
+                reply(heap_snapshot::retained(isolate, |script| {
+                    imports.owner(script)
+                }));
             }
             Command::HeapUsed(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
@@ -396,41 +402,41 @@ impl EventLoop {
         }
     }
 
-    /// Finds and compiles the whole graph, and starts to evaluate it.
-    fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<State, Thrown> {
-        self.isolate.loader.imports.begin(id);
+    /// Finds and compiles the whole module graph, and starts to evaluate it.
+    fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<CallState, Thrown> {
+        self.isolate.loader.imports.begin_load(id);
         let Isolate { worker, loader, .. } = &mut self.isolate;
         loader.begin_load(&mut worker.js_runtime);
         let url = loader.entry(id, path).map_err(Thrown::new)?;
-        preload_known(worker, loader);
+        preload_builtins(worker, loader);
         let module = preload(worker, &url)?;
-        inspector::wait_if_asked(&self.isolate.worker.js_runtime, &*self.host);
+        inspector::wait_if_requested(&self.isolate.worker.js_runtime, &*self.host);
         let author = Author {
             id,
             what: "load".into(),
         };
-        calls::mark(&mut self.isolate.worker.js_runtime, Some(&author));
+        bridge::set_author(&mut self.isolate.worker.js_runtime, Some(&author));
         let evaluated = self.isolate.worker.js_runtime.mod_evaluate(module);
-        calls::mark(&mut self.isolate.worker.js_runtime, None);
-        Ok(State::Evaluating {
+        bridge::set_author(&mut self.isolate.worker.js_runtime, None);
+        Ok(CallState::Evaluating {
             id,
             module,
             evaluated: Box::pin(evaluated),
         })
     }
 
-    /// Hands out what is ready. Tells whether there was anything.
-    fn answer(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Answers the calls whose values are ready. Returns true if there was any progress.
+    fn poll_calls(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
         let mut index = 0;
-        while index < self.waiting.len() {
-            let waiting = &mut self.waiting[index];
-            if waiting.reply.poll_closed(cx).is_ready() {
-                self.waiting.swap_remove(index);
+        while index < self.pending.len() {
+            let pending = &mut self.pending[index];
+            if pending.reply.poll_closed(cx).is_ready() {
+                self.pending.swap_remove(index);
                 continue;
             }
-            let next = match &mut waiting.state {
-                State::Evaluating {
+            let next = match &mut pending.state {
+                CallState::Evaluating {
                     id,
                     module,
                     evaluated,
@@ -442,9 +448,9 @@ impl EventLoop {
                         Some(activate(&mut self.isolate, id, module))
                     }
                 },
-                State::Value(value) => match value.as_mut().poll(cx) {
+                CallState::Value(value) => match value.as_mut().poll(cx) {
                     Poll::Pending => None,
-                    Poll::Ready(value) => Some(Outcome::Done(calls::settled(
+                    Poll::Ready(value) => Some(Outcome::Done(bridge::settled_text(
                         &mut self.isolate.worker.js_runtime,
                         value,
                     ))),
@@ -454,24 +460,24 @@ impl EventLoop {
                 None => index += 1,
                 Some(Outcome::Pending(value)) => {
                     progress = true;
-                    self.waiting[index].state = State::Value(value);
+                    self.pending[index].state = CallState::Value(value);
                 }
                 Some(Outcome::Done(result)) => {
                     progress = true;
-                    if !self.is_whole() {
+                    if !self.check_intact() {
                         return true;
                     }
-                    let done = self.waiting.swap_remove(index);
+                    let done = self.pending.swap_remove(index);
                     if let (Some(_), Err(thrown)) = (done.limit, &result) {
                         self.failed.push(thrown.message.clone());
                     }
                     done.reply.send(result);
-                    // Loads are the only ones with a limit of their own.
+                    // Only loads have a limit of their own.
                     if done.limit.is_some() {
-                        self.rest = Some(Box::pin(tokio::time::sleep(REST)));
+                        self.warm_up_timer = Some(Box::pin(tokio::time::sleep(WARM_UP_DELAY)));
                     }
-                    if done.limit.is_some() && !self.swept {
-                        self.swept = true;
+                    if done.limit.is_some() && !self.cache_swept {
+                        self.cache_swept = true;
                         self.isolate.loader.sweep_cache_soon();
                     }
                 }
@@ -480,8 +486,8 @@ impl EventLoop {
                         return true;
                     }
                     progress = true;
-                    let waiting = self.waiting.swap_remove(index);
-                    waiting.reply.send(Err(Thrown::new(CUT_OFF)));
+                    let pending = self.pending.swap_remove(index);
+                    pending.reply.send(Err(Thrown::new(CUT_OFF)));
                 }
             }
         }
@@ -489,25 +495,25 @@ impl EventLoop {
     }
 }
 
-/// Something ended what ran, but not the isolate.
-const CUT_OFF: &str = "what ran was cut off by an exception that nobody caught";
+/// Message for calls that V8 terminated although the isolate goes on.
+const CUT_OFF: &str = "stopped by an uncaught exception";
 
-/// How deno_core begins to say that a module awaits what never comes.
+/// Start of the message of deno_core for a module that awaits a promise which nothing can settle.
 const STALLED: &str = "Top-level await promise never resolved";
 
-fn stalled_or_told(thrown: &Thrown, failed: &[String]) -> bool {
+fn is_stalled_or_reported(thrown: &Thrown, failed: &[String]) -> bool {
     thrown.message.contains(STALLED) || failed.contains(&thrown.message)
 }
 
-struct Retires(Control);
+struct RetireOnDrop(Watchdog);
 
-impl Drop for Retires {
+impl Drop for RetireOnDrop {
     fn drop(&mut self) {
         self.0.retire();
     }
 }
 
-/// Hands a module to the bridge.
+/// Passes the namespace of a loaded module to the bridge.
 fn activate(isolate: &mut Isolate, id: u32, module: ModuleId) -> Outcome {
     let runtime = &mut isolate.worker.js_runtime;
     let Some(function) = isolate.functions.get("activate") else {
@@ -517,7 +523,7 @@ fn activate(isolate: &mut Isolate, id: u32, module: ModuleId) -> Outcome {
         Ok(namespace) => namespace,
         Err(error) => return Outcome::Done(Err(Thrown::from(&error))),
     };
-    calls::call(runtime, function, |scope| {
+    bridge::call(runtime, function, |scope| {
         let id: v8::Local<v8::Value> = v8::Integer::new_from_unsigned(scope, id).into();
         let namespace: v8::Local<v8::Value> = v8::Local::new(scope, namespace).into();
         Some(vec![

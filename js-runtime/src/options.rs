@@ -1,54 +1,54 @@
-//! What a runtime is started with.
+//! Options of a runtime.
 
-use pi_base::VERSION;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use js_runtime_ext::SCRIPT;
+use pi_base::VERSION;
 
-use crate::loader::Kept;
+use crate::loader::MemoryCache;
 
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
-    /// Where transpiled code and V8's code cache are kept. Several processes may
-    /// share it. `None` keeps nothing.
+    /// Folder of transpiled code and V8's code caches. Several processes may share it. `None` turns
+    /// the disk cache off.
     pub cache_dir: Option<PathBuf>,
-    /// Bytes of V8 heap at which the isolate is stopped.
+    /// Size of V8's heap in bytes at which the isolate is stopped.
     pub max_heap: usize,
-    /// The longest uninterrupted run of JavaScript.
+    /// Maximum length of one time slice: an uninterrupted run of JavaScript.
     pub spin_limit: Duration,
-    /// What `process.argv[1]` says. Extensions that start the program again take it
-    /// for a script unless it is a path by which they recognize a compiled program.
+    /// Value of `process.argv[1]`. Extensions that start the program again take it for a script
+    /// unless it is a path by which they recognize a compiled program.
     pub script: PathBuf,
-    /// What follows in `process.argv`.
+    /// Values that follow in `process.argv`.
     pub args: Vec<String>,
-    /// What will be loaded, with the numbers it will be loaded by: read and compiled beside
-    /// the start of the isolate, if there is a cache.
+    /// Ids and paths of the extensions that will be loaded. They are prefetched while the isolate
+    /// starts, if there is a cache.
     pub entries: Vec<(u32, PathBuf)>,
-    /// What isolates before have read of these, if they were given the same.
-    pub kept: Kept,
+    /// Memory cache of earlier isolates. Isolates with the same cache share what they read.
+    pub memory_cache: MemoryCache,
     /// `name/version`, for the `User-Agent` of requests and the cache.
     pub version: String,
-    /// What debuggers call the isolate.
+    /// Name of the isolate in debuggers.
     pub label: String,
-    /// Gives the isolate a process of its own.
+    /// Runs the isolate in a process of its own.
     pub process: Option<HostProcess>,
-    /// Methods of the host that always answer with nothing: a process of its own does
+    /// Methods of the host whose result is always empty. An isolate in a process of its own does
     /// not wait for them.
     pub one_way: Vec<String>,
 }
 
-/// How the process of an isolate is started.
+/// Program and arguments that start the process of an isolate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostProcess {
-    /// Calls [`crate::serve_if_asked`] before anything else.
+    /// Program that calls [`crate::run_if_host_process`] before anything else.
     pub program: PathBuf,
     pub args: Vec<OsString>,
 }
 
 impl HostProcess {
-    /// This program, as it was when it started: it may have been replaced since.
+    /// Returns this program as it was when it started. Its file may have been replaced since.
     pub fn this_program() -> std::io::Result<Self> {
         let program = match cfg!(target_os = "linux") {
             true => PathBuf::from("/proc/self/exe"),
@@ -70,7 +70,7 @@ impl Default for RuntimeOptions {
             script: PathBuf::from(SCRIPT),
             args: Vec::new(),
             entries: Vec::new(),
-            kept: Kept::default(),
+            memory_cache: MemoryCache::default(),
             version: format!("pi/{VERSION}"),
             label: String::new(),
             process: None,

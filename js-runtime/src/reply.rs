@@ -1,54 +1,99 @@
-//! Where the answer to a command goes: to a task of this process, or back over the pipe
-//! from which the command came.
+//! The way back of a command's result: to a task of this process, or over the connection of a
+//! process.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use js_runtime_ext::Stop;
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::error::Thrown;
-use crate::process::Link;
 
-pub(crate) type Answer = Result<Option<String>, Thrown>;
+pub(crate) type CallResult = Result<Option<String>, Thrown>;
 
-/// Dropped without an answer when the isolate ends.
+/// Time in which a stopped thread may still answer its calls itself. It takes longer only when
+/// native code (`execSync`) blocks the thread, which nothing can interrupt.
+const STOP_GRACE: Duration = Duration::from_millis(50);
+
+/// Time for which a caller spins for the result before its task sleeps. Most handlers take a few
+/// microseconds; waking a thread takes 25 and more on either side.
+const REPLY_SPIN: Duration = Duration::from_micros(40);
+
+/// Reason why there is no result: the stop of the isolate, or `None` if the isolate is gone without
+/// one.
+pub(crate) type Unanswered = Option<Stop>;
+
+/// Destination of a result. Dropped without one when the isolate ends.
 pub(crate) enum Reply {
-    Here(oneshot::Sender<Answer>),
-    There(Remote),
+    Local(oneshot::Sender<CallResult>),
+    Remote(RemoteReply),
 }
 
-/// Somebody in the program's process waits.
-pub(crate) struct Remote {
-    pub id: u64,
-    pub link: Arc<Link>,
-    /// Ends when nobody waits any more.
+/// Reply to a caller in the program's process.
+pub(crate) struct RemoteReply {
+    /// Sends the result over the connection of the process.
+    pub send: Box<dyn FnOnce(CallResult) + Send>,
+    /// Completes when the caller no longer waits.
     pub abandoned: oneshot::Receiver<()>,
 }
 
 impl Reply {
-    /// A caller that has gone away abandoned the call.
-    pub fn send(self, answer: Answer) {
+    /// Sends the result. A caller that has dropped its future has abandoned the call.
+    pub fn send(self, result: CallResult) {
         match self {
-            Self::Here(reply) => _ = reply.send(answer),
-            Self::There(remote) => remote.link.answer(remote.id, answer),
+            Self::Local(reply) => _ = reply.send(result),
+            Self::Remote(remote) => (remote.send)(result),
         }
     }
 
     pub fn is_closed(&mut self) -> bool {
         match self {
-            Self::Here(reply) => reply.is_closed(),
-            Self::There(remote) => !matches!(
-                remote.abandoned.try_recv(),
-                Err(oneshot::error::TryRecvError::Empty)
-            ),
+            Self::Local(reply) => reply.is_closed(),
+            Self::Remote(remote) => {
+                !matches!(remote.abandoned.try_recv(), Err(TryRecvError::Empty))
+            }
         }
     }
 
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
-            Self::Here(reply) => reply.poll_closed(cx),
-            Self::There(remote) => remote.abandoned.poll_unpin(cx).map(drop),
+            Self::Local(reply) => reply.poll_closed(cx),
+            Self::Remote(remote) => remote.abandoned.poll_unpin(cx).map(drop),
         }
     }
+}
+
+/// Waits for the result or the stop of the isolate, whichever comes first. `replied` resolves to
+/// `None` if there will be no result.
+pub(crate) async fn unless_stopped(
+    replied: impl Future<Output = Option<CallResult>>,
+    reported: impl Future<Output = Stop>,
+    stopped: impl Fn() -> Option<Stop>,
+) -> Result<CallResult, Unanswered> {
+    let grace = async {
+        let stop = reported.await;
+        tokio::time::sleep(STOP_GRACE).await;
+        stop
+    };
+    tokio::select! {
+        biased;
+        result = replied => result.ok_or_else(stopped),
+        stop = grace => Err(Some(stop)),
+    }
+}
+
+/// Returns the result if it arrives while this spins; `Some(None)` means that there will be none.
+/// After `Some` the receiver must not be polled again.
+pub(crate) fn spin_for_reply<T>(result: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
+    let start = Instant::now();
+    while start.elapsed() < REPLY_SPIN {
+        match result.try_recv() {
+            Ok(result) => return Some(Some(result)),
+            Err(TryRecvError::Closed) => return Some(None),
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+        }
+    }
+    None
 }

@@ -1,95 +1,79 @@
-//! The handle through which the rest of the program, from any thread, talks to one
-//! isolate, wherever that lives.
+//! The handle through which any thread of the program uses one isolate, wherever the isolate runs.
 
-use pi_base::active_clock;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use js_runtime_ext::{Host, Stop};
-use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
+use pi_base::active_clock;
 
+use crate::attribution::heap_snapshot::RetainedHeap;
+use crate::attribution::imports::Imports;
+use crate::backend::process::ProcessBackend;
+use crate::backend::thread::ThreadBackend;
 use crate::error::{CallError, LoadError, StartError};
-use crate::heap_owners::HeapOwners;
-use crate::imports::Imports;
-use crate::local::Local;
-use crate::memory::Memory;
+use crate::limits::memory::Memory;
 use crate::options::RuntimeOptions;
-use crate::process::Parent;
-use crate::reply::Answer;
 
-/// How long a stopped thread may take to answer its calls itself. It is longer only
-/// when native code (`execSync`) holds the thread, which nothing can end.
-const GRACE: Duration = Duration::from_millis(50);
+/// Maximum time that [`Runtime::wait_ended`] waits for the thread or process.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a caller looks for the answer before its task sleeps. Most handlers
-/// take a few microseconds; being woken takes 25 and more, on either side.
-const LINGER: Duration = Duration::from_micros(40);
+/// One isolate on one thread, of this process or of one of its own. Dropping the handle ends both
+/// without waiting for them.
+pub struct Runtime(Backend);
 
-/// How long [`Runtime::ended`] waits for the thread or process.
-const FAREWELL: Duration = Duration::from_secs(1);
-
-/// One isolate on one thread, of this process or of one of its own. Dropping it ends
-/// both, without waiting for them.
-pub struct Runtime(Place);
-
-enum Place {
-    Thread(Local),
-    Process(Parent),
+enum Backend {
+    Thread(ThreadBackend),
+    Process(ProcessBackend),
 }
 
-/// Why the isolate was stopped, if it was, or else it is gone.
-pub(crate) type Unanswered = Option<Stop>;
-
 impl Runtime {
-    /// Takes about 15 ms, with a process of its own about 40; nothing of V8 exists
-    /// before (call [`crate::init`] first).
+    /// Starts an isolate. Takes about 15 ms, with a process of its own about 40. Call
+    /// [`crate::init`] first.
     pub fn start(options: RuntimeOptions, host: Arc<dyn Host>) -> Result<Self, StartError> {
         Ok(Self(match options.process.clone() {
-            None => Place::Thread(Local::start(options, host)?),
-            Some(process) => Place::Process(Parent::start(&process, &options, host)?),
+            None => Backend::Thread(ThreadBackend::start(options, host)?),
+            Some(process) => Backend::Process(ProcessBackend::start(&process, &options, host)?),
         }))
     }
 
-    /// Evaluates the module at `path` and hands its namespace to the function
-    /// `activate` of the bridge, whose promise is awaited. `limit` holds for the
-    /// whole and, instead of the spin limit, for each stretch of JavaScript.
+    /// Evaluates the module at `path` and passes its namespace to the function `activate` of the
+    /// bridge, whose promise is awaited. `limit` applies to the whole load and, instead of the spin
+    /// limit, to each of its time slices.
     pub async fn load(&self, id: u32, path: &Path, limit: Duration) -> Result<(), LoadError> {
-        let answered = async {
+        let result = async {
             match &self.0 {
-                Place::Thread(local) => local.load(id, path.to_path_buf(), limit).await,
-                Place::Process(parent) => parent.load(id, path, limit).await,
+                Backend::Thread(thread) => thread.load(id, path.to_path_buf(), limit).await,
+                Backend::Process(process) => process.load(id, path, limit).await,
             }
         };
-        let answered = active_clock::timeout(limit, answered).await;
-        self.imports().end(id);
-        match answered {
+        let result = active_clock::timeout(limit, result).await;
+        self.imports().end_load(id);
+        match result {
             Some(Ok(Ok(_))) => Ok(()),
             Some(Ok(Err(thrown))) => Err(LoadError::Failed {
                 message: thrown.sentence(),
                 stack: thrown.stack,
             }),
             Some(Err(None)) => Err(LoadError::Gone),
-            Some(Err(Some(_))) => Err(LoadError::Stopped(self.wait_until_told().await)),
-            // It spins. The next one would have to wait for it, and would be taken
-            // for the one that does.
+            Some(Err(Some(_))) => Err(LoadError::Stopped(self.wait_until_reported().await)),
+            // The load spins. The next load would have to wait for it and would be blamed.
             None if self.stop_if_busy(limit / 2).await => {
-                Err(LoadError::Stopped(self.wait_until_told().await))
+                Err(LoadError::Stopped(self.wait_until_reported().await))
             }
             None => Err(LoadError::TimedOut(limit)),
         }
     }
 
-    /// Calls a function of the bridge with one JSON text; the answer is JSON text,
-    /// or nothing for `undefined`. Several calls may be under way at once. Dropping
-    /// the future abandons the call: JavaScript may go on, nobody learns of it.
+    /// Calls a function of the bridge with one JSON text. The result is JSON text, or `None` for
+    /// `undefined`. Several calls may be pending at once. Dropping the future abandons the call:
+    /// JavaScript may continue, and its result is lost.
     pub async fn call(&self, function: &str, args: String) -> Result<Option<String>, CallError> {
-        let answered = match &self.0 {
-            Place::Thread(local) => local.call(function.to_string(), args).await,
-            Place::Process(parent) => parent.call(function, args).await,
+        let result = match &self.0 {
+            Backend::Thread(thread) => thread.call(function.to_string(), args).await,
+            Backend::Process(process) => process.call(function, args).await,
         };
-        match answered {
+        match result {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(thrown)) => Err(CallError::Thrown {
                 message: thrown.message,
@@ -101,91 +85,91 @@ impl Runtime {
         }
     }
 
-    /// Why it was ended, if it was.
+    /// Returns the reason of the stop, if the isolate was stopped.
     pub fn stopped(&self) -> Option<Stop> {
         match &self.0 {
-            Place::Thread(local) => local.stopped(),
-            Place::Process(parent) => parent.stopped(),
+            Backend::Thread(thread) => thread.stopped(),
+            Backend::Process(process) => process.stopped(),
         }
     }
 
-    /// When the isolate has been stopped and the host knows who is to blame.
-    pub async fn wait_until_told(&self) -> Stop {
+    /// Waits until the isolate has been stopped and the host knows the offender.
+    pub async fn wait_until_reported(&self) -> Stop {
         match &self.0 {
-            Place::Thread(local) => local.wait_until_told().await,
-            Place::Process(parent) => parent.wait_until_told().await,
+            Backend::Thread(thread) => thread.wait_until_reported().await,
+            Backend::Process(process) => process.wait_until_reported().await,
         }
     }
 
-    /// Where the code came from; also when the isolate is gone.
+    /// Returns the files of which the code was loaded. They stay known when the isolate is gone.
     pub fn imports(&self) -> &Imports {
         match &self.0 {
-            Place::Thread(local) => local.imports(),
-            Place::Process(parent) => parent.imports(),
+            Backend::Thread(thread) => thread.imports(),
+            Backend::Process(process) => process.imports(),
         }
     }
 
-    /// How long JavaScript has now been running without giving the thread back.
+    /// Returns how long the current time slice has lasted, if JavaScript runs.
     pub async fn busy_for(&self) -> Option<Duration> {
         match &self.0 {
-            Place::Thread(local) => local.busy_for(),
-            Place::Process(parent) => parent.busy_for().await,
+            Backend::Thread(thread) => thread.busy_for(),
+            Backend::Process(process) => process.busy_for().await,
         }
     }
 
-    /// Stops the isolate if JavaScript has not given the thread back for so long, or if
-    /// its process does not even say whether it has. Tells whether it was stopped.
+    /// Stops the isolate if its current time slice has lasted `at_least` so long, or if its process
+    /// does not answer the question. Returns true if the isolate is stopped.
     pub async fn stop_if_busy(&self, at_least: Duration) -> bool {
         match &self.0 {
-            Place::Thread(local) => {
-                let busy = local.busy_for().is_some_and(|busy| busy >= at_least);
+            Backend::Thread(thread) => {
+                let busy = thread.busy_for().is_some_and(|busy| busy >= at_least);
                 if busy {
-                    local.stop(Stop::Deadline);
+                    thread.stop(Stop::Deadline);
                 }
-                // It may have been stopped a moment before.
-                local.stopped().is_some()
+                // The isolate may have been stopped just before.
+                thread.stopped().is_some()
             }
-            Place::Process(parent) => parent.stop_if_busy(at_least).await,
+            Backend::Process(process) => process.stop_if_busy(at_least).await,
         }
     }
 
-    /// Ends the isolate for good, whatever it does. [`js_runtime_ext::Fault::Stopped`]
-    /// follows.
+    /// Stops the isolate, whatever it does. [`js_runtime_ext::Fault::Stopped`] follows.
     pub fn stop(&self, reason: Stop) {
         match &self.0 {
-            Place::Thread(local) => local.stop(reason),
-            Place::Process(parent) => parent.stop(reason),
+            Backend::Thread(thread) => thread.stop(reason),
+            Backend::Process(process) => process.stop(reason),
         }
     }
 
-    /// `None` if the isolate is gone, or does not give its thread back within `limit`.
+    /// Returns the memory statistics of the isolate. `None` if the isolate is gone, or does not
+    /// free its thread within `limit`.
     pub async fn memory(&self, limit: Duration) -> Option<Memory> {
-        let asked = async {
+        let memory = async {
             match &self.0 {
-                Place::Thread(local) => local.memory().await,
-                Place::Process(parent) => parent.memory().await,
+                Backend::Thread(thread) => thread.memory().await,
+                Backend::Process(process) => process.memory().await,
             }
         };
-        tokio::time::timeout(limit, asked).await.ok()?
+        tokio::time::timeout(limit, memory).await.ok()?
     }
 
-    /// What each extension alone keeps alive in V8's heap, or why that is not known. Expensive:
-    /// no JavaScript runs meanwhile. `None` as for [`Self::memory`].
-    pub async fn heap_owners(&self, limit: Duration) -> Option<Result<HeapOwners, String>> {
-        let asked = async {
+    /// Returns how much of V8's heap each extension alone keeps alive, or an error. Expensive: no
+    /// JavaScript runs meanwhile. `None` as for [`Self::memory`].
+    pub async fn retained_heap(&self, limit: Duration) -> Option<Result<RetainedHeap, String>> {
+        let memory = async {
             match &self.0 {
-                Place::Thread(local) => local.heap_owners().await,
-                Place::Process(parent) => parent.heap_owners().await,
+                Backend::Thread(thread) => thread.retained_heap().await,
+                Backend::Process(process) => process.retained_heap().await,
             }
         };
-        tokio::time::timeout(limit, asked).await.ok()?
+        tokio::time::timeout(limit, memory).await.ok()?
     }
 
-    /// Bytes of V8 heap in use after a garbage collection. Expensive.
+    /// Returns the bytes of V8's heap in use after a garbage collection. Expensive.
     pub async fn heap_used(&self) -> Result<usize, CallError> {
         let used = match &self.0 {
-            Place::Thread(local) => local.heap_used().await,
-            Place::Process(parent) => parent.heap_used().await,
+            Backend::Thread(thread) => thread.heap_used().await,
+            Backend::Process(process) => process.heap_used().await,
         };
         used.ok_or_else(|| match self.stopped() {
             Some(stop) => CallError::Stopped(stop),
@@ -193,67 +177,34 @@ impl Runtime {
         })
     }
 
-    /// The process of the isolate, if it has one of its own.
+    /// Returns the id of the isolate's process, if it has one of its own.
     pub fn process_id(&self) -> Option<u32> {
         match &self.0 {
-            Place::Thread(_) => None,
-            Place::Process(parent) => Some(parent.process_id()),
+            Backend::Thread(_) => None,
+            Backend::Process(process) => Some(process.process_id()),
         }
     }
 
-    /// Ends the isolate and waits as [`Self::ended`] does. What JavaScript still had to
-    /// do is dropped, timers, sockets and all.
+    /// Ends the isolate and waits as [`Self::wait_ended`] does. Pending work of JavaScript is
+    /// dropped, including timers and sockets.
     pub async fn shutdown(mut self) {
         match &mut self.0 {
-            Place::Thread(local) => local.end(),
-            Place::Process(parent) => parent.end(),
+            Backend::Thread(thread) => thread.end(),
+            Backend::Process(process) => process.end(),
         }
-        self.ended().await;
+        self.wait_ended().await;
     }
 
-    /// Waits until the thread or process of a stopped isolate has ended and what it
-    /// printed has arrived; at most a second: native code cannot be interrupted.
-    pub async fn ended(&self) {
+    /// Waits until the thread or process of a stopped isolate has ended and its output has arrived,
+    /// at most one second. Native code cannot be interrupted.
+    pub async fn wait_ended(&self) {
         let has_ended = || match &self.0 {
-            Place::Thread(local) => local.has_ended(),
-            Place::Process(parent) => parent.has_ended(),
+            Backend::Thread(thread) => thread.has_ended(),
+            Backend::Process(process) => process.has_ended(),
         };
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
         while !has_ended() && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
-}
-
-/// The answer, unless the isolate is stopped before. `None` means that nobody is there
-/// any more who could answer.
-pub(crate) async fn unless_stopped(
-    answered: impl Future<Output = Option<Answer>>,
-    told: impl Future<Output = Stop>,
-    stopped: impl Fn() -> Option<Stop>,
-) -> Result<Answer, Unanswered> {
-    let grace = async {
-        let stop = told.await;
-        tokio::time::sleep(GRACE).await;
-        stop
-    };
-    tokio::select! {
-        biased;
-        answer = answered => answer.ok_or_else(stopped),
-        stop = grace => Err(Some(stop)),
-    }
-}
-
-/// The answer, if it comes at once; nothing in it says that none will come. Who has
-/// been told so once must not ask again.
-pub(crate) fn linger<T>(answer: &mut oneshot::Receiver<T>) -> Option<Option<T>> {
-    let start = Instant::now();
-    while start.elapsed() < LINGER {
-        match answer.try_recv() {
-            Ok(answer) => return Some(Some(answer)),
-            Err(TryRecvError::Closed) => return Some(None),
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
-        }
-    }
-    None
 }

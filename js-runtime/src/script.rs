@@ -1,5 +1,5 @@
-//! This program as `node SCRIPT`: extensions fork modules and start
-//! `process.execPath` with a script, and there may be no node on the machine.
+//! Runs a script as `node SCRIPT` does. Extensions fork modules and start `process.execPath` with a
+//! script, and the machine may have no Node.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,21 +14,24 @@ use deno_runtime::deno_node::ops::ipc::ChildIpcSerialization;
 use deno_runtime::worker::MainWorker;
 use js_runtime_ext::{Host, probe};
 
-use crate::cache::DiskCache;
+use crate::attribution::stack_dump;
+use crate::bridge::remove_bridge;
 use crate::error::{StartError, Thrown};
-use crate::guest::{ProcessHost, Shared};
-use crate::loader::{Disk, Loader, Prepared};
-use crate::local::STACK;
+use crate::isolate::{WorkerParts, main_worker};
+use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::loader::cache::DiskCache;
+use crate::loader::{Disk, Loader, Prefetched};
+use crate::node::bootstrap::bootstrap;
+use crate::node::plain_host::{ScriptHost, SharedStores};
+use crate::node::web_worker::{WorkerGroup, Workers};
 use crate::options::RuntimeOptions;
-use crate::web_worker::{Family, Workers};
-use crate::whereabouts;
-use crate::worker::{Parts, main_worker, remove_bridge};
 
-/// As `node -e` has it: no script among the arguments, and Node's modules by their names.
+/// Prepares the isolate as `node -e` does: no script among the arguments, and Node's modules as
+/// global names.
 const EVAL: &str = r#"{
     const { argv, getBuiltinModule } = process;
     argv.splice(1, 1);
-    // Those that are forked have the options without it.
+    // Forked scripts get the options without this one.
     process._eval = CODE;
     for (const name of getBuiltinModule("module").builtinModules) {
         if (!/^[a-z]\w*$/.test(name) || name in globalThis) continue;
@@ -41,10 +44,10 @@ const EVAL: &str = r#"{
     }
 }"#;
 
-/// What comes in has a place among the arguments.
-const INPUT: &str = "process.argv[1] = \"-\";";
+/// Replaces the script in `process.argv` when the code comes from standard input.
+const STDIN_ARGV: &str = "process.argv[1] = \"-\";";
 
-/// As `node -p` has it: a script, whose last value is printed.
+/// Runs code as `node -p` does: a script whose last value is printed.
 const PRINT: &str = r#"{
     const { cwd, getBuiltinModule } = process;
     const require = getBuiltinModule("module").createRequire(`${cwd()}/[eval]`);
@@ -53,20 +56,20 @@ const PRINT: &str = r#"{
     console.log(getBuiltinModule("vm").runInThisContext(CODE, { filename: "[eval]" }));
 }"#;
 
-/// How a script is run.
+/// Source and arguments of a script, and how it is run.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// `process.argv` from 2 on.
+    /// Values of `process.argv` from index 2 on.
     pub args: Vec<String>,
     /// `process.execArgv`: options that come before the script.
     pub options: Vec<String>,
-    /// Run before it, in this order.
+    /// Modules that run before the script, in this order.
     pub preloads: Vec<Preload>,
     pub source: Source,
-    /// The parent process listens here (`child_process.fork`).
-    pub channel: Option<Channel>,
-    /// Where the frames of what runs are written when SIGQUIT comes.
-    pub whereabouts: Option<PathBuf>,
+    /// Pipe to the parent process, if it used `child_process.fork`.
+    pub channel: Option<IpcChannel>,
+    /// File for the stack of the running code when SIGQUIT arrives.
+    pub stack_dump_file: Option<PathBuf>,
 }
 
 /// A module that runs before the script.
@@ -78,21 +81,21 @@ pub enum Preload {
     Require(String),
 }
 
-/// What is run. All but the file run in its place, and it need not be there.
+/// Code to run. All variants but `File` run as if they were that file, which need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// `options.script`
     File,
     /// A module, which is not in `process.argv`.
     Code(String),
-    /// A script of which the last value is printed.
+    /// A script whose last value is printed.
     Printed(String),
-    /// A module that has come in, which is `-` in `process.argv`.
+    /// A module from standard input, which is `-` in `process.argv`.
     Input(String),
 }
 
 impl Source {
-    /// What stands for the file, if that is not to be read.
+    /// Returns the code that replaces the content of the file.
     fn text(&self) -> Option<String> {
         match self {
             Self::File => None,
@@ -105,17 +108,18 @@ impl Source {
         match self {
             Self::File => None,
             Self::Code(code) | Self::Printed(code) => Some(EVAL.replace("CODE", &as_literal(code))),
-            Self::Input(_) => Some(INPUT.to_owned()),
+            Self::Input(_) => Some(STDIN_ARGV.to_owned()),
         }
     }
 }
 
-/// JSON is JavaScript.
+/// Converts a value to JSON, which is a JavaScript literal.
 fn as_literal(value: &(impl serde::Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("texts have a JSON")
 }
 
-/// One module that has them run in turn, as if it were beside the files of the folder.
+/// Returns one module that runs all preloads in turn. It is resolved like a file of the current
+/// folder.
 fn preloading(preloads: &[Preload]) -> String {
     let each = preloads.iter().map(|preload| match preload {
         Preload::Import(name) => format!("await import({});", as_literal(name)),
@@ -128,19 +132,18 @@ fn preloading(preloads: &[Preload]) -> String {
 
 /// One end of the pipe between a forked script and its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Channel {
+pub struct IpcChannel {
     pub descriptor: i64,
     /// V8's serialization instead of JSON.
     pub advanced: bool,
 }
 
-/// Runs the module `options.script` on the process's own standard streams until it
-/// has nothing more to do. Returns the exit code; `process.exit` ends the process
-/// itself. Call [`crate::init`] before.
+/// Runs the module `options.script` on the process's own standard streams until no work is pending.
+/// Returns the exit code; `process.exit` ends the process itself. Call [`crate::init`] before.
 pub fn run_script(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
     let thread = std::thread::Builder::new()
         .name("js".into())
-        .stack_size(STACK)
+        .stack_size(JS_STACK_SIZE)
         .spawn(move || {
             let tokio = deno_runtime::tokio_util::create_basic_runtime();
             let code = tokio.block_on(run(options, script));
@@ -155,16 +158,16 @@ pub fn run_script(options: RuntimeOptions, script: Script) -> Result<u8, StartEr
 
 async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
     let cache = DiskCache::new(options.cache_dir.clone(), &options.version);
-    let (loader, node_services) = Loader::new(cache, Disk::default(), Prepared::default());
-    let host: Arc<dyn Host> = Arc::new(ProcessHost);
-    let shared = Shared::default();
+    let (loader, node_services) = Loader::new(cache, Disk::default(), Prefetched::default());
+    let host: Arc<dyn Host> = Arc::new(ScriptHost);
+    let shared = SharedStores::default();
     let workers = Workers {
         options: options.clone(),
         args: script.args.clone(),
         host: host.clone(),
         shared: shared.clone(),
         stdio: |_| Ok(Stdio::default()),
-        family: Family::default(),
+        group: WorkerGroup::default(),
     };
     let node_ipc_init = script.channel.map(|channel| {
         let serialization = match channel.advanced {
@@ -174,11 +177,11 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         (channel.descriptor, serialization)
     });
     let module = match script.source.text() {
-        Some(code) => loader.give(options.script.clone(), &code),
+        Some(code) => loader.add_virtual_file(options.script.clone(), &code),
         None => loader.entry(0, &options.script),
     };
     let module = module.map_err(StartError::Bootstrap)?;
-    let mut worker = main_worker(Parts {
+    let mut worker = main_worker(WorkerParts {
         main_module: module.clone(),
         loader: loader.clone(),
         node_services,
@@ -188,18 +191,19 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         workers,
         bootstrap: BootstrapOptions {
             args: script.args,
-            // As it was given: Node tells of it, and has its own path in `process.argv`.
+            // Node reports the first argument as it was given, and has its own path in
+            // `process.argv`.
             argv0: std::env::args_os()
                 .next()
                 .map(|word| word.to_string_lossy().into_owned()),
             node_ipc_init,
-            ..crate::worker::bootstrap()
+            ..bootstrap()
         },
         max_heap: None,
     });
     remove_bridge(&mut worker.js_runtime);
-    if let Some(file) = script.whereabouts {
-        whereabouts::tell_when_asked(&mut worker.js_runtime, file);
+    if let Some(file) = script.stack_dump_file {
+        stack_dump::dump_on_sigquit(&mut worker.js_runtime, file);
     }
     let mut prepare = |code: String| {
         let prepared = worker.js_runtime.execute_script("pi:script", code);
@@ -217,25 +221,26 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
         preloads => {
             let folder = std::env::current_dir()
                 .map_err(|error| StartError::Bootstrap(format!("there is no folder: {error}")))?;
-            let given = loader.give(folder.join("[preload].mjs"), &preloading(preloads));
-            Some(given.map_err(StartError::Bootstrap)?)
+            let module =
+                loader.add_virtual_file(folder.join("[preload].mjs"), &preloading(preloads));
+            Some(module.map_err(StartError::Bootstrap)?)
         }
     };
-    let code = match live(&mut worker, preloads.as_ref(), &module).await {
+    let code = match run_to_completion(&mut worker, preloads.as_ref(), &module).await {
         Ok(()) => worker.exit_code(),
         Err(error) => {
-            eprintln!("{}", Thrown::from(&error).report());
+            eprintln!("{}", Thrown::from(&error).full_report());
             1
         }
     };
-    whereabouts::forget();
+    stack_dump::uninstall();
     loader.sweep_cache_soon();
-    // As Node does: the lowest eight bits.
+    // Node reports the lowest eight bits.
     Ok(code.to_le_bytes()[0])
 }
 
-/// From `import` to `exit`, with the events between.
-async fn live(
+/// Runs the module from its import to the `exit` event, with the events between.
+async fn run_to_completion(
     worker: &mut MainWorker,
     preloads: Option<&deno_core::ModuleSpecifier>,
     module: &deno_core::ModuleSpecifier,
@@ -250,7 +255,7 @@ async fn live(
             .js_runtime
             .run_event_loop(PollEventLoopOptions::default())
             .await?;
-        // Handlers may start something new.
+        // Handlers may start new work.
         let more =
             worker.dispatch_beforeunload_event()? || worker.dispatch_process_beforeexit_event()?;
         if !more {
@@ -262,7 +267,8 @@ async fn live(
     Ok(())
 }
 
-/// Whether it is something that node would run, and no other file of which somebody speaks.
+/// Returns true if `path` is something that node would run, rather than another file or a word of a
+/// prompt.
 pub fn is_script(path: &Path) -> bool {
     if path.is_dir() {
         let is_meant = path.is_absolute() || path.starts_with(".") || path.starts_with("..");
@@ -275,15 +281,15 @@ pub fn is_script(path: &Path) -> bool {
             Some("js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "tsx" | "jsx")
         )
     };
-    // The commands of packages are links without an extension.
+    // Commands of packages are links without an extension.
     path.is_file()
         && (is_named(path)
             || path.canonicalize().is_ok_and(|path| is_named(&path))
-            || asks_for_node(path))
+            || names_node(path))
 }
 
-/// Whether its first line is that of a program for node.
-fn asks_for_node(path: &Path) -> bool {
+/// Returns true if the first line of the file starts node.
+fn names_node(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(256).read_to_end(&mut start));
     let line = start.split(|byte| *byte == b'\n').next();

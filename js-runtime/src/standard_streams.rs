@@ -1,58 +1,58 @@
-//! Moves the program's own standard streams out of the reach of code that uses the
-//! file descriptors 0 and 1 themselves: native addons, child processes that inherit
-//! the input, `/dev/stdout`. Those that are pipes go further (`apart`).
+//! Moves the program's own standard streams out of the reach of code that uses the file descriptors
+//! 0 and 1: native addons, child processes that inherit the input, `/dev/stdout`. Pipes are moved
+//! into the descriptor table of a thread (`node/private_pipe.rs`).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 
-use crate::apart::{self, Apart};
+use crate::node::private_pipe::{self, PrivatePipe};
 
-/// The real ones. Child processes do not inherit them.
+/// The program's standard streams. Child processes do not inherit them.
 #[derive(Debug)]
 pub struct StandardStreams {
     pub input: Input,
     pub output: Output,
 }
 
-/// What can be read from standard input. Not every mode does.
+/// Standard input. Not every mode reads it.
 #[derive(Debug)]
 pub struct Input {
     untouched: Option<File>,
-    place: Option<Place>,
+    stream: Option<Stream>,
 }
 
-/// Where standard output goes.
+/// Standard output.
 #[derive(Debug)]
-pub struct Output(Place);
+pub struct Output(Stream);
 
 #[derive(Debug)]
-enum Place {
-    Here(File),
-    Apart(Apart),
+enum Stream {
+    Direct(File),
+    Private(PrivatePipe),
 }
 
-/// What tells that nobody reads any more.
+/// Signals that standard output has no reader any more.
 #[derive(Debug)]
 pub enum Reader {
-    /// A copy of the output, which has an error then.
+    /// A copy of the output, which reports an error then.
     Output(File),
-    /// It is at its end then.
+    /// A stream that reaches its end then.
     Lifeline(File),
 }
 
-/// From now on descriptor 0 is at its end and descriptor 1 is what 2 is; a mode whose
-/// protocol runs over standard input and output talks through what this returns.
-/// Call it before anything has been read or printed: what std has buffered is lost.
+/// Replaces descriptor 0 by an empty input and descriptor 1 by standard error. A mode whose
+/// protocol runs over standard input and output uses the returned streams. Must be called before
+/// anything has been read or printed, because data buffered by std is lost.
 pub fn take_standard_streams() -> io::Result<StandardStreams> {
     let (input, output) = take_files()?;
     Ok(StandardStreams {
         input: Input {
             untouched: Some(input),
-            place: None,
+            stream: None,
         },
-        output: Output(Place::of(output, apart::Way::Out)?),
+        output: Output(Stream::new(output, private_pipe::Direction::Out)?),
     })
 }
 
@@ -64,28 +64,28 @@ pub(crate) fn take_files() -> io::Result<(File, File)> {
     Ok((input, output))
 }
 
-impl Place {
-    /// Whoever knows the number of a pipe's descriptor can open the pipe once more
+impl Stream {
+    /// Wraps a stream. Code that knows the number of a pipe's descriptor could open the pipe again
     /// (`/proc/self/fd`). A socket cannot be opened; a file and a terminal have names.
-    fn of(file: File, way: apart::Way) -> io::Result<Self> {
+    fn new(file: File, direction: private_pipe::Direction) -> io::Result<Self> {
         if file.metadata()?.file_type().is_fifo() {
-            return Ok(match apart::take(file, way) {
-                Ok(apart) => Self::Apart(apart),
-                Err(file) => Self::Here(file),
+            return Ok(match private_pipe::move_to_thread(file, direction) {
+                Ok(pipe) => Self::Private(pipe),
+                Err(file) => Self::Direct(file),
             });
         }
-        Ok(Self::Here(file))
+        Ok(Self::Direct(file))
     }
 }
 
 impl Read for Input {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if let Some(file) = self.untouched.take() {
-            self.place = Some(Place::of(file, apart::Way::In)?);
+            self.stream = Some(Stream::new(file, private_pipe::Direction::In)?);
         }
-        match &mut self.place {
-            Some(Place::Here(file)) => file.read(bytes),
-            Some(Place::Apart(apart)) => apart.read(bytes),
+        match &mut self.stream {
+            Some(Stream::Direct(file)) => file.read(bytes),
+            Some(Stream::Private(pipe)) => pipe.read(bytes),
             None => Ok(0),
         }
     }
@@ -94,8 +94,8 @@ impl Read for Input {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.0 {
-            Place::Here(file) => file.write(bytes),
-            Place::Apart(apart) => apart.write(bytes),
+            Stream::Direct(file) => file.write(bytes),
+            Stream::Private(pipe) => pipe.write(bytes),
         }
     }
 
@@ -105,17 +105,17 @@ impl Write for Output {
 }
 
 impl Output {
-    /// `None` if it cannot be known.
+    /// Returns the signal, or `None` if the end of the reader cannot be noticed.
     pub fn reader(&mut self) -> io::Result<Option<Reader>> {
         match &mut self.0 {
-            Place::Here(file) => {
+            Stream::Direct(file) => {
                 let kind = file.metadata()?.file_type();
                 let has_end = kind.is_fifo() || kind.is_socket();
                 has_end
                     .then(|| Ok(Reader::Output(file.try_clone()?)))
                     .transpose()
             }
-            Place::Apart(apart) => Ok(apart
+            Stream::Private(pipe) => Ok(pipe
                 .lifeline
                 .take()
                 .map(|line| Reader::Lifeline(File::from(OwnedFd::from(line))))),

@@ -1,5 +1,4 @@
-//! Whether a module can be parsed, by the parser that loads it, without running any
-//! of it.
+//! Checks whether a module can be parsed, with the parser of the loader and without running it.
 
 use std::fs;
 use std::path::Path;
@@ -10,31 +9,31 @@ use std::time::Duration;
 use deno_ast::diagnostics::Diagnostic;
 use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams};
 
-use crate::decorators;
-use crate::parsing::{extent, too_deep, with_room};
+use crate::loader::transpile::decorators;
+use crate::loader::transpile::parsing::{complexity, too_deep, with_stack};
 
-/// For the stack that there is.
-const SHALLOW: usize = 50;
-const LIMIT: Duration = Duration::from_secs(20);
+/// Maximum nesting that fits into the stack of any thread.
+const MAX_DEPTH: usize = 50;
+const PARSE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is wrong with a module, and where.
+/// Problem of a module, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyntaxProblem {
-    /// It cannot be loaded.
+    /// The module cannot be loaded.
     Fatal(String),
-    /// The parser went on; what runs the module may not.
+    /// The parser continued after an error; the module may not run.
     Doubtful(String),
-    /// Nobody knows: it is too much for the parser.
+    /// The module is too complex or takes too long to parse.
     Unchecked(String),
 }
 
-/// Parses the file at an absolute path. Needs no V8.
+/// Parses the file at an absolute path, without V8.
 pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
     let fatal = SyntaxProblem::Fatal;
     let text = fs::read(path).map_err(|error| fatal(format!("It cannot be read: {error}")))?;
-    // What is not UTF-8 is loaded, too, with marks where it is not.
+    // The loader also accepts files that are not UTF-8 and replaces the invalid bytes.
     let text = String::from_utf8_lossy(&text).into_owned();
-    // It is no part of the first line, and the parser does not take it.
+    // The byte order mark is not part of the first line, and the parser rejects it.
     let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
@@ -59,36 +58,37 @@ pub fn check_syntax(path: &Path) -> Result<(), SyntaxProblem> {
         match (decorators::misplaced(&parsed), parsed.diagnostics().first()) {
             (Some((line, column)), _) => Err(SyntaxProblem::Fatal(format!(
                 "line {line}, column {column}: {}",
-                decorators::MISPLACED
+                decorators::MISPLACED_DECORATOR
             ))),
             (None, Some(first)) => Err(SyntaxProblem::Doubtful(in_words(first))),
             (None, None) => Ok(()),
         }
     };
     let (done, parsed) = mpsc::channel();
-    let parse = move || with_room(length, parse);
+    let parse = move || with_stack(length, parse);
     let work = move || {
-        // Nobody waits any more if it took too long.
+        // The receiver is gone if parsing took too long.
         let _ = done.send(parse());
     };
     let thread = thread::Builder::new().spawn(work);
     thread.map_err(|error| fatal(format!("It could not be checked: {error}")))?;
-    parsed.recv_timeout(LIMIT).unwrap_or_else(|error| {
+    parsed.recv_timeout(PARSE_TIMEOUT).unwrap_or_else(|error| {
         Err(match error {
-            RecvTimeoutError::Timeout => {
-                SyntaxProblem::Unchecked(format!("It is not parsed after {} s", LIMIT.as_secs()))
-            }
+            RecvTimeoutError::Timeout => SyntaxProblem::Unchecked(format!(
+                "It is not parsed after {} s",
+                PARSE_TIMEOUT.as_secs()
+            )),
             RecvTimeoutError::Disconnected => fatal("The parser gave up on it".to_owned()),
         })
     })
 }
 
-/// Whether a text is a script. One in a language of people hardly ever is.
+/// Returns true if `text` is a script. Prose hardly ever is one.
 pub fn is_javascript(text: &str) -> bool {
     let Ok(specifier) = ModuleSpecifier::parse("file:///eval.cjs") else {
         return false;
     };
-    extent(text).depth <= SHALLOW
+    complexity(text).depth <= MAX_DEPTH
         && deno_ast::parse_script(ParseParams {
             specifier,
             text: text.into(),
@@ -101,11 +101,11 @@ pub fn is_javascript(text: &str) -> bool {
 }
 
 fn in_words(error: &ParseDiagnostic) -> String {
-    let place = error.display_position();
+    let position = error.display_position();
     format!(
         "line {}, column {}: {}",
-        place.line_number,
-        place.column_number,
+        position.line_number,
+        position.column_number,
         error.message()
     )
 }

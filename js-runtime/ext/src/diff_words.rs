@@ -1,15 +1,14 @@
-//! Which words of a line have changed.
+//! Finds the changed words of a line.
 
 use std::collections::HashMap;
 
 use deno_core::op2;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// A stretch of text: -1 if only the old line has it, 1 if only the new one, 0 if
-/// both.
+/// A part of a line: -1 if only the old line has it, 1 if only the new one, 0 if both.
 pub type Part = (i8, String);
 
-/// A word, or a sign, and where it is.
+/// A word or a punctuation mark, with its position.
 struct Word<'a> {
     text: &'a str,
     start: usize,
@@ -39,8 +38,8 @@ fn words(line: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// The same number for the same word.
-fn numbers<'a>(words: &[Word<'a>], known: &mut HashMap<&'a str, usize>) -> Vec<usize> {
+/// Maps equal words to equal numbers.
+fn intern_words<'a>(words: &[Word<'a>], known: &mut HashMap<&'a str, usize>) -> Vec<usize> {
     let number = |word: &Word<'a>| {
         let next = known.len();
         *known.entry(word.text).or_insert(next)
@@ -48,13 +47,13 @@ fn numbers<'a>(words: &[Word<'a>], known: &mut HashMap<&'a str, usize>) -> Vec<u
     words.iter().map(number).collect()
 }
 
-/// The words in common, and what is between them on either side. White space goes
-/// with what both have as far as it is the same.
+/// Returns the common words and the changed text between them. White space is common text as far as
+/// it is equal.
 pub fn diff_words(old: &str, new: &str) -> Vec<Part> {
     let (old_words, new_words) = (words(old), words(new));
     let mut known = HashMap::new();
-    let old_numbers = numbers(&old_words, &mut known);
-    let new_numbers = numbers(&new_words, &mut known);
+    let old_numbers = intern_words(&old_words, &mut known);
+    let new_numbers = intern_words(&new_words, &mut known);
     let operations = capture_diff_slices(Algorithm::Myers, &old_numbers, &new_numbers);
     let mut parts = Vec::new();
     let (mut old_at, mut new_at) = (0, 0);
@@ -71,7 +70,7 @@ pub fn diff_words(old: &str, new: &str) -> Vec<Part> {
             .iter()
             .zip(&new_words[new_index..new_index + len])
         {
-            between(
+            push_changed(
                 &old[old_at..old_word.start],
                 &new[new_at..new_word.start],
                 &mut parts,
@@ -80,12 +79,12 @@ pub fn diff_words(old: &str, new: &str) -> Vec<Part> {
             (old_at, new_at) = (old_word.end, new_word.end);
         }
     }
-    between(&old[old_at..], &new[new_at..], &mut parts);
+    push_changed(&old[old_at..], &new[new_at..], &mut parts);
     parts
 }
 
-/// What is between two words that both lines have.
-fn between(mut old: &str, mut new: &str, parts: &mut Vec<Part>) {
+/// Adds the text between two common words.
+fn push_changed(mut old: &str, mut new: &str, parts: &mut Vec<Part>) {
     if old.trim().is_empty() && new.trim().is_empty() {
         push(parts, 0, new);
         return;
@@ -104,7 +103,7 @@ fn between(mut old: &str, mut new: &str, parts: &mut Vec<Part>) {
     push(parts, 0, &new[new.len() - tail..]);
 }
 
-/// The bytes of the characters that both begin with.
+/// Returns the length in bytes of the common prefix.
 fn common(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
     let same = a.zip(b).take_while(|(a, b)| a == b);
     same.map(|(c, _)| c.len_utf8()).sum()

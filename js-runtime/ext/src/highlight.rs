@@ -1,21 +1,21 @@
-//! Source code in stretches of one kind each: keyword, string, comment. Which colour
-//! a kind has is the theme's business.
+//! Splits source code into spans of one kind each: keyword, string, comment. The theme decides the
+//! colour of a kind.
 
 use std::sync::LazyLock;
 
 use deno_core::{op2, serde_json};
 use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet};
 
-/// Those of bat, each of which is unpacked when it is used first.
+/// The syntaxes of bat, each of which is unpacked on first use.
 static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_no_newlines);
 
-/// The most that is highlighted: beyond it a terminal waits, and nobody reads.
+/// Maximum size of highlighted code. More would block the terminal, and is not read.
 const MAX_BYTES: usize = 512 * 1024;
-/// A line that is longer is data.
+/// Maximum length of a highlighted line. Longer lines are data.
 const MAX_LINE: usize = 4096;
 
-/// Kinds by the start of the scope, the first that fits. Names are those that themes
-/// of highlight.js use; the empty one is plain text.
+/// Kinds by the start of the scope; the first match applies. Names are those of highlight.js
+/// themes; the empty kind is plain text.
 const KINDS: &[(&str, &str)] = &[
     ("meta.interpolation", ""),
     ("meta.template.expression", ""),
@@ -45,7 +45,7 @@ const KINDS: &[(&str, &str)] = &[
     ("support.variable", ""),
     ("support", "built_in"),
     ("storage", "keyword"),
-    // Signs are plain, words among the operators are keywords.
+    // Punctuation is plain; words among the operators are keywords.
     ("keyword.operator", ""),
     ("keyword", "keyword"),
     ("variable.language.python", ""),
@@ -55,7 +55,7 @@ const KINDS: &[(&str, &str)] = &[
     ("variable", ""),
 ];
 
-/// A string that is one of these is a key.
+/// Scope of a string that is a key.
 static KEY: LazyLock<Option<Scope>> = LazyLock::new(|| Scope::new("meta.mapping.key").ok());
 static OPERATOR: LazyLock<Option<Scope>> = LazyLock::new(|| Scope::new("keyword.operator").ok());
 
@@ -65,12 +65,12 @@ static SCOPES: LazyLock<Vec<(Scope, &str)>> = LazyLock::new(|| {
     KINDS.iter().filter_map(kind).collect()
 });
 
-/// A stretch of a line: its kind and its text.
+/// A part of a line: its kind and its text.
 pub type Span = (&'static str, String);
 
 fn syntax(language: &str) -> Option<&'static SyntaxReference> {
     let name = language.to_ascii_lowercase();
-    // What people write behind a fence and no syntax lists.
+    // Names that people write behind a fence and no syntax lists.
     let name = match name.as_str() {
         "typescript" | "mts" | "cts" => "ts",
         "javascript" | "mjs" | "cjs" | "jsx" | "node" => "js",
@@ -94,7 +94,7 @@ pub fn is_known(language: &str) -> bool {
     syntax(language).is_some()
 }
 
-/// The lines of `code`, or nothing if the language is not known.
+/// Returns the lines of `code`, or `None` if the language is not known.
 pub fn highlight(code: &str, language: &str) -> Option<Vec<Vec<Span>>> {
     let syntax = syntax(language)?;
     let mut state = ParseState::new(syntax);
@@ -121,7 +121,7 @@ fn spans(line: &str, state: &mut ParseState, scopes: &mut ScopeStack) -> Vec<Spa
     for (index, operation) in operations {
         push(&mut spans, scopes, line.get(at..index).unwrap_or_default());
         at = index.max(at);
-        // A syntax that pops more than it pushed colours wrongly, no more.
+        // A syntax that pops more than it pushed only gives wrong colours.
         _ = scopes.apply(&operation);
     }
     push(&mut spans, scopes, line.get(at..).unwrap_or_default());
@@ -139,7 +139,7 @@ fn push(spans: &mut Vec<Span>, scopes: &ScopeStack, text: &str) {
     }
 }
 
-/// The innermost scope that has a kind decides.
+/// Returns the kind of the innermost scope that has one.
 fn kind(scopes: &ScopeStack, text: &str) -> &'static str {
     let found = scopes.as_slice().iter().rev().find_map(|scope| {
         let (prefix, kind) = SCOPES
@@ -165,7 +165,7 @@ fn kind(scopes: &ScopeStack, text: &str) -> &'static str {
     kind
 }
 
-/// Lines of spans as JSON; `null` if the language is not known.
+/// Returns lines of spans as JSON; `null` if the language is not known.
 #[op2]
 #[string]
 pub(crate) fn op_highlight(

@@ -1,105 +1,73 @@
-//! The deno_core extension `js_runtime`: the ops through which JavaScript reaches
-//! the program, and the list of the JavaScript that is in the snapshot. Used twice:
-//! by the build script that makes the snapshot, and at run time.
+//! The deno_core extension `js_runtime`: the ops through which JavaScript reaches the program, and
+//! the list of the JavaScript files in the snapshot. The build script that makes the snapshot uses
+//! it, and the program at run time.
 
-#[path = "node/addons.rs"]
-mod addons;
-#[path = "bridge/attribution.rs"]
-mod author;
-#[path = "node/fd/openers.rs"]
-mod descriptors;
+mod bridge;
 pub mod diff_words;
-#[path = "node/environment.rs"]
-mod environment;
-#[path = "node/fetch.rs"]
-mod fetch;
-#[path = "node/readdir.rs"]
-mod folder;
-#[path = "node/fd/inherited.rs"]
-mod foreign;
 pub mod highlight;
-#[path = "bridge/host.rs"]
-mod host;
 pub mod markdown;
-#[path = "virtual_modules.rs"]
-mod modules;
-#[path = "node/fd/ownership.rs"]
-mod numbers;
-#[path = "bridge/ops.rs"]
-mod ops;
-#[path = "bridge/source_positions.rs"]
-mod places;
-#[path = "resolve_extension.rs"]
-mod probe;
-#[path = "node/process_ids.rs"]
-mod process_ids;
+mod node;
 mod program;
-#[path = "node/promise_hooks.rs"]
-mod promise_hooks;
-#[path = "node/spawn_sync.rs"]
-mod spawn_sync;
-#[path = "node/stat.rs"]
-mod stat;
-mod stretch;
-#[path = "node/terminals.rs"]
-mod terminals;
+mod resolve_extension;
 pub mod text;
-#[path = "node/uv.rs"]
-mod uv;
-#[path = "node/watch_tree.rs"]
-mod watch_tree;
-#[path = "node/zstd.rs"]
-mod zstd;
+mod virtual_modules;
 
 use std::sync::Arc;
 
-pub use self::author::{author, author_context, forget_timer, last_timer};
-pub use self::descriptors::Opened;
-pub use self::host::{Author, Console, Damage, Death, Fault, Held, Host, HostError, Share, Stop};
-pub use self::modules::{SCOPES, virtual_module, virtual_modules};
-pub use self::ops::{EXIT_MESSAGE, IS_HOST_PROCESS, Uncaught, caught, caught_later};
-pub use self::places::Places;
-pub use self::probe::{EXTENSIONS, directory, index, past_empty_package, probe, probe_package};
+pub use self::bridge::attribution::{
+    ThreadMonitor, author, author_context, forget_timer, last_timer, set_thread_monitor,
+};
+pub use self::bridge::host::{
+    Author, Console, Fault, Host, HostError, ProcessEnd, Stop, TamperedIntrinsic, ThreadEvent,
+    ThreadShare,
+};
+pub use self::bridge::ops::{Uncaught, caught, caught_later};
+pub use self::bridge::source_positions::SourcePositions;
+pub use self::node::fd::openers::OpenedDescriptors;
+pub use self::node::process::{EXIT_MESSAGE, IS_HOST_PROCESS};
 pub use self::program::{SCRIPT, arguments, program, set_program};
-pub use self::stretch::{Watch, watch};
+pub use self::resolve_extension::{
+    EXTENSIONS, directory, index, past_empty_package, probe, probe_package,
+};
+pub use self::virtual_modules::{SCOPES, virtual_module, virtual_modules};
 
-/// Where this crate's build script installed its npm packages, esbuild among them;
-/// for the build script that makes the snapshot.
+/// Folder where the build script of this crate installed its npm packages, including esbuild; for
+/// the build script that makes the snapshot.
 pub const NPM_DIR: &str = concat!(env!("OUT_DIR"), "/npm");
 
 deno_core::extension!(
     js_runtime,
     deps = [runtime],
     ops = [
-        ops::op_host_call,
-        ops::op_host_call_sync,
-        ops::op_uncaught,
-        ops::op_virtual_module,
-        author::op_ran,
-        stretch::op_begins,
-        stretch::op_held_by_others,
-        descriptors::op_opened,
-        places::op_place_of,
-        fetch::op_fetch_http,
-        folder::op_folder,
-        folder::op_folder_now,
-        foreign::op_foreign,
-        foreign::op_foreign_close,
-        numbers::op_descriptor_to_copy,
-        numbers::op_descriptor_to_take,
-        numbers::op_descriptor_drop,
-        numbers::op_descriptor_give,
-        probe::op_probe,
-        probe::op_probe_package,
-        promise_hooks::op_promise_hooks,
-        ops::op_hold_signals,
-        process_ids::op_process_groups,
+        bridge::ops::op_host_call,
+        bridge::ops::op_host_call_sync,
+        bridge::ops::op_uncaught,
+        bridge::ops::op_virtual_module,
+        bridge::attribution::op_ran,
+        bridge::attribution::op_begins,
+        bridge::attribution::op_held_by_others,
+        node::fd::openers::op_opened,
+        bridge::source_positions::op_place_of,
+        node::fetch::op_fetch_http,
+        node::readdir::op_folder,
+        node::readdir::op_folder_now,
+        node::fd::inherited::op_foreign,
+        node::fd::inherited::op_foreign_close,
+        node::fd::ownership::op_descriptor_to_copy,
+        node::fd::ownership::op_descriptor_to_take,
+        node::fd::ownership::op_descriptor_drop,
+        node::fd::ownership::op_descriptor_give,
+        resolve_extension::op_probe,
+        resolve_extension::op_probe_package,
+        node::promise_hooks::op_promise_hooks,
+        node::process::op_hold_signals,
+        node::process_ids::op_process_groups,
         program::op_is_script,
-        addons::op_addon_lacks,
-        stat::op_stat,
-        stat::op_stat_descriptor,
-        stat::op_stat_now,
-        terminals::op_terminal_write,
+        node::addons::op_addon_lacks,
+        node::stat::op_stat,
+        node::stat::op_stat_descriptor,
+        node::stat::op_stat_now,
+        node::terminals::op_terminal_write,
         text::op_text_width,
         text::op_text_truncate,
         text::op_text_wrap,
@@ -109,15 +77,14 @@ deno_core::extension!(
         markdown::op_markdown_parse,
         highlight::op_highlight,
         diff_words::op_diff_words,
-        watch_tree::op_watch_tree,
-        watch_tree::op_watch_tree_next,
+        node::watch_tree::op_watch_tree,
+        node::watch_tree::op_watch_tree_next,
     ],
-    objects = [zstd::ZstdFrames],
+    objects = [node::zstd::ZstdFrames],
     esm_entry_point = "ext:js_runtime/main.ts",
     esm = [dir "../js", "main.ts"],
-    // "Lazy" means: evaluated when somebody imports it, which `main.ts` does while
-    // the snapshot is made. The names need a file extension: deno_runtime picks the
-    // parser by it.
+    // "Lazy" files are evaluated on their first import, which `main.ts` does while the snapshot is
+    // made. The names need a file extension, because deno_runtime selects the parser by it.
     lazy_loaded_esm = [
         dir "../js",
         "bridge.ts",
@@ -173,11 +140,11 @@ deno_core::extension!(
         "node:sea" = "node/sea.ts",
     ],
     options = { host: Option<Arc<dyn Host>> },
-    middleware = ops::replace,
+    middleware = node::replace_op,
     state = |state, options| {
         if let Some(host) = options.host {
             state.put::<Arc<dyn Host>>(host);
         }
     },
-    customizer = modules::add_files,
+    customizer = virtual_modules::add_files,
 );

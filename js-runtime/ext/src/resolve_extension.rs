@@ -1,38 +1,37 @@
-//! Which file a path without an extension, or with that of its compiled file, means:
-//! extensions are written for jiti, the loader of the original. One answer for
-//! `import` and for `require`.
+//! Resolves a path without a file extension, or with that of its compiled file, as jiti does, the
+//! loader of the original. `import` and `require` share it.
 
 use std::path::{Path, PathBuf};
 
 use deno_core::{op2, serde_json};
 
-/// In the order in which jiti tries them.
+/// File extensions in the order in which jiti tries them.
 pub const EXTENSIONS: [&str; 7] = ["js", "mjs", "cjs", "ts", "tsx", "mts", "cts"];
 
-/// For `require` in CommonJS files. `None` as well for what is not UTF-8, which
-/// JavaScript has no name for.
+/// Resolves a path for `require` in CommonJS files. Also `None` for a path that is not UTF-8, which
+/// JavaScript cannot name.
 #[op2]
 #[string]
 pub(crate) fn op_probe(#[string] path: &str) -> Option<String> {
     let folder = path.ends_with('/').then(|| directory(Path::new(path)));
-    named(folder.flatten().or_else(|| probe(Path::new(path)))?)
+    real_path(folder.flatten().or_else(|| probe(Path::new(path)))?)
 }
 
-/// For `require` in CommonJS files of the folder `from`.
+/// Resolves a package for `require` in CommonJS files of the folder `from`.
 #[op2]
 #[string]
 pub(crate) fn op_probe_package(#[string] specifier: &str, #[string] from: &str) -> Option<String> {
-    named(probe_package(specifier, Path::new(from))?)
+    real_path(probe_package(specifier, Path::new(from))?)
 }
 
-/// Links are followed.
-fn named(found: PathBuf) -> Option<String> {
+/// Returns the path without symbolic links.
+fn real_path(found: PathBuf) -> Option<String> {
     let real = found.canonicalize().unwrap_or(found);
     real.into_os_string().into_string().ok()
 }
 
-/// The file that jiti would find for `path`: itself, with an extension added, the
-/// TypeScript of a `.js`, or what is in the folder of that name.
+/// Returns the file that jiti finds for `path`: the file itself, one with a file extension added,
+/// the TypeScript source of a `.js`, or one in the folder of that name.
 pub fn probe(path: &Path) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path.to_path_buf());
@@ -60,44 +59,43 @@ pub fn probe(path: &Path) -> Option<PathBuf> {
     source.or_else(|| directory(path))
 }
 
-/// The file that jiti would find of a package where Node finds none: one of TypeScript
-/// has no index.js. `exports` have the last word.
+/// Returns the file that jiti finds in a package where Node finds none: a TypeScript package has no
+/// index.js. `exports` takes precedence.
 pub fn probe_package(specifier: &str, from: &Path) -> Option<PathBuf> {
-    let (name, below) = package_name(specifier)?;
-    let mut folders = packages(name, from).map(|(_, folder)| folder);
+    let (name, subpath) = package_name(specifier)?;
+    let mut folders = package_folders(name, from).map(|(_, folder)| folder);
     let folder = folders.find(|folder| folder.is_dir())?;
     let has_exports = package_json(&folder).is_some_and(|json| !json["exports"].is_null());
-    match below.trim_matches('/') {
+    match subpath.trim_matches('/') {
         _ if has_exports => None,
         "" => directory(&folder),
-        below => probe(&folder.join(below)),
+        subpath => probe(&folder.join(subpath)),
     }
 }
 
-/// Where the package that is imported would be found if there were not, in front of it, a
-/// folder with nothing in it, as an installation that failed leaves behind: for those in the
-/// folder `from`.
+/// Returns the folder above an empty package folder, which a failed installation leaves behind.
+/// Node resolves imports in `from` to that folder, although the package may exist further up.
 pub fn past_empty_package<'a>(specifier: &str, from: &'a Path) -> Option<&'a Path> {
     let (name, _) = package_name(specifier)?;
-    let mut packages = packages(name, from);
-    let (folder, package) = packages.find(|(_, package)| package.is_dir())?;
+    let mut package_folders = package_folders(name, from);
+    let (folder, package) = package_folders.find(|(_, package)| package.is_dir())?;
     let is_empty = std::fs::read_dir(package).is_ok_and(|mut entries| entries.next().is_none());
     folder.parent().filter(|_| is_empty)
 }
 
-/// And what follows it.
+/// Splits a specifier into the name of the package and the path in it.
 fn package_name(specifier: &str) -> Option<(&str, &str)> {
     let slashes = if specifier.starts_with('@') { 2 } else { 1 };
     let end = specifier.match_indices('/').nth(slashes - 1);
-    let (name, below) = specifier.split_at(end.map_or(specifier.len(), |(at, _)| at));
+    let (name, subpath) = specifier.split_at(end.map_or(specifier.len(), |(at, _)| at));
     let is_name = !name.is_empty() && !name.starts_with(['.', '#']) && !name.contains(':');
-    is_name.then_some((name, below))
+    is_name.then_some((name, subpath))
 }
 
-/// The places that a package may be in, each with the folder that it would be installed for.
-fn packages<'a>(name: &str, from: &'a Path) -> impl Iterator<Item = (&'a Path, PathBuf)> {
-    let packages = from.ancestors();
-    packages.map(move |folder| (folder, folder.join("node_modules").join(name)))
+/// Returns the possible folders of a package, each with the folder for which it is installed.
+fn package_folders<'a>(name: &str, from: &'a Path) -> impl Iterator<Item = (&'a Path, PathBuf)> {
+    let package_folders = from.ancestors();
+    package_folders.map(move |folder| (folder, folder.join("node_modules").join(name)))
 }
 
 fn package_json(folder: &Path) -> Option<serde_json::Value> {
@@ -105,21 +103,21 @@ fn package_json(folder: &Path) -> Option<serde_json::Value> {
     serde_json::from_str(&text).ok()
 }
 
-/// The file that a folder stands for. A path with a slash at its end means nothing else, if
-/// the folder has one.
+/// Returns the file that a folder stands for. A path that ends with a slash resolves only to this,
+/// if it exists.
 pub fn directory(path: &Path) -> Option<PathBuf> {
     if !path.is_dir() {
         return None;
     }
     let main = package_json(path)
         .and_then(|json| json["main"].as_str().map(|main| path.join(main)))
-        // A "main" that leads back here would never end.
+        // A "main" that leads back to the folder would recurse without end.
         .filter(|main| main.components().ne(path.components()))
         .and_then(|main| probe(&main));
     main.or_else(|| index(path))
 }
 
-/// The index file of a folder.
+/// Returns the index file of a folder.
 pub fn index(folder: &Path) -> Option<PathBuf> {
     EXTENSIONS
         .iter()
@@ -186,8 +184,8 @@ mod tests {
         file("node_modules/closed/package.json", r#"{"exports": {}}"#);
         assert_eq!(past_empty_package("pkg", &dir.join("e")), None);
         std::fs::create_dir_all(dir.join("e/node_modules/@s/pkg")).unwrap();
-        let below = dir.join("e");
-        let past = past_empty_package("@s/pkg/sub", &below);
+        let subpath = dir.join("e");
+        let past = past_empty_package("@s/pkg/sub", &subpath);
         assert_eq!(past, Some(dir.as_path()));
         std::fs::remove_dir_all(dir.join("e/node_modules")).unwrap();
         for (specifier, expected) in [

@@ -1,5 +1,5 @@
-//! The modules that extensions import without installing them: which name leads
-//! to which module, and the files behind them. All of them are in the binary.
+//! Modules that extensions import without installing them: their names, and the files behind them.
+//! All of them are in the binary.
 
 use deno_core::{Extension, ExtensionFileSource};
 
@@ -8,13 +8,13 @@ include!(concat!(env!("OUT_DIR"), "/virtual_modules.rs"));
 /// Both scopes that pi has been published under.
 pub const SCOPES: [&str; 2] = ["@mariozechner", "@earendil-works"];
 
-/// What leads to another module under the newer scope.
-const NEWER: (&str, &str) = (
+/// Name that leads to another module under the newer scope.
+const NEWER_SCOPE_MODULE: (&str, &str) = (
     "@earendil-works/pi-coding-agent",
     "pi:pi-coding-agent/newer-scope.ts",
 );
 
-/// What follows the scope, and the module it leads to.
+/// Names after the scope, and their modules.
 const OWN_MODULES: &[(&str, &str)] = &[
     ("pi-coding-agent", "pi:pi-coding-agent.ts"),
     ("pi-coding-agent/test", "pi:pi-coding-agent/test.ts"),
@@ -39,7 +39,7 @@ const OWN_MODULES: &[(&str, &str)] = &[
     ("pi-ai/openai-responses", "pi:pi-ai.ts"),
 ];
 
-/// The module that an extension means by `name`, if it is one of ours.
+/// Returns pi's module for the `name` that an extension imports, if there is one.
 pub fn virtual_module(name: &str) -> Option<&'static str> {
     if let Ok(found) = NPM_MODULES.binary_search_by_key(&name, |(name, _)| name) {
         return Some(NPM_MODULES[found].1);
@@ -48,8 +48,8 @@ pub fn virtual_module(name: &str) -> Option<&'static str> {
     if !SCOPES.contains(&scope) {
         return None;
     }
-    if name == NEWER.0 {
-        return Some(NEWER.1);
+    if name == NEWER_SCOPE_MODULE.0 {
+        return Some(NEWER_SCOPE_MODULE.1);
     }
     OWN_MODULES
         .iter()
@@ -57,7 +57,7 @@ pub fn virtual_module(name: &str) -> Option<&'static str> {
         .map(|(_, specifier)| *specifier)
 }
 
-/// Every name that [`virtual_module`] knows, with its module.
+/// Returns every name that [`virtual_module`] knows, with its module.
 pub fn virtual_modules() -> impl Iterator<Item = (String, &'static str)> {
     let own = SCOPES.iter().flat_map(|scope| {
         (OWN_MODULES.iter()).filter_map(move |(name, _)| {
@@ -71,9 +71,8 @@ pub fn virtual_modules() -> impl Iterator<Item = (String, &'static str)> {
     own.chain(npm)
 }
 
-/// Adds the files to an extension. They are read while the snapshot is made: what
-/// the bridge imports is evaluated then, the rest is kept as text by the crate that
-/// makes the snapshot.
+/// Adds the files to an extension. They are read while the snapshot is made: modules that the
+/// bridge imports are evaluated then; the crate of the snapshot keeps the rest as text.
 pub(crate) fn add_files(extension: &mut Extension) {
     extension.lazy_loaded_esm_files.to_mut().extend(
         FILES
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn both_scopes_and_both_ages_of_typebox_are_known() {
+    fn both_scopes_and_typebox_versions_are_known() {
         let found = [
             "@mariozechner/pi-tui",
             "@earendil-works/pi-tui",

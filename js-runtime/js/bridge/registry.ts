@@ -66,7 +66,7 @@ export function find<T>(map: Map<number, T>, id: number, what: string): T {
 /** Marks by extension, then by purpose of the call. */
 const marks = new SafeMap<number, Map<string, object>>();
 
-/** The async context of an extension's code; `ext/src/author.rs` reads it. */
+/** The async context of an extension's code; `ext/src/bridge/attribution.rs` reads it. */
 function mark(extension: number, what: string): object {
   let own = marks.get(extension);
   if (!own) marks.set(extension, (own = new SafeMap()));

@@ -1,6 +1,6 @@
 // Guards the functions of Node's API that make sockets, terminals and children from the number of a
 // file descriptor. Every API that takes such a number ends in one of these functions, and they
-// refuse the program's own descriptors (ext/src/numbers.rs).
+// refuse the program's own descriptors (ext/src/node/fd/ownership.rs).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";

@@ -1,4 +1,4 @@
-// Implements `readdir` of `node:fs` (ext/src/folder.rs). `snapshot/corrections` installs it.
+// Implements `readdir` of `node:fs` (ext/src/node/readdir.rs). `snapshot/corrections` installs it.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";

@@ -1,4 +1,4 @@
-// Implements recursive `fs.watch` with a watcher of its own (ext/src/watch_tree.rs).
+// Implements recursive `fs.watch` with a watcher of its own (ext/src/node/watch_tree.rs).
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";

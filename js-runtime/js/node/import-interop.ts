@@ -1,5 +1,5 @@
 // Adapts the results of `import()` in files of extensions, which are written for jiti: CommonJS
-// modules look as they do in a static import (loader/compat.rs), and errors have the classes and
+// modules look as they do in a static import (loader/interop/compat.rs), and errors have the classes and
 // codes that jiti gives them.
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime

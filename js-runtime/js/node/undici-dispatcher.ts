@@ -91,7 +91,7 @@ interface Response {
   error: null;
 }
 
-/** Includes the headers that Node's `fetch` adds (ext/src/fetch.rs). */
+/** Includes the headers that Node's `fetch` adds (ext/src/node/fetch.rs). */
 function headersOf(request: Request, isSecure: boolean): Record<string, string> {
   const headers: any = { __proto__: null };
   const names: any = { __proto__: null };

@@ -1,35 +1,40 @@
-//! Who has filled the heap. It is full in the midst of anybody's code: what was there
-//! before may be another's. So after each collection of all garbage whoever runs is
-//! charged with what is there more than after the last one.
+//! Attributes the growth of the heap. The heap may become full while the code of any extension
+//! runs, although another one has filled it. So after each full garbage collection the growth since
+//! the last one is attributed to the extension whose code runs.
 
 use std::collections::HashMap;
 
 use js_runtime_ext::Author;
 
 #[derive(Default)]
-pub(crate) struct Shares {
-    /// Bytes that were in use.
-    last: Option<usize>,
-    grown: HashMap<u32, usize>,
+pub(crate) struct HeapGrowth {
+    /// Bytes in use after the last collection.
+    last_used: Option<usize>,
+    by_extension: HashMap<u32, usize>,
 }
 
-impl Shares {
-    pub fn charge(&mut self, used: usize, extension: Option<u32>) {
-        let before = self.last.replace(used);
+impl HeapGrowth {
+    pub fn attribute(&mut self, used: usize, extension: Option<u32>) {
+        let before = self.last_used.replace(used);
         if let (Some(before), Some(extension)) = (before, extension) {
-            let grown = self.grown.entry(extension).or_default();
-            *grown = grown.saturating_add(used).saturating_sub(before);
+            let growth = self.by_extension.entry(extension).or_default();
+            *growth = growth.saturating_add(used).saturating_sub(before);
         }
     }
 
-    /// Whose fault it is that `limit` bytes are not enough: of whoever runs, unless
-    /// another one has a good part of them, and they have next to nothing.
-    pub fn culprit(&self, running: Option<Author>, limit: usize) -> Option<Author> {
-        let of = |author: &Author| self.grown.get(&author.id).copied().unwrap_or_default();
-        let own = running.as_ref().map_or(0, of);
-        let most = self.grown.iter().max_by_key(|(_, grown)| **grown);
+    /// Returns the offender when the heap limit is reached: the running extension, unless another
+    /// one holds a quarter of `limit` and the running one less than a quarter of that.
+    pub fn offender(&self, running: Option<Author>, limit: usize) -> Option<Author> {
+        let growth_of = |author: &Author| {
+            self.by_extension
+                .get(&author.id)
+                .copied()
+                .unwrap_or_default()
+        };
+        let own = running.as_ref().map_or(0, growth_of);
+        let most = self.by_extension.iter().max_by_key(|(_, growth)| **growth);
         match most {
-            Some((id, grown)) if *grown >= limit / 4 && own < grown / 4 => Some(Author {
+            Some((id, growth)) if *growth >= limit / 4 && own < growth / 4 => Some(Author {
                 id: *id,
                 what: String::new(),
             }),
@@ -50,22 +55,22 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_filled_it_is_to_blame() {
-        let mut shares = Shares::default();
-        // What was there before anybody ran.
-        shares.charge(20 * MB, Some(2));
+    fn extension_that_filled_the_heap_is_the_offender() {
+        let mut growth = HeapGrowth::default();
+        // The heap that existed before any extension ran.
+        growth.attribute(20 * MB, Some(2));
         for used in [40, 70, 60, 100] {
-            shares.charge(used * MB, Some(1));
+            growth.attribute(used * MB, Some(1));
         }
-        shares.charge(105 * MB, Some(2));
-        shares.charge(110 * MB, None);
-        for (running, culprit) in [(None, 1), (author(1), 1), (author(2), 1)] {
-            assert_eq!(shares.culprit(running, 128 * MB), author(culprit));
+        growth.attribute(105 * MB, Some(2));
+        growth.attribute(110 * MB, None);
+        for (running, offender) in [(None, 1), (author(1), 1), (author(2), 1)] {
+            assert_eq!(growth.offender(running, 128 * MB), author(offender));
         }
-        // It is something else that is full.
-        assert_eq!(shares.culprit(author(2), 512 * MB), author(2));
-        assert_eq!(shares.culprit(None, 512 * MB), None);
-        shares.charge(128 * MB, Some(2));
-        assert_eq!(shares.culprit(author(2), 128 * MB), author(2));
+        // The heap is filled by something else.
+        assert_eq!(growth.offender(author(2), 512 * MB), author(2));
+        assert_eq!(growth.offender(None, 512 * MB), None);
+        growth.attribute(128 * MB, Some(2));
+        assert_eq!(growth.offender(author(2), 128 * MB), author(2));
     }
 }

@@ -1,7 +1,7 @@
-//! Whose the heap is: what each extension alone keeps alive, found in a snapshot of V8's heap.
-//! Everything that can be reached without passing through somebody's code belongs to nobody
-//! (the program, and what hangs on its globals); of the rest, what can be reached from the
-//! functions, contexts and scripts of one extension only is that extension's.
+//! Measures how much of V8's heap each extension alone keeps alive, from a heap snapshot. Objects
+//! that can be reached without passing through the code of an extension have no owner (the program,
+//! and what is stored in its globals). Of the rest, an object belongs to an extension if it can be
+//! reached only from the functions, contexts and scripts of that one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -12,73 +12,74 @@ use deno_core::v8;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Bytes. To take a snapshot of more would hold up the extensions for long, and take several
-/// times as much memory.
-const MOST: usize = 256 << 20;
+/// Maximum heap size in bytes. A snapshot of a larger heap would block extensions for long and take
+/// several times as much memory.
+const MAX_HEAP_BYTES: usize = 256 << 20;
 
-/// Bytes of V8's heap, garbage left out.
+/// Sizes in bytes of V8's heap, without garbage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeapOwners {
-    /// By extension: what would go with it.
-    pub of: BTreeMap<u32, usize>,
-    /// What several of them keep alive.
+pub struct RetainedHeap {
+    /// Bytes that would be freed without the extension, by its id.
+    pub by_extension: BTreeMap<u32, usize>,
+    /// Bytes that several extensions keep alive.
     pub shared: usize,
 }
 
-/// `owner` tells by a script's name whose it is. Takes about half a second for 20 MB, in which
-/// no JavaScript runs.
-pub(crate) fn owners(
+/// Measures the heap of an isolate. `owner` maps the name of a script to its extension. Takes about
+/// half a second for 20 MB, in which no JavaScript runs.
+pub(crate) fn retained(
     isolate: &mut v8::Isolate,
     owner: impl Fn(&str) -> Option<u32>,
-) -> Result<HeapOwners, String> {
+) -> Result<RetainedHeap, String> {
     let used = isolate.get_heap_statistics().used_heap_size();
-    if used > MOST {
+    if used > MAX_HEAP_BYTES {
         return Err(format!(
             "the heap has {} MB, and is taken apart up to {} MB",
             used >> 20,
-            MOST >> 20
+            MAX_HEAP_BYTES >> 20
         ));
     }
-    let snapshot = take(isolate).map_err(|error| format!("V8's snapshot of the heap: {error}"))?;
+    let snapshot =
+        take_snapshot(isolate).map_err(|error| format!("V8's snapshot of the heap: {error}"))?;
     Graph::new(snapshot)
-        .map(|graph| graph.owners(owner))
+        .map(|graph| graph.retained(owner))
         .ok_or_else(|| "V8's snapshot of the heap has another form than expected".into())
 }
 
-/// Read while it is written: as text it is several times as large.
-fn take(isolate: &mut v8::Isolate) -> Result<Snapshot, serde_json::Error> {
-    let (pieces, received) = sync_channel::<Vec<u8>>(16);
+/// Parses the snapshot while V8 writes it: its text is several times as large.
+fn take_snapshot(isolate: &mut v8::Isolate) -> Result<Snapshot, serde_json::Error> {
+    let (chunks, received) = sync_channel::<Vec<u8>>(16);
     thread::scope(|scope| {
         let read = scope.spawn(|| {
-            let pieces = Pieces {
+            let chunks = ChunkReader {
                 received,
-                piece: Vec::new(),
+                chunk: Vec::new(),
                 at: 0,
             };
-            serde_json::from_reader(io::BufReader::with_capacity(1 << 16, pieces))
+            serde_json::from_reader(io::BufReader::with_capacity(1 << 16, chunks))
         });
-        isolate.take_heap_snapshot(|piece| pieces.send(piece.to_vec()).is_ok());
-        drop(pieces);
+        isolate.take_heap_snapshot(|chunk| chunks.send(chunk.to_vec()).is_ok());
+        drop(chunks);
         read.join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-struct Pieces {
+struct ChunkReader {
     received: Receiver<Vec<u8>>,
-    piece: Vec<u8>,
+    chunk: Vec<u8>,
     at: usize,
 }
 
-impl Read for Pieces {
+impl Read for ChunkReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.piece.len() {
+        while self.at == self.chunk.len() {
             match self.received.recv() {
-                Ok(piece) => (self.piece, self.at) = (piece, 0),
+                Ok(chunk) => (self.chunk, self.at) = (chunk, 0),
                 Err(_) => return Ok(0),
             }
         }
-        let read = (&self.piece[self.at..]).read(buffer)?;
+        let read = (&self.chunk[self.at..]).read(buffer)?;
         self.at += read;
         Ok(read)
     }
@@ -88,8 +89,8 @@ impl Read for Pieces {
 #[derive(Deserialize)]
 struct Snapshot {
     snapshot: Head,
-    nodes: Vec<Number>,
-    edges: Vec<Number>,
+    nodes: Vec<SaturatingU32>,
+    edges: Vec<SaturatingU32>,
     strings: Vec<String>,
 }
 
@@ -101,19 +102,19 @@ struct Head {
 #[derive(Deserialize)]
 struct Meta {
     node_fields: Vec<String>,
-    node_types: Vec<Type>,
+    node_types: Vec<FieldTypes>,
     edge_fields: Vec<String>,
-    edge_types: Vec<Type>,
+    edge_types: Vec<FieldTypes>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Type {
+enum FieldTypes {
     OneOf(Vec<String>),
     Plain(de::IgnoredAny),
 }
 
-impl Type {
+impl FieldTypes {
     fn number(&self, name: &str) -> Option<u32> {
         match self {
             Self::OneOf(names) => Some(names.iter().position(|it| it == name)? as u32),
@@ -122,27 +123,27 @@ impl Type {
     }
 }
 
-/// What does not fit counts as the largest that does.
+/// A number whose values above the maximum become the maximum.
 #[derive(Clone, Copy)]
-struct Number(u32);
+struct SaturatingU32(u32);
 
-impl<'de> Deserialize<'de> for Number {
+impl<'de> Deserialize<'de> for SaturatingU32 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Saturating;
         impl Visitor<'_> for Saturating {
-            type Value = Number;
+            type Value = SaturatingU32;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a number")
             }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Number, E> {
-                Ok(Number(number.try_into().unwrap_or(u32::MAX)))
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<SaturatingU32, E> {
+                Ok(SaturatingU32(number.try_into().unwrap_or(u32::MAX)))
             }
         }
         deserializer.deserialize_u64(Saturating)
     }
 }
 
-/// By number of the node; those of a node's edges are in a row.
+/// Nodes are identified by their index. The edges of one node are contiguous.
 struct Graph {
     strings: Vec<String>,
     nodes: Vec<Node>,
@@ -153,7 +154,7 @@ struct Node {
     kind: Kind,
     name: u32,
     size: u32,
-    /// Of its edges.
+    /// Index of the node's first edge.
     first: u32,
     end: u32,
 }
@@ -172,10 +173,10 @@ struct Edge {
     to: u32,
 }
 
-/// Nobody's.
-const NONE: u32 = u32::MAX;
-/// Several extensions'.
-const SHARED: u32 = u32::MAX - 1;
+/// Marks a node without an owner.
+const NO_OWNER: u32 = u32::MAX;
+/// Marks a node of several extensions.
+const SHARED_OWNER: u32 = u32::MAX - 1;
 
 impl Graph {
     fn new(snapshot: Snapshot) -> Option<Self> {
@@ -228,14 +229,14 @@ impl Graph {
         let weak = types.number("weak")?;
         let numbered = [types.number("element")?, types.number("hidden")?];
         let width = node_fields.len() as u32;
-        // What is weak keeps nothing alive, and leads nowhere here.
+        // A weak edge keeps nothing alive, so it leads nowhere here.
         let edges = snapshot
             .edges
             .chunks_exact(edge_fields.len())
             .map(|row| Edge {
                 name: (!numbered.contains(&row[kind].0)).then_some(row[name].0),
                 to: match row[kind].0 == weak {
-                    true => NONE,
+                    true => NO_OWNER,
                     false => row[to].0 / width,
                 },
             });
@@ -248,15 +249,15 @@ impl Graph {
         })
     }
 
-    fn owners(&self, owner: impl Fn(&str) -> Option<u32>) -> HeapOwners {
-        let owners = self.code_of(owner);
-        let mut reached = vec![NONE; self.nodes.len()];
-        let mut seen = vec![NONE; self.nodes.len()];
-        // The root is the first.
+    fn retained(&self, owner: impl Fn(&str) -> Option<u32>) -> RetainedHeap {
+        let owners = self.code_owners(owner);
+        let mut reached = vec![NO_OWNER; self.nodes.len()];
+        let mut seen = vec![NO_OWNER; self.nodes.len()];
+        // The first node is the root.
         self.walk(vec![0], |node| {
-            let is_new = seen[node] == NONE && owners[node] == NONE;
+            let is_new = seen[node] == NO_OWNER && owners[node] == NO_OWNER;
             if is_new {
-                seen[node] = SHARED;
+                seen[node] = SHARED_OWNER;
             }
             is_new
         });
@@ -264,22 +265,22 @@ impl Graph {
         for (node, owner) in owners
             .iter()
             .enumerate()
-            .filter(|(_, owner)| **owner != NONE)
+            .filter(|(_, owner)| **owner != NO_OWNER)
         {
             roots.entry(*owner).or_default().push(node);
         }
-        let mut found = HeapOwners::default();
+        let mut found = RetainedHeap::default();
         for (&owner, roots) in &roots {
-            found.of.insert(owner, 0);
+            found.by_extension.insert(owner, 0);
             self.walk(roots.clone(), |node| {
-                let is_others = ![NONE, owner].contains(&owners[node]);
-                if seen[node] == SHARED || seen[node] == owner || is_others {
+                let is_others = ![NO_OWNER, owner].contains(&owners[node]);
+                if seen[node] == SHARED_OWNER || seen[node] == owner || is_others {
                     return false;
                 }
                 seen[node] = owner;
                 reached[node] = match reached[node] {
-                    NONE => owner,
-                    _ => SHARED,
+                    NO_OWNER => owner,
+                    _ => SHARED_OWNER,
                 };
                 true
             });
@@ -287,35 +288,35 @@ impl Graph {
         for (node, &owner) in self.nodes.iter().zip(&reached) {
             let size = node.size as usize;
             match owner {
-                NONE => {}
-                SHARED => found.shared += size,
-                owner => *found.of.entry(owner).or_default() += size,
+                NO_OWNER => {}
+                SHARED_OWNER => found.shared += size,
+                owner => *found.by_extension.entry(owner).or_default() += size,
             }
         }
         found
     }
 
-    /// From these nodes on, as long as there is somebody who `wants` a node.
-    fn walk(&self, mut nodes: Vec<usize>, mut wants: impl FnMut(usize) -> bool) {
-        nodes.retain(|node| wants(*node));
+    /// Walks the graph from `nodes` along all edges, as long as `visit` returns true for a node.
+    fn walk(&self, mut nodes: Vec<usize>, mut visit: impl FnMut(usize) -> bool) {
+        nodes.retain(|node| visit(*node));
         while let Some(node) = nodes.pop() {
             for edge in self.edges_of(&self.nodes[node]) {
                 let to = edge.to as usize;
-                if edge.to != NONE && wants(to) {
+                if edge.to != NO_OWNER && visit(to) {
                     nodes.push(to);
                 }
             }
         }
     }
 
-    /// Whose script, function or context a node is.
-    fn code_of(&self, owner: impl Fn(&str) -> Option<u32>) -> Vec<u32> {
-        let mut owners = vec![NONE; self.nodes.len()];
+    /// Returns the owner of each node that is a script, a function or a context.
+    fn code_owners(&self, owner: impl Fn(&str) -> Option<u32>) -> Vec<u32> {
+        let mut owners = vec![NO_OWNER; self.nodes.len()];
         for (index, node) in self.nodes.iter().enumerate() {
             if node.kind == Kind::Code
                 && let Some(name) = self.name(node).strip_prefix("system / Script / ")
             {
-                owners[index] = owner(name).unwrap_or(NONE);
+                owners[index] = owner(name).unwrap_or(NO_OWNER);
             }
         }
         let of_script = |node: &Node| {
@@ -329,10 +330,10 @@ impl Graph {
                 && self.name(node).starts_with("system / SharedFunctionInfo")
                 && let Some(script) = of_script(node)
                 && script < owners.len()
-                && owners[script] != NONE
+                && owners[script] != NO_OWNER
             {
                 owners[index] = owners[script];
-                for edge in self.edges_of(node).filter(|edge| edge.to != NONE) {
+                for edge in self.edges_of(node).filter(|edge| edge.to != NO_OWNER) {
                     let to = edge.to as usize;
                     if self.name(&self.nodes[to]) == "system / ScopeInfo" {
                         owners[to] = owners[script];
@@ -340,18 +341,18 @@ impl Graph {
                 }
             }
         }
-        // Functions know their code, contexts their scope, generators their function, and
-        // modules their generator.
+        // Owners are passed from code to functions, from scopes to contexts, from functions to
+        // generators, and from generators to modules.
         for kinds in [
             [Kind::Closure, Kind::Object],
             [Kind::Object, Kind::Object],
             [Kind::Module, Kind::Module],
         ] {
             let found = self.nodes.iter().enumerate().filter_map(|(index, node)| {
-                let is_wanted = kinds.contains(&node.kind) && owners[index] == NONE;
+                let is_wanted = kinds.contains(&node.kind) && owners[index] == NO_OWNER;
                 let knows = |edge: &Edge| {
                     let to = edge.to as usize;
-                    (edge.to != NONE && owners[to] != NONE).then_some(())?;
+                    (edge.to != NO_OWNER && owners[to] != NO_OWNER).then_some(())?;
                     let is_function = self.nodes[to].kind == Kind::Closure;
                     let is_code = self.nodes[to].kind == Kind::Code;
                     let is_generator = is_function && self.name(node).ends_with("Generator");

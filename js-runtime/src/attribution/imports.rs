@@ -1,5 +1,5 @@
-//! Which files the code of each extension came from. Outlives the isolate: whoever
-//! wants to know when a file has changed asks when the code is gone.
+//! Records the files from which the code of each extension was loaded. The record outlives the
+//! isolate, because files are watched after it is gone.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use deno_path_util::url_to_file_path;
 use js_runtime_ext::{Author, EXTENSIONS};
 use tokio::sync::Notify;
 
-/// Files by extension, and what is missing; those of packages, which all share, apart. Grows
-/// while extensions import more.
+/// Files by extension, including missing ones. Files of packages, which all extensions share, are
+/// kept apart. The record grows while extensions import more.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
 
@@ -19,15 +19,15 @@ pub struct Imports(Arc<Mutex<Inner>>);
 struct Inner {
     files: HashMap<u32, BTreeSet<PathBuf>>,
     packaged: HashSet<PathBuf>,
-    /// Who is being loaded: what is required is theirs.
+    /// Extension that is being loaded. Files that are required meanwhile belong to it.
     loading: Option<u32>,
-    grown: Arc<Notify>,
-    /// Is told of every file.
-    witness: Option<Box<Witness>>,
+    changed: Arc<Notify>,
+    /// Called for every new file.
+    observer: Option<Box<Observer>>,
 }
 
-/// Without an extension it is a file of a package.
-type Witness = dyn Fn(Option<u32>, &Path) + Send;
+/// Gets the extension and the file; no extension means a file of a package.
+type Observer = dyn Fn(Option<u32>, &Path) + Send;
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,45 +41,45 @@ impl Inner {
         if !files.insert(file.to_path_buf()) {
             return;
         }
-        self.grown.notify_one();
-        if let Some(witness) = &self.witness {
-            witness(Some(extension), file);
+        self.changed.notify_one();
+        if let Some(observer) = &self.observer {
+            observer(Some(extension), file);
         }
     }
 }
 
 impl Imports {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
+        // No code panics while it holds the lock; the data is consistent in any case.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn of(&self, extension: u32) -> Vec<PathBuf> {
+    pub fn files_of(&self, extension: u32) -> Vec<PathBuf> {
         let inner = self.inner();
         let files = inner.files.get(&extension).into_iter().flatten();
         files.cloned().collect()
     }
 
-    /// The files of packages that an extension may have had a part in loading: those that are
-    /// found from where its own are.
-    pub fn packaged_of(&self, extension: u32) -> Vec<PathBuf> {
+    /// Returns the files of packages that `extension` may have loaded: those that are found from
+    /// the folders of its own files.
+    pub fn packages_of(&self, extension: u32) -> Vec<PathBuf> {
         let inner = self.inner();
         let Some(own) = inner.files.get(&extension) else {
             return Vec::new();
         };
         let is_found = |file: &&PathBuf| {
-            homes_of(file).any(|home| own.iter().any(|own| own.starts_with(home)))
+            install_folders(file).any(|home| own.iter().any(|own| own.starts_with(home)))
         };
         inner.packaged.iter().filter(is_found).cloned().collect()
     }
 
-    /// When there is another file since this was asked last.
-    pub fn grown(&self) -> impl Future<Output = ()> + use<> {
-        let grown = self.inner().grown.clone();
-        async move { grown.notified().await }
+    /// Resolves when a file was added since the last call.
+    pub fn changed(&self) -> impl Future<Output = ()> + use<> {
+        let changed = self.inner().changed.clone();
+        async move { changed.notified().await }
     }
 
-    /// A file that is imported and is not there: it matters when it appears.
+    /// Records a file that is imported and does not exist: it matters when it appears.
     pub(crate) fn note_missing(&self, extension: u32, path: &Path) {
         let mut inner = self.inner();
         inner.note(extension, path);
@@ -91,39 +91,39 @@ impl Imports {
         }
     }
 
-    /// The extension one of whose files is named first in `text`.
-    pub fn author_of(&self, text: &str) -> Option<u32> {
-        self.authors_of(text).first().copied()
+    /// Returns the extension of which a file is named first in `text`.
+    pub fn extension_of(&self, text: &str) -> Option<u32> {
+        self.extensions_of(text).first().copied()
     }
 
-    /// All that have the file which is named first.
-    fn authors_of(&self, text: &str) -> Vec<u32> {
+    /// Returns all extensions that have the file which is named first in `text`.
+    fn extensions_of(&self, text: &str) -> Vec<u32> {
         let inner = self.inner();
         let named = inner.files.iter().flat_map(|(id, files)| {
-            let places = files.iter().filter_map(|file| text.find(file.to_str()?));
-            places.map(move |place| (place, *id))
+            let offsets = files.iter().filter_map(|file| text.find(file.to_str()?));
+            offsets.map(move |offset| (offset, *id))
         });
         let mut named: Vec<(usize, u32)> = named.collect();
         named.sort_unstable();
-        let first = named.first().map(|(place, _)| *place);
-        named.retain(|(place, _)| Some(*place) == first);
+        let first = named.first().map(|(offset, _)| *offset);
+        named.retain(|(offset, _)| Some(*offset) == first);
         named.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Whose code it is: of those whose file is the first in `stack` the one that is
-    /// `marked`. Without such a file the mark says.
+    /// Returns the author of code by its stack: of the extensions that have the first file in
+    /// `stack`, the one that is `marked`. Without such a file the mark decides.
     pub(crate) fn author(&self, stack: &str, marked: Option<Author>) -> Option<Author> {
-        let authors = self.authors_of(stack);
+        let authors = self.extensions_of(stack);
         let is_one = |author: &Author| authors.is_empty() || authors.contains(&author.id);
         marked.filter(is_one).or_else(|| {
-            // What for is not known.
+            // The activity is not known.
             let what = String::new();
             authors.first().map(|&id| Author { id, what })
         })
     }
 
-    /// Whose script it is, if it is one extension's: a file that it has, or one of a package
-    /// that nobody else finds from where they are.
+    /// Returns the extension that owns a script: one that has the file, or the only one that finds
+    /// its package.
     pub(crate) fn owner(&self, script: &str) -> Option<u32> {
         let url = ModuleSpecifier::parse(script).ok()?;
         if let Some(copy) = url.query().and_then(|query| query.strip_prefix("copy=")) {
@@ -132,13 +132,13 @@ impl Imports {
         let path = url_to_file_path(&url).ok()?;
         let inner = self.inner();
         let has = |files: &BTreeSet<PathBuf>| files.contains(&path);
-        // Who comes later has a copy.
+        // Extensions that import the file later get a copy.
         let own = inner.files.iter().filter(|(_, files)| has(files));
         if let Some((id, _)) = own.min_by_key(|(id, _)| **id) {
             return Some(*id);
         }
-        // What is nearest is found first.
-        homes_of(&path).find_map(|folder| {
+        // Node finds the nearest folder first.
+        install_folders(&path).find_map(|folder| {
             let finds = |(id, files): (&u32, &BTreeSet<PathBuf>)| {
                 let is_below = files.iter().any(|file| file.starts_with(folder));
                 is_below.then_some(*id)
@@ -149,11 +149,11 @@ impl Imports {
         })?
     }
 
-    pub(crate) fn begin(&self, extension: u32) {
+    pub(crate) fn begin_load(&self, extension: u32) {
         self.inner().loading = Some(extension);
     }
 
-    pub(crate) fn end(&self, extension: u32) {
+    pub(crate) fn end_load(&self, extension: u32) {
         let loading = &mut self.inner().loading;
         loading.take_if(|loading| *loading == extension);
     }
@@ -165,20 +165,20 @@ impl Imports {
     pub(crate) fn note_packaged(&self, file: &Path) {
         let mut inner = self.inner();
         if inner.packaged.insert(file.to_path_buf())
-            && let Some(witness) = &inner.witness
+            && let Some(observer) = &inner.observer
         {
-            witness(None, file);
+            observer(None, file);
         }
     }
 
-    /// `witness` is told of every file from now on.
-    pub(crate) fn tell(&self, witness: Box<Witness>) {
-        self.inner().witness = Some(witness);
+    /// Calls `observer` for every file from now on.
+    pub(crate) fn observe(&self, observer: Box<Observer>) {
+        self.inner().observer = Some(observer);
     }
 
-    /// `require`d by whoever is being loaded.
+    /// Records a file that is `require`d by the extension that is being loaded.
     pub(crate) fn note_required(&self, file: &Path) {
-        if homes_of(file).next().is_some() {
+        if install_folders(file).next().is_some() {
             return self.note_packaged(file);
         }
         let mut inner = self.inner();
@@ -188,8 +188,8 @@ impl Imports {
     }
 }
 
-/// The folders from which the package that a file belongs to is found, the nearest first.
-fn homes_of(file: &Path) -> impl Iterator<Item = &Path> {
+/// Returns the folders from which the package of a file is found, the nearest first.
+fn install_folders(file: &Path) -> impl Iterator<Item = &Path> {
     let packages = file.ancestors();
     let packages = packages.filter(|folder| folder.ends_with("node_modules"));
     packages.filter_map(Path::parent)
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_whose_file_it_is_or_whose_packages_are_found_there() {
+    fn script_owner_has_the_file_or_finds_the_package() {
         let imports = Imports::default();
         for (id, file) in [
             (1, "/a/one.ts"),
@@ -221,7 +221,7 @@ mod tests {
                 "file:///p/node_modules/two/node_modules/x/index.js",
                 Some(2),
             ),
-            // Both find it.
+            // Two extensions find the package.
             ("file:///p/node_modules/x/index.js", None),
             ("file:///p/node_modules/x/node_modules/y/index.js", None),
             ("file:///q/node_modules/x/index.js", None),
@@ -231,22 +231,22 @@ mod tests {
     }
 
     #[test]
-    fn the_author_is_whose_file_comes_first() {
+    fn author_has_the_first_file_of_the_stack() {
         let imports = Imports::default();
         imports.note(1, "/a/one.ts".into());
         imports.note(2, "/a/lib/two.ts".into());
-        imports.begin(2);
+        imports.begin_load(2);
         imports.note_required(Path::new("/a/lib/three.cjs"));
         imports.note_required(Path::new("/a/node_modules/x/index.js"));
-        imports.end(2);
+        imports.end_load(2);
         imports.note_required(Path::new("/a/late.cjs"));
         let stack = "Error: no\n at x (/a/node_modules/x/index.js:1:1)\n at /a/lib/three.cjs:1:1";
-        assert_eq!(imports.author_of(stack), Some(2));
+        assert_eq!(imports.extension_of(stack), Some(2));
         let stack = format!("{stack}\n at /a/one.ts:1:1");
-        assert_eq!(imports.author_of(&stack), Some(2));
-        assert_eq!(imports.author_of("at /a/one.ts"), Some(1));
-        assert_eq!(imports.author_of("at /a/late.cjs"), None);
-        // A mark counts where the stack says nothing else.
+        assert_eq!(imports.extension_of(&stack), Some(2));
+        assert_eq!(imports.extension_of("at /a/one.ts"), Some(1));
+        assert_eq!(imports.extension_of("at /a/late.cjs"), None);
+        // A mark decides where the stack names no other extension.
         let marked = |id, what: &str| {
             let what = what.into();
             Some(Author { id, what })
@@ -258,10 +258,10 @@ mod tests {
         assert_eq!(author("at nowhere"), marked(3, "load"));
         assert_eq!(imports.author("at /a/one.ts", None), marked(1, ""));
         let files = ["/a/lib/three.cjs", "/a/lib/two.ts"];
-        assert_eq!(imports.of(2), files.map(PathBuf::from));
+        assert_eq!(imports.files_of(2), files.map(PathBuf::from));
         let packaged = ["/a/node_modules/x/index.js"].map(PathBuf::from);
-        assert_eq!(imports.packaged_of(2), packaged);
+        assert_eq!(imports.packages_of(2), packaged);
         imports.note(4, "/b/four.ts".into());
-        assert!(imports.packaged_of(4).is_empty());
+        assert!(imports.packages_of(4).is_empty());
     }
 }

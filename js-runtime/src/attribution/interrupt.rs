@@ -1,62 +1,69 @@
-//! Whose code is it that is about to be stopped? Only the running code knows, and
-//! unwinding forgets: V8 asks the thread between two instructions, as it does for a
-//! termination, which follows.
+//! Attributes a termination to an extension, and samples and collections as well. The stack is read
+//! in a V8 interrupt just before `TerminateExecution`, because it is gone after unwinding.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 
 use deno_core::{JsRuntime, v8};
-use js_runtime_ext::{Author, Places, Stop};
+use js_runtime_ext::{Author, SourcePositions, Stop};
 
-use crate::control::Control;
+use crate::attribution::heap_growth::HeapGrowth;
+use crate::attribution::imports::Imports;
 use crate::error::readable_stack;
-use crate::heap_shares::Shares;
-use crate::imports::Imports;
-use crate::memory;
+use crate::limits::memory;
+use crate::limits::watchdog::{Interrupts, Watchdog};
 
-struct Witness {
+struct AttributionContext {
     context: v8::Global<v8::Context>,
-    control: Control,
+    watchdog: Watchdog,
     imports: Imports,
-    shares: RefCell<Shares>,
-    places: Places,
+    heap_growth: RefCell<HeapGrowth>,
+    positions: SourcePositions,
 }
 
 thread_local! {
-    /// Of the isolate of this thread.
-    static WITNESS: RefCell<Option<Witness>> = const { RefCell::new(None) };
+    /// Context of the isolate on this thread.
+    static CONTEXT: RefCell<Option<AttributionContext>> = const { RefCell::new(None) };
 }
 
-/// Frames that are looked at.
-const DEPTH: usize = 64;
+/// The callbacks of this module, for the watchdog of an isolate.
+pub(crate) const CALLBACKS: Interrupts = Interrupts {
+    terminate: on_terminate,
+    sample: on_sample,
+    collection: on_collection,
+};
 
-/// From now on a stop of the isolate on this thread says whose code it was.
-pub(crate) fn swear_in(runtime: &mut JsRuntime, control: &Control, imports: &Imports) {
-    let sworn = Witness {
+/// Maximum number of frames that are read.
+const MAX_FRAMES: usize = 64;
+
+/// Enables attribution for the isolate on this thread.
+pub(crate) fn install(runtime: &mut JsRuntime, watchdog: &Watchdog, imports: &Imports) {
+    let installed = AttributionContext {
         context: runtime.main_context(),
-        control: control.clone(),
+        watchdog: watchdog.clone(),
         imports: imports.clone(),
-        shares: RefCell::default(),
-        places: Places::new(runtime.source_mapper()),
+        heap_growth: RefCell::default(),
+        positions: SourcePositions::new(runtime.source_mapper()),
     };
-    WITNESS.with_borrow_mut(|witness| *witness = Some(sworn));
-    js_runtime_ext::watch(Some(Box::new(control.clone())));
+    CONTEXT.with_borrow_mut(|context| *context = Some(installed));
+    js_runtime_ext::set_thread_monitor(Some(Box::new(watchdog.clone())));
 }
 
-/// Before the isolate goes.
-pub(crate) fn dismiss() {
-    WITNESS.with_borrow_mut(|witness| *witness = None);
-    js_runtime_ext::watch(None);
+/// Disables attribution; must be called before the isolate is dropped.
+pub(crate) fn uninstall() {
+    CONTEXT.with_borrow_mut(|context| *context = None);
+    js_runtime_ext::set_thread_monitor(None);
 }
 
-/// deno_core does not expect V8 to be told to end while it loads a module of its own: it
-/// panics where nothing can unwind, which would end the program. The thread stands still
-/// instead; what is stopped is not waited for. No hook can be set any more then.
-pub(crate) fn hold_still_when_stopped() {
+/// Installs a panic hook that parks the thread of a stopped isolate. deno_core does not expect a
+/// termination while it loads one of its own modules: it panics where nothing can unwind, which
+/// would abort the program. Nothing waits for a thread that is stopped. No other hook may be set
+/// afterwards.
+pub(crate) fn park_on_deno_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let place = panic.location();
-        if place.is_some_and(|place| place.file().contains("deno_core")) && is_ending() {
+        let location = panic.location();
+        if location.is_some_and(|location| location.file().contains("deno_core")) && is_stopping() {
             loop {
                 std::thread::park();
             }
@@ -65,91 +72,91 @@ pub(crate) fn hold_still_when_stopped() {
     }));
 }
 
-/// Whether the isolate of this thread, if it has one, was stopped.
-fn is_ending() -> bool {
-    let ends = |witness: &Witness| {
-        let control = &witness.control;
-        control.stopped().is_some() || control.released()
+/// Returns true if the isolate of this thread, if there is one, was stopped.
+fn is_stopping() -> bool {
+    let ends = |context: &AttributionContext| {
+        let watchdog = &context.watchdog;
+        watchdog.stopped().is_some() || watchdog.released()
     };
-    let here = WITNESS.try_with(|witness| {
-        let witness = witness.try_borrow();
-        witness.is_ok_and(|witness| witness.as_ref().is_some_and(ends))
+    let here = CONTEXT.try_with(|context| {
+        let context = context.try_borrow();
+        context.is_ok_and(|context| context.as_ref().is_some_and(ends))
     });
     here.unwrap_or(false)
 }
 
-/// For `request_interrupt`: runs on the thread of the isolate, in the midst of its
-/// JavaScript, and may not call any.
-pub(crate) unsafe extern "C" fn testify(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
-    WITNESS.with_borrow(|witness| {
-        let Some(witness) = witness else {
+/// Interrupt callback of a stop: reports the offender and its stack, then terminates. Runs in the
+/// middle of JavaScript and must not call any.
+unsafe extern "C" fn on_terminate(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    CONTEXT.with_borrow(|context| {
+        let Some(context) = context else {
             return;
         };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        let runs = witness.author(&mut isolate);
+        let runs = context.author(&mut isolate);
         let mut author = runs.clone();
-        if witness.control.stopped() == Some(Stop::OutOfMemory) {
+        if context.watchdog.stopped() == Some(Stop::OutOfMemory) {
             let limit = isolate.get_heap_statistics().heap_size_limit();
-            author = witness.shares.borrow().culprit(author, limit);
+            author = context.heap_growth.borrow().offender(author, limit);
         }
-        if witness.control.stopped() == Some(Stop::Deadline) {
-            author = witness.control.culprit(author);
+        if context.watchdog.stopped() == Some(Stop::Deadline) {
+            author = context.watchdog.offender(author);
         }
-        // Reading a large source map takes time, and who it was counts more.
-        witness.control.accuse(author.clone());
+        // Reading a large source map takes time, and the author is more important than the stack.
+        context.watchdog.note_offender(author.clone());
         let stack = match author == runs {
-            true => frames_of(&mut isolate, &witness.context, &witness.places),
-            // It runs where another has left no room, or no time.
+            true => stack_frames(&mut isolate, &context.context, &context.positions),
+            // The code runs where another extension has left no room, or no time.
             false => String::new(),
         };
-        let waits = author == runs && witness.control.stopped() == Some(Stop::Deadline);
-        if waits && stack.is_empty() && witness.control.is_asked_again() {
+        let waits = author == runs && context.watchdog.stopped() == Some(Stop::Deadline);
+        if waits && stack.is_empty() && context.watchdog.retry_attribution() {
             return;
         }
-        witness.control.confess(author, stack);
-        witness.control.terminate();
+        context.watchdog.report_offender(author, stack);
+        context.watchdog.terminate();
     });
 }
 
-/// The same, now and then while JavaScript runs.
-pub(crate) unsafe extern "C" fn charge_time(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
-    WITNESS.with_borrow(|witness| {
-        let Some(witness) = witness else {
+/// Interrupt callback of the sampler: attributes the time since the last sample.
+unsafe extern "C" fn on_sample(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    CONTEXT.with_borrow(|context| {
+        let Some(context) = context else {
             return;
         };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        memory::look_now_and_then(&mut isolate);
-        let author = witness.author(&mut isolate);
-        witness.control.charge_time(author);
+        memory::poll_external(&mut isolate);
+        let author = context.author(&mut isolate);
+        context.watchdog.attribute_time(author);
     });
 }
 
-/// The same, after a garbage collection.
-pub(crate) unsafe extern "C" fn charge(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
-    WITNESS.with_borrow(|witness| {
-        let Some(witness) = witness else {
+/// Interrupt callback after a garbage collection: attributes the growth of the heap.
+unsafe extern "C" fn on_collection(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    CONTEXT.with_borrow(|context| {
+        let Some(context) = context else {
             return;
         };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        let author = witness.author(&mut isolate).map(|author| author.id);
+        let author = context.author(&mut isolate).map(|author| author.id);
         let used = isolate.get_heap_statistics().used_heap_size();
-        witness.shares.borrow_mut().charge(used, author);
+        context.heap_growth.borrow_mut().attribute(used, author);
     });
 }
 
-impl Witness {
-    /// Whose code runs.
+impl AttributionContext {
+    /// Returns the author of the running code.
     fn author(&self, isolate: &mut v8::Isolate) -> Option<Author> {
         v8::callback_scope!(unsafe scope, isolate);
         let context = v8::Local::new(scope, &self.context);
         let scope = &mut v8::ContextScope::new(scope, context);
         let marked = js_runtime_ext::author(scope);
-        // Some code carries no mark (finalizers), or that of whoever called it (listeners
-        // of `uncaughtException`).
-        let files = frames(scope, |scope, frame| {
+        // Some code carries no mark (finalizers), or the mark of its caller (listeners of
+        // `uncaughtException`).
+        let files = map_frames(scope, |scope, frame| {
             Some(frame.get_script_name(scope)?.to_rust_string_lossy(scope))
         });
         let author = self.imports.author(&files.join("\n"), marked);
@@ -157,41 +164,41 @@ impl Witness {
     }
 }
 
-/// The frames of what runs, as an error has them. Calls no JavaScript.
-pub(crate) fn frames_of(
+/// Returns the frames of the running code in the format of an error's stack. Calls no JavaScript.
+pub(crate) fn stack_frames(
     isolate: &mut v8::Isolate,
     context: &v8::Global<v8::Context>,
-    places: &Places,
+    positions: &SourcePositions,
 ) -> String {
     v8::callback_scope!(unsafe scope, isolate);
     let context = v8::Local::new(scope, context);
     let scope = &mut v8::ContextScope::new(scope, context);
-    let lines = frames(scope, |scope, frame| {
+    let lines = map_frames(scope, |scope, frame| {
         let file = frame.get_script_name(scope)?.to_rust_string_lossy(scope);
         let number = |number: usize| u32::try_from(number).ok().filter(|number| *number > 0);
         let line = number(frame.get_line_number())?;
-        let place = places.of(&file, line, number(frame.get_column())?)?;
+        let position = positions.original(&file, line, number(frame.get_column())?)?;
         let function = frame.get_function_name(scope);
         let function = function.map(|name| name.to_rust_string_lossy(scope));
         Some(match function.filter(|name| !name.is_empty()) {
-            Some(function) => format!("    at {function} ({place})"),
-            None => format!("    at {place}"),
+            Some(function) => format!("    at {function} ({position})"),
+            None => format!("    at {position}"),
         })
     });
     readable_stack(&lines.join("\n"))
 }
 
-/// What `look` finds in the functions that run, the innermost first.
-fn frames<'s, T>(
+/// Applies `read` to the frames of the running code, the innermost first.
+fn map_frames<'s, T>(
     scope: &mut v8::PinScope<'s, '_>,
-    mut look: impl FnMut(&mut v8::PinScope<'s, '_>, v8::Local<'s, v8::StackFrame>) -> Option<T>,
+    mut read: impl FnMut(&mut v8::PinScope<'s, '_>, v8::Local<'s, v8::StackFrame>) -> Option<T>,
 ) -> Vec<T> {
-    let Some(trace) = v8::StackTrace::current_stack_trace(scope, DEPTH) else {
+    let Some(trace) = v8::StackTrace::current_stack_trace(scope, MAX_FRAMES) else {
         return Vec::new();
     };
     let found = (0..trace.get_frame_count()).filter_map(|index| {
         let frame = trace.get_frame(scope, index)?;
-        look(scope, frame)
+        read(scope, frame)
     });
     found.collect()
 }

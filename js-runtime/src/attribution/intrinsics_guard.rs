@@ -1,33 +1,37 @@
-//! Asks the bridge, after each stretch of JavaScript, whether what everything relies on
-//! is still there (`js/bridge/intrinsics-guard.ts`), and who took away what is not.
+//! Detects modified built-in objects after each time slice, and the extension that modified them.
+//! The checks are JavaScript (`js/bridge/intrinsics-guard.ts`).
 
 use deno_core::{JsRuntime, v8};
-use js_runtime_ext::Damage;
+use js_runtime_ext::TamperedIntrinsic;
 
-/// What somebody replaced with something that does not work.
-pub(crate) struct Missing {
-    pub damage: Damage,
-    /// The file of the function that took its place.
+/// A built-in object that code replaced with something that does not work.
+pub(crate) struct Tampering {
+    pub intrinsic: TamperedIntrinsic,
+    /// File of the function that replaced it.
     pub file: Option<String>,
 }
 
-/// Runs code of an extension only if it has replaced something.
-pub(crate) fn missing(runtime: &mut JsRuntime, ask: &v8::Global<v8::Function>) -> Option<Missing> {
+/// Asks the bridge for a modified built-in object. Runs code of an extension only if it has
+/// replaced one.
+pub(crate) fn find_tampering(
+    runtime: &mut JsRuntime,
+    check: &v8::Global<v8::Function>,
+) -> Option<Tampering> {
     deno_core::scope!(scope, runtime);
     v8::tc_scope!(let scope, scope);
-    let ask = v8::Local::new(scope, ask);
+    let check = v8::Local::new(scope, check);
     let receiver: v8::Local<v8::Value> = v8::undefined(scope).into();
     loop {
-        // An exception would be a termination: nothing is left to ask.
-        let answer = ask.call(scope, receiver, &[])?;
-        if answer.is_undefined() {
+        // An exception can only be a termination, after which no check is possible.
+        let result = check.call(scope, receiver, &[])?;
+        if result.is_undefined() {
             return None;
         }
-        if let Ok(found) = v8::Local::<v8::Array>::try_from(answer) {
+        if let Ok(found) = v8::Local::<v8::Array>::try_from(result) {
             let name = found.get_index(scope, 0)?.to_rust_string_lossy(scope);
             let replacement = found.get_index(scope, 1)?;
-            return Some(Missing {
-                damage: damage(&name),
+            return Some(Tampering {
+                intrinsic: intrinsic(&name),
                 file: file(scope, replacement),
             });
         }
@@ -38,15 +42,15 @@ pub(crate) fn missing(runtime: &mut JsRuntime, ask: &v8::Global<v8::Function>) -
     }
 }
 
-fn damage(name: &str) -> Damage {
-    Damage::new(&format!(
-        "it changed {name}, which everything here relies on"
+fn intrinsic(name: &str) -> TamperedIntrinsic {
+    TamperedIntrinsic::new(&format!(
+        "it modified the built-in {name}, which pi and other extensions depend on"
     ))
 }
 
 fn file(scope: &mut v8::PinScope<'_, '_>, replacement: v8::Local<'_, v8::Value>) -> Option<String> {
     let function = v8::Local::<v8::Function>::try_from(replacement).ok()?;
-    // Built-in functions have none.
+    // Built-in functions have no resource name.
     let name = function.get_script_origin(scope).resource_name()?;
     Some(name.to_rust_string_lossy(scope))
 }

@@ -1,63 +1,62 @@
-//! Whose code holds the thread of JavaScript. The watchdog looks now and then, and whoever
-//! runs at that moment is charged with the time since the look before. That costs calls
-//! nothing, and is right in the long run: the moments have nothing to do with what runs.
+//! Samples which extension's code occupies the JavaScript thread. The watchdog polls at intervals,
+//! and the time since the last sample is attributed to the code that runs. Calls cost nothing this
+//! way, and the result is right on average, because the samples are independent of the code.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use js_runtime_ext::{Author, Held, Host, Share};
+use js_runtime_ext::{Author, Host, ThreadEvent, ThreadShare};
 
-/// Between two looks.
-const TICK: Duration = Duration::from_millis(50);
+/// Time between two samples.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// One that came later than so many of them says nothing of the time before.
-const LATEST: u32 = 5;
+/// Maximum length of a gap, in intervals, after which a sample still counts for the whole gap.
+const MAX_GAP: u32 = 5;
 
-/// So many looks without anything that runs, and the watchdog sleeps until something does.
-const IDLE: u32 = 5;
+/// Samples without running code after which the watchdog sleeps until code runs.
+const IDLE_SAMPLES: u32 = 5;
 
-/// So many looks that the thread has not answered, and native code runs.
-const SILENT: u32 = 4;
+/// Samples without an answer of the thread after which native code is taken to run.
+const UNANSWERED_SAMPLES: u32 = 4;
 
-/// Without giving the thread back.
-const LONG: Duration = Duration::from_secs(1);
+/// Length of a time slice that is reported as long.
+const LONG_SLICE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(crate) struct Holds {
-    /// Nanoseconds that nobody is charged with yet: JavaScript has not been asked whose code
-    /// it is.
-    owed: AtomicU64,
-    /// Whose code was begun last in this stretch, counted from 1.
-    begun: AtomicU64,
-    /// Something is known of this turn.
+pub(crate) struct ThreadUsage {
+    /// Nanoseconds that are not attributed yet, because the interrupt has not run.
+    unattributed: AtomicU64,
+    /// Extension whose code was started last in this slice, plus one; 0 is none.
+    last_started: AtomicU64,
+    /// Whether `turn` may have entries.
     has_turn: AtomicBool,
-    shares: Mutex<Shares>,
+    usage: Mutex<Usage>,
 }
 
 #[derive(Default)]
-struct Shares {
-    /// What there is to tell.
-    news: HashMap<u32, Share>,
-    all: Duration,
-    by: HashMap<u32, Duration>,
-    stretch: Of,
-    /// Since the event loop has had its turn.
-    turn: HashMap<u32, Share>,
+struct Usage {
+    /// Usage that was not reported to the host yet.
+    unreported: HashMap<u32, ThreadShare>,
+    total: Duration,
+    by_extension: HashMap<u32, Duration>,
+    slice: SliceUsage,
+    /// Usage since the event loop began its turn.
+    turn: HashMap<u32, ThreadShare>,
 }
 
-/// What is known of the stretch with that number.
+/// Usage in the time slice `number`.
 #[derive(Default)]
-struct Of {
+struct SliceUsage {
     number: u64,
-    /// Whose code ran when it was looked at last.
+    /// Author of the code that ran at the last sample.
     latest: Option<Author>,
-    shares: HashMap<u32, Share>,
+    shares: HashMap<u32, ThreadShare>,
 }
 
-fn add(shares: &mut HashMap<u32, Share>, author: &Author, time: Duration) {
-    let share = shares.entry(author.id).or_insert_with(|| Share {
+fn add(shares: &mut HashMap<u32, ThreadShare>, author: &Author, time: Duration) {
+    let share = shares.entry(author.id).or_insert_with(|| ThreadShare {
         author: author.clone(),
         time: Duration::ZERO,
     });
@@ -65,85 +64,90 @@ fn add(shares: &mut HashMap<u32, Share>, author: &Author, time: Duration) {
     share.author.what.clone_from(&author.what);
 }
 
-impl Holds {
-    fn shares(&self) -> MutexGuard<'_, Shares> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+impl ThreadUsage {
+    fn usage(&self) -> MutexGuard<'_, Usage> {
+        // No code panics while it holds the lock; the data is consistent in any case.
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// JavaScript has run for so long. Tells whether it has to be asked whose code it was;
-    /// if not, it has been asked and has not answered.
-    fn owe(&self, time: Duration) -> bool {
+    /// Adds time in which JavaScript ran. Returns true if an interrupt must be requested; false
+    /// means that one is pending.
+    fn add_unattributed(&self, time: Duration) -> bool {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or_default();
-        self.owed.fetch_add(nanoseconds, Ordering::Relaxed) == 0
+        self.unattributed.fetch_add(nanoseconds, Ordering::Relaxed) == 0
     }
 
-    /// Cheap enough for every stretch of JavaScript.
-    pub fn owes(&self) -> bool {
-        self.owed.load(Ordering::Relaxed) != 0
+    /// Returns true if there is time to attribute. Cheap enough for every time slice.
+    pub fn has_unattributed(&self) -> bool {
+        self.unattributed.load(Ordering::Relaxed) != 0
     }
 
-    /// It was this one's code. Nobody is charged with what is nobody's.
-    pub fn charge(&self, stretch: u64, author: Option<Author>) {
-        let time = Duration::from_nanos(self.owed.swap(0, Ordering::Relaxed));
-        let mut shares = self.shares();
-        if shares.stretch.number != stretch {
-            shares.stretch = Of {
-                number: stretch,
-                ..Of::default()
+    /// Attributes the pending time to `author`. Without an author it is dropped.
+    pub fn attribute(&self, slice: u64, author: Option<Author>) {
+        let time = Duration::from_nanos(self.unattributed.swap(0, Ordering::Relaxed));
+        let mut usage = self.usage();
+        if usage.slice.number != slice {
+            usage.slice = SliceUsage {
+                number: slice,
+                ..SliceUsage::default()
             };
         }
         if let Some(author) = &author {
-            shares.all += time;
-            *shares.by.entry(author.id).or_default() += time;
-            add(&mut shares.news, author, time);
-            add(&mut shares.stretch.shares, author, time);
-            add(&mut shares.turn, author, time);
+            usage.total += time;
+            *usage.by_extension.entry(author.id).or_default() += time;
+            add(&mut usage.unreported, author, time);
+            add(&mut usage.slice.shares, author, time);
+            add(&mut usage.turn, author, time);
             self.has_turn.store(true, Ordering::Relaxed);
         }
-        shares.stretch.latest = author;
+        usage.slice.latest = author;
     }
 
-    /// Cheap enough for every turn of the event loop.
+    /// Clears the usage of the last turn. Cheap enough for every turn of the event loop.
     pub fn begin_turn(&self) {
         if self.has_turn.load(Ordering::Relaxed) {
             self.has_turn.store(false, Ordering::Relaxed);
-            self.shares().turn.clear();
+            self.usage().turn.clear();
         }
     }
 
-    /// The same where the thread cannot be asked: it was the code of whoever was begun last.
-    pub fn charge_begun(&self, stretch: u64) {
-        self.charge(stretch, self.begun());
+    /// Attributes the pending time to the extension whose code was started last, where the thread
+    /// cannot be interrupted.
+    pub fn attribute_to_last_started(&self, slice: u64) {
+        self.attribute(slice, self.last_started());
     }
 
-    pub fn begin(&self, extension: Option<u32>) {
+    pub fn note_started(&self, extension: Option<u32>) {
         let number = extension.map_or(0, |extension| u64::from(extension) + 1);
-        self.begun.store(number, Ordering::Relaxed);
+        self.last_started.store(number, Ordering::Relaxed);
     }
 
-    fn begun(&self) -> Option<Author> {
-        let number = self.begun.load(Ordering::Relaxed).checked_sub(1)?;
-        // What for is not known.
+    fn last_started(&self) -> Option<Author> {
+        let number = self.last_started.load(Ordering::Relaxed).checked_sub(1)?;
+        // The activity is not known.
         let (id, what) = (u32::try_from(number).ok()?, String::new());
         Some(Author { id, what })
     }
 
-    /// How long all others have had the thread.
-    pub fn by_others(&self, extension: u32) -> Duration {
-        let shares = self.shares();
-        let own = shares.by.get(&extension).copied().unwrap_or_default();
-        shares.all.saturating_sub(own)
+    /// Returns how long all other extensions have occupied the thread.
+    pub fn time_of_others(&self, extension: u32) -> Duration {
+        let usage = self.usage();
+        let own = usage
+            .by_extension
+            .get(&extension)
+            .copied()
+            .unwrap_or_default();
+        usage.total.saturating_sub(own)
     }
 
-    /// Whose fault it is that a stretch takes too long, or else the turn: of whoever runs at
-    /// the end, unless another one has had most of it.
-    pub fn culprit(&self, stretch: Option<u64>, running: Option<Author>) -> Option<Author> {
-        let shares = self.shares();
-        let of = match stretch {
-            Some(number) if number != shares.stretch.number => return running,
-            Some(_) => &shares.stretch.shares,
-            None => &shares.turn,
+    /// Returns the offender when a slice takes too long (`None`: a turn): the running author,
+    /// unless another one has had more than twice as much of the time.
+    pub fn offender(&self, slice: Option<u64>, running: Option<Author>) -> Option<Author> {
+        let usage = self.usage();
+        let of = match slice {
+            Some(number) if number != usage.slice.number => return running,
+            Some(_) => &usage.slice.shares,
+            None => &usage.turn,
         };
         let own = running.as_ref().and_then(|running| of.get(&running.id));
         let own = own.map_or(Duration::ZERO, |share| share.time);
@@ -153,108 +157,117 @@ impl Holds {
         }
     }
 
-    /// What there is to tell since this was asked last.
-    fn take(&self) -> Vec<Share> {
-        let mut shares = self.shares();
-        shares.news.drain().map(|(_, share)| share).collect()
+    /// Returns the usage since the last call.
+    fn take_unreported(&self) -> Vec<ThreadShare> {
+        let mut usage = self.usage();
+        usage.unreported.drain().map(|(_, share)| share).collect()
     }
 
-    /// Whose code runs in that stretch, as far as is known.
-    fn author(&self, stretch: u64) -> Option<Author> {
-        let shares = self.shares();
-        let of = &shares.stretch;
-        of.latest.clone().filter(|_| of.number == stretch)
+    /// Returns the author whose code runs in a slice, as far as it is known.
+    fn author(&self, slice: u64) -> Option<Author> {
+        let usage = self.usage();
+        let of = &usage.slice;
+        of.latest.clone().filter(|_| of.number == slice)
     }
 }
 
-/// JavaScript that runs, between one moment at which the thread is given to it and the next.
+/// An uninterrupted run of JavaScript on the thread.
 #[derive(Clone, Copy)]
-pub(crate) struct Stretch {
+pub(crate) struct TimeSlice {
     pub number: u64,
-    /// `None` while it waits for the program, and if nothing runs.
+    /// Time since its start; `None` while it waits for the program, and if no code runs.
     pub busy: Option<Duration>,
     pub limit: Duration,
 }
 
-/// When the watchdog looks, and what it has told.
-pub(crate) struct Looks {
-    /// The look before; nanoseconds.
-    before: Option<u64>,
+/// Decides when the watchdog samples, and remembers what was reported.
+pub(crate) struct Sampler {
+    /// Time of the last sample in nanoseconds.
+    last_sample: Option<u64>,
     idle: u32,
-    /// How often the thread was looked at and had not answered.
-    silent: u32,
-    /// The stretch that is told to be long.
-    told: Option<u64>,
+    /// Consecutive samples that the thread has not answered.
+    unanswered: u32,
+    /// Slice that was reported as long.
+    reported: Option<u64>,
 }
 
-impl Looks {
+impl Sampler {
     pub fn new() -> Self {
         Self {
-            before: None,
-            idle: IDLE,
-            silent: 0,
-            told: None,
+            last_sample: None,
+            idle: IDLE_SAMPLES,
+            unanswered: 0,
+            reported: None,
         }
     }
 
-    /// How long to sleep until the next look, `None` until something runs.
-    pub fn pause(&mut self, now: u64, runs: bool) -> Option<Duration> {
+    /// Returns the time to sleep until the next sample, `None` until code runs.
+    pub fn next_pause(&mut self, now: u64, runs: bool) -> Option<Duration> {
         if runs {
             self.idle = 0;
-        } else if self.idle == IDLE {
-            self.before = None;
+        } else if self.idle == IDLE_SAMPLES {
+            self.last_sample = None;
             return None;
         } else {
             self.idle += 1;
         }
-        let tick = u64::try_from(TICK.as_nanos()).unwrap_or(u64::MAX);
-        // The first comes at any moment: what begins and is soon over would otherwise never
-        // be seen.
-        let pause = match self.before {
+        let tick = u64::try_from(SAMPLE_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
+        // The first sample comes at a random moment: otherwise short runs would never be sampled.
+        let pause = match self.last_sample {
             Some(_) => tick,
             None => now % tick,
         };
         Some(Duration::from_nanos(pause))
     }
 
-    /// It is looked, at what runs. Tells the host what there is to tell, and whether the
-    /// thread is to be asked whose code it is.
-    pub fn look(&mut self, now: u64, stretch: Stretch, holds: &Holds, host: &dyn Host) -> bool {
-        let time = self.time(now);
-        let runs = self.tell_stretch(stretch, holds, host);
-        let shares = holds.take();
+    /// Takes a sample of `slice`. Reports to the host, and returns true if the thread must be
+    /// interrupted for attribution.
+    pub fn sample(
+        &mut self,
+        now: u64,
+        slice: TimeSlice,
+        usage: &ThreadUsage,
+        host: &dyn Host,
+    ) -> bool {
+        let time = self.elapsed(now);
+        let runs = self.report_slice(slice, usage, host);
+        let shares = usage.take_unreported();
         if !shares.is_empty() {
-            host.held(Held::Time(shares));
+            host.thread_event(ThreadEvent::Usage(shares));
         }
-        if !runs || holds.owe(time) {
-            self.silent = 0;
+        if !runs || usage.add_unattributed(time) {
+            self.unanswered = 0;
             return runs;
         }
-        self.silent += 1;
-        if self.silent >= SILENT {
-            holds.charge_begun(stretch.number);
+        self.unanswered += 1;
+        if self.unanswered >= UNANSWERED_SAMPLES {
+            usage.attribute_to_last_started(slice.number);
         }
         false
     }
 
-    /// Whether it runs.
-    fn tell_stretch(&mut self, stretch: Stretch, holds: &Holds, host: &dyn Host) -> bool {
-        let Stretch {
+    /// Reports a long slice, or its end. Returns true if code runs.
+    fn report_slice(&mut self, slice: TimeSlice, usage: &ThreadUsage, host: &dyn Host) -> bool {
+        let TimeSlice {
             number,
             busy,
             limit,
-        } = stretch;
-        if self.told.take_if(|told| *told != number).is_some() {
-            host.held(Held::Over);
+        } = slice;
+        if self
+            .reported
+            .take_if(|reported| *reported != number)
+            .is_some()
+        {
+            host.thread_event(ThreadEvent::SliceEnded);
         }
         let Some(busy) = busy else {
             return false;
         };
-        let author = holds.author(number);
+        let author = usage.author(number);
         let is_half = busy >= limit / 2;
-        if self.told.is_none() && (is_half || (busy >= LONG && author.is_some())) {
-            self.told = Some(number);
-            host.held(Held::Long {
+        if self.reported.is_none() && (is_half || (busy >= LONG_SLICE && author.is_some())) {
+            self.reported = Some(number);
+            host.thread_event(ThreadEvent::LongSlice {
                 author,
                 busy,
                 limit,
@@ -263,13 +276,17 @@ impl Looks {
         true
     }
 
-    /// What a look at this moment stands for.
-    fn time(&mut self, now: u64) -> Duration {
-        let since = self.before.replace(now);
-        let since = since.map_or(TICK, |before| {
+    /// Returns the time that a sample at `now` stands for.
+    fn elapsed(&mut self, now: u64) -> Duration {
+        let since = self.last_sample.replace(now);
+        let since = since.map_or(SAMPLE_INTERVAL, |before| {
             Duration::from_nanos(now.saturating_sub(before))
         });
-        if since > TICK * LATEST { TICK } else { since }
+        if since > SAMPLE_INTERVAL * MAX_GAP {
+            SAMPLE_INTERVAL
+        } else {
+            since
+        }
     }
 }
 
@@ -286,94 +303,111 @@ mod tests {
     }
 
     #[test]
-    fn who_has_had_most_of_a_stretch_is_to_blame() {
-        let holds = Holds::default();
-        let had = |stretch, id, ticks| {
-            holds.owe(TICK * ticks);
-            holds.charge(stretch, author(id, "turn_end"));
+    fn main_user_of_a_slice_is_the_offender() {
+        let usage = ThreadUsage::default();
+        let ran_for = |slice, id, ticks| {
+            usage.add_unattributed(SAMPLE_INTERVAL * ticks);
+            usage.attribute(slice, author(id, "turn_end"));
         };
-        had(1, 7, 40);
-        had(1, 8, 2);
-        let blamed = |stretch, running| {
+        ran_for(1, 7, 40);
+        ran_for(1, 8, 2);
+        let offender_of = |slice, running| {
             let running = author(running, "turn_end");
-            holds.culprit(stretch, running).map(|author| author.id)
+            usage.offender(slice, running).map(|author| author.id)
         };
-        assert_eq!(blamed(Some(1), 8), Some(7));
-        had(1, 8, 30);
-        assert_eq!(blamed(Some(1), 8), Some(8));
-        assert_eq!(blamed(Some(2), 9), Some(9), "nothing is known of it");
-        let others = (holds.by_others(7), holds.by_others(8));
-        assert_eq!(others, (TICK * 32, TICK * 40));
-        had(2, 9, 1);
-        assert_eq!((blamed(Some(2), 9), blamed(None, 9)), (Some(9), Some(7)));
-        holds.begin_turn();
-        assert_eq!(blamed(None, 9), Some(9));
+        assert_eq!(offender_of(Some(1), 8), Some(7));
+        ran_for(1, 8, 30);
+        assert_eq!(offender_of(Some(1), 8), Some(8));
+        assert_eq!(offender_of(Some(2), 9), Some(9), "nothing is known of it");
+        let others = (usage.time_of_others(7), usage.time_of_others(8));
+        assert_eq!(others, (SAMPLE_INTERVAL * 32, SAMPLE_INTERVAL * 40));
+        ran_for(2, 9, 1);
+        assert_eq!(
+            (offender_of(Some(2), 9), offender_of(None, 9)),
+            (Some(9), Some(7))
+        );
+        usage.begin_turn();
+        assert_eq!(offender_of(None, 9), Some(9));
     }
 
     #[test]
-    fn native_code_is_that_of_whoever_was_begun() {
-        let (holds, host, mut looks) = (Holds::default(), Listener::default(), Looks::new());
-        let stretch = Stretch {
+    fn native_code_belongs_to_the_last_started_extension() {
+        let (usage, host, mut sampler) =
+            (ThreadUsage::default(), Listener::default(), Sampler::new());
+        let slice = TimeSlice {
             number: 1,
-            busy: Some(TICK),
-            limit: LONG * 100,
+            busy: Some(SAMPLE_INTERVAL),
+            limit: LONG_SLICE * 100,
         };
-        holds.begin(Some(7));
-        assert!(looks.look(0, stretch, &holds, &host));
-        for _ in 0..SILENT {
-            assert!(!looks.look(0, stretch, &holds, &host));
+        usage.note_started(Some(7));
+        assert!(sampler.sample(0, slice, &usage, &host));
+        for _ in 0..UNANSWERED_SAMPLES {
+            assert!(!sampler.sample(0, slice, &usage, &host));
         }
-        assert_eq!(holds.author(1), author(7, ""));
-        assert!(!holds.owes());
-        holds.begin(None);
-        holds.owe(TICK);
-        holds.charge_begun(1);
-        assert_eq!(holds.author(1), None);
+        assert_eq!(usage.author(1), author(7, ""));
+        assert!(!usage.has_unattributed());
+        usage.note_started(None);
+        usage.add_unattributed(SAMPLE_INTERVAL);
+        usage.attribute_to_last_started(1);
+        assert_eq!(usage.author(1), None);
     }
 
     #[test]
-    fn who_is_found_is_charged_with_what_is_owed() {
-        let holds = Holds::default();
-        assert!(!holds.owes());
-        assert!(holds.owe(TICK));
-        assert!(!holds.owe(TICK), "it has been asked already");
-        holds.charge(1, author(7, "turn_end"));
-        assert!(!holds.owes());
-        holds.owe(TICK);
-        holds.charge(1, None);
-        assert_eq!(holds.author(1), None);
-        holds.owe(TICK);
-        holds.charge(2, author(7, "input"));
-        let known = (holds.author(1), holds.author(2));
+    fn pending_time_goes_to_the_found_author() {
+        let usage = ThreadUsage::default();
+        assert!(!usage.has_unattributed());
+        assert!(usage.add_unattributed(SAMPLE_INTERVAL));
+        assert!(
+            !usage.add_unattributed(SAMPLE_INTERVAL),
+            "an interrupt is pending"
+        );
+        usage.attribute(1, author(7, "turn_end"));
+        assert!(!usage.has_unattributed());
+        usage.add_unattributed(SAMPLE_INTERVAL);
+        usage.attribute(1, None);
+        assert_eq!(usage.author(1), None);
+        usage.add_unattributed(SAMPLE_INTERVAL);
+        usage.attribute(2, author(7, "input"));
+        let known = (usage.author(1), usage.author(2));
         assert_eq!(known, (None, author(7, "input")));
-        let share = Share {
+        let share = ThreadShare {
             author: author(7, "input").unwrap(),
-            time: TICK * 3,
+            time: SAMPLE_INTERVAL * 3,
         };
-        assert_eq!(holds.take(), [share]);
-        assert_eq!(holds.take(), []);
+        assert_eq!(usage.take_unreported(), [share]);
+        assert_eq!(usage.take_unreported(), []);
     }
 
     #[test]
-    fn looks_stand_for_the_time_since_the_one_before() {
-        let mut looks = Looks::new();
+    fn samples_cover_the_time_since_the_last_one() {
+        let mut sampler = Sampler::new();
         let milliseconds = |number: u64| number * 1_000_000;
-        assert_eq!(looks.pause(milliseconds(5), false), None);
-        let first = looks.pause(milliseconds(105), true);
+        assert_eq!(sampler.next_pause(milliseconds(5), false), None);
+        let first = sampler.next_pause(milliseconds(105), true);
         assert_eq!(first, Some(Duration::from_millis(5)));
-        assert_eq!(looks.time(milliseconds(110)), TICK);
-        assert_eq!(looks.pause(milliseconds(110), true), Some(TICK));
+        assert_eq!(sampler.elapsed(milliseconds(110)), SAMPLE_INTERVAL);
+        assert_eq!(
+            sampler.next_pause(milliseconds(110), true),
+            Some(SAMPLE_INTERVAL)
+        );
         let late = Duration::from_millis(70);
-        assert_eq!(looks.time(milliseconds(180)), late);
-        assert_eq!(looks.time(milliseconds(9000)), TICK, "pi was stopped");
-        for _ in 0..IDLE {
-            assert_eq!(looks.pause(milliseconds(9000), false), Some(TICK));
+        assert_eq!(sampler.elapsed(milliseconds(180)), late);
+        assert_eq!(
+            sampler.elapsed(milliseconds(9000)),
+            SAMPLE_INTERVAL,
+            "pi was stopped"
+        );
+        for _ in 0..IDLE_SAMPLES {
+            assert_eq!(
+                sampler.next_pause(milliseconds(9000), false),
+                Some(SAMPLE_INTERVAL)
+            );
         }
-        assert_eq!(looks.pause(milliseconds(9000), false), None);
+        assert_eq!(sampler.next_pause(milliseconds(9000), false), None);
     }
 
     #[derive(Default)]
-    struct Listener(Mutex<Vec<Held>>);
+    struct Listener(Mutex<Vec<ThreadEvent>>);
 
     impl Host for Listener {
         fn call_sync(&self, _method: &str, _args: &str) -> Result<String, HostError> {
@@ -392,39 +426,46 @@ mod tests {
 
         fn fault(&self, _fault: Fault) {}
 
-        fn held(&self, held: Held) {
-            self.0.lock().unwrap().push(held);
+        fn thread_event(&self, event: ThreadEvent) {
+            self.0.lock().unwrap().push(event);
         }
     }
 
     #[test]
-    fn a_long_stretch_is_told_and_that_it_is_over() {
-        let (holds, host, mut looks) = (Holds::default(), Listener::default(), Looks::new());
-        let limit = LONG * 4;
-        let mut look = |number, busy: Option<Duration>| {
-            let stretch = Stretch {
+    fn long_slice_and_its_end_are_reported() {
+        let (usage, host, mut sampler) =
+            (ThreadUsage::default(), Listener::default(), Sampler::new());
+        let limit = LONG_SLICE * 4;
+        let mut sample = |number, busy: Option<Duration>| {
+            let slice = TimeSlice {
                 number,
                 busy,
                 limit,
             };
-            looks.look(0, stretch, &holds, &host);
+            sampler.sample(0, slice, &usage, &host);
             std::mem::take(&mut *host.0.lock().unwrap())
         };
-        let long = |author, busy| Held::Long {
+        let long = |author, busy| ThreadEvent::LongSlice {
             author,
             busy,
             limit,
         };
-        assert_eq!(look(1, Some(LONG)), [], "whose it is is not known");
-        assert_eq!(look(1, Some(LONG * 2)), [long(None, LONG * 2)]);
-        assert_eq!(look(2, Some(TICK)), [Held::Over]);
-        holds.charge(2, author(7, "input"));
-        // The share, too.
-        assert_eq!(look(2, Some(LONG))[..1], [long(author(7, "input"), LONG)]);
-        assert_eq!(look(2, Some(LONG)), []);
-        assert_eq!(look(2, Some(LONG * 3)), []);
-        assert_eq!(look(2, None), [], "it waits for the program");
-        assert_eq!(look(3, None), [Held::Over]);
-        assert_eq!(look(3, None), []);
+        assert_eq!(sample(1, Some(LONG_SLICE)), [], "the author is not known");
+        assert_eq!(
+            sample(1, Some(LONG_SLICE * 2)),
+            [long(None, LONG_SLICE * 2)]
+        );
+        assert_eq!(sample(2, Some(SAMPLE_INTERVAL)), [ThreadEvent::SliceEnded]);
+        usage.attribute(2, author(7, "input"));
+        // The usage is reported as well.
+        assert_eq!(
+            sample(2, Some(LONG_SLICE))[..1],
+            [long(author(7, "input"), LONG_SLICE)]
+        );
+        assert_eq!(sample(2, Some(LONG_SLICE)), []);
+        assert_eq!(sample(2, Some(LONG_SLICE * 3)), []);
+        assert_eq!(sample(2, None), [], "it waits for the program");
+        assert_eq!(sample(3, None), [ThreadEvent::SliceEnded]);
+        assert_eq!(sample(3, None), []);
     }
 }

@@ -1,67 +1,67 @@
-//! Where a script is that does not give its thread back. Whoever wants to know sends the
-//! process a signal, and finds the frames in a file.
+//! Writes the stack of a script that blocks its thread. The reader sends SIGQUIT to the process and
+//! finds the frames in a file.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::path::PathBuf;
 
 use deno_core::{JsRuntime, v8};
-use js_runtime_ext::Places;
+use js_runtime_ext::SourcePositions;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::witness::frames_of;
+use crate::attribution::interrupt::stack_frames;
 
-struct Guide {
+struct DumpTarget {
     context: v8::Global<v8::Context>,
-    places: Places,
+    positions: SourcePositions,
     file: PathBuf,
 }
 
 thread_local! {
-    /// Of the isolate of this thread.
-    static GUIDE: RefCell<Option<Guide>> = const { RefCell::new(None) };
+    /// Target of the isolate on this thread.
+    static TARGET: RefCell<Option<DumpTarget>> = const { RefCell::new(None) };
 }
 
-/// From now on SIGQUIT has the frames of what runs written to `file`.
-pub(crate) fn tell_when_asked(runtime: &mut JsRuntime, file: PathBuf) {
-    let guide = Guide {
+/// Writes the frames of the running code to `file` whenever SIGQUIT arrives.
+pub(crate) fn dump_on_sigquit(runtime: &mut JsRuntime, file: PathBuf) {
+    let installed = DumpTarget {
         context: runtime.main_context(),
-        places: Places::new(runtime.source_mapper()),
+        positions: SourcePositions::new(runtime.source_mapper()),
         file,
     };
-    GUIDE.with_borrow_mut(|place| *place = Some(guide));
+    TARGET.with_borrow_mut(|target| *target = Some(installed));
     let isolate = runtime.v8_isolate().thread_safe_handle();
-    let thread = std::thread::Builder::new().name("js-whereabouts".into());
-    // Without the thread nothing is told. It ends with the process.
+    let thread = std::thread::Builder::new().name("js-stack-dump".into());
+    // Without this thread there are no dumps. It ends with the process.
     _ = thread.spawn(move || {
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build();
         let Ok(tokio) = tokio else { return };
         tokio.block_on(async move {
-            let Ok(mut asked) = signal(SignalKind::quit()) else {
+            let Ok(mut signals) = signal(SignalKind::quit()) else {
                 return;
             };
-            while asked.recv().await.is_some() {
-                isolate.request_interrupt(tell, std::ptr::null_mut());
+            while signals.recv().await.is_some() {
+                isolate.request_interrupt(write_dump, std::ptr::null_mut());
             }
         });
     });
 }
 
-/// Before the isolate goes.
-pub(crate) fn forget() {
-    GUIDE.with_borrow_mut(|guide| *guide = None);
+/// Disables dumps; must be called before the isolate is dropped.
+pub(crate) fn uninstall() {
+    TARGET.with_borrow_mut(|target| *target = None);
 }
 
-/// For `request_interrupt`: runs in the midst of JavaScript, and may not call any.
-unsafe extern "C" fn tell(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
-    GUIDE.with_borrow(|guide| {
-        let Some(guide) = guide else { return };
+/// Interrupt callback: writes the dump. Runs in the middle of JavaScript and must not call any.
+unsafe extern "C" fn write_dump(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
+    TARGET.with_borrow(|target| {
+        let Some(target) = target else { return };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        let frames = frames_of(&mut isolate, &guide.context, &guide.places);
-        // Whoever asked goes on without it.
-        _ = std::fs::write(&guide.file, frames);
+        let frames = stack_frames(&mut isolate, &target.context, &target.positions);
+        // The reader continues without the file.
+        _ = std::fs::write(&target.file, frames);
     });
 }

@@ -1,4 +1,4 @@
-//! The isolate on a thread of this process.
+//! Runs the isolate on a thread of this process.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -9,60 +9,57 @@ use std::time::Duration;
 use js_runtime_ext::{Fault, Host, Stop};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::commands::{Command, Commands};
-use crate::control::Control;
+use crate::attribution::heap_snapshot::RetainedHeap;
+use crate::attribution::imports::Imports;
+use crate::commands::{Command, CommandSource};
 use crate::error::StartError;
 use crate::event_loop::EventLoop;
-use crate::heap_owners::HeapOwners;
-use crate::imports::Imports;
-use crate::inspector;
-use crate::memory::Memory;
+use crate::isolate::{self, Isolate};
+use crate::limits::memory::Memory;
+use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::limits::watchdog::Watchdog;
+use crate::node::inspector;
 use crate::options::RuntimeOptions;
-use crate::reply::{Answer, Reply};
-use crate::runtime::{Unanswered, linger, unless_stopped};
-use crate::worker::{self, Isolate};
+use crate::reply::{CallResult, Reply, Unanswered, spin_for_reply, unless_stopped};
 
-/// Requests that may wait for the JavaScript thread before their senders do.
-const QUEUE: usize = 256;
+/// Number of commands that may wait for the JavaScript thread before their senders do.
+const COMMAND_QUEUE_SIZE: usize = 256;
 
-/// swc and V8 need a lot in debug builds.
-pub(crate) const STACK: usize = if cfg!(debug_assertions) { 16 } else { 8 } << 20;
-
-/// One isolate on one thread. Dropping it ends both, without waiting for them.
-pub(crate) struct Local {
-    /// `None` once it is shut down.
+/// One isolate on one thread. Dropping it ends both without waiting for them.
+pub(crate) struct ThreadBackend {
+    /// `None` after the shutdown.
     commands: Option<mpsc::Sender<Command>>,
-    control: Control,
+    watchdog: Watchdog,
     imports: Imports,
     thread: JoinHandle<()>,
 }
 
-impl Local {
+impl ThreadBackend {
     pub fn start(options: RuntimeOptions, host: Arc<dyn Host>) -> Result<Self, StartError> {
-        let (commands, receiver) = mpsc::channel(QUEUE);
+        let (commands, receiver) = mpsc::channel(COMMAND_QUEUE_SIZE);
         let (ready, started) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
-            .name(inspector::thread_name(&options))
-            .stack_size(STACK)
+            .name(inspector::thread_name(&options.label))
+            .stack_size(JS_STACK_SIZE)
             .spawn(move || {
-                let witness = host.clone();
+                let panic_host = host.clone();
                 let thread = AssertUnwindSafe(|| run(options, host, ready, |_| receiver));
-                // A panic of deno_runtime costs the extensions, not the program. What
-                // it left half done is dropped; calls answer `Gone`.
+                // A panic of deno_runtime ends the extensions, not the program. Unfinished work is
+                // dropped, and calls return `Gone`.
                 if std::panic::catch_unwind(thread).is_err() {
-                    witness.fault(Fault::of_the_runtime(
+                    panic_host.fault(Fault::from_runtime(
                         "The JavaScript runtime has crashed (the reason is on standard error); \
                          its extensions are gone until they are reloaded",
                     ));
                 }
             })
             .map_err(StartError::Thread)?;
-        let (control, imports) = started
+        let (watchdog, imports) = started
             .recv()
             .map_err(|_| StartError::Bootstrap("its thread panicked".into()))??;
         Ok(Self {
             commands: Some(commands),
-            control,
+            watchdog,
             imports,
             thread,
         })
@@ -73,8 +70,8 @@ impl Local {
         id: u32,
         path: PathBuf,
         limit: Duration,
-    ) -> Result<Answer, Unanswered> {
-        self.ask(|reply| Command::Load {
+    ) -> Result<CallResult, Unanswered> {
+        self.send(|reply| Command::Load {
             id,
             path,
             limit,
@@ -83,8 +80,8 @@ impl Local {
         .await
     }
 
-    pub async fn call(&self, function: String, args: String) -> Result<Answer, Unanswered> {
-        self.ask(|reply| Command::Call {
+    pub async fn call(&self, function: String, args: String) -> Result<CallResult, Unanswered> {
+        self.send(|reply| Command::Call {
             function,
             args,
             reply,
@@ -92,21 +89,24 @@ impl Local {
         .await
     }
 
-    async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<Answer, Unanswered> {
-        let (reply, mut answer) = oneshot::channel();
-        let answered = async {
+    async fn send(&self, command: impl FnOnce(Reply) -> Command) -> Result<CallResult, Unanswered> {
+        let (reply, mut result) = oneshot::channel();
+        let replied = async {
             let commands = self.commands.as_ref()?;
-            commands.send(command(Reply::Here(reply))).await.ok()?;
-            match linger(&mut answer) {
-                Some(answer) => answer,
-                None => answer.await.ok(),
+            commands.send(command(Reply::Local(reply))).await.ok()?;
+            match spin_for_reply(&mut result) {
+                Some(result) => result,
+                None => result.await.ok(),
             }
         };
-        unless_stopped(answered, self.control.wait_until_told(), || self.stopped()).await
+        unless_stopped(replied, self.watchdog.wait_until_reported(), || {
+            self.stopped()
+        })
+        .await
     }
 
     pub fn stopped(&self) -> Option<Stop> {
-        self.control.stopped()
+        self.watchdog.stopped()
     }
 
     pub fn imports(&self) -> &Imports {
@@ -114,40 +114,40 @@ impl Local {
     }
 
     pub fn busy_for(&self) -> Option<Duration> {
-        self.control.busy_for()
+        self.watchdog.busy_for()
     }
 
     pub fn stop(&self, reason: Stop) {
-        self.control.stop(reason);
+        self.watchdog.stop(reason);
     }
 
-    pub async fn wait_until_told(&self) -> Stop {
-        self.control.wait_until_told().await
+    pub async fn wait_until_reported(&self) -> Stop {
+        self.watchdog.wait_until_reported().await
     }
 
     pub async fn memory(&self) -> Option<Memory> {
-        self.value(Command::Memory).await
+        self.request_value(Command::Memory).await
     }
 
-    pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
-        self.value(Command::HeapOwners).await
+    pub async fn retained_heap(&self) -> Option<Result<RetainedHeap, String>> {
+        self.request_value(Command::RetainedHeap).await
     }
 
     pub async fn heap_used(&self) -> Option<usize> {
-        self.value(Command::HeapUsed).await
+        self.request_value(Command::HeapUsed).await
     }
 
-    /// `None` if the isolate is gone.
-    async fn value<T: Send + 'static>(
+    /// Sends a command for a value. Returns `None` if the isolate is gone.
+    async fn request_value<T: Send + 'static>(
         &self,
         command: impl FnOnce(Box<dyn FnOnce(T) + Send>) -> Command,
     ) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, result) = oneshot::channel();
         let commands = self.commands.as_ref()?;
-        // Nobody to answer to is fine.
+        // The receiver may be gone.
         let reply = move |value| _ = reply.send(value);
         commands.send(command(Box::new(reply))).await.ok()?;
-        answer.await.ok()
+        result.await.ok()
     }
 
     pub fn has_ended(&self) -> bool {
@@ -156,44 +156,42 @@ impl Local {
 
     pub fn end(&mut self) {
         if self.commands.take().is_some() {
-            self.control.release();
+            self.watchdog.release();
         }
     }
 }
 
-/// What the thread does from its beginning to its end.
-/// `commands` is called on its tokio runtime.
-pub(crate) fn run<C: Commands>(
+/// Main function of the thread. `commands` is called on its tokio runtime.
+pub(crate) fn run<C: CommandSource>(
     options: RuntimeOptions,
     host: Arc<dyn Host>,
-    ready: std::sync::mpsc::Sender<Result<(Control, Imports), StartError>>,
+    ready: std::sync::mpsc::Sender<Result<(Watchdog, Imports), StartError>>,
     commands: impl FnOnce(&mut Isolate) -> C,
 ) {
-    // MainWorker must be made inside of a current-thread runtime.
+    // MainWorker must be made inside a current-thread runtime.
     let tokio = deno_runtime::tokio_util::create_basic_runtime();
     tokio.block_on(async move {
-        match worker::create(&options, &host) {
-            Ok((mut isolate, control)) => {
-                // If the starter is gone, so is the sender of commands, and the loop
-                // ends at once.
-                _ = ready.send(Ok((control.clone(), isolate.loader.imports.clone())));
+        match isolate::create(&options, &host) {
+            Ok((mut isolate, watchdog)) => {
+                // If the starter is gone, so is the sender of commands, and the loop ends at once.
+                _ = ready.send(Ok((watchdog.clone(), isolate.loader.imports.clone())));
                 let commands = commands(&mut isolate);
-                EventLoop::new(isolate, control.clone(), host, options.spin_limit)
+                EventLoop::new(isolate, watchdog.clone(), host, options.spin_limit)
                     .run(commands)
                     .await;
-                // The process of the isolate may end next.
-                if control.stopped().is_some() && !control.released() {
-                    control.wait_until_told().await;
+                // The host process may end next.
+                if watchdog.stopped().is_some() && !watchdog.released() {
+                    watchdog.wait_until_reported().await;
                 }
             }
             Err(error) => _ = ready.send(Err(error)),
         }
     });
-    // Native work that is still under way (a DNS lookup) must not hold the thread.
+    // Pending native work (a DNS lookup) must not block the thread.
     tokio.shutdown_background();
 }
 
-impl Drop for Local {
+impl Drop for ThreadBackend {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,28 +1,68 @@
-//! How the C library's `malloc` takes memory from the system. An isolate is made out of many
-//! small pieces and a few lists that double; by default the first cost a system call for each
-//! page, and the second new pages each time.
+//! Limits and settings of the whole process: memory arenas, open files, file sizes, stacks.
 
-/// Of which a thread's first allocation makes room.
+use nix::libc::c_int;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+/// Bytes of stack for threads that parse or run JavaScript. swc and V8 need a lot in debug
+/// builds.
+pub(crate) const JS_STACK_SIZE: usize = if cfg!(debug_assertions) { 16 } else { 8 } << 20;
+
+/// Bytes by which a thread's arena grows at once.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const ROOM: i32 = 4 << 20;
+const ARENA_PAD: i32 = 4 << 20;
 
-/// What is larger gets pages of its own, which go back to the system at once.
+/// Bytes of an allocation that gets pages of its own, which are returned to the system at once.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGE: i32 = 1 << 20;
+const MMAP_THRESHOLD: i32 = 1 << 20;
 
-/// So much may be unused at the end of what a thread has.
+/// Unused bytes that may stay at the end of an arena.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const UNUSED: i32 = 8 << 20;
+const TRIM_THRESHOLD: i32 = 8 << 20;
 
-/// For threads that start later. What is not touched costs nothing.
-pub(crate) fn take_more_at_once() {
+/// Lets `malloc` take memory from the system in larger steps, for threads that start later. An
+/// isolate consists of many small allocations and a few lists that double: by default the former
+/// cost a system call for each page, and the latter new pages each time. Pages that are not touched
+/// cost nothing.
+pub(crate) fn tune_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (option, value) in [
-        (nix::libc::M_TOP_PAD, ROOM),
-        (nix::libc::M_MMAP_THRESHOLD, LARGE),
-        (nix::libc::M_TRIM_THRESHOLD, UNUSED),
+        (nix::libc::M_TOP_PAD, ARENA_PAD),
+        (nix::libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD),
+        (nix::libc::M_TRIM_THRESHOLD, TRIM_THRESHOLD),
     ] {
-        // SAFETY: these are options of this C library. What it refuses stays as it is.
+        // SAFETY: these are options of this C library. Options that it refuses keep their values.
         unsafe { nix::libc::mallopt(option, value) };
     }
 }
+
+/// Maximum number of descriptors: more than a program can use, and the most that macOS accepts.
+#[cfg(not(target_os = "macos"))]
+const MAX_DESCRIPTORS: u64 = 1 << 20;
+#[cfg(target_os = "macos")]
+const MAX_DESCRIPTORS: u64 = 10_240;
+
+/// Raises the limit of open files to the hard limit, as Node does: shells start with a small one.
+pub(crate) fn raise_descriptor_limit() {
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && soft < hard.min(MAX_DESCRIPTORS)
+    {
+        // On failure the limit stays as it is.
+        _ = setrlimit(Resource::RLIMIT_NOFILE, hard.min(MAX_DESCRIPTORS), hard);
+    }
+}
+
+/// Makes a write beyond `ulimit -f` an error of the writer, as in Node, instead of the end of the
+/// process. Must be called at the start of a program that runs JavaScript.
+pub fn survive_file_size_limit() {
+    // The signal is not ignored, because child processes would inherit that.
+    let action = SigAction::new(
+        SigHandler::Handler(nothing),
+        SaFlags::SA_RESTART,
+        SigSet::empty(),
+    );
+    // SAFETY: the handler does nothing. If the call fails, the limit still ends the process.
+    _ = unsafe { sigaction(Signal::SIGXFSZ, &action) };
+}
+
+extern "C" fn nothing(_signal: c_int) {}

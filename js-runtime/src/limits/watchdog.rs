@@ -1,152 +1,176 @@
-//! Ending JavaScript from outside: who asked for it, since when JavaScript has been
-//! running, and the watchdog thread that compares the clock with the limit.
+//! Stops JavaScript from outside: the reason of a stop, the start of the current time slice, and
+//! the watchdog thread that compares the clock with the limit.
 //!
-//! An isolate ends in one way only: [`Control::stop`] notes the first reason and
-//! terminates what is running. The watchdog tells the host (even if the thread of
-//! the isolate is stuck in native code), the event loop notices, answers what is
-//! pending and drops everything. Nothing is ever resumed: V8 leaves promises behind
-//! that never settle.
+//! An isolate is stopped in one way only: [`Watchdog::stop`] records the first reason and
+//! terminates the running code. The watchdog tells the host (even if the thread of the isolate is
+//! stuck in native code), the event loop notices, answers pending calls and drops everything. An
+//! isolate is never resumed: V8 leaves promises behind that never settle.
 
-use pi_base::process_tree;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::task::Waker;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use deno_core::v8::IsolateHandle;
+use deno_core::v8::{IsolateHandle, UnsafeRawIsolatePtr};
 use futures::task::AtomicWaker;
-use js_runtime_ext::{Author, Fault, Host, IS_HOST_PROCESS, Stop, Watch};
+use js_runtime_ext::{Author, Fault, Host, IS_HOST_PROCESS, Stop, ThreadMonitor};
+use pi_base::active_clock::LATE;
+use pi_base::process_tree;
 use tokio::sync::watch;
 
-use crate::hold::{Holds, Looks, Stretch};
-use crate::inspector::is_inspected;
-use crate::memory::LOOK;
-use crate::witness::{charge, charge_time, testify};
-use pi_base::active_clock::LATE;
+use crate::attribution::sampler::{Sampler, ThreadUsage, TimeSlice};
+use crate::node::inspector::is_inspected;
 
-/// Nothing to wait for.
+/// Deadline when there is nothing to wait for.
 const NEVER: u64 = u64::MAX;
 
-/// How long the thread of a stopped isolate is given to say whose code it was. It
-/// takes longer only when native code holds it.
-const CONFESSION: Duration = Duration::from_millis(500);
+/// Time that the thread of a stopped isolate gets to report the offender. It takes longer only when
+/// native code blocks it.
+const ATTRIBUTION_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How often it is asked where its code is. Between two microtasks it is nowhere.
-const QUESTIONS: u32 = 40;
-const BETWEEN_QUESTIONS: Duration = Duration::from_millis(1);
+/// Maximum number of interrupts that look for the running code. Between two microtasks there is
+/// none.
+const MAX_ATTRIBUTION_ATTEMPTS: u32 = 40;
+const ATTRIBUTION_RETRY_DELAY: Duration = Duration::from_millis(1);
 
-/// So many times the limit may timers take that are due at once, one after the other.
-const TURN: u32 = 4;
+/// Timers that are due at once may take the limit this many times, one after the other.
+const TURN_LIMIT_FACTOR: u32 = 4;
 
-/// A pause that is shorter counts: a loop that calls the program again and again spins.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Minimum length of a pause that does not count as JavaScript's time. A loop that calls the
+/// program again and again spins.
+const MIN_COUNTED_PAUSE: Duration = Duration::from_millis(50);
+
+/// Longest time between two polls of the watchdog while JavaScript runs. A longer gap means
+/// that the process was suspended.
+const MAX_POLL_GAP: Duration = Duration::from_millis(200);
+
+/// The type that `IsolateHandle::request_interrupt` takes.
+pub(crate) type InterruptCallback = unsafe extern "C" fn(UnsafeRawIsolatePtr, *mut c_void);
+
+/// Interrupt callbacks. V8 calls them on the thread of the isolate, in the middle of its JavaScript
+/// (`attribution/interrupt.rs`).
+#[derive(Clone, Copy)]
+pub(crate) struct Interrupts {
+    /// Before a termination: attributes it.
+    pub terminate: InterruptCallback,
+    /// While JavaScript runs: attributes the time since the last sample.
+    pub sample: InterruptCallback,
+    /// After a full garbage collection: attributes the growth of the heap.
+    pub collection: InterruptCallback,
+}
 
 #[derive(Clone)]
-pub(crate) struct Control(Arc<Shared>);
+pub(crate) struct Watchdog(Arc<Shared>);
 
 struct Shared {
     origin: Instant,
     isolate: IsolateHandle,
-    /// The thread of the isolate, as the system knows it.
+    interrupts: Interrupts,
+    /// Id that the system has for the thread of the isolate.
     thread: i32,
     stop: watch::Sender<Option<Stop>>,
-    /// The host knows of the stop.
-    told: watch::Sender<bool>,
+    /// Whether the host knows of the stop.
+    reported: watch::Sender<bool>,
     /// Nanoseconds since `origin` at which JavaScript was entered; 0 outside.
-    since: AtomicU64,
-    /// Until when it must be left; `NEVER` outside.
+    entered_at: AtomicU64,
+    /// Time at which JavaScript must be left; `NEVER` outside.
     deadline: AtomicU64,
-    /// How long it may take; nanoseconds.
+    /// Limit of one slice in nanoseconds.
     limit: AtomicU64,
-    /// When the turn of the event loop has begun.
-    turn: AtomicU64,
-    /// How often it was entered and left.
-    stretch: AtomicU64,
-    holds: Holds,
-    /// When the watchdog wakes up by itself.
+    /// Time at which the event loop began its turn.
+    turn_started_at: AtomicU64,
+    /// Number of times that JavaScript was entered and left.
+    slice: AtomicU64,
+    usage: ThreadUsage,
+    /// Time at which the watchdog wakes up by itself.
     wakes_at: AtomicU64,
-    /// When it has looked last.
-    looked_at: AtomicU64,
-    watchdog: Mutex<Watchdog>,
-    /// What its thread has started is asked to end.
+    /// Time of the watchdog's last poll.
+    polled_at: AtomicU64,
+    state: Mutex<State>,
+    /// Asks the children of the isolate's thread to end, once.
     ended_children: Once,
-    /// The event loop, which may be asleep when the isolate is stopped.
+    /// Waker of the event loop, which may sleep when the isolate is stopped.
     event_loop: AtomicWaker,
 }
 
 #[derive(Default)]
-struct Watchdog {
+struct State {
     thread: Option<Thread>,
-    /// What was stopped, once the event loop has looked: whose code, and where.
+    /// Author of the code that was stopped, and its stack, once they were reported.
     author: Option<Option<Author>>,
     stack: Option<String>,
-    /// It is to be asked again where it is, and how often it was.
-    asks_again: bool,
-    asked: u32,
-    /// The isolate is gone.
+    /// Whether the thread is to be interrupted again, and how often it was.
+    retries: bool,
+    attempts: u32,
+    /// Whether the isolate is gone.
     retired: bool,
-    /// The owner has gone away: nobody wants to hear of a stop.
+    /// Whether the owner of the isolate is gone and needs no report of a stop.
     released: bool,
 }
 
-/// See [`Control::pause`].
+/// Excludes time from the current slice; see [`Watchdog::pause`].
 pub(crate) struct Pause<'a> {
-    control: &'a Control,
-    begun: u64,
-    since: u64,
+    watchdog: &'a Watchdog,
+    begun_at: u64,
+    entered_at: u64,
     deadline: u64,
 }
 
 impl Drop for Pause<'_> {
     fn drop(&mut self) {
-        if self.deadline == NEVER && self.since == 0 {
+        if self.deadline == NEVER && self.entered_at == 0 {
             return;
         }
-        let shared = &self.control.0;
-        let now = self.control.now();
-        let paused = match now.saturating_sub(self.begun) {
-            short if short < nanoseconds(PAUSE) => 0,
+        let shared = &self.watchdog.0;
+        let now = self.watchdog.now();
+        let paused = match now.saturating_sub(self.begun_at) {
+            short if short < nanoseconds(MIN_COUNTED_PAUSE) => 0,
             long => long,
         };
         if paused > 0 {
-            // It had nothing to look at.
-            shared.looked_at.store(now, Ordering::Relaxed);
+            // The watchdog had nothing to watch during the pause.
+            shared.polled_at.store(now, Ordering::Relaxed);
         }
         shared
-            .since
-            .store(self.since.saturating_add(paused), Ordering::Relaxed);
+            .entered_at
+            .store(self.entered_at.saturating_add(paused), Ordering::Relaxed);
         let deadline = self.deadline.saturating_add(paused);
         shared.deadline.store(deadline, Ordering::SeqCst);
         if deadline < shared.wakes_at.load(Ordering::SeqCst) {
-            self.control.wake_watchdog();
+            self.watchdog.wake();
         }
     }
 }
 
-impl Watch for Control {
-    fn begins(&self, extension: Option<u32>) {
+impl ThreadMonitor for Watchdog {
+    fn begin_extension(&self, extension: Option<u32>) {
         let shared = &self.0;
-        if shared.holds.owes() {
-            // It was asked while native code ran, and has not answered.
-            let stretch = shared.stretch.load(Ordering::Relaxed);
-            shared.holds.charge_begun(stretch);
+        if shared.usage.has_unattributed() {
+            // An interrupt was requested while native code ran, and has not run yet.
+            let slice = shared.slice.load(Ordering::Relaxed);
+            shared.usage.attribute_to_last_started(slice);
         }
-        shared.holds.begin(extension);
+        shared.usage.note_started(extension);
     }
 
-    fn renews(&self) {
+    fn restart_slice(&self) {
         let shared = &self.0;
-        self.begins(None);
-        if shared.since.load(Ordering::Relaxed) != 0 {
+        self.begin_extension(None);
+        if shared.entered_at.load(Ordering::Relaxed) != 0 {
             let limit = Duration::from_nanos(shared.limit.load(Ordering::Relaxed));
-            let turn = Duration::from_nanos(shared.turn.load(Ordering::Relaxed));
-            self.run(limit, turn.saturating_add(limit.saturating_mul(TURN)));
+            let turn_started_at =
+                Duration::from_nanos(shared.turn_started_at.load(Ordering::Relaxed));
+            self.start_slice(
+                limit,
+                turn_started_at.saturating_add(limit.saturating_mul(TURN_LIMIT_FACTOR)),
+            );
         }
     }
 
-    fn held_by_others(&self, extension: u32) -> Duration {
-        self.0.holds.by_others(extension)
+    fn time_of_others(&self, extension: u32) -> Duration {
+        self.0.usage.time_of_others(extension)
     }
 }
 
@@ -154,164 +178,166 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }
 
-impl Control {
-    /// Starts the watchdog. On the thread of the isolate.
-    pub fn new(isolate: IsolateHandle, host: Arc<dyn Host>) -> std::io::Result<Self> {
-        let control = Self(Arc::new(Shared {
+impl Watchdog {
+    /// Starts the watchdog thread. Must be called on the thread of the isolate.
+    pub fn new(
+        isolate: IsolateHandle,
+        interrupts: Interrupts,
+        host: Arc<dyn Host>,
+    ) -> std::io::Result<Self> {
+        let watchdog = Self(Arc::new(Shared {
             origin: Instant::now(),
             isolate,
+            interrupts,
             thread: process_tree::current_thread_id(),
             stop: watch::Sender::new(None),
-            told: watch::Sender::new(false),
-            since: AtomicU64::new(0),
+            reported: watch::Sender::new(false),
+            entered_at: AtomicU64::new(0),
             deadline: AtomicU64::new(NEVER),
             limit: AtomicU64::new(NEVER),
-            turn: AtomicU64::new(0),
-            stretch: AtomicU64::new(0),
-            holds: Holds::default(),
+            turn_started_at: AtomicU64::new(0),
+            slice: AtomicU64::new(0),
+            usage: ThreadUsage::default(),
             wakes_at: AtomicU64::new(NEVER),
-            looked_at: AtomicU64::new(0),
-            watchdog: Mutex::default(),
+            polled_at: AtomicU64::new(0),
+            state: Mutex::default(),
             ended_children: Once::new(),
             event_loop: AtomicWaker::new(),
         }));
-        let watched = control.clone();
+        let watched = watchdog.clone();
         let thread = std::thread::Builder::new()
             .name("js-watchdog".into())
             .spawn(move || {
-                watched.clone().watch(&*host);
-                // Native code may hold the thread, and wait for one of them.
+                watched.clone().run_thread(&*host);
+                // Native code may block the thread while it waits for a child.
                 watched.end_children();
             })?;
-        control.watchdog().thread = Some(thread.thread().clone());
-        Ok(control)
+        watchdog.state().thread = Some(thread.thread().clone());
+        Ok(watchdog)
     }
 
-    fn watchdog(&self) -> std::sync::MutexGuard<'_, Watchdog> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
-        self.0
-            .watchdog
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        // No code panics while it holds the lock; the data is consistent in any case.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> u64 {
         nanoseconds(self.0.origin.elapsed()).min(NEVER - 1)
     }
 
-    /// How much of the time since JavaScript was entered at `since` this process has not
-    /// run: it was stopped, or else the watchdog would have looked.
-    fn lost(&self, since: u64, now: u64) -> u64 {
-        let looked = self.0.looked_at.load(Ordering::Relaxed).max(since);
-        match now.saturating_sub(looked) {
-            gap if gap > nanoseconds(LOOK + LATE) => gap,
+    /// Returns how much of the time since `entered_at` this process was suspended: otherwise the
+    /// watchdog would have polled.
+    fn suspended_time(&self, entered_at: u64, now: u64) -> u64 {
+        let polled = self.0.polled_at.load(Ordering::Relaxed).max(entered_at);
+        match now.saturating_sub(polled) {
+            gap if gap > nanoseconds(MAX_POLL_GAP + LATE) => gap,
             _ => 0,
         }
     }
 
-    /// Does not charge JavaScript with what was lost.
-    fn forgive(&self) {
+    /// Excludes the time in which the process was suspended from the slice.
+    fn exclude_suspended_time(&self) {
         let shared = &self.0;
         let deadline = shared.deadline.load(Ordering::SeqCst);
-        let since = shared.since.load(Ordering::Relaxed);
+        let entered_at = shared.entered_at.load(Ordering::Relaxed);
         let now = self.now();
-        if since != 0
-            && let lost @ 1.. = self.lost(since, now)
+        if entered_at != 0
+            && let suspended_time @ 1.. = self.suspended_time(entered_at, now)
         {
             let ordering = Ordering::SeqCst;
-            let later = since.saturating_add(lost);
-            // An error means that it has left meanwhile.
-            _ = (shared.since).compare_exchange(since, later, ordering, ordering);
-            let later = deadline.saturating_add(lost);
+            let later = entered_at.saturating_add(suspended_time);
+            // An error means that JavaScript has been left meanwhile.
+            _ = (shared.entered_at).compare_exchange(entered_at, later, ordering, ordering);
+            let later = deadline.saturating_add(suspended_time);
             _ = (shared.deadline).compare_exchange(deadline, later, ordering, ordering);
         }
-        shared.looked_at.store(now, Ordering::Relaxed);
+        shared.polled_at.store(now, Ordering::Relaxed);
     }
 
-    /// JavaScript runs from now on.
+    /// Starts a turn of the event loop and its first slice.
     pub fn enter(&self, limit: Duration) {
-        self.0.turn.store(self.now(), Ordering::Relaxed);
-        self.0.holds.begin_turn();
-        self.run(limit, Duration::MAX);
+        self.0.turn_started_at.store(self.now(), Ordering::Relaxed);
+        self.0.usage.begin_turn();
+        self.start_slice(limit, Duration::MAX);
     }
 
-    /// For so long, and not beyond that moment.
-    fn run(&self, limit: Duration, end: Duration) {
+    /// Starts a slice with a limit, which ends at `end` at the latest.
+    fn start_slice(&self, limit: Duration, end: Duration) {
         let now = self.now().max(1);
         let limit = nanoseconds(limit);
         let deadline = match is_inspected() {
-            // At a breakpoint it runs for as long as somebody looks at it.
+            // At a breakpoint, code stands still for as long as the user debugs.
             true => NEVER,
             false => now.saturating_add(limit).min(nanoseconds(end)),
         };
-        self.0.stretch.fetch_add(1, Ordering::Relaxed);
+        self.0.slice.fetch_add(1, Ordering::Relaxed);
         self.0.limit.store(limit, Ordering::Relaxed);
-        self.0.since.store(now, Ordering::Relaxed);
-        // SeqCst here and in `watch`: either we see when the watchdog wakes up, or
-        // it sees our deadline.
+        self.0.entered_at.store(now, Ordering::Relaxed);
+        // SeqCst here and in `run_thread`: either this call sees when the watchdog wakes up, or the
+        // watchdog sees the new deadline.
         self.0.deadline.store(deadline, Ordering::SeqCst);
         if deadline < self.0.wakes_at.load(Ordering::SeqCst) {
-            self.wake_watchdog();
+            self.wake();
         }
     }
 
-    /// The thread is free again.
+    /// Ends the slice: the thread is free.
     pub fn leave(&self) {
         self.0.deadline.store(NEVER, Ordering::SeqCst);
-        self.0.since.store(0, Ordering::Relaxed);
-        let number = self.0.stretch.fetch_add(1, Ordering::Relaxed);
-        if self.0.holds.owes() {
-            // It was asked, and has not been in the midst of anybody's code since.
-            self.0.holds.charge_begun(number);
+        self.0.entered_at.store(0, Ordering::Relaxed);
+        let number = self.0.slice.fetch_add(1, Ordering::Relaxed);
+        if self.0.usage.has_unattributed() {
+            // An interrupt was requested, and no code of an extension has run since.
+            self.0.usage.attribute_to_last_started(number);
         }
-        self.0.holds.begin(None);
+        self.0.usage.note_started(None);
     }
 
-    /// Charges whoever's code runs with the time that nobody is charged with yet. On the
-    /// thread of JavaScript.
-    pub fn charge_time(&self, author: Option<Author>) {
-        let stretch = self.0.stretch.load(Ordering::Relaxed);
-        self.0.holds.charge(stretch, author);
+    /// Attributes the pending time to the running author. Must be called on the thread of the
+    /// isolate.
+    pub fn attribute_time(&self, author: Option<Author>) {
+        let slice = self.0.slice.load(Ordering::Relaxed);
+        self.0.usage.attribute(slice, author);
     }
 
-    /// Whose fault it is that a limit is reached, if this one's code runs now.
-    pub fn culprit(&self, running: Option<Author>) -> Option<Author> {
-        let Stretch {
+    /// Returns the offender when a limit is reached while the code of `running` runs.
+    pub fn offender(&self, running: Option<Author>) -> Option<Author> {
+        let TimeSlice {
             number,
             busy,
             limit,
-        } = self.stretch();
-        // Otherwise it is the turn that takes too long.
-        let stretch = busy.filter(|busy| *busy >= limit).map(|_| number);
-        self.0.holds.culprit(stretch, running)
+        } = self.slice();
+        // If the slice is within its limit, the turn takes too long.
+        let slice = busy.filter(|busy| *busy >= limit).map(|_| number);
+        self.0.usage.offender(slice, running)
     }
 
-    fn stretch(&self) -> Stretch {
-        Stretch {
-            number: self.0.stretch.load(Ordering::Relaxed),
+    fn slice(&self) -> TimeSlice {
+        TimeSlice {
+            number: self.0.slice.load(Ordering::Relaxed),
             busy: self.busy_for(),
             limit: Duration::from_nanos(self.0.limit.load(Ordering::Relaxed)),
         }
     }
 
-    /// What its thread does until this is dropped is not the time of JavaScript: the
-    /// program takes what it was sent.
+    /// Excludes the time until the returned value is dropped: the program processes what it was
+    /// sent.
     pub fn pause(&self) -> Pause<'_> {
         Pause {
-            control: self,
-            begun: self.now(),
-            since: self.0.since.swap(0, Ordering::Relaxed),
+            watchdog: self,
+            begun_at: self.now(),
+            entered_at: self.0.entered_at.swap(0, Ordering::Relaxed),
             deadline: self.0.deadline.swap(NEVER, Ordering::SeqCst),
         }
     }
 
     pub fn busy_for(&self) -> Option<Duration> {
-        match self.0.since.load(Ordering::Relaxed) {
+        match self.0.entered_at.load(Ordering::Relaxed) {
             0 => None,
-            since => {
+            entered_at => {
                 let now = self.now();
-                let busy = now.saturating_sub(since);
-                let busy = busy.saturating_sub(self.lost(since, now));
+                let busy = now.saturating_sub(entered_at);
+                let busy = busy.saturating_sub(self.suspended_time(entered_at, now));
                 Some(Duration::from_nanos(busy))
             }
         }
@@ -321,7 +347,7 @@ impl Control {
         *self.0.stop.borrow()
     }
 
-    /// Ends the isolate; the first reason counts.
+    /// Stops the isolate; the first reason counts.
     pub fn stop(&self, reason: Stop) {
         self.0.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -329,67 +355,71 @@ impl Control {
             first
         });
         match reason {
-            // Nobody is to blame.
-            Stop::Asked | Stop::Died(_) | Stop::Unresponsive => self.terminate(),
-            // Ends it, too, once it has said whose code runs.
-            Stop::Deadline | Stop::OutOfMemory | Stop::OutOfDescriptors | Stop::Damaged(_) => {
+            // These stops have no offender.
+            Stop::Requested | Stop::Exited(_) | Stop::Unresponsive => self.terminate(),
+            // The interrupt terminates the code, too, after it has reported the offender.
+            Stop::Deadline | Stop::OutOfMemory | Stop::OutOfDescriptors | Stop::Tampered(_) => {
                 let data = std::ptr::null_mut();
-                self.0.isolate.request_interrupt(testify, data);
+                self.0
+                    .isolate
+                    .request_interrupt(self.0.interrupts.terminate, data);
             }
         }
         self.0.event_loop.wake();
-        self.wake_watchdog();
+        self.wake();
     }
 
-    /// Charges whoever runs with what is in the heap, as soon as JavaScript goes on.
-    pub fn charge(&self) {
+    /// Attributes the growth of the heap as soon as JavaScript continues.
+    pub fn request_heap_sample(&self) {
         let data = std::ptr::null_mut();
-        self.0.isolate.request_interrupt(charge, data);
+        self.0
+            .isolate
+            .request_interrupt(self.0.interrupts.collection, data);
     }
 
-    /// The event loop is woken when the isolate is stopped.
-    pub fn wakes(&self, event_loop: &Waker) {
+    /// Registers the waker of the event loop for a stop of the isolate.
+    pub fn register_event_loop(&self, event_loop: &Waker) {
         self.0.event_loop.register(event_loop);
     }
 
-    /// It was stopped in the midst of this author's code. What is said first counts;
-    /// [`Self::confess`] follows.
-    pub fn accuse(&self, author: Option<Author>) {
-        self.watchdog().author.get_or_insert(author);
+    /// Records the offender; the first one counts. [`Self::report_offender`] follows.
+    pub fn note_offender(&self, author: Option<Author>) {
+        self.state().author.get_or_insert(author);
     }
 
-    /// It is not in the midst of any code just now; whether it will be asked again.
-    pub fn is_asked_again(&self) -> bool {
-        let mut watchdog = self.watchdog();
-        watchdog.asked += 1;
-        watchdog.asks_again = watchdog.asked < QUESTIONS;
-        let asks_again = watchdog.asks_again;
-        drop(watchdog);
-        self.wake_watchdog();
-        asks_again
+    /// Called if no code of an extension runs at the moment. Returns true if the thread will be
+    /// interrupted again.
+    pub fn retry_attribution(&self) -> bool {
+        let mut state = self.state();
+        state.attempts += 1;
+        state.retries = state.attempts < MAX_ATTRIBUTION_ATTEMPTS;
+        let retries = state.retries;
+        drop(state);
+        self.wake();
+        retries
     }
 
-    /// The same, with the frames of that code.
-    pub fn confess(&self, author: Option<Author>, stack: String) {
-        let mut watchdog = self.watchdog();
-        watchdog.author.get_or_insert(author);
-        watchdog.stack.get_or_insert(stack);
-        drop(watchdog);
-        self.wake_watchdog();
+    /// Records the offender and the frames of its code; the first one counts.
+    pub fn report_offender(&self, author: Option<Author>, stack: String) {
+        let mut state = self.state();
+        state.author.get_or_insert(author);
+        state.stack.get_or_insert(stack);
+        drop(state);
+        self.wake();
     }
 
-    /// The isolate is not wanted any more, and what its thread has started is not either. Once
-    /// the thread has ended nobody knows which these are: it waits here until they are asked.
+    /// Asks the child processes of the isolate's thread to end. After the thread has ended they can
+    /// no longer be found, so its end waits for this.
     pub fn end_children(&self) {
         self.0.ended_children.call_once(|| {
-            // Of a process of its own, the program ends all that it has left behind.
+            // The program ends the whole session of a host process.
             if !IS_HOST_PROCESS.load(Ordering::Relaxed) {
                 process_tree::terminate(process_tree::started_by_thread(self.0.thread));
             }
         });
     }
 
-    /// Ends what is running now, if the isolate still exists.
+    /// Terminates the running code, if the isolate still exists.
     pub fn terminate(&self) {
         self.0.isolate.terminate_execution();
     }
@@ -397,110 +427,116 @@ impl Control {
     /// Resolves when the isolate has been stopped.
     pub async fn wait_for_stop(&self) -> Stop {
         let mut stop = self.0.stop.subscribe();
-        // Copied out: the guard must not be held while anything is awaited.
+        // The value is copied, because the guard must not be held across an await.
         let reason = stop.wait_for(Option::is_some).await.map(|reason| *reason);
         match reason {
-            Ok(reason) => reason.unwrap_or(Stop::Asked),
-            // The sender lives in `self`.
+            Ok(reason) => reason.unwrap_or(Stop::Requested),
+            // The sender is a part of `self`.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// The same, when the host has been told who is to blame.
-    pub async fn wait_until_told(&self) -> Stop {
+    /// Resolves when the isolate has been stopped and the host knows the offender.
+    pub async fn wait_until_reported(&self) -> Stop {
         let stop = self.wait_for_stop().await;
-        let mut told = self.0.told.subscribe();
-        // The watchdog may have died.
-        let _ = tokio::time::timeout(CONFESSION * 2, told.wait_for(|told| *told)).await;
+        let mut reported = self.0.reported.subscribe();
+        // The watchdog may be gone.
+        let _ = tokio::time::timeout(
+            ATTRIBUTION_TIMEOUT * 2,
+            reported.wait_for(|reported| *reported),
+        )
+        .await;
         stop
     }
 
-    /// The isolate is gone: ends the watchdog.
+    /// Ends the watchdog after the isolate is gone.
     pub fn retire(&self) {
-        self.watchdog().retired = true;
-        self.wake_watchdog();
+        self.state().retired = true;
+        self.wake();
     }
 
-    /// The owner goes away: ends what runs, without telling the host.
+    /// Terminates the running code without a report, because the owner of the isolate is gone.
     pub fn release(&self) {
-        self.watchdog().released = true;
-        self.wake_watchdog();
+        self.state().released = true;
+        self.wake();
         if self.busy_for().is_some() {
             self.terminate();
         }
     }
 
     pub fn released(&self) -> bool {
-        self.watchdog().released
+        self.state().released
     }
 
-    fn wake_watchdog(&self) {
-        if let Some(thread) = &self.watchdog().thread {
+    fn wake(&self) {
+        if let Some(thread) = &self.state().thread {
             thread.unpark();
         }
     }
 
-    /// Who it was, and where.
-    fn wait_for_confession(&self) -> (Option<Author>, String) {
-        let deadline = Instant::now() + CONFESSION;
+    /// Waits for the offender and its stack.
+    fn wait_for_offender(&self) -> (Option<Author>, String) {
+        let deadline = Instant::now() + ATTRIBUTION_TIMEOUT;
         loop {
-            let mut watchdog = self.watchdog();
+            let mut state = self.state();
             let left = deadline.checked_duration_since(Instant::now());
-            if std::mem::take(&mut watchdog.asks_again) {
-                drop(watchdog);
-                std::thread::sleep(BETWEEN_QUESTIONS);
+            if std::mem::take(&mut state.retries) {
+                drop(state);
+                std::thread::sleep(ATTRIBUTION_RETRY_DELAY);
                 let data = std::ptr::null_mut();
-                self.0.isolate.request_interrupt(testify, data);
+                self.0
+                    .isolate
+                    .request_interrupt(self.0.interrupts.terminate, data);
                 continue;
             }
             match left {
-                Some(left) if watchdog.stack.is_none() && !watchdog.retired => {
-                    drop(watchdog);
+                Some(left) if state.stack.is_none() && !state.retired => {
+                    drop(state);
                     std::thread::park_timeout(left);
                 }
-                // The place may still be looked up in a large source map.
+                // The position may still be looked up in a large source map.
                 _ => {
-                    let author = watchdog.author.take().flatten();
-                    return (author, watchdog.stack.take().unwrap_or_default());
+                    let author = state.author.take().flatten();
+                    return (author, state.stack.take().unwrap_or_default());
                 }
             }
         }
     }
 
-    fn watch(self, host: &dyn Host) {
-        let mut looks = Looks::new();
+    fn run_thread(self, host: &dyn Host) {
+        let mut sampler = Sampler::new();
         loop {
-            if self.watchdog().released {
+            if self.state().released {
                 return;
             }
             if let Some(stop) = self.stopped() {
                 let (author, stack) = match stop {
-                    Stop::Asked | Stop::Died(_) | Stop::Unresponsive => (None, String::new()),
+                    Stop::Requested | Stop::Exited(_) | Stop::Unresponsive => (None, String::new()),
                     Stop::Deadline
                     | Stop::OutOfMemory
                     | Stop::OutOfDescriptors
-                    | Stop::Damaged(_) => self.wait_for_confession(),
+                    | Stop::Tampered(_) => self.wait_for_offender(),
                 };
-                // At the latest when native code gives the thread back.
+                // V8 terminates the code when native code returns at the latest.
                 self.terminate();
                 host.fault(Fault::Stopped {
                     stop,
                     author,
                     stack,
                 });
-                self.0.told.send_replace(true);
+                self.0.reported.send_replace(true);
                 return;
             }
-            if self.watchdog().retired {
+            if self.state().retired {
                 return;
             }
-            self.forgive();
+            self.exclude_suspended_time();
             let deadline = self.0.deadline.load(Ordering::SeqCst);
             let now = self.now();
-            let Some(pause) = looks.pause(now, deadline != NEVER) else {
+            let Some(pause) = sampler.next_pause(now, deadline != NEVER) else {
                 self.0.wakes_at.store(NEVER, Ordering::SeqCst);
                 if self.0.deadline.load(Ordering::SeqCst) == NEVER {
-                    // `enter` and `stop` unpark, and an early call of them is kept.
+                    // `enter` and `stop` unpark this thread; an early unpark is not lost.
                     std::thread::park();
                 }
                 continue;
@@ -511,17 +547,19 @@ impl Control {
                 }
                 continue;
             }
-            // Unless it is to be left before, nobody has to wake it.
+            // A deadline before this time wakes the watchdog.
             let wakes_at = now.saturating_add(nanoseconds(pause)).min(deadline);
             self.0.wakes_at.store(wakes_at, Ordering::SeqCst);
             if self.0.deadline.load(Ordering::SeqCst) < wakes_at {
                 continue;
             }
             std::thread::park_timeout(Duration::from_nanos(wakes_at - now));
-            let asks = looks.look(self.now(), self.stretch(), &self.0.holds, host);
+            let asks = sampler.sample(self.now(), self.slice(), &self.0.usage, host);
             if asks {
                 let data = std::ptr::null_mut();
-                self.0.isolate.request_interrupt(charge_time, data);
+                self.0
+                    .isolate
+                    .request_interrupt(self.0.interrupts.sample, data);
             }
         }
     }

@@ -1,10 +1,9 @@
-//! What resolving has seen of the disk, so that it looks once. Where a path leads and what
-//! a `package.json` says is remembered as long as the code runs, as by Node; what is in a
-//! file, and where an import leads, while a set of extensions is loaded. That something is
-//! missing is not remembered, since it may be installed, except for a `package.json` in a
-//! folder within a package: each `require` looks for one there.
+//! Remembers what resolution has read from the disk. Real paths and the content of `package.json`
+//! files are remembered as long as the code runs, as by Node; file contents and import targets only
+//! while a set of extensions is loaded. Missing files are not remembered, since they may be
+//! installed, except for a `package.json` in a folder within a package, which each `require` looks
+//! for.
 
-use pi_base::regular_file;
 use std::borrow::{Borrow, Cow};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -17,21 +16,22 @@ use deno_core::ModuleSpecifier;
 use deno_package_json::{PackageJsonCache, PackageJsonCacheResult, PackageJsonRc};
 use js_runtime_ext::{directory, probe};
 use node_resolver::cache::NodeResolutionCache;
+use pi_base::regular_file;
 use sys_traits::impls::RealSys;
 use sys_traits::{
     BaseEnvVar, BaseFsCanonicalize, BaseFsMetadata, BaseFsOpen, BaseFsRead, BaseFsReadDir,
     EnvCurrentDir, FileType, OpenOptions,
 };
 
-use super::kept::Kept;
+use super::cache::memory::MemoryCache;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     seen: Arc<Mutex<Seen>>,
-    // `None` when the code that was loaded may have been called.
-    ways: Arc<Mutex<Option<Ways>>>,
+    // `None` when the loaded code may have been called.
+    targets: Arc<Mutex<Option<ImportTargets>>>,
     contents: Arc<Mutex<Option<Contents>>>,
-    kept: Kept,
+    memory_cache: MemoryCache,
 }
 
 #[derive(Debug, Default)]
@@ -41,9 +41,9 @@ struct Seen {
     package_json: HashMap<PathBuf, Option<PackageJsonRc>>,
 }
 
-/// Where imports lead.
+/// Targets of imports.
 #[derive(Debug, Default)]
-struct Ways {
+struct ImportTargets {
     probed: HashMap<PathBuf, Probed>,
     packages: HashMap<(String, String), ModuleSpecifier>,
 }
@@ -54,64 +54,64 @@ struct Contents {
     hashes: HashMap<PathBuf, u64>,
 }
 
-/// The file that a path means.
+/// The file to which a path resolves.
 #[derive(Clone, Debug)]
 pub(crate) struct Probed {
     pub path: PathBuf,
-    /// Without links.
+    /// Path without symbolic links.
     pub real: PathBuf,
 }
 
 impl Disk {
-    pub fn with(kept: Kept) -> Self {
+    pub fn with_memory_cache(memory_cache: MemoryCache) -> Self {
         Self {
-            kept,
+            memory_cache,
             ..Self::default()
         }
     }
 
-    pub fn kept(&self) -> &Kept {
-        &self.kept
+    pub fn memory_cache(&self) -> &MemoryCache {
+        &self.memory_cache
     }
 
-    /// From now on, where imports lead and what is in files is remembered as well.
-    pub fn begin(&self) {
-        lock(&self.ways).get_or_insert_default();
+    /// Starts to remember import targets and file contents as well.
+    pub fn begin_load(&self) {
+        lock(&self.targets).get_or_insert_default();
         lock(&self.contents).get_or_insert_default();
     }
 
-    /// For another thread that looks ahead: both know what either has seen. What is in files
-    /// may change before it is asked for, so that is only its own.
-    pub fn beside(&self) -> Self {
+    /// Returns a copy for the prefetch thread. Lookups are shared; file contents are not, because
+    /// files may change before they are requested.
+    pub fn for_prefetch(&self) -> Self {
         Self {
             contents: Arc::new(Mutex::new(Some(Contents::default()))),
             ..self.clone()
         }
     }
 
-    pub fn end(&self) {
-        *lock(&self.ways) = None;
+    pub fn end_load(&self) {
+        *lock(&self.targets) = None;
         *lock(&self.contents) = None;
     }
 
     /// See [`js_runtime_ext::probe`].
     pub fn probe(&self, path: &Path) -> Option<Probed> {
-        let look = || {
+        let compute = || {
             let path = probe(path).ok_or(())?;
             let real = self.real(&path).unwrap_or_else(|_| path.clone());
             Ok::<_, ()>(Probed { path, real })
         };
-        recall(&self.ways, |ways| &mut ways.probed, path, look).ok()
+        get_or_insert(&self.targets, |targets| &mut targets.probed, path, compute).ok()
     }
 
-    /// The file that a folder stands for.
+    /// Returns the file that a folder stands for.
     pub fn probe_folder(&self, path: &Path) -> Option<Probed> {
         let path = directory(path)?;
         let real = self.real(&path).unwrap_or_else(|_| path.clone());
         Some(Probed { path, real })
     }
 
-    /// Where a path leads when links are followed. Each folder on the way is looked at once.
+    /// Returns a path without symbolic links. Each folder on the way is looked up once.
     pub fn real(&self, path: &Path) -> io::Result<PathBuf> {
         if let Some(known) = self.seen().real.get(path) {
             return Ok(known.clone());
@@ -130,23 +130,34 @@ impl Disk {
         Ok(real)
     }
 
-    /// The text of a file, which `read` reads.
+    /// Returns the text of a file, which `read` reads.
     pub fn text<E>(
         &self,
         path: &Path,
         read: impl FnOnce(&Path) -> Result<String, E>,
     ) -> Result<Arc<str>, E> {
-        let look = || read(path).map(Arc::from);
-        recall(&self.contents, |contents| &mut contents.texts, path, look)
+        let compute = || read(path).map(Arc::from);
+        get_or_insert(
+            &self.contents,
+            |contents| &mut contents.texts,
+            path,
+            compute,
+        )
     }
 
-    /// What `hash` makes of the bytes of a file; `None` if they cannot be read.
+    /// Returns the `hash` of the bytes of a file; `None` if they cannot be read.
     pub fn hash(&self, path: &Path, hash: impl FnOnce(&[u8]) -> u64) -> Option<u64> {
-        let look = || regular_file::read(path).map(|bytes| hash(&bytes));
-        recall(&self.contents, |contents| &mut contents.hashes, path, look).ok()
+        let compute = || regular_file::read(path).map(|bytes| hash(&bytes));
+        get_or_insert(
+            &self.contents,
+            |contents| &mut contents.hashes,
+            path,
+            compute,
+        )
+        .ok()
     }
 
-    /// Where the import of a package leads from a folder.
+    /// Returns the target of a package import from a folder.
     pub fn package<E>(
         &self,
         specifier: &str,
@@ -157,7 +168,7 @@ impl Disk {
             return find();
         };
         let key = (specifier.to_owned(), folder.to_string());
-        recall(&self.ways, |ways| &mut ways.packages, &key, find)
+        get_or_insert(&self.targets, |targets| &mut targets.packages, &key, find)
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -165,11 +176,11 @@ impl Disk {
     }
 }
 
-fn recall<S, K, Q, V: Clone, E>(
+fn get_or_insert<S, K, Q, V: Clone, E>(
     seen: &Mutex<Option<S>>,
     map: impl Fn(&mut S) -> &mut HashMap<K, V>,
     key: &Q,
-    look: impl FnOnce() -> Result<V, E>,
+    compute: impl FnOnce() -> Result<V, E>,
 ) -> Result<V, E>
 where
     K: Borrow<Q> + Eq + Hash,
@@ -180,7 +191,7 @@ where
     {
         return Ok(known.clone());
     }
-    let found = look()?;
+    let found = compute()?;
     if let Some(seen) = &mut *lock(seen) {
         map(seen).insert(key.to_owned(), found.clone());
     }
@@ -188,11 +199,11 @@ where
 }
 
 fn lock<T>(seen: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds the lock; what was seen is whole in any case.
+    // No code panics while it holds the lock; the data is consistent in any case.
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is the `package.json` of a folder inside of an installed package.
+/// Returns true if this is the `package.json` of a folder inside an installed package.
 fn is_within_package(package_json: &Path) -> bool {
     let names: Vec<&OsStr> = package_json
         .components()
@@ -214,10 +225,10 @@ impl PackageJsonCache for Disk {
         if let Some(known) = self.seen().package_json.get(path) {
             return PackageJsonCacheResult::Hit(known.clone());
         }
-        let Some(kept) = self.kept.package_json(path) else {
+        let Some(memory_cache) = self.memory_cache.package_json(path) else {
             return PackageJsonCacheResult::NotCached;
         };
-        let known = Some(kept);
+        let known = Some(memory_cache);
         let mut seen = self.seen();
         seen.package_json.insert(path.to_path_buf(), known.clone());
         PackageJsonCacheResult::Hit(known)
@@ -225,7 +236,7 @@ impl PackageJsonCache for Disk {
 
     fn set(&self, path: PathBuf, package_json: Option<PackageJsonRc>) {
         if let Some(package_json) = &package_json {
-            self.kept.keep_package_json(&path, package_json);
+            self.memory_cache.insert_package_json(&path, package_json);
         }
         if package_json.is_some() || is_within_package(&path) {
             self.seen().package_json.insert(path, package_json);
@@ -234,7 +245,7 @@ impl PackageJsonCache for Disk {
 }
 
 impl NodeResolutionCache for Disk {
-    /// They are remembered by [`BaseFsCanonicalize`] below.
+    /// Real paths are remembered by [`BaseFsCanonicalize`] below.
     fn get_canonicalized(&self, _path: &Path) -> Option<io::Result<PathBuf>> {
         None
     }
@@ -280,7 +291,7 @@ impl BaseFsOpen for Disk {
 
 impl BaseFsRead for Disk {
     fn base_fs_read(&self, path: &Path) -> io::Result<Cow<'static, [u8]>> {
-        // A `package.json` of all folders above: what is none is as good as absent.
+        // Node looks for `package.json` in all folders above. A special file counts as absent.
         match regular_file::read(path) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 Err(io::ErrorKind::NotFound.into())
@@ -318,31 +329,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_threads_share_where_imports_lead_and_not_what_is_in_files() {
+    fn threads_share_import_targets_but_not_contents() {
         let folder = std::env::temp_dir().join(format!("js-disk-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.ts");
         std::fs::write(&path, "").unwrap();
         let disk = Disk::default();
-        disk.begin();
-        let beside = disk.beside();
+        disk.begin_load();
+        let for_prefetch = disk.for_prefetch();
         let text = |disk: &Disk, text: &str| {
             let text = disk.text(&path, |_| Ok::<_, ()>(text.to_string()));
             text.unwrap().to_string()
         };
-        assert!(beside.probe(&folder.join("a")).is_some());
-        assert_eq!(text(&beside, "before"), "before");
+        assert!(for_prefetch.probe(&folder.join("a")).is_some());
+        assert_eq!(text(&for_prefetch, "before"), "before");
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(disk.probe(&folder.join("a")).is_some());
         assert_eq!(text(&disk, "after"), "after");
         assert_eq!(text(&disk, "later"), "after");
-        disk.end();
+        disk.end_load();
         assert!(disk.probe(&folder.join("a")).is_none());
-        assert!(beside.probe(&folder.join("a")).is_none());
+        assert!(for_prefetch.probe(&folder.join("a")).is_none());
     }
 
     #[test]
-    fn only_folders_within_packages_never_get_a_package_json() {
+    fn folders_inside_packages_are_recognized() {
         for (path, within) in [
             ("/x/node_modules/a/package.json", false),
             ("/x/node_modules/a/lib/package.json", true),

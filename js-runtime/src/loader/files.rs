@@ -1,5 +1,5 @@
-//! What resolving, `import` and `require` share about files: the cache, what is a
-//! package, what may be CommonJS, and where the source maps are.
+//! State of files that resolution, `import` and `require` share: the cache, which files belong to
+//! packages, which may be CommonJS, and their source maps.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,18 +15,18 @@ use deno_resolver::npm::DenoInNpmPackageChecker;
 use node_resolver::errors::PackageJsonLoadError;
 use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
 
-use super::ascii::Text;
+use super::cache::external_string::Code;
+use super::cache::manifest::ManifestRecorder;
+use super::cache::memory::MemoryCache;
+use super::cache::prefetched::Prefetched;
 use super::disk::Disk;
-use super::kept::Kept;
-use super::prepared::Prepared;
-use super::texts::Code;
-use super::trail::Trail;
-use crate::cache::{DiskCache, Key};
+use super::transpile::ascii::V8Text;
+use crate::loader::cache::{DiskCache, Key};
 
 pub(crate) type Checker = DenoInNpmPackageChecker;
 
-/// Tells a second copy of a module from the first.
-pub(super) const COPY: &str = "copy=";
+/// Start of the query that distinguishes copies of a module.
+pub(super) const COPY_QUERY: &str = "copy=";
 
 #[derive(Clone)]
 pub(crate) struct Files {
@@ -34,74 +34,74 @@ pub(crate) struct Files {
     pub disk: Disk,
     pub checker: Checker,
     pub package_json: PackageJsonResolverRc<Disk>,
-    /// Code that is in no file, by where it would be.
-    given: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
+    /// Texts of files that exist only in memory, by path.
+    virtual_files: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
-    /// Files of which V8 has another text, in ASCII.
-    pub instead: Rc<RefCell<HashMap<String, Key>>>,
-    pub trail: Rc<Trail>,
-    pub prepared: Prepared,
-    pub kept: Kept,
+    /// Keys of the ASCII texts that V8 has instead of files.
+    pub ascii_key: Rc<RefCell<HashMap<String, Key>>>,
+    pub recorder: Rc<ManifestRecorder>,
+    pub prefetched: Prefetched,
+    pub memory_cache: MemoryCache,
 }
 
 enum SourceMap {
     Cached(Key),
-    /// Nothing is cached.
-    Here(String),
+    /// The map is not in the cache.
+    InMemory(String),
 }
 
 impl Files {
     pub fn new(
         cache: DiskCache,
-        prepared: Prepared,
+        prefetched: Prefetched,
         disk: Disk,
         checker: Checker,
         package_json: PackageJsonResolverRc<Disk>,
     ) -> Self {
-        let kept = disk.kept().clone();
+        let memory_cache = disk.memory_cache().clone();
         Self {
             cache,
             disk,
             checker,
             package_json,
-            given: Rc::default(),
+            virtual_files: Rc::default(),
             source_maps: Rc::default(),
-            instead: Rc::default(),
-            trail: Rc::default(),
-            prepared,
-            kept,
+            ascii_key: Rc::default(),
+            recorder: Rc::default(),
+            prefetched,
+            memory_cache,
         }
     }
 
-    /// What the file of a module says; `import("./x?v=2")` asks for it as it is now.
+    /// Returns the text of a module's file. `import("./x?v=2")` reads the file again.
     pub fn text_of(&self, specifier: &ModuleSpecifier) -> Result<Arc<str>, JsErrorBox> {
-        let path = url_to_file_path(specifier).map_err(error)?;
-        if let Some(text) = self.given.borrow().get(&path) {
+        let path = url_to_file_path(specifier).map_err(to_js_error)?;
+        if let Some(text) = self.virtual_files.borrow().get(&path) {
             return Ok(text.clone());
         }
         match specifier.query() {
-            Some(query) if !query.starts_with(COPY) => read_text(&path).map(Arc::from),
+            Some(query) if !query.starts_with(COPY_QUERY) => read_text(&path).map(Arc::from),
             _ => self.disk.text(&path, read_text),
         }
     }
 
-    /// [`Self::text_of`] the module there is this, whatever the disk says.
-    pub fn give(&self, path: PathBuf, text: &str) {
-        self.given.borrow_mut().insert(path, text.into());
+    /// Sets the text of a module, whatever the disk contains.
+    pub fn add_virtual_file(&self, path: PathBuf, text: &str) {
+        self.virtual_files.borrow_mut().insert(path, text.into());
     }
 
-    pub fn is_given(&self, path: &Path) -> bool {
-        self.given.borrow().contains_key(path)
+    pub fn is_virtual(&self, path: &Path) -> bool {
+        self.virtual_files.borrow().contains_key(path)
     }
 
-    /// Whether jiti's rules hold: for everything but the JavaScript of packages.
+    /// Returns true if jiti's rules apply: to all files but the JavaScript of packages.
     pub fn is_lenient(&self, specifier: &ModuleSpecifier) -> bool {
         specifier.scheme() == "file"
             && (!self.checker.in_npm_package(specifier)
                 || MediaType::from_specifier(specifier).is_emittable())
     }
 
-    /// By name and package.json; the contents have the last word.
+    /// Returns true if a file may be CommonJS by its name and package.json. The content decides.
     pub fn is_maybe_cjs(&self, specifier: &ModuleSpecifier) -> Result<bool, PackageJsonLoadError> {
         let Ok(path) = url_to_file_path(specifier) else {
             return Ok(false);
@@ -115,15 +115,15 @@ impl Files {
         Ok(package_json.is_none_or(|package_json| package_json.typ != "module"))
     }
 
-    /// What V8 is to have of a module or a script.
-    pub fn code(&self, specifier: &ModuleSpecifier, text: Text) -> Code {
-        self.note_instead(specifier, text.instead);
+    /// Returns the text that V8 gets for a module or a script.
+    pub fn code(&self, specifier: &ModuleSpecifier, text: V8Text) -> Code {
+        self.note_ascii_key(specifier, text.ascii_key);
         Code::new(text.text, self.is_packaged(specifier))
     }
 
-    pub fn note_instead(&self, specifier: &ModuleSpecifier, instead: Option<Key>) {
-        if let Some(key) = instead {
-            let mut all = self.instead.borrow_mut();
+    pub fn note_ascii_key(&self, specifier: &ModuleSpecifier, ascii_key: Option<Key>) {
+        if let Some(key) = ascii_key {
+            let mut all = self.ascii_key.borrow_mut();
             all.insert(specifier.to_string(), key);
         }
     }
@@ -134,30 +134,30 @@ impl Files {
 
     pub fn remember_map(&self, specifier: &ModuleSpecifier, key: Key, map: Option<String>) {
         let map = match map {
-            Some(map) if !self.cache.is_on() => SourceMap::Here(map),
+            Some(map) if !self.cache.is_on() => SourceMap::InMemory(map),
             _ => SourceMap::Cached(key),
         };
         let mut maps = self.source_maps.borrow_mut();
         maps.insert(specifier.to_string(), map);
     }
 
-    /// Of what is not in the cache.
+    /// Remembers a map that is not in the cache.
     pub fn keep_map(&self, specifier: &ModuleSpecifier, map: String) {
         let mut maps = self.source_maps.borrow_mut();
-        maps.insert(specifier.to_string(), SourceMap::Here(map));
+        maps.insert(specifier.to_string(), SourceMap::InMemory(map));
     }
 
-    /// By which the map of a file is found in the cache.
+    /// Returns the cache key of a file's source map.
     pub fn cached_map(&self, file_name: &str) -> Option<Key> {
         match self.source_maps.borrow().get(file_name)? {
             SourceMap::Cached(key) => Some(*key),
-            SourceMap::Here(_) => None,
+            SourceMap::InMemory(_) => None,
         }
     }
 
     pub fn source_map(&self, file_name: &str) -> Option<Vec<u8>> {
         match self.source_maps.borrow().get(file_name)? {
-            SourceMap::Here(map) => Some(map.clone().into_bytes()),
+            SourceMap::InMemory(map) => Some(map.clone().into_bytes()),
             SourceMap::Cached(key) => self.cache.read(*key, "map"),
         }
     }
@@ -177,6 +177,6 @@ pub(crate) fn io_error(path: &Path, error: &std::io::Error) -> JsErrorBox {
     JsErrorBox::generic(format!("Cannot read {}: {error}", path.display()))
 }
 
-pub(crate) fn error(error: impl std::fmt::Display) -> JsErrorBox {
+pub(crate) fn to_js_error(error: impl std::fmt::Display) -> JsErrorBox {
     JsErrorBox::generic(error.to_string())
 }

@@ -1,65 +1,20 @@
 //! Finds and loads modules.
 //!
-//! npm packages follow Node's rules exactly. Extensions' own files, and TypeScript
-//! anywhere, follow the looser rules of jiti, which extensions are written for:
-//! missing file extensions, directories, `./x.js` that is really `./x.ts`, JSON
-//! without import attributes, CommonJS names in ES modules, imports of names that
-//! are not there. All answers are immediate: `require` of an ES module needs that.
+//! npm packages follow Node's rules exactly. Extensions' own files, and TypeScript anywhere, follow
+//! the looser rules of jiti, which extensions are written for: missing file extensions,
+//! directories, `./x.js` that is really `./x.ts`, JSON without import attributes, CommonJS names in
+//! ES modules, imports of missing names. All results are available immediately, because `require`
+//! of an ES module needs that.
 
-#[path = "interop/missing_exports.rs"]
-mod absent;
-#[path = "resolve/hints.rs"]
-mod advice;
-#[path = "cache/prefetch.rs"]
-pub(crate) mod ahead;
-#[path = "transpile/ascii.rs"]
-mod ascii;
-#[path = "interop/cjs.rs"]
-mod cjs;
-#[path = "interop/compat.rs"]
-mod compat;
+pub(crate) mod cache;
 mod disk;
-#[path = "transpile/emit.rs"]
-mod emit;
-#[path = "transpile/enums.rs"]
-mod enums;
-#[path = "transpile/ascii_escapes.rs"]
-mod escapes;
-#[path = "interop/exports.rs"]
-mod exports;
 mod files;
-#[path = "interop/json.rs"]
-mod json;
-#[path = "cache/memory.rs"]
-mod kept;
-#[path = "transpile/import_equals.rs"]
-mod legacy;
-#[path = "cache/locales.rs"]
-mod locales;
-#[path = "source_maps.rs"]
-mod maps;
-#[path = "transpile/column_map.rs"]
-mod moves;
-#[path = "import_position.rs"]
-mod position;
-#[path = "cache/prefetched.rs"]
-mod prepared;
-#[path = "cache/builtin_code.rs"]
-mod prime;
-#[path = "resolve/mod.rs"]
+mod import_position;
+mod interop;
+pub(crate) mod preload;
 mod resolve;
-#[path = "cache/script_code.rs"]
-mod scripts;
-#[path = "resolve/scan_imports.rs"]
-mod statements;
-#[path = "cache/external_string.rs"]
-mod texts;
-#[path = "cache/manifest.rs"]
-mod trail;
-#[path = "interop/import_usage.rs"]
-mod uses;
-#[path = "cache/hot_code.rs"]
-mod warm;
+mod source_maps;
+pub(crate) mod transpile;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -81,23 +36,23 @@ use deno_path_util::{url_from_file_path, url_to_file_path};
 use deno_runtime::deno_node::NodeExtInitServices;
 use futures::FutureExt;
 
-use self::absent::AbsentNames;
-use self::cjs::{RequireLoader, Translator};
+use self::cache::builtin_code::CompiledBuiltins;
+use self::cache::hot_code::{CompiledSource, HOT, HotCode};
+use self::cache::manifest::LoadStep;
+pub use self::cache::memory::MemoryCache;
+pub(crate) use self::cache::prefetched::Prefetched;
+use self::cache::prefetched::{CacheItem, CachedModule, Dependencies, FileStamp};
+use self::cache::{DiskCache, Key};
 pub(crate) use self::disk::Disk;
-use self::emit::Consulted;
-pub(crate) use self::emit::EMIT_SETTINGS;
-use self::exports::{Analyses, Transpiled};
-use self::files::{Checker, Files, error, io_error, read_text};
-pub use self::kept::Kept;
-pub(crate) use self::prepared::Prepared;
-use self::prepared::{Found, Module, Stamp, Terms};
-use self::prime::Primed;
+use self::files::{Checker, Files, io_error, read_text, to_js_error};
+use self::interop::cjs::{RequireLoader, Translator};
+use self::interop::exports::{Analyses, Transpiled};
+use self::interop::missing_exports::MissingExports;
 use self::resolve::{FolderResolver, Resolver};
-use self::trail::Step;
-use self::warm::{HOT, Text, Warm};
-use crate::cache::{DiskCache, Key};
-use crate::imports::Imports;
-use crate::inspector::{is_inspected, with_map};
+use self::transpile::ascii::V8Text;
+use self::transpile::emit::Consulted;
+use crate::attribution::imports::Imports;
+use crate::node::inspector::is_inspected;
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, Disk>;
 
@@ -107,29 +62,28 @@ pub(crate) struct Loader {
     translator: Translator,
     analyses: Analyses,
     transpiled: Transpiled,
-    warm: Warm,
-    primed: Primed,
-    /// What had a say in the text of the module that is being looked up, if somebody wants
-    /// to know and it can be told.
-    witnessed: RefCell<Option<Vec<Consulted>>>,
-    /// What was asked for with `import()` and has not begun to be loaded, if somebody wants
-    /// to know.
-    coming: RefCell<Option<Vec<ModuleSpecifier>>>,
-    /// What [`KNOWN`] will import.
-    known: RefCell<Vec<String>>,
-    /// What modules import that is not there, since somebody asked.
-    absent: RefCell<AbsentNames>,
+    hot_code: HotCode,
+    compiled_builtins: CompiledBuiltins,
+    /// Dependencies of the module that is being loaded, while they are recorded and all of them are
+    /// known.
+    consulted: RefCell<Option<Vec<Consulted>>>,
+    /// Modules that were requested with `import()` and are not loaded yet, while they are recorded.
+    dynamic_imports: RefCell<Option<Vec<ModuleSpecifier>>>,
+    /// Modules that [`BUILTINS_MODULE`] will import.
+    builtins: RefCell<Vec<String>>,
+    /// Missing exports of all loaded modules.
+    missing_exports: RefCell<MissingExports>,
     pub imports: Imports,
 }
 
-/// A module that imports what the last start with the same extensions imported of the program.
-pub(crate) const KNOWN: &str = "pi:known";
+/// Name of a module that imports the built-in modules of the last start with the same extensions.
+pub(crate) const BUILTINS_MODULE: &str = "pi:known";
 
 impl Loader {
-    pub fn new(cache: DiskCache, disk: Disk, prepared: Prepared) -> (Rc<Self>, NodeServices) {
+    pub fn new(cache: DiskCache, disk: Disk, prefetched: Prefetched) -> (Rc<Self>, NodeServices) {
         let imports = Imports::default();
-        let (resolver, files) = Resolver::new(cache, disk, prepared, imports.clone());
-        let translator = cjs::translator(&files, &resolver);
+        let (resolver, files) = Resolver::new(cache, disk, prefetched, imports.clone());
+        let translator = interop::cjs::translator(&files, &resolver);
         let services = NodeExtInitServices {
             node_require_loader: Rc::new(RequireLoader {
                 files: files.clone(),
@@ -145,31 +99,31 @@ impl Loader {
             translator,
             analyses: Analyses::default(),
             transpiled: Transpiled::default(),
-            warm: Warm::default(),
-            primed: Primed::default(),
-            witnessed: RefCell::default(),
-            coming: RefCell::default(),
-            known: RefCell::default(),
-            absent: RefCell::default(),
+            hot_code: HotCode::default(),
+            compiled_builtins: CompiledBuiltins::default(),
+            consulted: RefCell::default(),
+            dynamic_imports: RefCell::default(),
+            builtins: RefCell::default(),
+            missing_exports: RefCell::default(),
             imports,
         });
         (loader, services)
     }
 
-    /// What is loaded next are these extensions.
-    pub fn begin_set(&self, entries: &[(u32, PathBuf)]) {
-        self.files.trail.begin(&self.files.cache, entries);
+    /// Starts the manifest of these extensions, which are loaded next.
+    pub fn record_manifest(&self, entries: &[(u32, PathBuf)]) {
+        self.files.recorder.begin(&self.files.cache, entries);
     }
 
-    /// The module to load for extension `id` at `path`.
+    /// Returns the module to load for extension `id` at `path`.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
         self.resolver.entry(id, path)
     }
 
-    /// Code that is in no file, as if it were in `path`.
-    pub fn give(&self, path: PathBuf, code: &str) -> Result<ModuleSpecifier, String> {
+    /// Adds a module at `path` that exists only in memory.
+    pub fn add_virtual_file(&self, path: PathBuf, code: &str) -> Result<ModuleSpecifier, String> {
         let url = url_from_file_path(&path).map_err(|error| error.to_string())?;
-        self.files.give(path, code);
+        self.files.add_virtual_file(path, code);
         Ok(url)
     }
 
@@ -177,30 +131,31 @@ impl Loader {
         self.files.cache.sweep_soon();
     }
 
-    /// What was compiled has this long to get onto the disk.
-    pub fn settle_cache(&self, limit: Duration) {
-        self.files.cache.settle(limit);
+    /// Waits until compiled code is written to the disk, at most `limit`.
+    pub fn flush_cache(&self, limit: Duration) {
+        self.files.cache.flush(limit);
     }
 
-    /// What is about to be loaded for `import()`.
-    pub fn coming(&self) -> Vec<ModuleSpecifier> {
-        (self.coming.borrow_mut().as_mut()).map_or_else(Vec::new, std::mem::take)
+    /// Returns the modules that `import()` is about to load.
+    pub fn take_dynamic_imports(&self) -> Vec<ModuleSpecifier> {
+        (self.dynamic_imports.borrow_mut().as_mut()).map_or_else(Vec::new, std::mem::take)
     }
 
-    /// Whether there is anything in [`KNOWN`]. Afterwards there is not.
-    pub fn takes_known(&self) -> bool {
-        let known = self.files.prepared.known();
-        let is_any = !known.is_empty();
-        self.known.replace(known);
+    /// Takes over the prefetched list of built-in modules. Returns true if [`BUILTINS_MODULE`] has
+    /// imports; only the first call does.
+    pub fn take_builtins(&self) -> bool {
+        let builtins = self.files.prefetched.take_builtins();
+        let is_any = !builtins.is_empty();
+        self.builtins.replace(builtins);
         is_any
     }
 
-    /// `None` for whoever else imports it.
-    fn known_imports(&self, specifier: &ModuleSpecifier) -> Option<ModuleSource> {
-        let known = self.known.take();
-        let code = known.iter().map(|name| format!("import {name:?};\n"));
+    /// Returns the module once; `None` for other importers.
+    fn builtins_module(&self, specifier: &ModuleSpecifier) -> Option<ModuleSource> {
+        let builtins = self.builtins.take();
+        let code = builtins.iter().map(|name| format!("import {name:?};\n"));
         let code = code.collect::<String>();
-        (!known.is_empty()).then(|| module(ModuleType::JavaScript, code, specifier, None))
+        (!builtins.is_empty()).then(|| module(ModuleType::JavaScript, code, specifier, None))
     }
 
     fn source(
@@ -208,13 +163,13 @@ impl Loader {
         specifier: &ModuleSpecifier,
         requested: &RequestedModuleType,
     ) -> Result<ModuleSource, JsErrorBox> {
-        if specifier.as_str() == KNOWN
-            && let Some(known) = self.known_imports(specifier)
+        if specifier.as_str() == BUILTINS_MODULE
+            && let Some(builtins) = self.builtins_module(specifier)
         {
-            return Ok(known);
+            return Ok(builtins);
         }
         if specifier.scheme() == "pi" {
-            // deno_core has the texts of those that there are.
+            // deno_core has the texts of modules that exist.
             return Err(JsErrorBox::generic(format!(
                 "{specifier} is not a module of this program"
             )));
@@ -232,7 +187,7 @@ impl Loader {
                 "Cannot load {specifier}: only files and packages can be imported"
             )));
         }
-        let path = url_to_file_path(specifier).map_err(error)?;
+        let path = url_to_file_path(specifier).map_err(to_js_error)?;
         if self.files.is_packaged(specifier) {
             self.imports.note_packaged(&path);
         }
@@ -257,7 +212,7 @@ impl Loader {
                 return Ok(module(ModuleType::Text, source, specifier, None));
             }
             RequestedModuleType::None if media_type == MediaType::Json => {
-                json::module(specifier, &source)?
+                interop::json::module(specifier, &source)?
             }
             RequestedModuleType::None => String::new(),
             _ => {
@@ -276,53 +231,58 @@ impl Loader {
         path: &Path,
         media_type: MediaType,
     ) -> Result<ModuleSource, JsErrorBox> {
-        if let Some(module) = self.prepared(specifier, path) {
+        if let Some(module) = self.prefetched(specifier, path) {
             return Ok(module);
         }
-        let file = Stamp::of(path).filter(|_| !self.files.is_given(path));
+        let file = FileStamp::of_settled(path).filter(|_| !self.files.is_virtual(path));
         let source = self.files.text_of(specifier)?;
-        let (code, terms) = self.javascript_on(specifier, media_type, &source)?;
+        let (code, dependencies) =
+            self.javascript_with_dependencies(specifier, media_type, &source)?;
         if is_inspected() {
             let map = self.files.source_map(specifier.as_str());
-            let code = ascii::Text {
-                text: with_map(code, map, &source),
-                instead: None,
+            let code = V8Text {
+                text: source_maps::with_inline_map(code, map, &source),
+                ascii_key: None,
             };
             return Ok(self.compiled_source(specifier, code, None));
         }
         let code = self.files.in_ascii(specifier, code);
-        Ok(self.compiled_source(specifier, code, file.zip(terms)))
+        Ok(self.compiled_source(specifier, code, file.zip(dependencies)))
     }
 
-    /// `made_of` is the file, and what else had a say in `code`.
+    /// Makes a module of `code`. `sources` are its file and its dependencies.
     fn compiled_source(
         &self,
         specifier: &ModuleSpecifier,
-        code: ascii::Text,
-        made_of: Option<(Stamp, Terms)>,
+        code: V8Text,
+        sources: Option<(FileStamp, Dependencies)>,
     ) -> ModuleSource {
         let hash = code_hash(&self.files.cache, specifier, &code.text);
         let key = self.compiled_key(specifier, hash);
         let hot = self.files.cache.read(key, HOT);
         let data = match &hot {
             Some(_) => hot.clone(),
-            None => self.first_compiled(specifier, key, || Text::Module(code.text.clone())),
+            None => {
+                self.first_compiled(specifier, key, || CompiledSource::Module(code.text.clone()))
+            }
         };
-        let instead = code.instead;
+        let ascii_key = code.ascii_key;
         let code = self.files.code(specifier, code);
-        if let Some((compiled, (file, terms))) = hot.zip(made_of) {
-            let module = Module {
-                made_of: vec![file],
-                terms: Some(terms),
+        if let Some((compiled, (file, dependencies))) = hot.zip(sources) {
+            let module = CachedModule {
+                sources: vec![file],
+                dependencies: Some(dependencies),
                 code: code.clone(),
-                instead,
+                ascii_key,
                 map: self.files.cached_map(specifier.as_str()),
-                absent: self.absent.borrow().of(specifier),
+                missing_exports: self.missing_exports.borrow().for_module(specifier),
                 hash,
                 compiled,
             };
-            let step = Step::Module(specifier.to_string());
-            self.files.kept.keep(&step, &Found::Module(module));
+            let step = LoadStep::Module(specifier.to_string());
+            self.files
+                .memory_cache
+                .insert(&step, &CacheItem::Module(module));
         }
         let cached = SourceCodeCacheInfo {
             hash,
@@ -331,20 +291,20 @@ impl Loader {
         module(ModuleType::JavaScript, code, specifier, Some(cached))
     }
 
-    /// What another thread has found before (`ahead.rs`).
-    fn prepared(&self, specifier: &ModuleSpecifier, path: &Path) -> Option<ModuleSource> {
-        let step = || Step::Module(specifier.to_string());
-        self.files.trail.note(step);
-        if is_inspected() || self.files.is_given(path) {
+    /// Returns a module that was prefetched, or is in the memory cache.
+    fn prefetched(&self, specifier: &ModuleSpecifier, path: &Path) -> Option<ModuleSource> {
+        let step = || LoadStep::Module(specifier.to_string());
+        self.files.recorder.record(step);
+        if is_inspected() || self.files.is_virtual(path) {
             return None;
         }
-        let found = self.files.prepared.module(specifier);
-        let found = found.or_else(|| self.kept_module(specifier))?;
+        let found = self.files.prefetched.module(specifier);
+        let found = found.or_else(|| self.cached_module(specifier))?;
         if let Some(map) = found.map {
             self.files.remember_map(specifier, map, None);
         }
-        self.files.note_instead(specifier, found.instead);
-        self.note_absent(specifier, found.absent);
+        self.files.note_ascii_key(specifier, found.ascii_key);
+        self.note_missing_exports(specifier, found.missing_exports);
         let cached = SourceCodeCacheInfo {
             hash: found.hash,
             data: Some(Cow::Owned(found.compiled)),
@@ -366,10 +326,10 @@ impl Loader {
         }
         let maybe_cjs = self.files.is_maybe_cjs(specifier);
         let maybe_cjs = maybe_cjs.map_err(JsErrorBox::from_err)?;
-        if let Some(witnessed) = &mut *self.witnessed.borrow_mut() {
-            witnessed.push(Consulted::MaybeCjs {
+        if let Some(consulted) = &mut *self.consulted.borrow_mut() {
+            consulted.push(Consulted::MaybeCjs {
                 url: specifier.clone(),
-                answer: maybe_cjs,
+                maybe: maybe_cjs,
             });
         }
         if maybe_cjs {
@@ -383,11 +343,11 @@ impl Loader {
                 .now_or_never()
                 .ok_or_else(|| JsErrorBox::generic("the analysis of CommonJS did not finish"))?
                 .map_err(JsErrorBox::from_err)?;
-            // What comes back as it went in is an ES module. Nothing but its words says so:
-            // it was made for bundlers, and may have `require`.
+            // An unchanged text is an ES module by its content only. It was made for bundlers, and
+            // may use `require`.
             if let Cow::Owned(translated) = translated {
-                // Its names may come from other files.
-                self.witnessed.take();
+                // The exported names may come from other files.
+                self.consulted.take();
                 return Ok(translated);
             }
             lenient = true;
@@ -395,71 +355,75 @@ impl Loader {
         self.emit(specifier, source, lenient)
     }
 
-    /// The same for what is no ES module in a file. V8 passes a number through that
-    /// identifies the text.
+    /// Returns the code cache of a text that is not an ES module in a file. V8 passes a number
+    /// through that identifies the text.
     fn compiled_by_hash(
         &self,
         specifier: &ModuleSpecifier,
         hash: u64,
-        text: impl FnOnce() -> Text,
+        text: impl FnOnce() -> CompiledSource,
     ) -> Option<Vec<u8>> {
         let key = self.compiled_key(specifier, hash);
-        let step = Step::Compiled(key);
-        self.files.trail.note(|| step.clone());
-        let known = (self.files.prepared.compiled(key)).or_else(|| self.files.kept.compiled(key));
+        let step = LoadStep::CompiledCode(key);
+        self.files.recorder.record(|| step.clone());
+        let known =
+            (self.files.prefetched.compiled(key)).or_else(|| self.files.memory_cache.compiled(key));
         if known.is_some() {
             return known;
         }
         let hot = self.files.cache.read(key, HOT);
         if let Some(hot) = &hot {
-            self.files.kept.keep(&step, &Found::Compiled(hot.clone()));
+            self.files
+                .memory_cache
+                .insert(&step, &CacheItem::Compiled(hot.clone()));
         }
         hot.or_else(|| self.first_compiled(specifier, key, text))
     }
 
-    /// V8's code cache without what ran. One with it is to be made.
+    /// Returns V8's code cache before execution, and notes that one after execution is to be made.
     fn first_compiled(
         &self,
         specifier: &ModuleSpecifier,
         key: Key,
-        text: impl FnOnce() -> Text,
+        text: impl FnOnce() -> CompiledSource,
     ) -> Option<Vec<u8>> {
         if !self.files.cache.is_on() {
             return None;
         }
-        self.warm.note(specifier, text, key);
+        self.hot_code.note(specifier, text, key);
         self.files.cache.read(key, "v8")
     }
 
-    /// There is no code cache, or V8 did not take it.
-    fn keep_compiled(&self, specifier: &ModuleSpecifier, hash: u64, data: &[u8]) {
+    /// Stores a code cache when there was none, or V8 rejected it.
+    fn write_compiled(&self, specifier: &ModuleSpecifier, hash: u64, data: &[u8]) {
         let key = self.compiled_key(specifier, hash);
         self.files.cache.write(key, "v8", data);
         self.files.cache.remove(key, HOT);
-        self.files.kept.forget(specifier, key);
+        self.files.memory_cache.remove(specifier, key);
     }
 
-    /// Whoever says this says [`Self::end_load`] and [`Self::warm_up`] later.
+    /// Starts a load. The caller must call [`Self::end_load`] and [`Self::warm_up`] later.
     pub fn begin_load(&self, runtime: &mut JsRuntime) {
-        self.files.disk.begin();
-        self.warm.begin();
-        self.coming.borrow_mut().get_or_insert_default();
-        locales::watch(runtime.v8_isolate(), &self.files.trail);
+        self.files.disk.begin_load();
+        self.hot_code.begin();
+        self.dynamic_imports.borrow_mut().get_or_insert_default();
+        cache::locales::record_into(runtime.v8_isolate(), &self.files.recorder);
     }
 
-    /// What was loaded may change what there is to load.
+    /// Ends a load, because the loaded code may change what there is to load.
     pub fn end_load(&self) {
-        self.files.disk.end();
+        self.files.disk.end_load();
     }
 
-    /// Makes a cache with what ran; `false` if none is missing. For times of rest.
+    /// Makes one code cache with the functions that ran; returns false if none is missing. Called
+    /// when the extensions are idle.
     pub fn warm_up(&self, runtime: &mut JsRuntime) -> bool {
         self.end_load();
-        let more = self.warm.next(runtime, self);
+        let more = self.hot_code.make_next(runtime, self);
         if !more {
-            locales::unwatch();
-            self.files.prepared.end();
-            self.files.trail.keep(&self.files.cache);
+            cache::locales::stop_recording();
+            self.files.prefetched.close();
+            self.files.recorder.save(&self.files.cache);
         }
         more
     }
@@ -469,13 +433,13 @@ impl Loader {
     }
 }
 
-/// Of a module. V8 passes it through.
+/// Returns the hash of a module's code, which V8 passes through.
 fn code_hash(cache: &DiskCache, specifier: &ModuleSpecifier, code: &str) -> u64 {
     let parts = [b"module", specifier.as_str().as_bytes(), code.as_bytes()];
     cache.key(&parts).number()
 }
 
-/// By which V8's code cache of a text with this hash is found.
+/// Returns the key of V8's code cache for a text with this hash.
 fn compiled_key(cache: &DiskCache, specifier: &ModuleSpecifier, hash: u64) -> Key {
     let name = specifier.as_str().as_bytes();
     cache.key(&[b"compiled", name, &hash.to_le_bytes()])
@@ -496,9 +460,9 @@ impl ModuleLoader for Loader {
         if kind == ResolutionKind::DynamicImport
             && resolved.scheme() == "file"
             && !is_data()
-            && let Some(coming) = &mut *self.coming.borrow_mut()
+            && let Some(dynamic_imports) = &mut *self.dynamic_imports.borrow_mut()
         {
-            coming.push(resolved.clone());
+            dynamic_imports.push(resolved.clone());
         }
         Ok(resolved)
     }
@@ -521,15 +485,17 @@ impl ModuleLoader for Loader {
     ) -> Result<ModuleSpecifier, JsErrorBox> {
         let resolved = self.resolve(specifier, referrer, kind)?;
         if resolved.scheme() == "file" {
-            // With `import()` they are not told here.
+            // Imports with `import()` are not checked here.
             if kind == ResolutionKind::Import && attributes.is_empty() {
-                let place = || position::of_import(specifier, referrer);
-                resolve::check_name(&resolved, place)?;
+                let position = || import_position::position_of_import(specifier, referrer);
+                resolve::check_file_extension(&resolved, position)?;
             }
-        } else if referrer != KNOWN {
-            self.files.trail.note(|| Step::Known(resolved.to_string()));
+        } else if referrer != BUILTINS_MODULE {
+            self.files
+                .recorder
+                .record(|| LoadStep::Builtin(resolved.to_string()));
         }
-        self.prime(scope, &resolved);
+        self.compile_builtins(scope, &resolved);
         Ok(resolved)
     }
 
@@ -540,10 +506,10 @@ impl ModuleLoader for Loader {
         options: ModuleLoadOptions,
     ) -> ModuleLoadResponse {
         let kind = options.requested_module_type;
-        // What is required may have any name.
+        // A file that is `require`d may have any name.
         let is_code = options.is_dynamic_import && kind == RequestedModuleType::None;
         let checked = match is_code && specifier.scheme() == "file" {
-            true => resolve::check_name(specifier, || None),
+            true => resolve::check_file_extension(specifier, || None),
             false => Ok(()),
         };
         ModuleLoadResponse::Sync(checked.and_then(|()| self.source(specifier, &kind)))
@@ -555,12 +521,12 @@ impl ModuleLoader for Loader {
         hash: u64,
         code_cache: &[u8],
     ) -> Pin<Box<dyn Future<Output = ()>>> {
-        self.keep_compiled(&specifier, hash, code_cache);
+        self.write_compiled(&specifier, hash, code_cache);
         async {}.boxed_local()
     }
 
-    /// For the node: polyfills, which are compiled on first use. Their text is part
-    /// of the program, so their names identify it.
+    /// Returns the code cache of a polyfill of Node, which is compiled on first use. Its text is
+    /// part of the program, so its name identifies it.
     fn get_code_cache(
         &self,
         specifier: &ModuleSpecifier,
@@ -569,7 +535,7 @@ impl ModuleLoader for Loader {
         Some(SourceCodeCacheInfo {
             hash: 0,
             data: self
-                .compiled_by_hash(specifier, 0, || Text::OfTheProgram)
+                .compiled_by_hash(specifier, 0, || CompiledSource::Builtin)
                 .map(Cow::Owned),
         })
     }
@@ -579,11 +545,11 @@ impl ModuleLoader for Loader {
     }
 
     fn load_external_source_map(&self, source_map_url: &str) -> Option<Cow<'_, [u8]>> {
-        maps::external(source_map_url).map(Cow::Owned)
+        source_maps::external_map(source_map_url).map(Cow::Owned)
     }
 
     fn source_map_source_exists(&self, _source_url: &str) -> Option<bool> {
-        // Asked for maps that came through above, and for those inside a file.
+        // deno_core asks for maps that `get_source_map` returned, and for those inside a file.
         Some(true)
     }
 
@@ -594,7 +560,7 @@ impl ModuleLoader for Loader {
     }
 }
 
-/// `import("data:text/javascript,…")`
+/// Loads `import("data:text/javascript,…")`.
 fn data_module(specifier: &ModuleSpecifier) -> Result<ModuleSource, JsErrorBox> {
     let wrong = |error: &dyn std::fmt::Display| {
         JsErrorBox::type_error(format!("Cannot load a data: URL: {error}"))

@@ -1,5 +1,5 @@
-//! Whom TLS trusts, as in Node: its list, and what the user adds for a proxy of their
-//! company, say. <https://nodejs.org/api/cli.html#node_extra_ca_certsfile>
+//! Root certificates of TLS, as in Node: its built-in list, and those that the user adds, for
+//! example for a company's proxy. <https://nodejs.org/api/cli.html#node_extra_ca_certsfile>
 
 use std::io::BufReader;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ impl RootCertStoreProvider for Roots {
         Ok(ROOTS.get_or_init(|| {
             let mut roots = create_default_root_cert_store();
             let file = std::env::var_os("NODE_EXTRA_CA_CERTS").map(std::fs::File::open);
-            // Node goes on without them, too. The program writes into its log what is wrong.
+            // Node ignores errors here, too. The program logs them.
             if let Some(Ok(file)) = file
                 && let Ok(added) = load_certs(&mut BufReader::new(file))
             {
@@ -28,12 +28,12 @@ impl RootCertStoreProvider for Roots {
     }
 }
 
-/// The files are read when the first connection needs them.
+/// Returns a provider that reads the files when the first connection needs them.
 pub(crate) fn roots() -> Arc<dyn RootCertStoreProvider> {
     Arc::new(Roots)
 }
 
-/// `Some` if certificates of no host are checked, which the user has asked for.
+/// Returns `Some` if no certificate is checked, which the user has asked for.
 pub(crate) fn unchecked() -> Option<Vec<String>> {
     let refused = std::env::var_os("NODE_TLS_REJECT_UNAUTHORIZED")?;
     (refused == "0").then(Vec::new)

@@ -1,6 +1,5 @@
-//! JavaScript beside the extensions: worker threads, and scripts that are run by this
-//! program as if it were node. It has everything but the program's own API, which
-//! belongs to one isolate.
+//! Hosts of JavaScript outside the extensions: worker threads, and scripts that this program runs
+//! as Node would. Such code has everything but the extension API, which belongs to one isolate.
 
 use std::sync::Arc;
 
@@ -10,16 +9,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use js_runtime_ext::{Console, Fault, Host, HostError};
 
-/// What isolates that talk to each other share.
+/// Stores that isolates which send messages to each other share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStores {
     pub blobs: Arc<dyn BlobStoreTrait>,
     pub broadcast: InMemoryBroadcastChannel,
     pub array_buffers: SharedArrayBufferStore,
     pub wasm: CompiledWasmModuleStore,
 }
 
-impl Default for Shared {
+impl Default for SharedStores {
     fn default() -> Self {
         Self {
             blobs: BlobStore::default_arc(),
@@ -37,7 +36,7 @@ fn refuse(method: &str) -> HostError {
     ))
 }
 
-/// For a worker of an extension.
+/// Host of a worker of an extension.
 pub(crate) struct WorkerHost(pub Arc<dyn Host>);
 
 impl Host for WorkerHost {
@@ -62,10 +61,10 @@ impl Host for WorkerHost {
     }
 }
 
-/// For a process that runs nothing but a script.
-pub(crate) struct ProcessHost;
+/// Host of a process that runs only a script.
+pub(crate) struct ScriptHost;
 
-impl Host for ProcessHost {
+impl Host for ScriptHost {
     fn call_sync(&self, method: &str, _args: &str) -> Result<String, HostError> {
         Err(refuse(method))
     }
@@ -78,14 +77,14 @@ impl Host for ProcessHost {
         async move { Err(refuse(&method)) }.boxed()
     }
 
-    /// Its standard streams are the process's own: nothing comes here.
+    /// Never called: the script uses the process's own standard streams.
     fn console(&self, _console: Console, _line: &str) {}
 
     fn fault(&self, fault: Fault) {
         match fault {
             Fault::Exit { code, .. } => std::process::exit(code),
             Fault::Uncaught { report, .. } => eprintln!("{report}"),
-            Fault::Refused { .. } | Fault::Stopped { .. } | Fault::Slip { .. } => {}
+            Fault::Refused { .. } | Fault::Stopped { .. } | Fault::Diagnostic { .. } => {}
         }
     }
 

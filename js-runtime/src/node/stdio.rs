@@ -1,7 +1,6 @@
-//! The standard streams of JavaScript. What it writes (`console.*`,
-//! `process.stdout`, `fs.writeSync(1, …)`, child processes that inherit) goes into
-//! pipes of ours and to the host line by line; the program's own streams are not
-//! reachable. Reading finds the end of the input.
+//! The standard streams of JavaScript. Output (`console.*`, `process.stdout`, `fs.writeSync(1, …)`,
+//! child processes that inherit) goes through pipes to the host line by line, and cannot reach the
+//! program's own streams. Input is empty.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read};
@@ -13,14 +12,14 @@ use std::time::{Duration, Instant};
 use deno_runtime::deno_io::{Stdio, StdioPipe};
 use js_runtime_ext::{Console, Host};
 
-/// A line without an end is cut here, so that a stream of zeros costs no memory.
-const LONGEST_LINE: u64 = 64 * 1024;
+/// Maximum length of a line, so that a stream without line ends costs no memory.
+const MAX_LINE_BYTES: u64 = 64 * 1024;
 
-/// How long the last lines may take after the isolate is gone, on a busy machine. A
-/// child process in the background may keep a pipe open for good.
-const LAST_LINES: Duration = Duration::from_millis(500);
+/// Time in which the last lines may arrive after the isolate is gone, on a busy machine. A child
+/// process in the background may keep a pipe open forever.
+const LAST_LINES_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The threads that read the pipes.
+/// Handle of the threads that read the pipes.
 pub(crate) struct Readers {
     ended: mpsc::Receiver<()>,
 }
@@ -36,9 +35,9 @@ pub(crate) fn redirect(host: &Arc<dyn Host>) -> io::Result<(Stdio, Readers)> {
 }
 
 impl Readers {
-    /// Waits until what was written has arrived, once nobody here writes any more.
+    /// Waits until all output has arrived. Must be called after the isolate has closed its ends.
     pub fn finish(self) {
-        let deadline = Instant::now() + LAST_LINES;
+        let deadline = Instant::now() + LAST_LINES_TIMEOUT;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             // An error means that both threads have ended, or that time is up.
             if self.ended.recv_timeout(left).is_err() {
@@ -49,17 +48,20 @@ impl Readers {
 }
 
 fn pipe(console: Console, host: &Arc<dyn Host>, end: mpsc::Sender<()>) -> io::Result<StdioPipe> {
-    let writer = forwarded(console, host, end)?;
+    let writer = forwarding_pipe(console, host, end)?;
     Ok(StdioPipe::file(File::from(OwnedFd::from(writer))))
 }
 
-/// A pipe whose lines go to the host.
-pub(crate) fn reader(console: Console, host: &Arc<dyn Host>) -> io::Result<(PipeWriter, Readers)> {
+/// Returns the write end of a pipe whose lines go to the host.
+pub(crate) fn line_reader(
+    console: Console,
+    host: &Arc<dyn Host>,
+) -> io::Result<(PipeWriter, Readers)> {
     let (end, ended) = mpsc::channel();
-    Ok((forwarded(console, host, end)?, Readers { ended }))
+    Ok((forwarding_pipe(console, host, end)?, Readers { ended }))
 }
 
-fn forwarded(
+fn forwarding_pipe(
     console: Console,
     host: &Arc<dyn Host>,
     end: mpsc::Sender<()>,
@@ -70,7 +72,7 @@ fn forwarded(
         .name("js-console".into())
         .spawn(move || {
             forward(reader, |line| host.console(console, line));
-            // Nobody listens when the runtime ended long ago.
+            // The receiver is gone if the runtime ended long ago.
             _ = end.send(());
         })?;
     Ok(writer)
@@ -82,7 +84,7 @@ fn forward(reader: PipeReader, mut line_written: impl FnMut(&str)) {
     loop {
         line.clear();
         match (&mut reader)
-            .take(LONGEST_LINE)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
         {
             Ok(0) => return,
@@ -105,15 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_arrive_whole_and_endless_ones_in_pieces() {
+    fn long_lines_are_cut() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let long = "x".repeat(LONGEST_LINE as usize + 1);
+        let long = "x".repeat(MAX_LINE_BYTES as usize + 1);
         let text = format!("one\r\n\ntwo\n{long}\nlast");
         let writing = std::thread::spawn(move || writer.write_all(text.as_bytes()).unwrap());
         let mut lines = Vec::new();
         forward(reader, |line| lines.push(line.to_string()));
         writing.join().unwrap();
-        let piece = "x".repeat(LONGEST_LINE as usize);
+        let piece = "x".repeat(MAX_LINE_BYTES as usize);
         assert_eq!(lines, ["one", "", "two", &piece, "x", "last"]);
     }
 }

@@ -1,8 +1,6 @@
-//! `new Worker()`, of the web and of `node:worker_threads`: one more isolate on one
-//! more thread, which deno_runtime makes, with our loader. It ends with the isolate
-//! that made it.
+//! Creates workers of the web and of `node:worker_threads`: deno_runtime makes another isolate on
+//! another thread, with our loader. A worker ends with the isolate that made it.
 
-use pi_base::process_tree;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,45 +18,48 @@ use deno_runtime::web_worker::{
 };
 use deno_runtime::{FeatureChecker, WorkerExecutionMode};
 use js_runtime_ext::{Fault, Host, IS_HOST_PROCESS, js_runtime};
+use pi_base::process_tree;
 
-use crate::cache::DiskCache;
-use crate::certificates;
-use crate::guest::Shared;
-use crate::loader::{Disk, Loader, Prepared};
-use crate::memory;
+use crate::bridge::remove_bridge;
+use crate::limits::memory;
+use crate::loader::cache::DiskCache;
+use crate::loader::{Disk, Loader, Prefetched};
+use crate::node::bootstrap::{bootstrap, take_many_headers};
+use crate::node::certificates;
+use crate::node::plain_host::SharedStores;
 use crate::options::RuntimeOptions;
-use crate::worker::{bootstrap, remove_bridge, take_many_headers};
 
-/// What all workers of a program are made of.
+/// Settings of all workers of a program.
 pub(crate) struct Workers {
     pub options: RuntimeOptions,
-    /// `process.argv` after the script.
+    /// Values of `process.argv` after the script.
     pub args: Vec<String>,
     pub host: Arc<dyn Host>,
-    pub shared: Shared,
+    pub shared: SharedStores,
     pub stdio: fn(&Arc<dyn Host>) -> std::io::Result<Stdio>,
-    pub family: Family,
+    pub group: WorkerGroup,
 }
 
-/// All workers that an isolate and its workers have made. deno_runtime asks them to
-/// end when their maker is gone; one that spins does not hear it.
+/// All workers that an isolate and its workers have made. deno_runtime asks workers to end when
+/// their maker is gone, but a worker that spins does not notice.
 #[derive(Clone, Default)]
-pub(crate) struct Family(Arc<Mutex<Members>>);
+pub(crate) struct WorkerGroup(Arc<Mutex<GroupState>>);
 
 #[derive(Default)]
-struct Members {
-    workers: HashMap<WorkerId, Member>,
+struct GroupState {
+    workers: HashMap<WorkerId, RunningWorker>,
     ended: bool,
 }
 
-struct Member {
+struct RunningWorker {
     isolate: v8::IsolateHandle,
     thread: i32,
-    /// What a script has started outlives it, as in Node; what an extension has does not.
+    /// Whether the children of the worker end with it. Children of a script outlive it, as in Node;
+    /// those of an extension do not.
     ends_children: bool,
 }
 
-impl Member {
+impl RunningWorker {
     fn end_children(&self) {
         if self.ends_children {
             process_tree::terminate(process_tree::started_by_thread(self.thread));
@@ -66,51 +67,51 @@ impl Member {
     }
 }
 
-impl Family {
-    /// On the thread of the worker.
-    fn join(&self, id: WorkerId, isolate: v8::IsolateHandle, owns_process: bool) -> Membership {
+impl WorkerGroup {
+    /// Adds a worker. Must be called on its thread.
+    fn add(&self, id: WorkerId, isolate: v8::IsolateHandle, owns_process: bool) -> GroupMembership {
         let mut members = self.members();
         if members.ended {
             isolate.terminate_execution();
         }
-        let member = Member {
+        let member = RunningWorker {
             isolate,
             thread: process_tree::current_thread_id(),
             ends_children: !owns_process && !IS_HOST_PROCESS.load(Ordering::Relaxed),
         };
         members.workers.insert(id, member);
-        Membership {
+        GroupMembership {
             id,
-            family: self.clone(),
+            group: self.clone(),
         }
     }
 
-    /// Interrupts what they do; call it when their maker is gone.
+    /// Terminates all workers; must be called when their maker is gone.
     pub fn end(&self) {
         let mut members = self.members();
         members.ended = true;
         for member in members.workers.values() {
             member.isolate.terminate_execution();
-            // It may wait for one of them.
+            // The worker may wait for a child.
             member.end_children();
         }
     }
 
-    fn members(&self) -> std::sync::MutexGuard<'_, Members> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
+    fn members(&self) -> std::sync::MutexGuard<'_, GroupState> {
+        // No code panics while it holds the lock; the data is consistent in any case.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Lives in a worker's isolate, and goes with it on its thread.
-struct Membership {
+/// Removes the worker from its group when its isolate is dropped on its thread.
+struct GroupMembership {
     id: WorkerId,
-    family: Family,
+    group: WorkerGroup,
 }
 
-impl Drop for Membership {
+impl Drop for GroupMembership {
     fn drop(&mut self) {
-        let member = self.family.members().workers.remove(&self.id);
+        let member = self.group.members().workers.remove(&self.id);
         if let Some(member) = member {
             member.end_children();
         }
@@ -122,7 +123,7 @@ impl Workers {
         Arc::new(Arc::new(self).maker())
     }
 
-    /// A worker makes workers in the same way.
+    /// Returns the function that makes a worker. Workers make workers with it, too.
     fn maker(
         self: Arc<Self>,
     ) -> impl Fn(CreateWebWorkerArgs) -> (WebWorker, SendableWebWorkerHandle) {
@@ -131,7 +132,7 @@ impl Workers {
 
     fn create(self: &Arc<Self>, args: CreateWebWorkerArgs) -> (WebWorker, SendableWebWorkerHandle) {
         let cache = DiskCache::new(self.options.cache_dir.clone(), &self.options.version);
-        let (loader, node_services) = Loader::new(cache, Disk::default(), Prepared::default());
+        let (loader, node_services) = Loader::new(cache, Disk::default(), Prefetched::default());
         // A panic ends the new thread only; `new Worker` throws.
         let stdio = (self.stdio)(&self.host).expect("there are file descriptors left");
         let (mut worker, handle) = WebWorker::bootstrap_from_options(
@@ -190,11 +191,11 @@ impl Workers {
         take_many_headers(&worker.js_runtime);
         let isolate = worker.js_runtime.v8_isolate().thread_safe_handle();
         let owns_process = self.host.owns_process();
-        let membership = (self.family).join(args.worker_id, isolate.clone(), owns_process);
+        let membership = (self.group).add(args.worker_id, isolate.clone(), owns_process);
         worker.js_runtime.op_state().borrow_mut().put(membership);
         let (host, script) = (self.host.clone(), path(&worker.main_module));
-        let too_much = worker.oom_triggered.clone();
-        let is_asked = asked_heap(args.resource_limits.as_ref()).is_some();
+        let oom_triggered = worker.oom_triggered.clone();
+        let is_requested = requested_heap(args.resource_limits.as_ref()).is_some();
         let mut own = worker
             .js_runtime
             .op_state()
@@ -203,17 +204,17 @@ impl Workers {
             .clone();
         worker
             .js_runtime
-            .add_near_heap_limit_callback(memory::near_limit(move |limit| {
-                if !too_much.swap(true, Ordering::SeqCst) {
-                    // A limit that was asked for is told to the worker's maker.
-                    if !is_asked {
-                        host.fault(Fault::of_the_runtime(format!(
+            .add_near_heap_limit_callback(memory::near_heap_limit(move |limit| {
+                if !oom_triggered.swap(true, Ordering::SeqCst) {
+                    // A limit that the maker set is reported to the maker.
+                    if !is_requested {
+                        host.fault(Fault::from_runtime(format!(
                             "the worker {script} was stopped: it used more than {} MB of memory",
                             limit >> 20
                         )));
                     }
-                    // deno_runtime says so itself only while a module is evaluated. An
-                    // error would mean that the maker of the worker is gone.
+                    // deno_runtime reports this itself only while a module is evaluated. An error
+                    // would mean that the maker of the worker is gone.
                     _ = own.post_event(WorkerControlEvent::TerminalError(out_of_memory(), 1));
                     own.terminate();
                 }
@@ -223,21 +224,21 @@ impl Workers {
     }
 
     fn heap(&self, limits: Option<&ResourceLimits>) -> v8::CreateParams {
-        let bytes = match asked_heap(limits) {
+        let bytes = match requested_heap(limits) {
             Some(megabytes) => megabytes.saturating_mul(1 << 20).min(self.options.max_heap),
             None => self.options.max_heap,
         };
-        memory::limited(bytes)
+        memory::create_params(bytes)
     }
 }
 
-/// In megabytes.
-fn asked_heap(limits: Option<&ResourceLimits>) -> Option<usize> {
-    let asked = limits.and_then(|limits| limits.max_old_generation_size_mb);
-    asked.filter(|megabytes| *megabytes > 0)
+/// Returns the heap limit that the maker set, in megabytes.
+fn requested_heap(limits: Option<&ResourceLimits>) -> Option<usize> {
+    let requested = limits.and_then(|limits| limits.max_old_generation_size_mb);
+    requested.filter(|megabytes| *megabytes > 0)
 }
 
-/// As Node says it.
+/// Returns Node's error.
 fn out_of_memory() -> CoreError {
     let text = "Worker terminated due to reaching memory limit: JS heap out of memory";
     CoreErrorKind::JsBox(JsErrorBox::new("ERR_WORKER_OUT_OF_MEMORY", text)).into_box()

@@ -1,31 +1,30 @@
-//! What is remembered of modules: on the disk from start to start, and of the disk while
-//! extensions are loaded.
+//! Caches of modules on the disk, and of lookups while extensions are loaded.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use deno_core::sourcemap::SourceMapBuilder;
-use js_runtime::Kept;
+use js_runtime::MemoryCache;
 use serde_json::{Value, json};
 use twox_hash::XxHash64;
 
 use crate::support::{Folder, Js, answering, options};
 
-/// As the cache has it, of the name and the content.
+/// Returns the checksum of a cache file, computed from its name and content.
 fn checksum(path: &Path, content: &[u8]) -> [u8; 8] {
     let name = path.file_name().unwrap().as_encoded_bytes();
     XxHash64::oneshot(XxHash64::oneshot(0, name), content).to_le_bytes()
 }
 
-/// With its checksum, as the cache writes it.
+/// Writes a cache file with its checksum.
 fn write_cached(path: &Path, content: &str) {
     let mut file = content.as_bytes().to_vec();
     file.extend(checksum(path, content.as_bytes()));
     std::fs::write(path, file).unwrap();
 }
 
-/// In place of the only compiled file that has `text` in it; tells whether there is one.
+/// Replaces the code of the only compiled file that contains `text`; returns whether there is one.
 fn replace_cached(cache: &Path, text: &str, code: &str) -> bool {
     let entries = std::fs::read_dir(cache).unwrap();
     let mut files = entries.map(|entry| entry.unwrap().path());
@@ -40,7 +39,7 @@ fn replace_cached(cache: &Path, text: &str, code: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_cache_is_used_and_notices_changes() {
+async fn cache_is_used_and_notices_changes() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -54,26 +53,26 @@ async fn the_cache_is_used_and_notices_changes() {
         options.cache_dir = Some(folder.path("cache"));
         let js = Js::with(options);
         let answer = js.get(&path).await;
-        // What was compiled is on the disk then.
+        // Compiled code is on the disk after the shutdown.
         js.runtime.shutdown().await;
         answer
     };
     assert_eq!(answer().await, json!(["undefined", 1]));
 
-    // What is there is taken: a marked copy shows through.
+    // A marked copy shows that the cached file is used.
     let cache = folder.path("cache");
     let code = "export const n = 'cached';";
     assert!(replace_cached(&cache, "export const n = 1", code));
     assert_eq!(answer().await, json!(["undefined", "cached"]));
 
-    // The file that imports is the same, but what it was made from is not.
+    // The importing file is the same, but its dependency has changed.
     folder.write("lib.ts", "export class Kind {}\nexport const n = 2;");
     assert_eq!(answer().await, json!(["function", 2]));
     folder.write("lib.js", "export const n = 'found first';");
     assert_eq!(answer().await, json!(["undefined", "found first"]));
 }
 
-/// The files of `folder` that end so, with their sizes.
+/// Returns the files of `folder` with this ending, and their sizes.
 fn sizes(folder: &Path, ending: &str) -> HashMap<PathBuf, u64> {
     let entries = std::fs::read_dir(folder).unwrap();
     let files = entries.map(|entry| entry.unwrap().path());
@@ -83,7 +82,7 @@ fn sizes(folder: &Path, ending: &str) -> HashMap<PathBuf, u64> {
 }
 
 #[tokio::test]
-async fn what_the_program_brings_is_compiled_once_as_well() {
+async fn builtin_modules_are_compiled_once() {
     let imports = "import { Compile } from 'typebox/compile';";
     let folder = Folder::new(&[("index.ts", &answering(imports, "typeof Compile"))]);
     let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
@@ -93,12 +92,12 @@ async fn what_the_program_brings_is_compiled_once_as_well() {
     assert_eq!(js.get(&path).await, json!("function"));
     js.runtime.shutdown().await;
     let compiled = sizes(&cache, "v8");
-    // The extension's file is smaller, whatever is made of it.
+    // The compiled file of the extension is smaller in any case.
     assert!(compiled.values().any(|&size| size > 50_000), "{compiled:?}");
 }
 
 #[tokio::test]
-async fn at_rest_code_caches_are_made_with_what_ran() {
+async fn idle_isolate_makes_caches_of_functions_that_ran() {
     let lazy = "function lazy() { const all = []; all.push(1); all.push(2); return all; }";
     let required = "const made = require('./required.cjs')();";
     let imports = format!("import 'node:zlib';\n{lazy}\n{required}\nlazy();");
@@ -114,7 +113,7 @@ async fn at_rest_code_caches_are_made_with_what_ran() {
         assert_eq!(js.get(&path).await, json!([1, 2]));
         js
     };
-    // Functions came to some of Node's files, too.
+    // Caches of Node's modules got further functions, too.
     let is_larger = |(path, size): (PathBuf, u64)| {
         let first = std::fs::metadata(path.with_extension("v8"));
         first.is_ok_and(|first| first.len() < size)
@@ -133,7 +132,7 @@ async fn at_rest_code_caches_are_made_with_what_ran() {
     js.runtime.shutdown().await;
     let made = sizes(&cache, "hot");
 
-    // They are used; what V8 does not take is made anew.
+    // The caches are used; those that V8 rejects are made again.
     for path in made.keys() {
         write_cached(path, "of another V8");
     }
@@ -142,7 +141,7 @@ async fn at_rest_code_caches_are_made_with_what_ran() {
 }
 
 #[tokio::test]
-async fn a_cache_that_the_disk_has_damaged_is_made_again() {
+async fn damaged_cache_is_made_again() {
     let imports = "import { n } from './lib';\nimport made from './made.cjs';";
     let folder = Folder::new(&[
         ("index.ts", &answering(imports, "n + made")),
@@ -184,7 +183,7 @@ async fn a_cache_that_the_disk_has_damaged_is_made_again() {
 }
 
 #[tokio::test]
-async fn what_will_be_loaded_is_compiled_before() {
+async fn entries_are_compiled_before_they_load() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -201,7 +200,7 @@ async fn what_will_be_loaded_is_compiled_before() {
         options.entries = vec![(1, folder.path("nowhere.ts")), (2, path.clone())];
         Js::with(options)
     };
-    // Nobody asks for a load.
+    // No load is requested.
     let js = start();
     let code = "export const n = 'ahead';";
     while !replace_cached(&cache, "export const n = 1", code) {
@@ -217,9 +216,9 @@ async fn what_will_be_loaded_is_compiled_before() {
     assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!("ahead")));
 }
 
-/// What is remembered of the disk while extensions are loaded must not hide this.
+/// The lookups that are remembered while extensions are loaded must not hide new files.
 #[tokio::test]
-async fn what_is_made_while_loading_is_found() {
+async fn files_created_while_loading_are_found() {
     let imports = "import { mkdirSync, writeFileSync } from 'node:fs';\n\
         const own = import.meta.dirname;\n\
         const tried = await import('late').catch(() => 'not there');\n\
@@ -240,7 +239,7 @@ async fn what_is_made_while_loading_is_found() {
     assert_eq!(answer, json!(["not there", 1, 2, 3]));
 }
 
-/// Until there is such a file in the cache, other than `known`.
+/// Waits until the cache has such a file, other than `known`.
 async fn comes(cache: &Path, ending: &str, known: &HashMap<PathBuf, u64>) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while sizes(cache, ending)
@@ -253,7 +252,7 @@ async fn comes(cache: &Path, ending: &str, known: &HashMap<PathBuf, u64>) {
 }
 
 #[tokio::test]
-async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() {
+async fn unchanged_modules_are_prefetched() {
     let imports = "import { n } from './lib';\nimport 'a';\nimport 'node:zlib';\nconst made = require('./made.cjs');\n\
          ['b', 'a'].sort((a, b) => a.localeCompare(b));";
     let folder = Folder::new(&[
@@ -302,7 +301,7 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
         assert!(trail.contains(step), "{step}: {trail}");
     }
 
-    // What is in the cache meanwhile does not matter any more.
+    // Changes of the cache have no effect meanwhile.
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut pause = Duration::from_millis(50);
     loop {
@@ -328,7 +327,7 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
         pause *= 2;
     }
 
-    // What is in the files does.
+    // Changes of the files have.
     let js = start();
     tokio::time::sleep(pause).await;
     folder.write("lib.ts", "export const n: any = 2;");
@@ -336,7 +335,8 @@ async fn what_was_loaded_is_read_before_it_is_asked_for_unless_it_has_changed() 
     assert_eq!(answer(&js).await, json!([2, 2]));
 }
 
-/// Another text of the same length; nobody can tell by the file's length and time.
+/// Replaces a text by another of the same length and keeps the time of the file, so that the change
+/// cannot be noticed.
 fn replace_unseen(path: &Path, from: &str, to: &str) {
     let modified = std::fs::metadata(path).unwrap().modified().unwrap();
     let text = std::fs::read_to_string(path).unwrap();
@@ -347,7 +347,7 @@ fn replace_unseen(path: &Path, from: &str, to: &str) {
 }
 
 #[tokio::test]
-async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed() {
+async fn next_isolate_reads_only_changed_files() {
     let imports =
         "import { n } from './lib';\nimport { p } from 'a';\nconst made = require('./made.cjs');";
     let folder = Folder::new(&[
@@ -359,20 +359,20 @@ async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed
         ("node_modules/a/2.mjs", "export const p = 2;"),
     ]);
     let (path, cache) = (folder.path("index.ts"), folder.path("cache"));
-    let start = |kept: &Kept| {
+    let start = |memory_cache: &MemoryCache| {
         let mut options = options();
-        // A process has nothing of the one before.
+        // A host process shares no memory cache.
         options.process = None;
         options.cache_dir = Some(cache.clone());
         options.entries = vec![(1, path.clone())];
-        options.kept = kept.clone();
+        options.memory_cache = memory_cache.clone();
         Js::with(options)
     };
     let answer = async |js: &Js| {
         js.load(1, &path).await.unwrap();
         js.dispatch("get", Value::Null).await.unwrap()
     };
-    // Files that have been left alone.
+    // The files were changed long ago.
     let old = SystemTime::now() - Duration::from_secs(60);
     let files = [
         "index.ts",
@@ -386,18 +386,18 @@ async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed
             .open(folder.path(file));
         file.unwrap().set_modified(old).unwrap();
     }
-    let js = start(&Kept::default());
+    let js = start(&MemoryCache::default());
     assert_eq!(answer(&js).await, json!([1, 1, 1]));
     comes(&cache, "trail", &HashMap::new()).await;
     js.runtime.shutdown().await;
 
-    // The first that looks ahead keeps what it finds.
+    // The first isolate that prefetches fills the memory cache.
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut pause = Duration::from_millis(50);
-    let kept = loop {
-        let kept = Kept::default();
+    let memory_cache = loop {
+        let memory_cache = MemoryCache::default();
         for _ in 0..2 {
-            let js = start(&kept);
+            let js = start(&memory_cache);
             tokio::time::sleep(pause).await;
             assert_eq!(answer(&js).await, json!([1, 1, 1]));
             js.runtime.shutdown().await;
@@ -405,12 +405,12 @@ async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed
         replace_unseen(&folder.path("lib.ts"), "= 1", "= 2");
         replace_unseen(&folder.path("made.cjs"), "= 1", "= 2");
         replace_unseen(&folder.path("node_modules/a/package.json"), "1.", "2.");
-        let js = start(&kept);
+        let js = start(&memory_cache);
         tokio::time::sleep(pause).await;
         let found = answer(&js).await;
         js.runtime.shutdown().await;
         if found == json!([1, 1, 1]) {
-            break kept;
+            break memory_cache;
         }
         assert!(Instant::now() < deadline, "it is read again: {found}");
         replace_unseen(&folder.path("lib.ts"), "= 2", "= 1");
@@ -419,21 +419,22 @@ async fn the_next_isolate_of_a_program_reads_nothing_again_unless_it_has_changed
         pause *= 2;
     };
 
-    // Who has not kept it reads it, and so does everybody what has changed.
-    let js = start(&Kept::default());
+    // An isolate without that memory cache reads the file, and every isolate reads what has
+    // changed.
+    let js = start(&MemoryCache::default());
     tokio::time::sleep(pause).await;
     assert_eq!(answer(&js).await, json!([2, 2, 2]));
     js.runtime.shutdown().await;
     folder.write("lib.ts", "export const n: any = 3;");
     folder.write("made.cjs", "module.exports = 3;");
     folder.write("node_modules/a/package.json", r#"{"main": "./2.mjs"}"#);
-    let js = start(&kept);
+    let js = start(&memory_cache);
     tokio::time::sleep(pause).await;
     assert_eq!(answer(&js).await, json!([3, 3, 2]));
 }
 
 #[tokio::test]
-async fn packages_are_in_ascii_once_they_were_read_at_rest_and_tell_the_places_of_their_files() {
+async fn ascii_packages_keep_their_source_positions() {
     let plain = "(() => { /* \u{2013} */ return 1; }).toString()";
     let place = "new Error().stack.match(/[^/]*:\\d+:\\d+/)[0]";
     let strings = format!(
@@ -529,7 +530,7 @@ async fn packages_are_in_ascii_once_they_were_read_at_rest_and_tell_the_places_o
     at_rest(js, 5).await;
     let compiled = sizes(&cache, "hot");
 
-    // What V8 compiles anew first, and has compiled then.
+    // V8 compiles the new text first, and has its cache afterwards.
     let js = start();
     assert_eq!(answer(&js).await, expected("?", "\\u2013"));
     comes(&cache, "hot", &compiled).await;

@@ -1,4 +1,4 @@
-//! Nothing that JavaScript writes reaches the standard streams of the program.
+//! Output of JavaScript never reaches the standard streams of the program.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Folder, Js, handlers, soon};
 
 #[tokio::test]
-async fn all_ways_of_writing_reach_the_host_line_by_line() {
+async fn output_reaches_the_host_by_line() {
     let folder = Folder::new(&[(
         "a.ts",
         &format!(
@@ -65,10 +65,10 @@ async fn all_ways_of_writing_reach_the_host_line_by_line() {
     assert_eq!(of(Console::Err), ["error", "direct", "shell child", "end"]);
 }
 
-/// Moving streams changes the process, so the test runs once more in one of its own,
-/// with something in its input.
+/// Moving streams changes the process, so the test starts itself in a process of its own, with some
+/// input.
 #[tokio::test]
-async fn taken_streams_are_out_of_reach() {
+async fn taken_streams_are_unreachable() {
     const INNER: &str = "JS_RUNTIME_TEST_INNER";
     if std::env::var_os(INNER).is_some() {
         let streams = js_runtime::take_standard_streams().unwrap();
@@ -78,7 +78,7 @@ async fn taken_streams_are_out_of_reach() {
         .args([
             "--exact",
             "--nocapture",
-            "console::taken_streams_are_out_of_reach",
+            "console::taken_streams_are_unreachable",
         ])
         .env(INNER, "1")
         .stdin(Stdio::piped())
@@ -93,7 +93,7 @@ async fn taken_streams_are_out_of_reach() {
         .unwrap();
     let output = child.wait_with_output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
-    // The harness has printed its own before; what it prints later goes to stderr.
+    // The harness has printed before; what it prints later goes to stderr.
     assert!(printed.ends_with("{\"from\":\"the mode\"}\n"), "{printed}");
     assert!(!printed.contains("escaped"), "{printed}");
     assert!(output.status.success());
@@ -133,7 +133,7 @@ async fn inside(mut streams: js_runtime::StandardStreams) {
 }
 
 #[tokio::test]
-async fn a_shell_command_that_runs_this_program_is_left_alone() {
+async fn shell_command_of_this_program_is_unchanged() {
     let folder = Folder::new(&[(
         "a.ts",
         &format!(
@@ -158,7 +158,7 @@ async fn a_shell_command_that_runs_this_program_is_left_alone() {
 }
 
 #[tokio::test]
-async fn last_words_arrive_before_the_end() {
+async fn last_output_arrives_before_the_end() {
     let folder = Folder::new(&[(
         "a.ts",
         &handlers(&[("get", "() => { console.log('last words'); }")]),

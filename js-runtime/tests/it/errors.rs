@@ -15,7 +15,7 @@ async fn load_error(folder: &Folder, name: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn syntax_errors_name_their_place() {
+async fn syntax_errors_have_positions() {
     let folder = Folder::new(&[
         (
             "a.ts",
@@ -36,7 +36,7 @@ async fn syntax_errors_name_their_place() {
 }
 
 #[tokio::test]
-async fn missing_modules_name_the_import() {
+async fn missing_module_names_the_import() {
     let folder = Folder::new(&[
         (
             "file.ts",
@@ -75,7 +75,7 @@ async fn missing_modules_name_the_import() {
 }
 
 #[tokio::test]
-async fn what_is_thrown_while_loading_has_a_mapped_place_and_stack() {
+async fn load_exception_has_mapped_position_and_stack() {
     let folder = Folder::new(&[
         (
             "top.ts",
@@ -111,7 +111,7 @@ async fn what_is_thrown_while_loading_has_a_mapped_place_and_stack() {
 }
 
 #[tokio::test]
-async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
+async fn handler_exception_is_mapped_with_and_without_cache() {
     let folder = Folder::new(&[(
         "a.ts",
         &format!(
@@ -165,9 +165,9 @@ async fn what_a_handler_throws_is_mapped_with_and_without_the_cache() {
     }
 }
 
-/// One of them flooded the host with reports until the program ended.
+/// Such a load flooded the host with reports until the program ended.
 #[tokio::test]
-async fn what_ends_a_load_is_told_once() {
+async fn load_failure_is_reported_once() {
     let folder = Folder::new(&[
         (
             "for_ever.ts",

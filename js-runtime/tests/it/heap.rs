@@ -1,4 +1,4 @@
-//! Whose V8's heap is.
+//! Attribution of V8's heap.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::support::{Folder, Js, handlers, options};
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn what_an_extension_alone_keeps_alive_is_its_own() {
+async fn retained_heap_is_attributed() {
     let folder = Folder::new(&[
         ("small.ts", &handlers(&[("small", "() => 1")])),
         (
@@ -17,7 +17,7 @@ async fn what_an_extension_alone_keeps_alive_is_its_own() {
                 handlers(&[("large", "() => kept.length")])
             ),
         ),
-        // Kept by what only a pending promise knows.
+        // Only a pending promise refers to the object.
         (
             "waits.ts",
             "export default async (pi: any) => {
@@ -28,7 +28,7 @@ async fn what_an_extension_alone_keeps_alive_is_its_own() {
                 })();
             };",
         ),
-        // The second to import it has a module of its own.
+        // The second importer has a module of its own.
         (
             "lib.ts",
             "export const all = Array.from({ length: 20_000 }, (_, at) => ({ at }));",
@@ -41,7 +41,7 @@ async fn what_an_extension_alone_keeps_alive_is_its_own() {
             "two.ts",
             "import { all } from './lib.ts'; export default (pi: any) => { pi.on('two', () => all); };",
         ),
-        // What hangs on a global is nobody's.
+        // Objects of a global have no owner.
         (
             "global.ts",
             "globalThis.kept = Array.from({ length: 100_000 }, (_, at) => ({ at })); export default () => {};",
@@ -54,12 +54,16 @@ async fn what_an_extension_alone_keeps_alive_is_its_own() {
             .await
             .unwrap();
     }
-    let owners = js.runtime.heap_owners(LONG).await.unwrap().unwrap();
+    let owners = js.runtime.retained_heap(LONG).await.unwrap().unwrap();
     let of = |name: &str| {
         let id = names.iter().position(|it| *it == name).unwrap();
-        owners.of.get(&(id as u32)).copied().unwrap_or_default()
+        owners
+            .by_extension
+            .get(&(id as u32))
+            .copied()
+            .unwrap_or_default()
     };
-    // An object with one number is 32 bytes, and its place in the array another 8.
+    // An object with one number is 32 bytes, and its element in the array another 8.
     let small = 64 << 10;
     for (name, expected) in [
         ("small", 1..small),

@@ -1,4 +1,4 @@
-//! Extensions that behave badly cost themselves, never the program.
+//! Extensions that misbehave harm themselves, never the program.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn impatient() -> Js {
     Js::with(options)
 }
 
-/// Extension 1, in this handler.
+/// Returns extension 1 in this handler.
 fn handler_of_1(what: &str) -> Option<Author> {
     Some(Author {
         id: 1,
@@ -21,7 +21,7 @@ fn handler_of_1(what: &str) -> Option<Author> {
     })
 }
 
-/// Gives the frames of what was stopped.
+/// Returns the frames of the stopped code.
 async fn stopped_by(handler: &str) -> String {
     let folder = Folder::new(&[(
         "a.ts",
@@ -55,7 +55,7 @@ async fn an_endless_loop_is_stopped() {
 }
 
 #[tokio::test]
-async fn where_a_loop_was_stopped_is_told_in_the_lines_of_the_source() {
+async fn stopped_loop_has_a_source_position() {
     let source = "interface Nothing {\n  of: this;\n}\n\nexport function wait(until: number): void {\n  \
                   while (Date.now() < until);\n}\n";
     let caller = "import { wait } from \"./wait\";\ntype No = never;\n\n\
@@ -73,14 +73,14 @@ async fn where_a_loop_was_stopped_is_told_in_the_lines_of_the_source() {
     let [inner, .., outer] = &places[..] else {
         panic!("{stack}")
     };
-    // Which of the loop's two instructions it was is up to the clock.
+    // The clock decides which of the loop's two statements is found.
     assert!(inner.starts_with("at wait (wait.ts:6:"), "{stack}");
     assert_eq!(*outer, "at a.ts:7:9", "{stack}");
     assert!(places.contains(&"at a.ts:7:23"), "{stack}");
 }
 
 #[tokio::test]
-async fn an_endless_loop_that_catches_everything_is_stopped() {
+async fn endless_loop_that_catches_everything_is_stopped() {
     stopped_by(
         "() => { for (;;) { try { for (;;) JSON.parse('{'); } catch {} finally { continue; } } }",
     )
@@ -98,7 +98,7 @@ async fn an_endless_loop_in_a_timer_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_load_may_run_longer_than_a_call_but_not_for_ever() {
+async fn load_has_a_longer_limit_than_a_call() {
     let folder = Folder::new(&[
         (
             "slow.ts",
@@ -132,7 +132,7 @@ async fn memory_hogs_are_stopped() {
 }
 
 #[tokio::test]
-async fn array_buffers_that_do_not_fit_are_refused() {
+async fn oversized_array_buffers_are_refused() {
     for bomb in [
         "for (;;) all.push(new ArrayBuffer(16 << 20));",
         "for (;;) all.push(Buffer.alloc(16 << 20));",
@@ -162,7 +162,7 @@ async fn array_buffers_that_do_not_fit_are_refused() {
 }
 
 #[tokio::test]
-async fn memory_that_native_code_makes_is_counted() {
+async fn native_memory_is_counted() {
     let folder = Folder::new(&[
         ("big", &"x".repeat(8 << 20)),
         (
@@ -185,7 +185,7 @@ async fn memory_that_native_code_makes_is_counted() {
 }
 
 #[tokio::test]
-async fn a_call_that_never_settles_can_be_abandoned() {
+async fn unsettled_call_can_be_abandoned() {
     let folder = Folder::new(&[(
         "a.ts",
         &handlers(&[("wait", "() => pi.exec('x')"), ("get", "() => 1")]),
@@ -231,19 +231,19 @@ async fn stopping_on_request_answers_everything() {
         {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        js.runtime.stop(Stop::Asked);
+        js.runtime.stop(Stop::Requested);
         js.runtime.stop(Stop::OutOfMemory);
     };
     let (answers, ()) = soon(async { tokio::join!(calls, stop) }).await;
-    let stopped = || Err(CallError::Stopped(Stop::Asked));
+    let stopped = || Err(CallError::Stopped(Stop::Requested));
     assert_eq!(answers, (stopped(), stopped()));
-    soon(js.until_stopped(Stop::Asked)).await;
+    soon(js.until_stopped(Stop::Requested)).await;
     let (stop, stack) = js.host.stopped();
-    assert_eq!((stop, stack.as_str()), ((Stop::Asked, None), ""));
+    assert_eq!((stop, stack.as_str()), ((Stop::Requested, None), ""));
 }
 
 #[tokio::test]
-async fn native_code_that_blocks_does_not_block_the_answer() {
+async fn blocking_native_code_does_not_block_the_result() {
     let folder = Folder::new(&[(
         "a.ts",
         &format!(
@@ -261,7 +261,7 @@ async fn native_code_that_blocks_does_not_block_the_answer() {
         "it waited for the command"
     );
     soon(js.until_stopped(Stop::Deadline)).await;
-    // Native code cannot say whose it is; on a slow machine it has not begun yet.
+    // Native code cannot be attributed; on a slow machine it has not started yet.
     let faults = js.host.faults();
     let stopped = |fault: &Fault| {
         matches!(
@@ -275,14 +275,14 @@ async fn native_code_that_blocks_does_not_block_the_answer() {
     assert!(faults.len() == 1 && stopped(&faults[0]), "{faults:?}");
 }
 
-/// It took the whole program down.
+/// Such a stop aborted the whole program.
 #[tokio::test]
-async fn a_stop_while_the_first_module_loads_ends_the_isolate_only() {
-    // In a process of its own: threads that stand still in the hook of a panic keep it, and
-    // at its end the harness wants to set another.
+async fn stop_during_first_load_ends_only_the_isolate() {
+    // Runs in a process of its own: threads that are parked in the panic hook keep the hook, and
+    // the harness sets another at its end.
     if std::env::var_os("ALONE").is_none() {
         let this = std::env::current_exe().unwrap();
-        let test = "hostile::a_stop_while_the_first_module_loads_ends_the_isolate_only";
+        let test = "hostile::stop_during_first_load_ends_only_the_isolate";
         let mut alone = tokio::process::Command::new(this);
         alone
             .args(["--exact", test, "--nocapture"])
@@ -303,17 +303,17 @@ async fn a_stop_while_the_first_module_loads_ends_the_isolate_only() {
         let path = folder.path("a.ts");
         let stop = async {
             tokio::time::sleep(Duration::from_micros(round * 250)).await;
-            js.runtime.stop(Stop::Asked);
+            js.runtime.stop(Stop::Requested);
         };
         _ = soon(async { tokio::join!(js.load(1, &path), stop) }).await;
-        soon(js.until_stopped(Stop::Asked)).await;
+        soon(js.until_stopped(Stop::Requested)).await;
     }
     std::process::exit(0);
 }
 
-/// The one that was called last was blamed.
+/// The extension that was called last was blamed.
 #[tokio::test]
-async fn whose_code_it_is_that_spins_is_known_wherever_it_does() {
+async fn spinning_extension_is_known_everywhere() {
     let spin = "for (;;);";
     let late = "new Promise((resolve) => setTimeout(resolve, 50))";
     for body in [
@@ -354,7 +354,7 @@ async fn whose_code_it_is_that_spins_is_known_wherever_it_does() {
 }
 
 #[tokio::test]
-async fn whose_code_it_is_is_known_while_it_loads() {
+async fn spinning_extension_is_known_while_loading() {
     for source in [
         "for (;;);",
         "await new Promise((resolve) => setTimeout(resolve, 50));\nfor (;;);",
@@ -454,7 +454,7 @@ async fn process_exit_while_loading_fails_the_load() {
 }
 
 #[tokio::test]
-async fn uncaught_exceptions_and_rejections_are_reported_and_cost_nothing_else() {
+async fn uncaught_exceptions_are_only_reported() {
     let folder = Folder::new(&[(
         "a.ts",
         &handlers(&[
@@ -500,7 +500,7 @@ async fn uncaught_exceptions_and_rejections_are_reported_and_cost_nothing_else()
 }
 
 #[tokio::test]
-async fn dropping_the_runtime_ends_what_runs_without_a_fault() {
+async fn dropped_runtime_ends_code_without_a_fault() {
     let folder = Folder::new(&[(
         "a.ts",
         &handlers(&[
@@ -524,12 +524,12 @@ async fn dropping_the_runtime_ends_what_runs_without_a_fault() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(host.lines().len(), lines);
     assert_eq!(host.faults(), []);
-    // Nothing of the runtime is left that holds the host.
+    // No part of the runtime holds the host any more.
     assert_eq!(std::sync::Arc::strong_count(&host), 1);
 }
 
 #[tokio::test]
-async fn workers_end_with_the_isolate_that_made_them() {
+async fn workers_end_with_their_isolate() {
     let folder = Folder::new(&[
         (
             "a.ts",
@@ -560,7 +560,7 @@ async fn workers_end_with_the_isolate_that_made_them() {
         lines.iter().filter(|(_, line)| line == "beat").count()
     };
     soon(js.until(|host| beats(host) > 2)).await;
-    // One that eats memory ends alone.
+    // A worker that uses too much memory ends alone.
     soon(js.until(|host| !host.faults().is_empty())).await;
     match &js.host.faults()[..] {
         [
@@ -573,7 +573,7 @@ async fn workers_end_with_the_isolate_that_made_them() {
     assert_eq!(js.dispatch("get", Value::Null).await, Ok(json!(1)));
     let Js { host, runtime } = js;
     runtime.shutdown().await;
-    // Their threads notice it a moment later.
+    // Their threads notice the stop a moment later.
     soon(async {
         loop {
             let before = beats(&host);

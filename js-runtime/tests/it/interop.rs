@@ -1,4 +1,4 @@
-//! What the loader of the original makes of imports that Node refuses or reads differently.
+//! Imports that Node refuses or reads differently from jiti.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ const MODULE: (&str, &str) = (
 );
 
 #[tokio::test]
-async fn types_of_packages_and_of_node_are_exported_again() {
+async fn types_are_reexported() {
     let folder = Folder::new(&[
         MODULE,
         (
@@ -51,7 +51,7 @@ async fn types_of_packages_and_of_node_are_exported_again() {
 }
 
 #[tokio::test]
-async fn what_is_exported_again_of_a_package_is_there_for_others_of_a_cycle() {
+async fn reexports_of_a_package_work_in_a_cycle() {
     let folder = Folder::new(&[
         MODULE,
         ("node_modules/esm/i.js", "export const y = 1;"),
@@ -75,7 +75,7 @@ async fn what_is_exported_again_of_a_package_is_there_for_others_of_a_cycle() {
 }
 
 #[tokio::test]
-async fn a_default_import_of_a_module_without_default_is_the_module() {
+async fn missing_default_import_is_the_module() {
     let folder = Folder::new(&[
         MODULE,
         (
@@ -96,7 +96,7 @@ async fn a_default_import_of_a_module_without_default_is_the_module() {
 }
 
 #[tokio::test]
-async fn import_as_a_function_gives_what_a_static_import_gives() {
+async fn dynamic_import_equals_static_import() {
     let folder = Folder::new(&[
         MODULE,
         ("node_modules/esm/i.js", "export const y = 1;"),
@@ -121,7 +121,7 @@ async fn import_as_a_function_gives_what_a_static_import_gives() {
 }
 
 #[tokio::test]
-async fn errors_of_import_can_be_told_apart() {
+async fn import_errors_have_codes() {
     let specifiers = ["./bad", "./gone", "gone", "closed/x", "node:gone", "./half"];
     let folder = Folder::new(&[
         ("bad.ts", "const a: number = ;"),
@@ -157,7 +157,7 @@ async fn errors_of_import_can_be_told_apart() {
 }
 
 #[tokio::test]
-async fn require_gives_what_a_file_has_assigned_whatever_its_name() {
+async fn require_returns_assigned_exports() {
     let folder = Folder::new(&[
         ("package.json", r#"{"type": "module"}"#),
         ("y.js", "exports.x = 6;"),
@@ -174,9 +174,9 @@ async fn require_gives_what_a_file_has_assigned_whatever_its_name() {
     assert_eq!(answer, json!([6, 7, 7]));
 }
 
-/// What bundlers leave for other bundlers: nothing but its words says that it is an ES module.
+/// Bundlers leave such files for other bundlers: only the content shows that it is an ES module.
 #[tokio::test]
-async fn es_modules_of_packages_that_do_not_say_so_have_require() {
+async fn undeclared_es_modules_have_require() {
     let folder = Folder::new(&[
         (
             "node_modules/mixed/index.js",
@@ -204,7 +204,7 @@ async fn es_modules_of_packages_that_do_not_say_so_have_require() {
 
 /// Packages export an instance of a class; its methods were `undefined`.
 #[tokio::test]
-async fn a_namespace_has_what_the_exports_of_commonjs_inherit() {
+async fn namespace_has_inherited_commonjs_exports() {
     let class = "class Log { constructor() { this.level = 1; } info(text) { return `info ${text}`; } \
         get live() { return this.level + 1; } }\nmodule.exports = new Log();";
     let folder = Folder::new(&[
@@ -240,9 +240,9 @@ async fn a_namespace_has_what_the_exports_of_commonjs_inherit() {
     );
 }
 
-/// What was beside the file was found, or nothing.
+/// The option was ignored.
 #[tokio::test]
-async fn require_resolve_looks_where_it_is_told_to() {
+async fn require_resolve_uses_the_paths_option() {
     let folder = Folder::new(&[
         ("sub/node_modules/x/index.js", ""),
         ("sub/y.js", ""),

@@ -1,4 +1,4 @@
-//! What extensions may write, and what jiti would make of it.
+//! Syntax and paths that extensions may use, with jiti's results.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Folder, Js, answering, handlers};
 
 #[tokio::test]
-async fn typescript_that_needs_more_than_stripping_types() {
+async fn typescript_with_runtime_syntax_loads() {
     let folder = Folder::new(&[(
         "a.ts",
         r#"
@@ -30,7 +30,7 @@ export default async function (pi: any) {
 }
 
 #[tokio::test]
-async fn files_are_found_without_extension_in_directories_and_as_js_that_is_ts() {
+async fn files_are_probed_as_by_jiti() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -53,7 +53,7 @@ async fn files_are_found_without_extension_in_directories_and_as_js_that_is_ts()
 }
 
 #[tokio::test]
-async fn imports_of_types_and_of_names_that_are_not_there_are_undefined() {
+async fn missing_imports_are_undefined() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -74,12 +74,12 @@ async fn imports_of_types_and_of_names_that_are_not_there_are_undefined() {
     ]);
     let js = Js::start();
     let answer = js.get(&folder.path("index.ts")).await;
-    // Without a default it is the whole module, as jiti says.
+    // Without a default the import is the whole module, as in jiti.
     assert_eq!(answer, json!(["undefined", 1, "undefined", "object"]));
 }
 
 #[tokio::test]
-async fn a_file_of_types_alone_can_be_exported_again() {
+async fn types_only_file_can_be_reexported() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -113,7 +113,7 @@ async fn a_file_of_types_alone_can_be_exported_again() {
 }
 
 #[tokio::test]
-async fn members_of_enums_go_on_after_one_that_is_computed() {
+async fn enum_members_continue_after_a_computed_one() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -138,7 +138,7 @@ async fn members_of_enums_go_on_after_one_that_is_computed() {
 }
 
 #[tokio::test]
-async fn decorators_are_told_the_types() {
+async fn decorators_get_type_metadata() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -180,7 +180,7 @@ async fn commonjs_names_work_in_es_modules() {
 }
 
 #[tokio::test]
-async fn a_file_without_imports_and_exports_may_be_commonjs() {
+async fn file_without_imports_may_be_commonjs() {
     let body =
         "(pi) => { pi.on('get', () => [typeof require, typeof module, __filename.length > 0]); }";
     let folder = Folder::new(&[
@@ -200,7 +200,7 @@ async fn a_file_without_imports_and_exports_may_be_commonjs() {
 }
 
 #[tokio::test]
-async fn typescript_s_words_for_commonjs_work() {
+async fn typescript_commonjs_syntax_works() {
     let body =
         "(pi: any) => { pi.on('get', () => [typeof fs.readFileSync, lib.word, helper.word]); }";
     let requires = "import fs = require('node:fs');\nimport type T = require('./none');\n";
@@ -236,7 +236,7 @@ async fn typescript_s_words_for_commonjs_work() {
 }
 
 #[tokio::test]
-async fn what_typescript_puts_into_module_exports_is_imported_by_name() {
+async fn assigned_exports_are_imported_by_name() {
     let helpers = [
         "export = { k };",
         "module.exports = { k };",
@@ -264,7 +264,7 @@ async fn what_typescript_puts_into_module_exports_is_imported_by_name() {
 }
 
 #[tokio::test]
-async fn modules_with_exports_may_name_module_and_export_an_import() {
+async fn module_with_exports_may_use_module_object() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -285,7 +285,7 @@ async fn modules_with_exports_may_name_module_and_export_an_import() {
 }
 
 #[tokio::test]
-async fn import_cycles_are_fine() {
+async fn import_cycles_load() {
     let folder = Folder::new(&[
         (
             "index.ts",
@@ -305,7 +305,7 @@ async fn import_cycles_are_fine() {
 }
 
 #[tokio::test]
-async fn a_shebang_and_a_byte_order_mark_may_come_first() {
+async fn shebang_and_byte_order_mark_are_skipped() {
     let folder = Folder::new(&[
         (
             "shebang.ts",
@@ -323,7 +323,7 @@ async fn a_shebang_and_a_byte_order_mark_may_come_first() {
 }
 
 #[tokio::test]
-async fn a_missing_name_of_our_modules_throws_when_it_is_used() {
+async fn missing_builtin_export_throws_on_use() {
     let folder = Folder::new(&[(
         "index.ts",
         r#"
@@ -360,7 +360,7 @@ export default (pi: any) => {
 }
 
 #[tokio::test]
-async fn our_modules_are_one_under_all_names_and_for_require() {
+async fn builtin_modules_are_single_instances() {
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
@@ -412,7 +412,7 @@ async fn extensions_share_globals_but_not_their_own_modules() {
 }
 
 #[tokio::test]
-async fn a_linked_extension_finds_what_is_beside_the_file_and_beside_the_link() {
+async fn linked_extension_resolves_beside_file_and_link() {
     let folder = Folder::new(&[
         (
             "real/index.ts",
@@ -440,7 +440,7 @@ async fn a_linked_extension_finds_what_is_beside_the_file_and_beside_the_link() 
 }
 
 #[tokio::test]
-async fn what_is_linked_is_one_module_and_finds_what_is_beside_the_file() {
+async fn linked_module_is_one_instance() {
     let folder = Folder::new(&[
         (
             "ext/index.ts",
@@ -473,15 +473,15 @@ async fn what_is_linked_is_one_module_and_finds_what_is_beside_the_file() {
     let js = Js::start();
     let answer = js.get(&folder.path("ext/index.ts")).await;
     assert_eq!(answer, json!(["beside", "pk beside", 1, true, true]));
-    // Another file in the place of the link is a change as well.
-    let known = js.runtime.imports().of(1);
+    // Replacing the link by another file is a change as well.
+    let known = js.runtime.imports().files_of(1);
     for file in ["ext/ln.ts", "elsewhere/y.ts", "ext/shared/x.ts"] {
         assert!(known.contains(&folder.path(file)), "{known:?}");
     }
 }
 
 #[tokio::test]
-async fn a_folder_is_its_index_rather_than_its_main_and_may_promise_its_function() {
+async fn folder_index_precedes_main() {
     let promised = "export default Promise.resolve((pi: any) => { pi.on('get', () => process.argv0 !== ''); });";
     let folder = Folder::new(&[
         ("package.json", r#"{"main": "./main.ts"}"#),
@@ -511,7 +511,7 @@ async fn the_process_looks_like_a_compiled_program() {
 }
 
 #[tokio::test]
-async fn errors_of_the_host_have_their_class() {
+async fn host_errors_keep_their_class() {
     let folder = Folder::new(&[(
         "index.ts",
         r#"export default (pi: any) => {
@@ -538,7 +538,7 @@ async fn errors_of_the_host_have_their_class() {
 }
 
 #[tokio::test]
-async fn two_runtimes_do_not_know_each_other() {
+async fn runtimes_are_isolated() {
     let folder = Folder::new(&[(
         "index.ts",
         &handlers(&[(
@@ -556,7 +556,7 @@ async fn two_runtimes_do_not_know_each_other() {
 }
 
 #[tokio::test]
-async fn a_load_that_waits_for_ever_ends_and_the_rest_goes_on() {
+async fn stalled_load_fails_without_affecting_others() {
     let folder = Folder::new(&[
         (
             "stuck.ts",
@@ -568,7 +568,7 @@ async fn a_load_that_waits_for_ever_ends_and_the_rest_goes_on() {
     let js = Js::start();
     let limit = Duration::from_millis(300);
     match js.runtime.load(5, &folder.path("stuck.ts"), limit).await {
-        // Nothing is left that could settle it.
+        // No code is left that could settle the promise.
         Err(LoadError::Failed { message, .. }) => {
             assert!(message.contains("never resolved"), "{message}");
         }

@@ -1,5 +1,5 @@
-//! Black-box tests of the runtime: real extensions in temporary folders, loaded
-//! through the real bridge. One binary, because each that links V8 is large.
+//! Black-box tests of the runtime: real extensions in temporary folders, loaded through the real
+//! bridge. There is one binary, because each that links V8 is large.
 
 mod caching;
 mod console;

@@ -1,12 +1,12 @@
-//! The modules that extensions import, used inside V8: text functions through the
-//! ops, components, TypeBox with its sub-paths, YAML, errors of missing names.
+//! Modules of pi inside V8: text functions through the ops, components, TypeBox with its sub-paths,
+//! YAML, errors of missing names.
 
 use serde_json::json;
 
 use crate::support::{Folder, Js, answering};
 
 #[tokio::test]
-async fn text_and_components_draw() {
+async fn text_functions_and_components_render() {
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
@@ -40,7 +40,7 @@ async fn text_and_components_draw() {
 }
 
 #[tokio::test]
-async fn typebox_of_both_ages_shares_its_registries_with_its_sub_paths() {
+async fn typebox_subpaths_share_registries() {
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
@@ -73,7 +73,7 @@ async fn typebox_of_both_ages_shares_its_registries_with_its_sub_paths() {
 }
 
 #[tokio::test]
-async fn helpers_work_and_what_is_missing_says_so() {
+async fn helpers_work_and_missing_ones_throw() {
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
@@ -116,7 +116,7 @@ async fn helpers_work_and_what_is_missing_says_so() {
 }
 
 #[tokio::test]
-async fn what_newer_versions_have_besides() {
+async fn newer_exports_exist() {
     let folder = Folder::new(&[
         (
             "agent/auth.json",
@@ -159,12 +159,11 @@ async fn what_newer_versions_have_besides() {
     );
 }
 
-/// Half of Node's API comes from the snapshot, where a function is compiled when it is
-/// first called. One whose module was loaded in the wrong way has the text of another
-/// (`js/node/preload.ts`).
+/// Half of Node's API comes from the snapshot, where a function is compiled on its first call. A
+/// function whose module was loaded in the wrong way has the text of another (`js/node/preload.ts`).
 #[tokio::test]
-async fn every_module_can_be_asked_for_while_code_runs() {
-    // deno_core panicked: what these import of Node nobody had loaded.
+async fn every_module_loads_while_code_runs() {
+    // deno_core panicked for imports of modules that were not loaded yet.
     for ask in ["await import(name)", "require(name)"] {
         let given =
             format!("const name = '@mariozechner/pi-coding-agent/test';\nconst found = {ask};");
@@ -175,7 +174,7 @@ async fn every_module_can_be_asked_for_while_code_runs() {
 }
 
 #[tokio::test]
-async fn every_function_of_node_has_its_own_text() {
+async fn node_functions_have_their_own_text() {
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
@@ -190,7 +189,7 @@ async fn every_function_of_node_has_its_own_text() {
                 if (seen.has(value) || depth > 4) return;
                 seen.add(value);
                 if (typeof value === "function") {
-                    // A private name is none outside of its class.
+                    // A private name is not valid outside its class.
                     const text = Function.prototype.toString.call(value).replace(/#(?=\w)/g, " own_");
                     if (!text.includes("[native code]") && !parses(text)) wrong.push(name + ": " + text.slice(0, 60));
                 }
@@ -209,7 +208,7 @@ async fn every_function_of_node_has_its_own_text() {
     assert_eq!(answer, json!([[], true]));
 }
 
-/// What of Node's cryptography asks for AWS-LC by its C interface (`stubs/aws-lc-sys`).
+/// Parts of Node's cryptography call AWS-LC through its C interface (`stubs/aws-lc-sys`).
 #[tokio::test]
 async fn signed_keys_and_x448_work() {
     // openssl spkac -key KEY -challenge hello -digest sha256

@@ -56,7 +56,7 @@ async fn packages_are_found_beside_and_above() {
 }
 
 #[tokio::test]
-async fn compiled_commonjs_gets_the_interop_of_babel() {
+async fn compiled_commonjs_gets_babel_interop() {
     let folder = Folder::new(&[
         (
             "node_modules/compiled/index.js",
@@ -113,7 +113,7 @@ async fn packages_may_be_typescript() {
 }
 
 #[tokio::test]
-async fn packages_of_typescript_need_no_main_and_no_extensions() {
+async fn typescript_packages_need_no_main() {
     let folder = Folder::new(&[
         (
             "node_modules/bare/index.ts",
@@ -135,7 +135,7 @@ async fn packages_of_typescript_need_no_main_and_no_extensions() {
 }
 
 #[tokio::test]
-async fn packages_that_import_our_modules_get_them() {
+async fn packages_get_builtin_modules() {
     let folder = Folder::new(&[
         (
             "node_modules/esm-user/package.json",
@@ -149,7 +149,7 @@ async fn packages_that_import_our_modules_get_them() {
             "node_modules/cjs-user/index.js",
             "const tui = require('@earendil-works/pi-tui'); exports.Text = tui.Text;",
         ),
-        // Installed too, and not what anybody gets.
+        // An installed package of the same name is not used.
         (
             "node_modules/@mariozechner/pi-tui/index.js",
             "exports.Text = 'the wrong one';",
@@ -171,7 +171,7 @@ async fn packages_that_import_our_modules_get_them() {
 }
 
 #[tokio::test]
-async fn a_package_for_node_is_preferred_over_one_for_deno() {
+async fn node_condition_precedes_deno() {
     let folder = Folder::new(&[
         (
             "node_modules/both/package.json",

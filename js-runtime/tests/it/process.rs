@@ -1,12 +1,11 @@
-//! An isolate in a process of its own: much at a time, large things, and what goes
-//! wrong between two processes. Everything else is tested in both arrangements
-//! (CONTRIBUTING.md).
+//! Isolates in a process of their own: many calls at a time, large texts, and failures between the
+//! two processes. All other tests run with both backends (CONTRIBUTING.md).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use js_runtime::{Author, CallError, Death, HostProcess, Runtime, RuntimeOptions, Stop};
+use js_runtime::{Author, CallError, HostProcess, ProcessEnd, Runtime, RuntimeOptions, Stop};
 use serde_json::{Value, json};
 
 use crate::support::{Folder, Js, TestHost, handlers, options, process, soon};
@@ -26,7 +25,7 @@ async fn loaded(list: &[(&str, &str)], options: RuntimeOptions) -> (Folder, Js) 
 }
 
 #[tokio::test]
-async fn large_texts_go_both_ways_beside_small_ones() {
+async fn large_and_small_texts_go_both_ways() {
     let echo = "(event: any) => event.value";
     let (_folder, js) = loaded(&[("echo", echo)], apart()).await;
     let large = json!("\u{e4}\u{1f600}".repeat(1 << 20));
@@ -44,9 +43,9 @@ async fn large_texts_go_both_ways_beside_small_ones() {
     soon(join_all(calls)).await;
 }
 
-/// More than the sockets hold, on either side, while nobody listens.
+/// More than the sockets can buffer on either side while no process reads.
 #[tokio::test]
-async fn thousands_of_calls_at_a_time() {
+async fn thousands_of_concurrent_calls() {
     let list = [
         (
             "late",
@@ -80,7 +79,7 @@ async fn thousands_of_calls_at_a_time() {
 }
 
 #[tokio::test]
-async fn calls_that_are_abandoned_under_way_leave_nothing_behind() {
+async fn abandoned_calls_leave_nothing_behind() {
     let list = [
         ("never", "(event: any) => new Promise(() => {})"),
         ("get", "() => 1"),
@@ -97,9 +96,9 @@ async fn calls_that_are_abandoned_under_way_leave_nothing_behind() {
     assert_eq!(js.host.faults(), []);
 }
 
-/// One after the other and side by side, with something under way in each.
+/// Processes run one after the other and concurrently, with pending calls in each.
 #[tokio::test]
-async fn a_storm_of_processes() {
+async fn many_processes_start_and_end() {
     let list = [("wait", "() => pi.exec('x')")];
     for _ in 0..3 {
         let started = join_all((0..3).map(|_| loaded(&list, apart()))).await;
@@ -114,7 +113,7 @@ async fn a_storm_of_processes() {
 }
 
 #[tokio::test]
-async fn a_death_answers_everything_and_says_how() {
+async fn crash_fails_all_calls_with_its_reason() {
     let list = [
         ("wait", "() => new Promise(() => {})"),
         (
@@ -130,23 +129,23 @@ async fn a_death_answers_everything_and_says_how() {
             js.dispatch("die", Value::Null)
         )
     };
-    let stop = Stop::Died(Death::Signal(6));
+    let stop = Stop::Exited(ProcessEnd::Signal(6));
     let died = || Err(CallError::Stopped(stop));
     assert_eq!(soon(calls).await, (died(), died()));
     soon(js.until_stopped(stop)).await;
-    // Whoever runs when the signal comes is named; it may come a moment late.
+    // The extension whose code runs when the signal arrives is named; the signal may be late.
     let ((told, author), _) = js.host.stopped();
     assert_eq!(told, stop);
     assert_eq!(author.as_ref().map_or(1, |author| author.id), 1);
     assert_eq!(soon(js.dispatch("wait", Value::Null)).await, died());
     assert_eq!(js.runtime.stopped(), Some(stop));
-    let files = js.runtime.imports().of(1);
+    let files = js.runtime.imports().files_of(1);
     assert_eq!(files.len(), 1, "still known: {files:?}");
 }
 
-/// The one that was called last was blamed. Only what runs knows whose code it is.
+/// The extension that was called last was blamed.
 #[tokio::test]
-async fn a_crash_in_a_timer_is_that_of_whose_timer_it_is() {
+async fn crash_in_a_timer_is_attributed_to_its_extension() {
     let crash = "export default (pi: any) => { pi.on('start', () => { \
         setTimeout(async () => { await null; require('./crash.node'); }, 50); }); };";
     let folder = Folder::new(&[
@@ -168,7 +167,7 @@ async fn a_crash_in_a_timer_is_that_of_whose_timer_it_is() {
     js.load(2, &folder.path("b.ts")).await.unwrap();
     js.dispatch("start", Value::Null).await.unwrap();
     js.dispatch("get", Value::Null).await.unwrap();
-    let stop = Stop::Died(Death::Signal(11));
+    let stop = Stop::Exited(ProcessEnd::Signal(11));
     soon(js.until_stopped(stop)).await;
     let author = Some(Author {
         id: 1,
@@ -177,23 +176,23 @@ async fn a_crash_in_a_timer_is_that_of_whose_timer_it_is() {
     assert_eq!(js.host.stopped().0, (stop, author));
 }
 
-/// Such as a native addon that closes descriptors which are not its own.
+/// For example, a native addon closes descriptors that are not its own.
 #[tokio::test]
-async fn a_process_that_closes_its_connection_is_ended() {
+async fn process_that_disconnects_is_killed() {
     let close = "async () => { const fs = await import('node:fs'); \
         for (let fd = 3; fd < 64; fd++) { try { fs.closeSync(fd); } catch {} } }";
     let (_folder, js) = loaded(&[("close", close)], apart()).await;
     let answer = soon(js.dispatch("close", Value::Null)).await;
     match answer {
-        // It cannot reach ours.
+        // The code cannot reach the connection.
         Ok(Value::Null) => {}
-        Err(CallError::Stopped(Stop::Died(_))) => {}
+        Err(CallError::Stopped(Stop::Exited(_))) => {}
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_program_that_is_none_of_ours_is_an_error() {
+async fn foreign_program_is_an_error() {
     for (program, expected) in [
         ("/nowhere/pi", "No such file or directory"),
         ("/bin/true", "its process ended with exit code 0"),

@@ -1,4 +1,4 @@
-//! A folder of files, a host that remembers, and a runtime around both.
+//! A folder of files, a host that records, and a runtime with both.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl Drop for Folder {
 
 #[derive(Default)]
 pub(crate) struct TestHost {
-    /// By event: extension and handler.
+    /// Extension and handler by event.
     handlers: Mutex<HashMap<String, (u64, u64)>>,
     pub lines: Mutex<Vec<(Console, String)>>,
     pub faults: Mutex<Vec<Fault>>,
@@ -115,7 +115,7 @@ impl TestHost {
         self.faults.lock().unwrap().clone()
     }
 
-    /// The only fault: why it was stopped, whose code it was, and its frames.
+    /// Returns reason, author and frames of the only fault, a stop.
     pub fn stopped(&self) -> ((Stop, Option<Author>), String) {
         let faults = self.faults();
         let [
@@ -138,7 +138,7 @@ pub(crate) struct Js {
     pub runtime: Runtime,
 }
 
-/// On a thread, or with `PI_TEST_EXTENSION_HOST=process` in a process of its own.
+/// Options for a thread, or with `PI_TEST_EXTENSION_HOST=process` for a host process.
 pub(crate) fn options() -> RuntimeOptions {
     let place = std::env::var("PI_TEST_EXTENSION_HOST");
     RuntimeOptions {
@@ -149,7 +149,7 @@ pub(crate) fn options() -> RuntimeOptions {
     }
 }
 
-/// The process of an isolate is this test program, told to run one test: that one.
+/// Starts this test program as a host process, with arguments that run only the test `serves`.
 pub(crate) fn process() -> HostProcess {
     HostProcess {
         args: ["--exact", "support::serves", "--nocapture", "--quiet"]
@@ -159,10 +159,10 @@ pub(crate) fn process() -> HostProcess {
     }
 }
 
-/// Does nothing when it is run as a test.
+/// Does nothing when it runs as a test.
 #[test]
 fn serves() {
-    if let Some(code) = js_runtime::serve_if_asked() {
+    if let Some(code) = js_runtime::run_if_host_process() {
         std::process::exit(code.into());
     }
 }
@@ -184,7 +184,7 @@ impl Js {
         self.runtime.load(id, path, LOAD_LIMIT).await
     }
 
-    /// What the handler of `event` answers, with `null` for nothing.
+    /// Returns the result of the handler of `event`, with `null` for none.
     pub async fn dispatch(&self, event: &str, payload: Value) -> Result<Value, CallError> {
         let (extension, handler) = self.host.handlers.lock().unwrap()[event];
         let args = json!({
@@ -199,13 +199,13 @@ impl Js {
         })
     }
 
-    /// Loads one extension and asks it for the answer of its event "get".
+    /// Loads one extension and returns the result of its event "get".
     pub async fn get(&self, path: &Path) -> Value {
         self.load(1, path).await.unwrap();
         self.dispatch("get", Value::Null).await.unwrap()
     }
 
-    /// Until `condition` holds; the test runner ends a test that waits in vain.
+    /// Waits until `condition` holds; the test runner ends a test that waits in vain.
     pub async fn until(&self, condition: impl Fn(&TestHost) -> bool) {
         while !condition(&self.host) {
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -222,8 +222,8 @@ impl Js {
     }
 }
 
-/// V8 wants all its threads below the one that called `init`. `cargo test` runs every
-/// test on a thread of its own, so one more thread plays the main thread.
+/// V8 requires that all its threads are started below the one that called `init`. `cargo test` runs
+/// every test on a thread of its own, so another thread plays the main thread.
 fn start(options: RuntimeOptions, host: Arc<TestHost>) -> Runtime {
     type Order = (RuntimeOptions, Arc<TestHost>, mpsc::Sender<Runtime>);
     static MAIN_THREAD: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
@@ -241,14 +241,14 @@ fn start(options: RuntimeOptions, host: Arc<TestHost>) -> Runtime {
     started.recv().unwrap()
 }
 
-/// An extension whose event "get" answers with the value of `expression`.
+/// Returns an extension whose event "get" returns the value of `expression`.
 pub(crate) fn answering(imports: &str, expression: &str) -> String {
     format!(
         "{imports}\nexport default (pi: any) => {{ pi.on(\"get\", async () => ({expression})); }};\n"
     )
 }
 
-/// Everything that `handler`s of the events do, in one extension.
+/// Returns one extension with a `handler` for each event.
 pub(crate) fn handlers(list: &[(&str, &str)]) -> String {
     let list: String = list
         .iter()
@@ -257,7 +257,7 @@ pub(crate) fn handlers(list: &[(&str, &str)]) -> String {
     format!("export default (pi: any) => {{\n{list}}};\n")
 }
 
-/// Fails instead of hanging when `future` needs much too long.
+/// Panics instead of hanging when `future` takes much too long.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     let started = Instant::now();
     match tokio::time::timeout(Duration::from_secs(60), future).await {

@@ -1,4 +1,4 @@
-//! What is said of modules that cannot be loaded, before anything runs.
+//! Checks of modules that cannot be loaded, before any code runs.
 
 use js_runtime::{LoadError, SyntaxProblem, check_syntax};
 
@@ -29,9 +29,9 @@ fn modules_of_all_kinds() {
     assert!(check("gone.ts").is_err());
 }
 
-/// Both sides ran.
+/// Such a file loaded, and both sides ran.
 #[tokio::test]
-async fn a_merge_that_is_not_done_does_not_load() {
+async fn merge_conflict_does_not_load() {
     let conflict = "export default () => {\n\
         <<<<<<< HEAD\n  const side = 'mine';\n=======\n  const other = 'theirs';\n>>>>>>> feature\n};\n";
     let files = ["conflict.ts", "conflict.js", "helper.ts"];
@@ -54,7 +54,7 @@ async fn a_merge_that_is_not_done_does_not_load() {
 }
 
 #[test]
-fn nesting_without_end_is_survived() {
+fn deep_nesting_does_not_crash() {
     for depth in [2000, 300_000] {
         let folder = Folder::new(&[("deep.ts", &"[".repeat(depth))]);
         assert!(check_syntax(&folder.path("deep.ts")).is_err(), "{depth}");

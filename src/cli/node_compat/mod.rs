@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use js_runtime::{
-    Channel, Preload, RuntimeOptions, Script, Source, StartError, SyntaxProblem, check_syntax,
+    IpcChannel, Preload, RuntimeOptions, Script, Source, StartError, SyntaxProblem, check_syntax,
     run_script,
 };
 
@@ -114,7 +114,7 @@ pub fn run(invocation: NodeInvocation, paths: &Paths) -> Result<u8, StartError> 
         preloads: invocation.preloads,
         source,
         channel,
-        whereabouts: std::env::var_os(STACK_FILE_VARIABLE).map(PathBuf::from),
+        stack_dump_file: std::env::var_os(STACK_FILE_VARIABLE).map(PathBuf::from),
     };
     run_script(options, script)
 }
@@ -131,10 +131,10 @@ fn check_module(path: &Path) -> u8 {
     }
 }
 
-fn channel() -> Option<Channel> {
+fn channel() -> Option<IpcChannel> {
     let descriptor = std::env::var(CHANNEL_VARIABLE).ok()?.parse().ok()?;
     let advanced = std::env::var(SERIALIZATION_VARIABLE).is_ok_and(|mode| mode == "advanced");
-    Some(Channel {
+    Some(IpcChannel {
         descriptor,
         advanced,
     })

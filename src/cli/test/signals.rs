@@ -36,7 +36,7 @@ pub(super) fn request_end(child: &Child) {
     send_signal(child, nix::sys::signal::Signal::SIGTERM);
 }
 
-/// Asks the process to write its stack (`js-runtime/src/whereabouts.rs`).
+/// Asks the process to write its stack (`js-runtime/src/attribution/stack_dump.rs`).
 #[cfg(unix)]
 pub(super) fn request_stack(child: &Child) {
     send_signal(child, nix::sys::signal::Signal::SIGQUIT);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use js_runtime::{Console, Fault, Held, Host, HostError, Stop};
+use js_runtime::{Console, Fault, Host, HostError, Stop, ThreadEvent};
 
 use super::BridgeHost;
 use super::envelope::{SinceArgs, json_text, parse};
@@ -53,7 +53,7 @@ impl Host for BridgeHost {
         (self.console)(console, line);
     }
 
-    fn held(&self, held: Held) {
+    fn thread_event(&self, held: ThreadEvent) {
         self.handle_thread_event(held);
     }
 
@@ -67,7 +67,7 @@ impl Host for BridgeHost {
                 let extension = self.attribute(author).extension;
                 self.report_thrown(extension, "uncaught", plain, Some(report));
             }
-            Fault::Slip {
+            Fault::Diagnostic {
                 message,
                 stack,
                 author,
@@ -87,7 +87,8 @@ impl Host for BridgeHost {
                 self.report(attribution.extension, &attribution.what, what);
             }
             Fault::Stopped {
-                stop: Stop::Asked, ..
+                stop: Stop::Requested,
+                ..
             } => {
                 self.end_time_slice(WaitOutcome::Cancelled);
             }

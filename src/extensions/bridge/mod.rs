@@ -217,7 +217,7 @@ impl BridgeHost {
     pub fn files_of(&self, extension: ExtensionId) -> Vec<PathBuf> {
         let imports = self.imports.get();
         imports
-            .map(|imports| imports.of(extension))
+            .map(|imports| imports.files_of(extension))
             .unwrap_or_default()
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use js_runtime::{CallError, HeapOwners, Memory, Runtime, Stop};
+use js_runtime::{CallError, Memory, RetainedHeap, Runtime, Stop};
 use serde::Serialize;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
@@ -190,7 +190,7 @@ impl Generation {
     /// Returns whether the isolate was stopped and is being replaced.
     pub fn is_broken(&self) -> bool {
         let stop = self.runtime.as_ref().and_then(|runtime| runtime.stopped());
-        stop.is_some_and(|reason| reason != Stop::Asked)
+        stop.is_some_and(|reason| reason != Stop::Requested)
     }
 
     /// Like [`Self::call`], for a function of `extension` with a time limit. Time in which
@@ -248,10 +248,10 @@ impl Generation {
     }
 
     /// Returns heap usage by extension; `None` as for [`Self::memory`].
-    pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
+    pub async fn retained_heap(&self) -> Option<Result<RetainedHeap, String>> {
         self.runtime
             .as_ref()?
-            .heap_owners(HEAP_SNAPSHOT_TIMEOUT)
+            .retained_heap(HEAP_SNAPSHOT_TIMEOUT)
             .await
     }
 
@@ -315,7 +315,7 @@ impl Generation {
             if !self.exit_emitted.swap(true, Ordering::Relaxed) {
                 thrown = shutdown::emit_exit(runtime, &self.host, self.limits.shutdown, code).await;
             }
-            runtime.stop(Stop::Asked);
+            runtime.stop(Stop::Requested);
         }
         thrown
     }
@@ -323,7 +323,7 @@ impl Generation {
     /// Returns when the stopped isolate is gone and its last reports are out.
     pub async fn wait_ended(&self) {
         if let Some(runtime) = &self.runtime {
-            runtime.ended().await;
+            runtime.wait_ended().await;
         }
     }
 }
@@ -406,9 +406,9 @@ pub fn stop_reason_text(reason: Stop) -> Cow<'static, str> {
         Stop::OutOfDescriptors => "it used up the files and connections that pi may have open; \
                                    what it opens it has to close"
             .into(),
-        Stop::Damaged(damage) => damage.sentence().into(),
-        Stop::Asked => "on request".into(),
-        Stop::Died(death) => format!("the process of the extensions {death} while it ran").into(),
+        Stop::Tampered(damage) => damage.sentence().into(),
+        Stop::Requested => "on request".into(),
+        Stop::Exited(death) => format!("the process of the extensions {death} while it ran").into(),
         Stop::Unresponsive => {
             "the process of the extensions did not answer any more while it ran".into()
         }

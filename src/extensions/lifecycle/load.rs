@@ -118,7 +118,7 @@ impl Extensions {
                     // cause.
                     let attribution = host.current().extension as usize;
                     let index = match stop {
-                        Stop::Asked => index,
+                        Stop::Requested => index,
                         _ => attribution.min(index),
                     };
                     let ending = host.isolate_end().unwrap_or(IsolateEnd {
@@ -214,7 +214,7 @@ impl Extensions {
             max_heap: allowance.max_heap,
             spin_limit: allowance.limits.spin,
             label: self.label.lock().clone(),
-            kept: self.module_cache.clone(),
+            memory_cache: self.module_cache.clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
             ..RuntimeOptions::default()
         };
@@ -228,8 +228,8 @@ impl Extensions {
 /// can be loaded meanwhile.
 async fn give_up_load(runtime: &Runtime) -> LoadError {
     if runtime.busy_for().await.is_some() {
-        runtime.stop(Stop::Asked);
-        return LoadError::Stopped(Stop::Asked);
+        runtime.stop(Stop::Requested);
+        return LoadError::Stopped(Stop::Requested);
     }
     LoadError::Failed {
         message: "it was still loading when the user had waited long enough".into(),

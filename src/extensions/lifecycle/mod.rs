@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-use js_runtime::Kept;
+use js_runtime::MemoryCache;
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -72,7 +72,7 @@ pub struct Extensions {
     /// Name of the isolate in debuggers.
     label: Mutex<String>,
     /// Module sources that were read for earlier isolates.
-    module_cache: Kept,
+    module_cache: MemoryCache,
     /// Extensions that the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
     /// Extensions that stopped an isolate.
@@ -138,7 +138,7 @@ impl Extensions {
             ui,
             flags,
             label: Mutex::default(),
-            module_cache: Kept::default(),
+            module_cache: MemoryCache::default(),
             paths: Mutex::default(),
             quarantine: Quarantine::default(),
             generations: AtomicU32::new(1),
@@ -192,7 +192,7 @@ impl Extensions {
         let imports = self.current().host.imports();
         async move {
             match imports {
-                Some(imports) => imports.grown().await,
+                Some(imports) => imports.changed().await,
                 None => std::future::pending().await,
             }
         }

@@ -42,7 +42,7 @@ pub struct LoadedFiles {
 
 impl LoadedFiles {
     pub fn for_extension(host: &BridgeHost, extension: ExtensionId) -> Self {
-        let packaged = host.imports().map(|all| all.packaged_of(extension));
+        let packaged = host.imports().map(|all| all.packages_of(extension));
         Self {
             own: host.files_of(extension),
             packaged: packaged.unwrap_or_default(),

@@ -98,7 +98,7 @@ pub async fn emit_exit(
         Err(_) => {
             let attribution = async {
                 if runtime.stop_if_busy(limit / 2).await {
-                    runtime.wait_until_told().await;
+                    runtime.wait_until_reported().await;
                 }
             };
             let _ = tokio::time::timeout(ATTRIBUTION_TIMEOUT, attribution).await;
@@ -121,7 +121,10 @@ fn read_errors(host: &BridgeHost, event: &str, result: Option<String>) -> Vec<Ex
 
 fn to_error(host: &BridgeHost, event: &str, thrown: ThrownError) -> ExtensionError {
     let stack = readable_stack(&thrown.error);
-    let author = || host.imports().and_then(|imports| imports.author_of(&stack));
+    let author = || {
+        host.imports()
+            .and_then(|imports| imports.extension_of(&stack))
+    };
     let extension = thrown.extension.or_else(author);
     let extension = extension.unwrap_or(host.current().extension);
     let path = host.registry.lock().path(extension);
@@ -133,5 +136,5 @@ pub async fn emit_exit_and_stop(runtime: Arc<Runtime>, host: Arc<BridgeHost>, li
     for error in emit_exit(&runtime, &host, limit, 0).await {
         host.emit(Event::ExtensionError(error));
     }
-    runtime.stop(Stop::Asked);
+    runtime.stop(Stop::Requested);
 }

@@ -1,6 +1,6 @@
 //! Statistics of a session's extensions, for clients.
 
-use js_runtime::{HeapOwners, Memory};
+use js_runtime::{Memory, RetainedHeap};
 use serde::Serialize;
 
 use super::Extensions;
@@ -52,22 +52,22 @@ impl Extensions {
         let heap = current.memory().await.map(HeapStats::from);
         let mut statistics = Statistics { extensions, heap };
         if measure_heap && statistics.heap.is_some() {
-            statistics.set_heap_owners(current.heap_owners().await);
+            statistics.set_heap_owners(current.retained_heap().await);
         }
         statistics
     }
 }
 
 impl Statistics {
-    fn set_heap_owners(&mut self, owners: Option<Result<HeapOwners, String>>) {
+    fn set_heap_owners(&mut self, owners: Option<Result<RetainedHeap, String>>) {
         let Some(heap) = &mut self.heap else { return };
         let owners = owners.unwrap_or_else(|| Err("JavaScript runs and does not end".into()));
         match owners {
             Ok(owners) => {
                 heap.shared = Some(owners.shared);
                 for (id, extension) in (0..).zip(&mut self.extensions) {
-                    let is_there = extension.loaded || owners.of.contains_key(&id);
-                    let bytes = owners.of.get(&id).copied().unwrap_or_default();
+                    let is_there = extension.loaded || owners.by_extension.contains_key(&id);
+                    let bytes = owners.by_extension.get(&id).copied().unwrap_or_default();
                     extension.heap_bytes = is_there.then_some(bytes);
                 }
             }

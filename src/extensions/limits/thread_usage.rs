@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use js_runtime::{Author, Held, Share};
+use js_runtime::{Author, ThreadEvent, ThreadShare};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -182,16 +182,16 @@ impl Inner {
 }
 
 impl BridgeHost {
-    pub(in crate::extensions) fn handle_thread_event(&self, held: Held) {
+    pub(in crate::extensions) fn handle_thread_event(&self, held: ThreadEvent) {
         match held {
-            Held::Time(shares) => {
+            ThreadEvent::Usage(shares) => {
                 // First the notice: an extension that is shown is not reported as well.
                 self.show_time_slice();
-                for Share { author, time } in shares {
+                for ThreadShare { author, time } in shares {
                     self.add_sample(author, time);
                 }
             }
-            Held::Long {
+            ThreadEvent::LongSlice {
                 author,
                 busy,
                 limit,
@@ -205,7 +205,7 @@ impl BridgeHost {
                 });
                 self.show_time_slice();
             }
-            Held::Over => {
+            ThreadEvent::SliceEnded => {
                 if let Some(Attribution { extension, what }) =
                     self.end_time_slice(WaitOutcome::Settled)
                 {

@@ -130,7 +130,9 @@ async fn is_reported(name: &'static str, source: &str, words: &str) {
 async fn does_damage(name: &'static str, source: &str, what: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
-    let reason = format!("(it changed {what}, which everything here relies on) and set aside");
+    let reason = format!(
+        "(it modified the built-in {what}, which pi and other extensions depend on) and set aside"
+    );
     let error = attack.is_named(&reason).await;
     assert_eq!(error["event"], "before_agent_start", "{error}");
     attack.survived_by_all().await;
@@ -310,7 +312,9 @@ async fn damage_in_a_timer() {
     let mut attack = Attack::prepare("damage-in-a-timer", source, settings()).await;
     attack.strike().await;
     // The bystander was called last.
-    let error = attack.is_named("it changed Promise.prototype.then").await;
+    let error = attack
+        .is_named("it modified the built-in Promise.prototype.then")
+        .await;
     assert_eq!(error["event"], "uncaught", "{error}");
     attack.survived_by_all().await;
 }
@@ -321,7 +325,9 @@ async fn damage_in_an_event_of_the_queue() {
     let source = include_str!("attacks/object-step-queued.ts");
     let mut attack = Attack::prepare("object-step-queued", source, settings()).await;
     attack.strike().await;
-    let error = attack.is_named("it changed Object.prototype.step").await;
+    let error = attack
+        .is_named("it modified the built-in Object.prototype.step")
+        .await;
     assert_eq!(error["event"], "agent_end", "{error}");
     attack.survived_by_all().await;
 }
@@ -330,7 +336,9 @@ async fn damage_in_an_event_of_the_queue() {
 async fn damage_at_load() {
     let source = include_str!("attacks/damage-at-load.ts");
     let mut attack = Attack::prepare("damage-at-load", source, settings()).await;
-    let error = attack.is_named("it changed Promise.prototype.then").await;
+    let error = attack
+        .is_named("it modified the built-in Promise.prototype.then")
+        .await;
     assert_eq!(error["event"], "load", "{error}");
     attack.survived_by_all().await;
 }

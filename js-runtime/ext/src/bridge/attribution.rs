@@ -1,20 +1,20 @@
-//! Whose code runs. The bridge marks what it calls for an extension in V8's async
-//! context (continuation-preserved embedder data), which promises, timers and the
-//! callbacks of Node's API carry along; `AsyncLocalStorage` lives in it, too, and keeps
-//! members that it does not know.
+//! Attributes running code to extensions. The bridge marks calls into an extension in V8's async
+//! context (continuation-preserved embedder data), which promises, timers and the callbacks of
+//! Node's API carry along. `AsyncLocalStorage` uses the same context and keeps members that it does
+//! not know.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
 
 use deno_core::{op2, v8};
 
-use crate::host::Author;
-use crate::stretch::timer_begins;
+use super::host::Author;
 
-/// The members of the context; `js/bridge/registry.ts` has the same names.
+/// Names of the context's members; `js/bridge/registry.ts` has the same.
 const ID: &str = "pi.author";
 const WHAT: &str = "pi.what";
 
-/// Of the code that runs now, or that ran when execution was terminated.
+/// Returns the author of the code that runs, or that ran when execution was terminated.
 pub fn author(scope: &mut v8::PinScope<'_, '_>) -> Option<Author> {
     let context = scope.get_continuation_preserved_embedder_data();
     let context = v8::Local::<v8::Object>::try_from(context).ok()?;
@@ -30,33 +30,33 @@ pub fn author(scope: &mut v8::PinScope<'_, '_>) -> Option<Author> {
 }
 
 thread_local! {
-    static RAN: Cell<Option<u32>> = const { Cell::new(None) };
+    static LAST_TIMER: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Whose timer ran last on this thread. Ten thousand of them keep the runtime busy with
-/// code that is nobody's.
+/// Records the extension whose timer runs. Ten thousand timers may keep the runtime busy with code
+/// that carries no mark.
 #[op2(fast)]
 pub(crate) fn op_ran(#[smi] extension: i32) {
     let extension = u32::try_from(extension).ok();
-    RAN.set(extension);
+    LAST_TIMER.set(extension);
     timer_begins(extension);
 }
 
-/// That extension, if nothing else was called since.
+/// Returns the extension of the last timer, if nothing else was called since.
 pub fn last_timer() -> Option<Author> {
-    RAN.get().map(|id| Author {
+    LAST_TIMER.get().map(|id| Author {
         id,
-        // What for is not known.
+        // The activity is not known.
         what: String::new(),
     })
 }
 
-/// Something else is called.
+/// Forgets the last timer, because other code is called.
 pub fn forget_timer() {
-    RAN.set(None);
+    LAST_TIMER.set(None);
 }
 
-/// A context in which the code of `author` runs.
+/// Returns a context that marks code as that of `author`.
 pub fn author_context<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     author: &Author,
@@ -68,4 +68,55 @@ pub fn author_context<'s>(
     let names = names.map(Into::into);
     let context = v8::Object::with_prototype_and_properties(scope, null, &names, &[id, what]);
     Some(context.into())
+}
+
+/// Observer of the thread of one isolate.
+pub trait ThreadMonitor {
+    /// Code of the extension starts; `None` means code without an extension.
+    fn begin_extension(&self, extension: Option<u32>);
+
+    /// The running code has ended, and another callback starts a new time slice.
+    fn restart_slice(&self);
+
+    /// Returns how long all other extensions have occupied the thread.
+    fn time_of_others(&self, extension: u32) -> Duration;
+}
+
+thread_local! {
+    static MONITOR: RefCell<Option<Box<dyn ThreadMonitor>>> = const { RefCell::new(None) };
+}
+
+/// Sets the observer of the isolate on this thread.
+pub fn set_thread_monitor(monitor: Option<Box<dyn ThreadMonitor>>) {
+    MONITOR.set(monitor);
+}
+
+/// Notifies the observer that a timer of `extension` starts.
+fn timer_begins(extension: Option<u32>) {
+    MONITOR.with_borrow(|monitor| {
+        if let Some(monitor) = monitor {
+            monitor.restart_slice();
+            monitor.begin_extension(extension);
+        }
+    });
+}
+
+#[op2(fast)]
+pub(crate) fn op_begins(#[smi] extension: u32) {
+    MONITOR.with_borrow(|monitor| {
+        if let Some(monitor) = monitor {
+            monitor.begin_extension(Some(extension));
+        }
+    });
+}
+
+/// Returns milliseconds since the isolate started.
+#[op2(fast)]
+pub(crate) fn op_held_by_others(#[smi] extension: u32) -> f64 {
+    MONITOR.with_borrow(|monitor| {
+        let time = monitor
+            .as_ref()
+            .map(|monitor| monitor.time_of_others(extension));
+        time.unwrap_or_default().as_secs_f64() * 1000.0
+    })
 }

@@ -1,4 +1,4 @@
-//! What the program offers to the JavaScript it runs.
+//! Functions of the program for the JavaScript that it runs, and the events of an isolate.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,70 +8,69 @@ use futures::future::BoxFuture;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One object per runtime. Called on the JavaScript thread, or on the thread that
-/// serves the process of the isolate: nothing here may wait for JavaScript.
+/// The program's side of an isolate. Its methods are called on the JavaScript thread, or on the
+/// thread that supervises the process of the isolate, and must not wait for JavaScript.
 pub trait Host: Send + Sync + 'static {
-    /// Answers at once, while JavaScript stands still. `args` and the answer are
-    /// JSON; an empty answer is `undefined`.
+    /// Calls a method that returns at once, while JavaScript waits. `args` and the result are JSON;
+    /// an empty result is `undefined`.
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError>;
 
-    /// Everything that waits. The future runs on the JavaScript thread's event
-    /// loop; heavy work belongs on another thread. Dropped with the isolate.
+    /// Calls a method that may wait. The future runs on the event loop of the JavaScript thread, so
+    /// heavy work belongs on another thread. It is dropped with the isolate.
     fn call(
         self: Arc<Self>,
         method: String,
         args: String,
     ) -> BoxFuture<'static, Result<String, HostError>>;
 
-    /// What JavaScript wrote with `console.*` or `process.stdout`/`stderr`, whole
-    /// lines without their end.
+    /// Receives output of `console.*` and `process.stdout`/`stderr`, in whole lines without their
+    /// ends.
     fn console(&self, console: Console, line: &str);
 
-    /// Something went wrong that no call can report.
+    /// Receives an error outside any call.
     fn fault(&self, fault: Fault);
 
-    /// Whose code holds the thread. Called on a thread of its own, twenty times a second at
-    /// most, and only while JavaScript runs.
-    fn held(&self, _held: Held) {}
+    /// Receives the usage of the thread. Called on a thread of its own, at most twenty times a
+    /// second, and only while JavaScript runs.
+    fn thread_event(&self, _event: ThreadEvent) {}
 
-    /// Whether the process is the code's own, to end as it likes.
+    /// Returns true if the code may end the process.
     fn owns_process(&self) -> bool {
         false
     }
 }
 
-/// Whose code it is, and what it was called for, as `js/bridge/registry.ts` marked it.
-/// The mark follows the code through promises, timers and callbacks.
+/// Extension whose code runs, and the activity for which it was called, as `js/bridge/registry.ts`
+/// marked it. The mark follows the code through promises, timers and callbacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     pub id: u32,
     pub what: String,
 }
 
-/// Who has had the thread of JavaScript.
+/// Usage of the JavaScript thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Held {
-    /// For how long, since this was told last.
-    Time(Vec<Share>),
-    /// For so long now, without giving it back; at `limit` the isolate is stopped. Told
-    /// after a second, or after half of the limit if that is less or nothing says whose
-    /// code it is.
-    Long {
+pub enum ThreadEvent {
+    /// Time of each extension since the last event of this kind.
+    Usage(Vec<ThreadShare>),
+    /// The current time slice has lasted for `busy`; at `limit` the isolate is stopped. Sent after
+    /// one second, or after half of the limit if that is less or the author is not known.
+    LongSlice {
         author: Option<Author>,
         busy: Duration,
         limit: Duration,
     },
-    /// What was told to be long is over.
-    Over,
+    /// The slice that was reported as long has ended.
+    SliceEnded,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Share {
+pub struct ThreadShare {
     pub author: Author,
     pub time: Duration,
 }
 
-/// Becomes an `Error` (or the named class) in JavaScript.
+/// Error of the host. Becomes an `Error` (or the named class) in JavaScript.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct HostError {
@@ -95,37 +94,36 @@ pub enum Console {
     Err,
 }
 
-/// Trouble outside any call.
+/// An error outside any call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// A throw in a timer or another callback, or a rejection that nobody
-    /// handled. The isolate goes on. `plain` is the error's message, or what was thrown
-    /// instead of an error; `report` has its class and the mapped stack as well. `author`
-    /// is whose code threw, if that is known.
+    /// An exception in a timer or another callback, or an unhandled rejection. The isolate
+    /// continues. `plain` is the message of the error, or another thrown value; `report` has the
+    /// class and the mapped stack as well. `author` is known if the code was marked.
     Uncaught {
         plain: String,
         report: String,
         author: Option<Author>,
     },
-    /// Code was loaded that does what its author cannot mean. It runs all the same.
-    /// `stack` is where, as an error has it; empty if that is not known.
-    Slip {
+    /// Code was loaded that contains a likely mistake. It runs all the same. `stack` has its
+    /// position in the format of an error's stack; empty if that is not known.
+    Diagnostic {
         message: String,
         stack: String,
         author: Option<Author>,
     },
-    /// `process.exit(code)` was called. It throws an error that names itself, so the
-    /// call that did it fails; the isolate and the process stay.
+    /// `process.exit(code)` was called. It throws an error that names itself, so the call that did
+    /// it fails; the isolate and the process continue.
     Exit { code: i32, author: Option<Author> },
-    /// Something else that would have ended the process, such as `process.abort()`;
-    /// the same holds. `what` is a sentence.
+    /// Another call that would have ended the process, such as `process.abort()`. It throws, too.
+    /// `what` is a sentence.
     Refused {
         what: String,
         author: Option<Author>,
     },
-    /// The isolate was stopped (see `Stop`) and is gone. `author` is whose code ran,
-    /// if JavaScript ran and is marked; `stack` are its frames, mapped to the sources,
-    /// and empty if none ran.
+    /// The isolate was stopped (see `Stop`) and is gone. `author` is the offender, if JavaScript
+    /// ran and was marked; `stack` has its frames, mapped to the sources, and is empty if no code
+    /// ran.
     Stopped {
         stop: Stop,
         author: Option<Author>,
@@ -134,8 +132,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Trouble that no code threw; `message` is a sentence.
-    pub fn of_the_runtime(message: impl Into<String>) -> Self {
+    /// Returns a fault that was not thrown by code; `message` is a sentence.
+    pub fn from_runtime(message: impl Into<String>) -> Self {
         let plain = message.into();
         Self::Uncaught {
             report: plain.clone(),
@@ -145,36 +143,36 @@ impl Fault {
     }
 }
 
-/// Why an isolate ended. It is never resumed: promises that were pending would
-/// never settle.
+/// Reason for which an isolate was stopped. It is never resumed: pending promises would never
+/// settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stop {
-    /// JavaScript did not give the thread back within its deadline.
+    /// A time slice exceeded its limit.
     Deadline,
     /// The heap limit was reached.
     OutOfMemory,
-    /// Nothing more can be opened: files, connections, children.
+    /// The process is about to run out of descriptors: files, connections, children.
     OutOfDescriptors,
-    /// Something that everything in it relies on was taken away or replaced.
-    Damaged(Damage),
-    /// The program asked for it.
-    Asked,
-    /// Its process, if it has one of its own, has ended.
-    Died(Death),
-    /// Its process did not answer any more, and was ended.
+    /// A built-in object that all code relies on was modified.
+    Tampered(TamperedIntrinsic),
+    /// The program requested the stop.
+    Requested,
+    /// The process of the isolate has ended.
+    Exited(ProcessEnd),
+    /// The process of the isolate did not answer, and was killed.
     Unresponsive,
 }
 
 /// How a process ended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Death {
+pub enum ProcessEnd {
     Signal(i32),
     Exit(i32),
-    /// It lives, but nothing can be said to it any more.
-    HungUp,
+    /// The process runs, but its connection is closed.
+    Disconnected,
 }
 
-impl std::fmt::Display for Death {
+impl std::fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Signal(number) => match Signal::try_from(*number) {
@@ -182,16 +180,17 @@ impl std::fmt::Display for Death {
                 Err(_) => write!(f, "was killed by signal {number}"),
             },
             Self::Exit(code) => write!(f, "ended with exit code {code}"),
-            Self::HungUp => f.write_str("closed its connection"),
+            Self::Disconnected => f.write_str("closed its connection"),
         }
     }
 }
 
-/// A sentence about what is gone. There are few, and they are kept for good.
+/// Sentence about a modified built-in object. There are few different ones, and they are never
+/// freed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Damage(&'static str);
+pub struct TamperedIntrinsic(&'static str);
 
-impl Damage {
+impl TamperedIntrinsic {
     pub fn new(sentence: &str) -> Self {
         static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,19 +209,19 @@ impl Damage {
     }
 }
 
-impl Serialize for Damage {
+impl Serialize for TamperedIntrinsic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Damage {
+impl<'de> Deserialize<'de> for TamperedIntrinsic {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(|sentence| Self::new(&sentence))
     }
 }
 
-impl std::fmt::Debug for Damage {
+impl std::fmt::Debug for TamperedIntrinsic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0)
     }

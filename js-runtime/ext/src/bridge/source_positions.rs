@@ -1,22 +1,22 @@
-//! Where code is, in the lines that its author wrote.
+//! Maps positions in V8's texts to positions in the author's source.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use deno_core::{OpState, SourceMapApplication, SourceMapper, op2, v8};
 
-/// The source maps of an isolate. Calls no JavaScript.
+/// The source maps of an isolate. Their use calls no JavaScript.
 #[derive(Clone)]
-pub struct Places(Rc<RefCell<SourceMapper>>);
+pub struct SourcePositions(Rc<RefCell<SourceMapper>>);
 
-impl Places {
+impl SourcePositions {
     pub fn new(maps: Rc<RefCell<SourceMapper>>) -> Self {
         Self(maps)
     }
 
-    /// `url:line:column` of what V8 calls so, both from 1. `None` while somebody uses the
-    /// maps, which only happens to who interrupts them.
-    pub fn of(&self, file: &str, line: u32, column: u32) -> Option<String> {
+    /// Returns `url:line:column` in the source of a position in V8's text, both from 1. `None`
+    /// while the maps are in use, which an interrupt may find.
+    pub fn original(&self, file: &str, line: u32, column: u32) -> Option<String> {
         let mut maps = self.0.try_borrow_mut().ok()?;
         Some(match maps.apply_source_map(file, line, column) {
             SourceMapApplication::Unchanged => format!("{file}:{line}:{column}"),
@@ -33,7 +33,7 @@ impl Places {
     }
 }
 
-/// Where a function begins; empty if it is in no file.
+/// Returns the position of a function; empty if it is not in a file.
 #[op2]
 #[string]
 pub(crate) fn op_place_of(
@@ -41,17 +41,17 @@ pub(crate) fn op_place_of(
     state: &mut OpState,
     function: v8::Local<v8::Function>,
 ) -> String {
-    let place = || {
+    let position = || {
         let file = function.get_script_origin(scope).resource_name()?;
         let file = file.to_rust_string_lossy(scope);
         let line = function.get_script_line_number()?.checked_add(1)?;
         let column = function.get_script_column_number()?.checked_add(1)?;
-        match state.try_borrow::<Places>() {
-            Some(places) => places.of(&file, line, column),
+        match state.try_borrow::<SourcePositions>() {
+            Some(positions) => positions.original(&file, line, column),
             None => Some(format!("{file}:{line}:{column}")),
         }
     };
-    place()
-        .filter(|place| place.contains("://"))
+    position()
+        .filter(|position| position.contains("://"))
         .unwrap_or_default()
 }

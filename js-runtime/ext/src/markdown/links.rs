@@ -1,10 +1,10 @@
-//! Addresses in plain text become links, as on GitHub.
+//! Makes links of addresses in plain text, as GitHub does.
 
 use linkify::{LinkFinder, LinkKind};
 
 use super::Token;
 
-/// `tokens` with a link for every address in their text, unless they are in one.
+/// Adds a link for every address in the text of `tokens` that is not in a link.
 pub(super) fn link_addresses(tokens: impl Iterator<Item = Token>, in_link: bool) -> Vec<Token> {
     let mut linked = Vec::new();
     for token in tokens {
@@ -37,7 +37,7 @@ fn split(text: &str, tokens: &mut Vec<Token>) {
                 address.to_string()
             }
             _ if address.starts_with("www.") => format!("http://{address}"),
-            // "main.rs" is a file.
+            // A host without a scheme may be a file: "main.rs".
             _ => continue,
         };
         if link.start() > at {

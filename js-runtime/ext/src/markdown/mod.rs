@@ -1,6 +1,5 @@
-//! Markdown as a tree of tokens, for whoever draws it. The form is that of marked's
-//! tokens, because blank lines count in a terminal: where the source has one between
-//! two blocks, a `space` stands in the tree.
+//! Parses Markdown into a tree of tokens. The tree has the form of marked's tokens, because blank
+//! lines count in a terminal: a `space` token stands for a blank line between two blocks.
 
 mod links;
 mod tree;
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 pub use self::tree::parse;
 
-/// A block or a stretch of text. Which fields it has depends on its kind.
+/// A block or an inline element. The fields depend on its kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Token {
     #[serde(rename = "type")]
@@ -19,24 +18,24 @@ pub struct Token {
     pub text: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<Token>,
-    /// Of a heading.
+    /// Level of a heading.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u8>,
-    /// Everything behind the fence of a code block.
+    /// Info string of a code block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub href: Option<String>,
-    /// The source of HTML and of tables.
+    /// Source of HTML and of tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// The number of the first item of an ordered list.
+    /// Number of the first item of an ordered list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
-    /// Of an item of a task list.
+    /// State of an item of a task list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked: Option<bool>,
-    /// Of a table: the first row is the header.
+    /// Rows of a table; the first one is the header.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Vec<Token>>,
 }
@@ -57,7 +56,7 @@ impl Token {
     }
 }
 
-/// The tokens of `source`, as JSON.
+/// Returns the tokens of `source` as JSON.
 #[op2]
 #[string]
 pub(crate) fn op_markdown_parse(#[string] source: &str) -> Result<String, deno_error::JsErrorBox> {
@@ -69,7 +68,7 @@ pub(crate) fn op_markdown_parse(#[string] source: &str) -> Result<String, deno_e
 mod tests {
     use super::*;
 
-    /// Kinds, with what is inside in brackets.
+    /// Formats the kinds, with children in brackets.
     fn kinds(tokens: &[Token]) -> String {
         let shown = tokens.iter().map(|token| match token.tokens.len() {
             0 => token.kind.to_string(),
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_indentation_of_a_paragraphs_lines_counts() {
+    fn indentation_in_paragraphs_is_kept() {
         let text = |source: &str| {
             let tokens = parse(source);
             let parts = tokens[0].tokens.iter();

@@ -7,10 +7,10 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Pars
 use super::Token;
 use super::links::link_addresses;
 
-/// Deeper than this nobody reads; what is nested deeper is shown as it is written.
+/// Maximum depth of the tree. Deeper elements are shown as they are written.
 const MAX_DEPTH: usize = 50;
 
-/// A token whose end is still to come.
+/// A token whose end has not been parsed yet.
 struct Open {
     token: Token,
     children: Vec<Child>,
@@ -20,7 +20,7 @@ struct Open {
 struct Child {
     token: Token,
     range: Range<usize>,
-    /// A part of a text, where the token alone does not say so.
+    /// Whether the token is inline, where its kind does not tell.
     is_inline: bool,
 }
 
@@ -34,7 +34,7 @@ impl Child {
     }
 }
 
-/// The tokens of `source`. Every text is some Markdown; nothing fails.
+/// Returns the tokens of `source`. Every text is valid Markdown.
 pub fn parse(source: &str) -> Vec<Token> {
     let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let options =
@@ -82,7 +82,7 @@ pub fn parse(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// Blank lines behind these belong to them.
+/// Returns true if blank lines after the token belong to it.
 fn takes_blank_lines(kind: &str) -> bool {
     matches!(
         kind,
@@ -90,7 +90,7 @@ fn takes_blank_lines(kind: &str) -> bool {
     )
 }
 
-/// The blocks, with a `space` where a blank line is between two of them.
+/// Returns the blocks, with a `space` for each blank line between two of them.
 fn with_spaces(source: &str, children: Vec<Child>) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::with_capacity(children.len());
     let mut end = None;
@@ -107,7 +107,7 @@ fn with_spaces(source: &str, children: Vec<Child>) -> Vec<Token> {
             }
         }
         let text = source.get(range.clone()).unwrap_or_default();
-        // What is behind the text of a block may be the marker of a quotation.
+        // The text after a block may be the marker of a quotation.
         end = Some(range.start + text.trim_end_matches([' ', '\t', '\n', '>']).len());
         if let Some(last) = tokens.last_mut()
             && last.kind == "indented"
@@ -129,9 +129,9 @@ fn with_spaces(source: &str, children: Vec<Child>) -> Vec<Token> {
 
 struct Tree<'a> {
     source: &'a str,
-    /// From the root to where we are.
+    /// Open tokens from the root to the current one.
     open: Vec<Open>,
-    /// How many levels too deep we are.
+    /// Number of levels below the maximum depth.
     skipped: usize,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Tree<'a> {
                 }
             }
             Event::End(tag) => self.end(tag),
-            // As it is written: an entity is shown as one.
+            // Text is shown as it is written, including entities.
             Event::Text(text) => {
                 let text = if self.in_code() {
                     text.to_string()
@@ -206,9 +206,9 @@ impl<'a> Tree<'a> {
             .to_string()
     }
 
-    /// The blanks at the head of the line at `start`, which count in a paragraph: lists and
-    /// trees are made of them. (Those of a paragraph in an item or a quotation are its
-    /// place there.)
+    /// Returns the spaces at the start of the line at `start`. They count in a paragraph, because
+    /// lists and trees are made of them; in an item or a quotation they are the position of the
+    /// paragraph.
     fn indentation(&self, start: usize) -> &'a str {
         let block = self.open.get(1);
         if block.is_none_or(|block| block.token.kind != "paragraph") {
@@ -250,7 +250,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The parser cuts text at every character that could mean something.
+    /// Adds text to the previous token, because the parser splits text at every character that
+    /// could have a meaning.
     fn add_text(&mut self, text: String, range: Range<usize>) {
         let Some(open) = self.open.last_mut() else {
             return;
@@ -321,7 +322,7 @@ impl<'a> Tree<'a> {
                 ..Token::new("link")
             },
             Tag::Image { .. } => Token::new("image"),
-            // What the options leave off comes as what it contains.
+            // Elements that the options disable appear as their content.
             _ => Token::new("paragraph"),
         }
     }
@@ -364,7 +365,7 @@ impl<'a> Tree<'a> {
                 token = Token::text(inner.map(|range| self.slice(&range)).unwrap_or_default());
             }
             "del" if !self.slice(&range).starts_with("~~") => {
-                // One tilde is no strike-through: "~5 minutes, ~10 at most".
+                // A single tilde is no strike-through: "~5 minutes, ~10 at most".
                 self.add_text("~".to_string(), range.start..range.start + 1);
                 for child in children {
                     self.put_back(child);
@@ -400,7 +401,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// A tight item holds its text directly: it is made a block of its own.
+/// Wraps the text of a tight item, which has no block of its own, in one.
 fn item_tokens(children: Vec<Child>) -> Vec<Token> {
     let mut blocks: Vec<Child> = Vec::new();
     let mut text: Vec<Child> = Vec::new();

@@ -1,5 +1,5 @@
-//! Native addons that cannot work here. What a library lacks is looked for when it is
-//! first called, and then the dynamic linker ends the whole program.
+//! Detects native addons that need functions which do not exist here. The dynamic linker looks a
+//! function up when it is first called, and ends the program if it is missing.
 
 use std::ffi::CString;
 
@@ -7,8 +7,8 @@ use deno_core::op2;
 use nix::libc;
 use object::{Object as _, ObjectSymbol as _};
 
-/// Names of Node's own API: of Node-API, libuv, V8 and Node's C++.
-const OURS: [&str; 7] = [
+/// Prefixes of Node's own functions: of Node-API, libuv, V8 and Node's C++.
+const NODE_SYMBOL_PREFIXES: [&str; 7] = [
     "napi_",
     "node_api_",
     "uv_",
@@ -18,8 +18,8 @@ const OURS: [&str; 7] = [
     "_ZNK4node",
 ];
 
-/// The name of a function that the addon calls and that is not here; an empty text if
-/// there is none. Whatever else is wrong with the file, loading it will say.
+/// Returns the name of a function that the addon calls and that does not exist; an empty text if
+/// there is none. Other errors of the file are reported when it is loaded.
 #[op2]
 #[string]
 pub(crate) fn op_addon_lacks(#[string] path: &str) -> String {
@@ -29,20 +29,24 @@ pub(crate) fn op_addon_lacks(#[string] path: &str) -> String {
     let Ok(file) = object::File::parse(&*data) else {
         return String::new();
     };
-    let mut needed = file
+    let mut missing = file
         .dynamic_symbols()
         .filter(|symbol| symbol.is_undefined() && !symbol.is_weak())
         .filter_map(|symbol| symbol.name().ok())
-        .filter(|name| OURS.iter().any(|ours| name.starts_with(ours)));
-    let lacking = needed.find(|name| !is_here(name));
-    lacking.unwrap_or_default().to_owned()
+        .filter(|name| {
+            NODE_SYMBOL_PREFIXES
+                .iter()
+                .any(|ours| name.starts_with(ours))
+        });
+    let missing_name = missing.find(|name| !is_defined(name));
+    missing_name.unwrap_or_default().to_owned()
 }
 
-fn is_here(name: &str) -> bool {
+fn is_defined(name: &str) -> bool {
     let Ok(name) = CString::new(name) else {
         return false;
     };
-    // SAFETY: the name ends with a NUL, and what is found is not called.
+    // SAFETY: the name ends with a NUL, and the function is not called.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     !found.is_null()
 }

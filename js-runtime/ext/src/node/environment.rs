@@ -1,11 +1,11 @@
-//! Variables of the environment that are no UTF-8: Node reads them with marks where they
-//! are not, Deno's ops throw, or leave them out.
+//! Reads environment variables that are not UTF-8. Node replaces the invalid bytes; Deno's ops
+//! throw, or leave the variables out.
 
 use deno_core::op2;
 use deno_runtime::deno_os::ProcessEnvGuard;
 use serde::{Serialize, Serializer};
 
-/// In the order in which the system has them, which is what `Object.keys` gives in Node.
+/// Variables in the order of the system, which is the order of `Object.keys` in Node.
 pub(crate) struct Variables(Vec<(String, String)>);
 
 impl Serialize for Variables {
@@ -14,7 +14,7 @@ impl Serialize for Variables {
     }
 }
 
-/// A name that the system can have: asking it for another one would panic.
+/// Returns true for a valid name; the system functions panic for others.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
 }

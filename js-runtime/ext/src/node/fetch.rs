@@ -1,6 +1,6 @@
-//! Requests of `fetch`: with the headers that Node's sends, and bodies as they come. Deno's
-//! own operation decodes two encodings, and not as Node does: of several members of gzip only
-//! the first, and nothing of what is cut off. Here JavaScript decodes (`js/node/fetch-encoding.ts`).
+//! Requests of `fetch` with the headers that Node sends, and with undecoded bodies. Deno's own op
+//! decodes two encodings, and not as Node does: only the first of several gzip members, and nothing
+//! of a truncated body. Here JavaScript decodes (`js/node/fetch-encoding.ts`).
 
 #![expect(
     clippy::result_large_err,
@@ -19,7 +19,7 @@ use futures::TryFutureExt;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HOST, RANGE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-/// As `op_fetch`, for `http:` and `https:`.
+/// Replaces `op_fetch` for `http:` and `https:`.
 #[op2(stack_trace)]
 pub(crate) fn op_fetch_http(
     state: &mut OpState,
@@ -61,7 +61,7 @@ pub(crate) fn op_fetch_http(
             into.append(name, HeaderValue::from_bytes(&value)?);
         }
     }
-    add_nodes_own(into, uri.scheme_str() == Some("https"));
+    add_default_headers(into, uri.scheme_str() == Some("https"));
     if let Some(length) = length {
         into.insert(CONTENT_LENGTH, length.into());
     }
@@ -83,7 +83,7 @@ pub(crate) fn op_fetch_http(
     })
 }
 
-/// With its length, as far as it is known.
+/// Returns the body, with its length if that is known.
 fn body(
     state: &mut OpState,
     method: &Method,
@@ -107,9 +107,9 @@ fn body(
     Ok((body, length))
 }
 
-/// What undici says if the caller does not (https://github.com/nodejs/undici:
+/// Adds the headers that undici sends if the caller does not (https://github.com/nodejs/undici:
 /// lib/web/fetch/index.js).
-fn add_nodes_own(headers: &mut HeaderMap, is_secure: bool) {
+fn add_default_headers(headers: &mut HeaderMap, is_secure: bool) {
     let encodings = match is_secure {
         _ if headers.contains_key(RANGE) => "identity",
         true => "br, gzip, deflate",

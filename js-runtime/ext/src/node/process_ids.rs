@@ -1,6 +1,6 @@
-//! `process.setuid()` and its like. User and groups are the whole process's: as another
-//! user it could not read and write the sessions any more. A script that has a process of
-//! its own may do as it likes.
+//! Implements `process.setuid()` and similar calls. User and groups apply to the whole process: as
+//! another user it could not read and write the sessions any more. A script with a process of its
+//! own may change them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use deno_core::{OpState, op2, v8};
 use deno_error::JsErrorBox;
 use nix::unistd::{self, Gid, Group, Uid, User};
 
-use crate::ops::{owns_process, refuse_because};
+use crate::node::process::{owns_process, refuse_because};
 
 const WHY: &str = "the user and the groups are those of the whole program, which has to read and \
                    write its files; start a child process with them (uid and gid of spawn)";
@@ -101,7 +101,7 @@ setter!(
     unistd::setegid
 );
 
-/// `process.setgroups()` and `process.initgroups()`.
+/// Implements `process.setgroups()` and `process.initgroups()`.
 #[op2(nofast)]
 pub(crate) fn op_process_groups(
     scope: &mut v8::PinScope<'_, '_>,

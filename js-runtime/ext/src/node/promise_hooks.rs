@@ -1,9 +1,10 @@
-//! `v8.promiseHooks` in the contexts of `node:vm`: V8 keeps the hooks of each context,
-//! and Node sets them in all.
+//! Implements `v8.promiseHooks` in the contexts of `node:vm`. V8 keeps hooks per context, and Node
+//! sets them in all.
 
 use deno_core::{op2, v8};
 
-/// Sets hooks in the context that `of` was made in; what is no function is none.
+/// Sets hooks in the context in which `of` was made. A value that is not a function removes the
+/// hook.
 #[op2(fast)]
 pub(crate) fn op_promise_hooks<'s, 'i>(
     scope: &mut v8::PinScope<'s, 'i>,

@@ -1,7 +1,7 @@
-//! Children that JavaScript waits for (`spawnSync` and its like). Deno's own operation writes
-//! all of the input before it reads, so that a child which answers as it reads stood still for
-//! ever; it waits for whoever else has the pipes, and puts a child with a time limit into a
-//! group of its own, where the terminal stops it. Here it is as libuv does it.
+//! Runs child processes for which JavaScript waits (`spawnSync` and similar), as libuv does. Deno's
+//! own op writes all input before it reads, so that it deadlocks with a child that answers while it
+//! reads. It also waits for other processes that hold the pipes, and puts a child with a time limit
+//! into a process group of its own, where the terminal stops it.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -22,13 +22,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, dup2_raw};
 use serde::{Deserialize, Serialize};
 
-/// Read at once.
-const PIECE: usize = 64 * 1024;
+/// Bytes of one read.
+const READ_SIZE: usize = 64 * 1024;
 
-/// As deno_process has it (40_process.js).
+/// Arguments as deno_process passes them (40_process.js).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct SpawnArgs {
     cmd: String,
     args: Vec<String>,
     argv0: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) struct Outcome {
     stderr: Option<ToJsBuffer>,
     killed_by_timeout: bool,
     killed_by_max_buffer: bool,
-    /// The child did not read all that it was given.
+    /// Whether the child did not read all of its input.
     input_is_left: bool,
 }
 
@@ -94,7 +94,7 @@ impl From<ExitStatus> for Status {
         let signal = status.signal();
         Self {
             success: status.success(),
-            // As a shell has it.
+            // The code of a signal is that of a shell.
             code: status.code().unwrap_or(signal.unwrap_or_default() + 128),
             signal: signal.and_then(|signal| Some(Signal::try_from(signal).ok()?.as_str())),
         }
@@ -105,21 +105,21 @@ impl From<ExitStatus> for Status {
 #[serde]
 pub(crate) fn op_spawn_sync(
     state: &mut OpState,
-    #[serde] given: Given,
+    #[serde] args: SpawnArgs,
 ) -> Result<Outcome, JsErrorBox> {
-    spawned(state, given).map_err(JsErrorBox::from_err)
+    spawn_and_wait(state, args).map_err(JsErrorBox::from_err)
 }
 
-fn spawned(state: &OpState, given: Given) -> io::Result<Outcome> {
-    let input = given.input.as_deref().unwrap_or_default();
-    let mut child = match command(state, &given, false)?.spawn() {
-        // Without a first line it is a script of the shell.
+fn spawn_and_wait(state: &OpState, args: SpawnArgs) -> io::Result<Outcome> {
+    let input = args.input.as_deref().unwrap_or_default();
+    let mut child = match command(state, &args, false)?.spawn() {
+        // A file without an interpreter line is a script of the shell.
         Err(error) if error.raw_os_error() == Some(libc::ENOEXEC) => {
-            command(state, &given, true)?.spawn()?
+            command(state, &args, true)?.spawn()?
         }
         other => other?,
     };
-    let mut exchange = Exchange::new(&mut child, &given, input)?;
+    let mut exchange = Exchange::new(&mut child, &args, input)?;
     exchange.run(Pid::from_raw(child.id().cast_signed()))?;
     let Exchange {
         outputs,
@@ -134,52 +134,51 @@ fn spawned(state: &OpState, given: Given) -> io::Result<Outcome> {
         status: status.into(),
         stdout,
         stderr,
-        killed_by_timeout: end == Some(End::Late),
-        killed_by_max_buffer: end == Some(End::TooMuch),
+        killed_by_timeout: end == Some(StopReason::TimedOut),
+        killed_by_max_buffer: end == Some(StopReason::OutputLimit),
         input_is_left,
     })
 }
 
-fn command(state: &OpState, given: &Given, by_shell: bool) -> io::Result<Command> {
-    let mut command = match by_shell {
+fn command(state: &OpState, args: &SpawnArgs, via_shell: bool) -> io::Result<Command> {
+    let mut command = match via_shell {
         true => Command::new("/bin/sh"),
-        false => Command::new(&given.cmd),
+        false => Command::new(&args.cmd),
     };
-    match (&given.argv0, by_shell) {
-        (_, true) => _ = command.arg(&given.cmd),
+    match (&args.argv0, via_shell) {
+        (_, true) => _ = command.arg(&args.cmd),
         (Some(first), false) => _ = command.arg0(first),
         (None, false) => {}
     }
-    command.args(&given.args).env_clear().envs(
-        given
-            .env
+    command.args(&args.args).env_clear().envs(
+        args.env
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str())),
     );
-    if let Some(folder) = given.cwd.as_ref().filter(|folder| !folder.is_empty()) {
+    if let Some(folder) = args.cwd.as_ref().filter(|folder| !folder.is_empty()) {
         command.current_dir(folder);
     }
-    if let Some(user) = given.uid {
+    if let Some(user) = args.uid {
         command.uid(user);
     }
-    if let Some(group) = given.gid {
+    if let Some(group) = args.gid {
         command.gid(group);
     }
     let own = state.borrow::<ChildProcessStdio>();
-    let input = match (given.stdin, &given.input) {
+    let input = match (args.stdin, &args.input) {
         (_, Some(_)) => Stdio::piped(),
         (Stream::Kind(Kind::Piped), None) => Stdio::null(),
         (stream, None) => stdio(stream, None)?,
     };
     command
         .stdin(input)
-        .stdout(stdio(given.stdout, Some(&own.stdout))?)
-        .stderr(stdio(given.stderr, Some(&own.stderr))?);
-    pass_on(&mut command, &given.extra_stdio);
+        .stdout(stdio(args.stdout, Some(&own.stdout))?)
+        .stderr(stdio(args.stderr, Some(&own.stderr))?);
+    pass_on(&mut command, &args.extra_stdio);
     Ok(command)
 }
 
-/// `own` is what the child inherits for this one.
+/// Returns a standard stream of the child. `own` is the file that the child inherits.
 fn stdio(stream: Stream, own: Option<&std::fs::File>) -> io::Result<Stdio> {
     Ok(match (stream, own) {
         (Stream::Kind(Kind::Piped), _) => Stdio::piped(),
@@ -192,19 +191,19 @@ fn stdio(stream: Stream, own: Option<&std::fs::File>) -> io::Result<Stdio> {
             if descriptor < 0 {
                 return Err(Errno::EBADF.into());
             }
-            // SAFETY: a copy is made of it at once, or that fails.
-            let given = unsafe { BorrowedFd::borrow_raw(descriptor) };
-            Stdio::from(given.try_clone_to_owned()?)
+            // SAFETY: the descriptor is copied at once, or the copy fails.
+            let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+            Stdio::from(borrowed.try_clone_to_owned()?)
         }
     })
 }
 
-/// Descriptors from 3 on.
+/// Passes descriptors from 3 on.
 fn pass_on(command: &mut Command, streams: &[Stream]) {
     let numbered = (3..).zip(streams);
     let passed: Vec<(RawFd, RawFd)> = numbered
-        .filter_map(|(place, stream)| match stream {
-            Stream::Descriptor(descriptor) => Some((*descriptor, place)),
+        .filter_map(|(target, stream)| match stream {
+            Stream::Descriptor(descriptor) => Some((*descriptor, target)),
             Stream::Kind(_) => None,
         })
         .collect();
@@ -212,21 +211,21 @@ fn pass_on(command: &mut Command, streams: &[Stream]) {
         return;
     }
     let pass = move || {
-        for (descriptor, place) in &passed {
-            // SAFETY: it is the child's own place, of which nothing else knows.
-            let placed = unsafe { dup2_raw(BorrowedFd::borrow_raw(*descriptor), *place)? };
+        for (descriptor, target) in &passed {
+            // SAFETY: the target is a descriptor of the child, which no other code uses.
+            let placed = unsafe { dup2_raw(BorrowedFd::borrow_raw(*descriptor), *target)? };
             std::mem::forget(placed);
         }
         Ok(())
     };
-    // SAFETY: only `dup2` is called, which may be called there.
+    // SAFETY: the closure only calls `dup2`, which is allowed there.
     unsafe { command.pre_exec(pass) };
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Late,
-    TooMuch,
+enum StopReason {
+    TimedOut,
+    OutputLimit,
 }
 
 struct Output {
@@ -237,22 +236,22 @@ struct Output {
 trait ReadPipe: Read + AsFd {}
 impl<T: Read + AsFd> ReadPipe for T {}
 
-/// What goes on while JavaScript waits.
+/// Input, outputs and exit of the child while JavaScript waits.
 struct Exchange<'a> {
-    /// At its end when the child is over.
-    life: Option<PipeReader>,
+    /// Pipe that ends with the child.
+    exit_watch: Option<PipeReader>,
     input: Option<std::process::ChildStdin>,
     rest: &'a [u8],
     outputs: [Option<Output>; 2],
     deadline: Option<Instant>,
     signal: Signal,
     most: usize,
-    end: Option<End>,
+    end: Option<StopReason>,
     input_is_left: bool,
 }
 
 impl<'a> Exchange<'a> {
-    fn new(child: &mut Child, given: &Given, input: &'a [u8]) -> io::Result<Self> {
+    fn new(child: &mut Child, args: &SpawnArgs, input: &'a [u8]) -> io::Result<Self> {
         fn output(pipe: impl ReadPipe + 'static) -> Output {
             Output {
                 pipe: Some(Box::new(pipe)),
@@ -264,14 +263,14 @@ impl<'a> Exchange<'a> {
             let flags = OFlag::from_bits_retain(fcntl(stdin, FcntlArg::F_GETFL)?);
             fcntl(stdin, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
         }
-        let signal = match &given.kill_signal {
+        let signal = match &args.kill_signal {
             Some(SignalName::Name(name)) => Signal::from_str(name).ok(),
             Some(SignalName::Number(number)) => Signal::try_from(*number).ok(),
             None => None,
         };
-        let limit = given.timeout.filter(|limit| *limit > 0);
+        let limit = args.timeout.filter(|limit| *limit > 0);
         Ok(Self {
-            life: Some(life(child)?),
+            exit_watch: Some(exit_watch(child)?),
             input: stdin,
             rest: input,
             outputs: [
@@ -281,26 +280,26 @@ impl<'a> Exchange<'a> {
             deadline: limit
                 .and_then(|limit| Instant::now().checked_add(Duration::from_millis(limit))),
             signal: signal.unwrap_or(Signal::SIGTERM),
-            most: given.max_buffer.unwrap_or(usize::MAX),
+            most: args.max_buffer.unwrap_or(usize::MAX),
             end: None,
             input_is_left: false,
         })
     }
 
     fn run(&mut self, child: Pid) -> io::Result<()> {
-        while self.life.is_some()
+        while self.exit_watch.is_some()
             || self.input.is_some()
             || self.outputs.iter().flatten().any(|out| out.pipe.is_some())
         {
             let (input, outputs, over) = match self.ready()? {
                 Some(ready) => ready,
                 None => {
-                    self.stop(child, End::Late);
+                    self.stop(child, StopReason::TimedOut);
                     continue;
                 }
             };
             if over {
-                self.life = None;
+                self.exit_watch = None;
             }
             if input {
                 self.write();
@@ -312,41 +311,42 @@ impl<'a> Exchange<'a> {
             }
             let is_too_much = |output: &Output| output.read.len() > self.most;
             if self.end.is_none() && self.outputs.iter().flatten().any(is_too_much) {
-                self.stop(child, End::TooMuch);
+                self.stop(child, StopReason::OutputLimit);
             }
         }
         Ok(())
     }
 
-    /// Which of input, outputs and life have something; `None` if it is too late.
+    /// Waits until input, outputs or the exit are ready, and returns which. `None` after the
+    /// deadline.
     fn ready(&self) -> io::Result<Option<(bool, Vec<bool>, bool)>> {
-        let mut wanted = Vec::new();
-        if let Some(life) = &self.life {
-            wanted.push(PollFd::new(life.as_fd(), PollFlags::POLLIN));
+        let mut polled = Vec::new();
+        if let Some(exit_watch) = &self.exit_watch {
+            polled.push(PollFd::new(exit_watch.as_fd(), PollFlags::POLLIN));
         }
         if let Some(input) = &self.input {
-            wanted.push(PollFd::new(input.as_fd(), PollFlags::POLLOUT));
+            polled.push(PollFd::new(input.as_fd(), PollFlags::POLLOUT));
         }
         for output in self.outputs.iter().flatten() {
             if let Some(pipe) = &output.pipe {
-                wanted.push(PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
+                polled.push(PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
             }
         }
         let left = self.deadline.filter(|_| self.end.is_none());
         let left = left.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        // A moment more rather than less.
+        // Rounds the time up.
         let limit = left.map_or(PollTimeout::NONE, |left| {
             PollTimeout::try_from(left.as_millis() + 1).unwrap_or(PollTimeout::MAX)
         });
-        match poll(&mut wanted, limit) {
+        match poll(&mut polled, limit) {
             Err(Errno::EINTR) => {}
             found => _ = found?,
         }
-        let mut found = wanted.iter().map(|polled| {
-            let events = polled.revents();
+        let mut found = polled.iter().map(|entry| {
+            let events = entry.revents();
             events.is_some_and(|events| !events.is_empty())
         });
-        let over = self.life.is_some() && found.next() == Some(true);
+        let over = self.exit_watch.is_some() && found.next() == Some(true);
         let input = self.input.is_some() && found.next() == Some(true);
         let outputs: Vec<bool> = (self.outputs.iter().flatten())
             .map(|output| output.pipe.is_some() && found.next() == Some(true))
@@ -373,11 +373,11 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// As libuv does: the child is sent the signal, and nothing is read any more. It is
-    /// waited for.
-    fn stop(&mut self, child: Pid, why: End) {
+    /// Stops the child as libuv does: sends the signal and closes the pipes. The caller still waits
+    /// for its exit.
+    fn stop(&mut self, child: Pid, why: StopReason) {
         self.end = Some(why);
-        // It is not forgotten before it is waited for, so this is no other one.
+        // The child was not reaped, so the id is not reused.
         if kill(child, self.signal).is_err() {
             _ = kill(child, Signal::SIGKILL);
         }
@@ -389,13 +389,13 @@ impl<'a> Exchange<'a> {
 }
 
 impl Output {
-    /// What there is.
+    /// Reads the available output once.
     fn read(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(());
         };
         let before = self.read.len();
-        self.read.resize(before + PIECE, 0);
+        self.read.resize(before + READ_SIZE, 0);
         let read = pipe.read(&mut self.read[before..]);
         self.read.truncate(before + *read.as_ref().unwrap_or(&0));
         if read? == 0 {
@@ -405,22 +405,22 @@ impl Output {
     }
 }
 
-/// A pipe that ends with the child.
-fn life(child: &Child) -> io::Result<PipeReader> {
-    let (end, held) = io::pipe()?;
+/// Returns a pipe that ends with the child.
+fn exit_watch(child: &Child) -> io::Result<PipeReader> {
+    let (end, writer) = io::pipe()?;
     let child: libc::id_t = child.id();
     let wait = move || {
         loop {
-            // SAFETY: it is plain data, which the system writes.
-            let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
+            // SAFETY: the structure is plain data, which the system writes.
+            let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
             let flags = libc::WEXITED | libc::WNOWAIT;
-            // SAFETY: there is room for what it tells.
-            let waited = unsafe { libc::waitid(libc::P_PID, child, &raw mut told, flags) };
+            // SAFETY: the pointer refers to a valid structure.
+            let waited = unsafe { libc::waitid(libc::P_PID, child, &raw mut info, flags) };
             if waited == 0 || Errno::last() != Errno::EINTR {
                 break;
             }
         }
-        drop(held);
+        drop(writer);
     };
     thread::Builder::new().name("child".into()).spawn(wait)?;
     Ok(end)

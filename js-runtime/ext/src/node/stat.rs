@@ -1,5 +1,5 @@
-//! What the system says of a file, whole: Deno's ops round times to milliseconds, and
-//! programs compare those of Node, which has nanoseconds.
+//! Returns the status of files with nanoseconds. Deno's ops round times to milliseconds, and
+//! programs compare them with those of Node.
 
 use std::fs::Metadata;
 use std::io;
@@ -22,15 +22,15 @@ use crate::program::{SCRIPT, program};
 /// of the last access, modification and change and of the birth.
 type Fields = [i64; 18];
 
-/// Seconds, and the nanoseconds after them.
+/// Seconds and nanoseconds.
 type Time = (i64, i64);
 
-/// The bits of an unsigned number, of which nobody has a use beyond 63.
+/// Reinterprets an unsigned number, of which 63 bits matter.
 fn bits(number: u64) -> i64 {
     i64::from_ne_bytes(number.to_ne_bytes())
 }
 
-/// Before 1970, too, the nanoseconds count forward.
+/// Returns the time since 1970. Nanoseconds count forward before that, too.
 fn since_1970(time: SystemTime) -> Time {
     let seconds = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
@@ -48,7 +48,7 @@ fn since_1970(time: SystemTime) -> Time {
     }
 }
 
-fn found(path: &Path, follow: bool) -> io::Result<Metadata> {
+fn metadata_of(path: &Path, follow: bool) -> io::Result<Metadata> {
     if path.as_os_str() == SCRIPT {
         return std::fs::metadata(program()?);
     }
@@ -58,25 +58,25 @@ fn found(path: &Path, follow: bool) -> io::Result<Metadata> {
     }
 }
 
-fn fields(found: io::Result<Metadata>) -> io::Result<Fields> {
-    let found = found?;
-    let changed = (found.ctime(), found.ctime_nsec());
-    let born = found.created().map_or(changed, since_1970);
+fn fields(metadata: io::Result<Metadata>) -> io::Result<Fields> {
+    let metadata = metadata?;
+    let changed = (metadata.ctime(), metadata.ctime_nsec());
+    let born = metadata.created().map_or(changed, since_1970);
     Ok([
-        bits(found.dev()),
-        i64::from(found.mode()),
-        bits(found.nlink()),
-        i64::from(found.uid()),
-        i64::from(found.gid()),
-        bits(found.rdev()),
-        bits(found.blksize()),
-        bits(found.ino()),
-        bits(found.size()),
-        bits(found.blocks()),
-        found.atime(),
-        found.atime_nsec(),
-        found.mtime(),
-        found.mtime_nsec(),
+        bits(metadata.dev()),
+        i64::from(metadata.mode()),
+        bits(metadata.nlink()),
+        i64::from(metadata.uid()),
+        i64::from(metadata.gid()),
+        bits(metadata.rdev()),
+        bits(metadata.blksize()),
+        bits(metadata.ino()),
+        bits(metadata.size()),
+        bits(metadata.blocks()),
+        metadata.atime(),
+        metadata.atime_nsec(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
         changed.0,
         changed.1,
         born.0,
@@ -84,7 +84,8 @@ fn fields(found: io::Result<Metadata>) -> io::Result<Fields> {
     ])
 }
 
-/// As numbers of JavaScript, which are quicker to read and have no more than 53 bits, or `whole`.
+/// Returns the fields as bytes: as floating-point numbers, which JavaScript reads faster and which
+/// have 53 bits, or as 64-bit integers if `whole`.
 fn bytes(fields: &Fields, whole: bool) -> impl Iterator<Item = u8> {
     fields.iter().flat_map(move |field| match whole {
         true => field.to_ne_bytes(),
@@ -94,21 +95,21 @@ fn bytes(fields: &Fields, whole: bool) -> impl Iterator<Item = u8> {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "Node has such numbers; who needs all bits asks for them"
+    reason = "Node has such numbers; callers that need all bits set `whole`"
 )]
 fn number(field: i64) -> f64 {
     field as f64
 }
 
-/// `out` has room for them.
+/// Writes the fields to `out`, which is large enough.
 fn write(fields: &Fields, whole: bool, out: &mut [u8]) {
     for (to, byte) in out.iter_mut().zip(bytes(fields, whole)) {
         *to = byte;
     }
 }
 
-/// The number of the error, or 0: what is not there is asked for all the time, and an
-/// exception costs ten times as much.
+/// Returns the error number, or 0. Missing files are frequent, and an exception costs ten times as
+/// much.
 #[op2(fast)]
 #[smi]
 pub(crate) fn op_stat_now(
@@ -117,7 +118,7 @@ pub(crate) fn op_stat_now(
     whole: bool,
     #[buffer] out: &mut [u8],
 ) -> i32 {
-    match fields(found(Path::new(path), follow)) {
+    match fields(metadata_of(Path::new(path), follow)) {
         Ok(fields) => {
             write(&fields, whole, out);
             0
@@ -133,14 +134,14 @@ pub(crate) async fn op_stat(
     follow: bool,
     whole: bool,
 ) -> Result<ToJsBuffer, JsErrorBox> {
-    let fields = spawn_blocking(move || fields(found(Path::new(&path), follow)))
+    let fields = spawn_blocking(move || fields(metadata_of(Path::new(&path), follow)))
         .await
         .map_err(|error| JsErrorBox::generic(error.to_string()))?
         .map_err(JsErrorBox::from_err)?;
     Ok(bytes(&fields, whole).collect::<Vec<u8>>().into())
 }
 
-/// Of an open file. `false` if there is none with this number, or not one of the system's.
+/// Writes the status of an open file. Returns false if the descriptor is not a file of the system.
 #[op2(fast)]
 pub(crate) fn op_stat_descriptor(
     state: &OpState,

@@ -1,6 +1,5 @@
-//! Terminals that native addons open, and write to with `fs.write` (node-pty): Deno knows
-//! the descriptors only that it has opened itself. The program has none of this kind that
-//! somebody could get at.
+//! Writes to terminals that native addons open (node-pty): Deno knows only descriptors that it has
+//! opened itself. The program has no such terminal.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,11 +10,11 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Bytes that are written at once where a write waits until all of them are taken.
-const PATIENT: usize = 512;
+/// Maximum bytes of one write to a blocking terminal, which waits until all of them are accepted.
+const BLOCKING_WRITE_BYTES: usize = 512;
 
-/// How many bytes were taken; -1 if the descriptor is not the near end of a terminal that
-/// was made (`posix_openpt`).
+/// Writes to a terminal and returns the number of bytes; -1 if the descriptor is not the near end
+/// of a pseudo-terminal (`posix_openpt`).
 #[op2(fast)]
 #[smi]
 pub(crate) fn op_terminal_write(
@@ -25,7 +24,7 @@ pub(crate) fn op_terminal_write(
     if !is_terminal(descriptor) {
         return Ok(-1);
     }
-    // SAFETY: it is open, as we have just seen, and is only used here.
+    // SAFETY: the descriptor is open, as the check has shown, and is only used here.
     let terminal = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let written = write(terminal, data).map_err(JsErrorBox::from_err)?;
     Ok(i32::try_from(written).unwrap_or(i32::MAX))
@@ -43,7 +42,7 @@ fn is_terminal(_descriptor: i32) -> bool {
     false
 }
 
-/// Never waits.
+/// Writes without waiting.
 fn write(terminal: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
     let mut ready = [PollFd::new(terminal.as_fd(), PollFlags::POLLOUT)];
     if poll(&mut ready, PollTimeout::ZERO)? == 0 {
@@ -52,7 +51,7 @@ fn write(terminal: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
     let flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
     let at_once = match flags.contains(OFlag::O_NONBLOCK) {
         true => data,
-        false => &data[..data.len().min(PATIENT)],
+        false => &data[..data.len().min(BLOCKING_WRITE_BYTES)],
     };
     Ok(nix::unistd::write(terminal, at_once)?)
 }

@@ -1,5 +1,5 @@
-//! The simple functions of libuv that Node exports and deno_napi has not. Native addons
-//! call them; `napi_symbols_*.def` has the linker export them.
+//! Simple functions of libuv that Node exports and deno_napi lacks. Native addons call them; the
+//! linker exports them by `napi_symbols_*.def`.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use deno_core::uv_compat::uv_error_message;
 use nix::libc;
 
-/// What `process.versions.uv` says.
+/// Value of `process.versions.uv`.
 const VERSION: (c_uint, &CStr) = (1 << 16 | 52 << 8 | 1, c"1.52.1");
 
 #[repr(C)]
@@ -17,7 +17,7 @@ struct Buffer {
     length: usize,
 }
 
-/// Which name libuv has for a system's error.
+/// Returns libuv's name of a system error.
 macro_rules! names {
     ($error:expr, $($name:ident)*) => {
         match $error {
@@ -47,7 +47,7 @@ fn name(error: c_int) -> Option<&'static CStr> {
 
 const UNKNOWN: &CStr = c"Unknown system error";
 
-/// As much of `text` as there is room for.
+/// Copies as much of `text` as fits into the buffer.
 unsafe fn copy(text: &CStr, buffer: *mut c_char, length: usize) -> *mut c_char {
     if !buffer.is_null() && length > 0 {
         let size = text.count_bytes().min(length - 1);
@@ -81,18 +81,18 @@ unsafe extern "C" fn uv_err_name_r(
     buffer: *mut c_char,
     length: usize,
 ) -> *mut c_char {
-    // SAFETY: the caller says how much room there is.
+    // SAFETY: the caller states the length of its buffer.
     unsafe { copy(name(error).unwrap_or(UNKNOWN), buffer, length) }
 }
 
-/// Says what deno_napi's `uv_strerror` does.
+/// Returns the text of deno_napi's `uv_strerror`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn uv_strerror_r(
     error: c_int,
     buffer: *mut c_char,
     length: usize,
 ) -> *mut c_char {
-    // SAFETY: the caller says how much room there is.
+    // SAFETY: the caller states the length of its buffer.
     unsafe { copy(uv_error_message(error).unwrap_or(UNKNOWN), buffer, length) }
 }
 
@@ -104,7 +104,7 @@ extern "C" fn uv_translate_sys_error(error: c_int) -> c_int {
     }
 }
 
-/// They are the same but on Windows.
+/// Returns the descriptor: a handle differs only on Windows.
 #[unsafe(no_mangle)]
 extern "C" fn uv_get_osfhandle(descriptor: c_int) -> c_int {
     descriptor
@@ -133,7 +133,7 @@ extern "C" fn uv_sleep(milliseconds: c_uint) {
     std::thread::sleep(Duration::from_millis(milliseconds.into()));
 }
 
-/// Milliseconds, from any moment on.
+/// Returns milliseconds from an arbitrary start.
 #[unsafe(no_mangle)]
 extern "C" fn uv_now(_loop: *const c_void) -> u64 {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
@@ -141,7 +141,7 @@ extern "C" fn uv_now(_loop: *const c_void) -> u64 {
     u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `uv_now` keeps no time that could be old.
+/// Does nothing, because `uv_now` caches no time.
 #[unsafe(no_mangle)]
 extern "C" fn uv_update_time(_loop: *const c_void) {}
 
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_name_fits_the_room_that_there_is() {
         let mut buffer = [1; 8];
-        // SAFETY: there is more room than that.
+        // SAFETY: the buffer is longer than the stated length.
         unsafe { uv_err_name_r(-libc::ENOENT, buffer.as_mut_ptr(), 4) };
         assert_eq!(
             buffer,

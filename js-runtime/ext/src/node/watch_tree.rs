@@ -1,7 +1,7 @@
-//! `fs.watch` with `recursive`. All watches of deno_runtime share one watcher of `notify`,
-//! where the end of one of a folder ends those of all folders below it, whosever they are;
-//! so that these have one each. The others are never recursive, and stay there: a system
-//! has few watchers to give (inotify: 128), and some packages watch each folder alone.
+//! Implements recursive `fs.watch`. All watches of deno_runtime share one `notify` watcher, where
+//! ending the watch of a folder ends those of all folders below it, including those of other code.
+//! So each recursive watch gets its own watcher. Other watches stay with deno_runtime: a system has
+//! few watchers (inotify: 128), and some packages watch each folder separately.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,20 +20,19 @@ use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use serde::Serialize;
 
-/// Changes that nobody has taken yet; those for which there is no room are lost, and that
-/// they are is told.
-const WAITING: usize = 1024;
+/// Maximum number of queued changes. Further ones are lost, which is reported.
+const QUEUE_SIZE: usize = 1024;
 
-struct Tree {
+struct RecursiveWatch {
     changes: AsyncRefCell<mpsc::Receiver<notify::Result<Event>>>,
     root: PathBuf,
     overflowed: Arc<AtomicBool>,
     ended: CancelHandle,
-    /// Its end is that of the watches.
+    /// Dropping the watcher ends the watches.
     _watcher: RecommendedWatcher,
 }
 
-impl Resource for Tree {
+impl Resource for RecursiveWatch {
     fn name(&self) -> Cow<'_, str> {
         "fsEvents".into()
     }
@@ -43,7 +42,7 @@ impl Resource for Tree {
     }
 }
 
-/// As `Deno.FsEvent`.
+/// The members of `Deno.FsEvent`.
 #[derive(Serialize)]
 struct Change {
     kind: &'static str,
@@ -57,14 +56,14 @@ pub(crate) fn op_watch_tree(
     state: &mut OpState,
     #[string] path: &str,
 ) -> Result<ResourceId, JsErrorBox> {
-    // Node's names are relative to the folder that a link points to.
+    // Node's names are relative to the folder to which a link points.
     let root = Path::new(path)
         .canonicalize()
         .map_err(JsErrorBox::from_err)?;
-    let (mut sender, receiver) = mpsc::channel(WAITING);
+    let (mut sender, receiver) = mpsc::channel(QUEUE_SIZE);
     let overflowed = Arc::new(AtomicBool::new(false));
     let lost = overflowed.clone();
-    // Never waits: it is the thread of the watcher.
+    // The callback never waits, because it runs on the watcher's thread.
     let take = move |change: notify::Result<Event>| {
         let is_read = matches!(&change, Ok(event) if event.kind.is_access());
         if !is_read && sender.try_send(change).is_err_and(|error| error.is_full()) {
@@ -75,7 +74,7 @@ pub(crate) fn op_watch_tree(
     watcher
         .watch(&root, RecursiveMode::Recursive)
         .map_err(to_js)?;
-    Ok(state.resource_table.add(Tree {
+    Ok(state.resource_table.add(RecursiveWatch {
         changes: AsyncRefCell::new(receiver),
         root,
         overflowed,
@@ -90,7 +89,7 @@ pub(crate) async fn op_watch_tree_next(
     state: Rc<RefCell<OpState>>,
     #[smi] rid: ResourceId,
 ) -> Result<Option<Change>, JsErrorBox> {
-    let tree = state.borrow().resource_table.get::<Tree>(rid);
+    let tree = state.borrow().resource_table.get::<RecursiveWatch>(rid);
     let tree = tree.map_err(JsErrorBox::from_err)?;
     if tree.overflowed.swap(false, Ordering::Relaxed) {
         return Ok(Some(Change {

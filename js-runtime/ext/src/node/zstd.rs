@@ -1,5 +1,5 @@
-//! The decoder of zstd behind `node:zlib`: Deno's does not say whether a frame is complete,
-//! so that data that are cut off were the end, nor which error it is (`js/node/zstd.ts`).
+//! Decoder of zstd for `node:zlib`. Deno's decoder reports neither whether a frame is complete, so
+//! that truncated data looked like the end, nor which error occurred (`js/node/zstd.ts`).
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -13,7 +13,7 @@ pub(crate) struct ZstdFrames {
     decoder: RefCell<DCtx<'static>>,
 }
 
-// SAFETY: it holds nothing of V8's.
+// SAFETY: the type holds no V8 values.
 unsafe impl GarbageCollected for ZstdFrames {
     fn trace(&self, _visitor: &mut Visitor) {}
 
@@ -22,7 +22,7 @@ unsafe impl GarbageCollected for ZstdFrames {
     }
 }
 
-/// Errors are the numbers from the top down.
+/// Returns the number of an error; libzstd counts errors down from the largest value.
 fn number(error: usize) -> i32 {
     i32::try_from(error.cast_signed()).unwrap_or(-1)
 }
@@ -39,7 +39,7 @@ impl ZstdFrames {
         })
     }
 
-    /// Whether it may be that.
+    /// Sets the maximum window size. Returns false if libzstd refuses it.
     #[fast]
     fn limit(&self, #[smi] window_log: u32) -> bool {
         let mut decoder = self.decoder.borrow_mut();
@@ -49,12 +49,12 @@ impl ZstdFrames {
 
     #[fast]
     fn reset(&self) {
-        // It fails only for parameters.
+        // A reset of the session cannot fail.
         _ = self.decoder.borrow_mut().reset(ResetDirective::SessionOnly);
     }
 
-    /// How much is missing of the frame at least, or an error, which is negative. `left` is
-    /// what is left of the room for the output, and of the input.
+    /// Decodes input. Returns a lower bound of the missing bytes of the frame, or a negative error.
+    /// `left` receives the free bytes of the output and the unread bytes of the input.
     #[fast]
     #[smi]
     fn decode(
@@ -82,7 +82,7 @@ impl ZstdFrames {
         }
     }
 
-    /// What libzstd says of it.
+    /// Returns libzstd's message for an error.
     #[static_method]
     #[string]
     fn message(#[smi] error: i32) -> &'static str {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_have_the_numbers_of_libzstd() {
+    fn error_numbers_are_those_of_libzstd() {
         let mut decoder = DCtx::try_create().unwrap();
         let mut output = [0; 64];
         let error = decoder

@@ -1,13 +1,13 @@
-//! Escape sequences inside text: finding them, and knowing which styles are on.
+//! Finds escape sequences in text, and tracks the active styles.
 
-/// A stretch of text: either one whole escape sequence, or none in it.
+/// A part of a text: either one whole escape sequence, or none in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     Escape(&'a str),
     Plain(&'a str),
 }
 
-/// Cuts text at its escape sequences. An unfinished sequence is plain text.
+/// Splits text at its escape sequences. An unfinished sequence is plain text.
 pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -19,7 +19,7 @@ pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             rest = after;
             return Some(Piece::Escape(escape));
         }
-        // Byte 0 is no sequence: look for the next one behind it.
+        // The text at byte 0 is no sequence; the search continues after it.
         let end = rest
             .match_indices('\x1b')
             .map(|(at, _)| at)
@@ -31,7 +31,7 @@ pub fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// The length in bytes of the escape sequence at the start of `text`: CSI (colours,
+/// Returns the length in bytes of the escape sequence at the start of `text`: CSI (colours,
 /// cursor), OSC (links, titles, images) and APC (cursor marker, images).
 fn escape_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
@@ -58,8 +58,8 @@ fn escape_length(text: &str) -> Option<usize> {
     }
 }
 
-/// SGR attributes that are simply on or off: the code that switches on, the one
-/// that switches off.
+/// SGR attributes that are either on or off: the code that switches on, and the one that switches
+/// off.
 const SWITCHES: [(u16, u16); 8] = [
     (1, 22),
     (2, 22),
@@ -73,8 +73,7 @@ const SWITCHES: [(u16, u16); 8] = [
 const UNDERLINE: usize = 3;
 const LINK_END: &str = "\x1b]8;;\x1b\\";
 
-/// What is switched on at some place in a text, so that a line break can switch it
-/// off and on again.
+/// Active styles at a position in a text, so that a line break can switch them off and on again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Style {
     on: [bool; SWITCHES.len()],
@@ -85,7 +84,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Follows every escape sequence of `text`.
+    /// Applies every escape sequence of `text`.
     pub(super) fn follow(&mut self, text: &str) {
         for piece in pieces(text) {
             if let Piece::Escape(escape) = piece {
@@ -132,7 +131,7 @@ impl Style {
                         ..Style::default()
                     }
                 }
-                // Some terminals take this for "bold off", others for a double underline.
+                // Some terminals take this code for "bold off", others for a double underline.
                 21 => self.on[0] = false,
                 30..=37 | 90..=97 => self.foreground = Some(code.to_string()),
                 40..=47 | 100..=107 => self.background = Some(code.to_string()),
@@ -169,7 +168,7 @@ impl Style {
         }
     }
 
-    /// Switches everything on that is on here: what a continued line starts with.
+    /// Returns the sequences that start a continued line with the active styles.
     pub(super) fn start(&self) -> String {
         let switches = self.on.iter().zip(SWITCHES);
         let codes: Vec<String> = switches
@@ -188,8 +187,8 @@ impl Style {
         start
     }
 
-    /// Switches off what must not run into the padding after a line: underlines and
-    /// links. Backgrounds are meant to.
+    /// Returns the sequences that switch off underlines and links, which must not extend into the
+    /// padding after a line. Backgrounds are meant to.
     pub(super) fn line_end(&self) -> String {
         let underline = if self.on[UNDERLINE] { "\x1b[24m" } else { "" };
         let link = if self.link.is_some() { LINK_END } else { "" };

@@ -1,18 +1,18 @@
-//! Taking a line apart around columns that something else is drawn over.
+//! Splits a line around columns that something else is drawn over.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::ansi::{Piece, Style, pieces};
 use super::width::{Slice, grapheme_width};
 
-/// What stands before column `start`, and in the `columns` columns from column `end`
-/// on. The second part begins with the styles that reach into it.
+/// Returns the text before column `start`, and the text in the `columns` columns from column `end`
+/// on. The second part begins with the styles that extend into it.
 pub fn around_columns(line: &str, start: usize, end: usize, columns: usize) -> (Slice, Slice) {
     let last = end.saturating_add(columns);
     let done = if columns == 0 { start } else { last };
     let (mut before, mut after) = (Slice::default(), Slice::default());
     let mut style = Style::default();
-    // Sequences that no text follows style nothing.
+    // Sequences without following text style nothing.
     let mut waiting = String::new();
     let mut column = 0;
     for piece in pieces(line) {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_characters_may_stand_over_the_first_edge_only() {
+    fn wide_characters_cross_only_the_first_edge() {
         let (before, after) = around_columns("日本語x日", 3, 6, 2);
         assert_eq!((before.text.as_str(), before.columns), ("日本", 4));
         assert_eq!((after.text.as_str(), after.columns), ("x", 1));

@@ -1,7 +1,7 @@
-//! How text with escape sequences occupies terminal columns: width, truncation,
-//! wrapping and slicing. One implementation for the components that extensions
-//! build in JavaScript (through the ops below) and for the program itself, because
-//! a line that one of them believes to fit and the other does not breaks the screen.
+//! Measures and cuts text with escape sequences by terminal columns: width, truncation, wrapping
+//! and slicing. Components of extensions (through the ops below) and the program share one
+//! implementation, because a line that one of them believes to fit and the other does not breaks
+//! the screen.
 
 mod ansi;
 mod around;
@@ -18,7 +18,7 @@ pub use self::wrap::wrap_text;
 #[op2(fast)]
 #[smi]
 pub(crate) fn op_text_width(#[string] text: &str) -> u32 {
-    // A string longer than 4 GiB does not exist in V8.
+    // V8 has no string longer than 4 GiB.
     visible_width(text) as u32
 }
 
@@ -33,8 +33,8 @@ pub(crate) fn op_text_truncate(
     truncate_to_width(text, columns as usize, ellipsis, pad)
 }
 
-/// The lines, joined with line feeds: cheaper across the bridge than an array, and
-/// no line contains one.
+/// Returns the lines, joined with line feeds: cheaper across the bridge than an array, and no line
+/// contains one.
 #[op2]
 #[string]
 pub(crate) fn op_text_wrap(#[string] text: &str, #[smi] columns: u32) -> String {
@@ -52,7 +52,7 @@ pub(crate) fn op_text_slice(
     slice_columns(line, start as usize, columns as usize, strict).text
 }
 
-/// The text without its escape sequences.
+/// Returns the text without its escape sequences.
 #[op2]
 #[string]
 pub(crate) fn op_text_strip(#[string] text: &str) -> String {
@@ -63,7 +63,7 @@ pub(crate) fn op_text_strip(#[string] text: &str) -> String {
     plain.collect()
 }
 
-/// What is left of a line around columns that something is drawn over.
+/// Returns the parts of a line around columns that something is drawn over.
 #[op2]
 #[serde]
 pub(crate) fn op_text_around(
@@ -82,8 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// What pi-tui 0.67.68 answers, because extensions rely on it: function, text,
-    /// further arguments, result.
+    /// Results of pi-tui 0.67.68, on which extensions rely: function, text, further arguments,
+    /// result.
     const CASES: &str = include_str!("cases.json");
 
     fn number(value: &Value) -> usize {

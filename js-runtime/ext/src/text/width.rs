@@ -1,15 +1,15 @@
-//! Columns of graphemes, and cutting text at a column.
+//! Measures graphemes in columns, and cuts text at a column.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::ansi::{Piece, pieces};
 
-/// A tab counts as this many columns, wherever it stands.
+/// Columns of a tab, at any position.
 const TAB_COLUMNS: usize = 3;
 const RESET: &str = "\x1b[0m";
 
-/// The columns that one grapheme cluster occupies.
+/// Returns the columns of one grapheme cluster.
 pub fn grapheme_width(grapheme: &str) -> usize {
     if let [byte] = grapheme.as_bytes() {
         return match byte {
@@ -19,8 +19,8 @@ pub fn grapheme_width(grapheme: &str) -> usize {
         };
     }
     let Some(base) = grapheme.chars().find(|c| c.width().unwrap_or(0) > 0) else {
-        // Only marks, joiners and controls. A letter without a base of its own
-        // (Hangul vowels) is printed all the same, but we cannot know where.
+        // The cluster has only marks, joiners and controls. A letter without a base of its own
+        // (Hangul vowels) is printed all the same, but its position cannot be known.
         return 0;
     };
     if is_emoji_sequence(grapheme, base) || matches!(base, '\u{1f1e6}'..='\u{1f1ff}') {
@@ -36,7 +36,7 @@ pub fn grapheme_width(grapheme: &str) -> usize {
     base.width().unwrap_or(0) + trailing
 }
 
-/// Characters that are narrow alone but wide as an emoji: with a variation
+/// Returns true for characters that are narrow alone but wide as an emoji: with a variation
 /// selector, a skin tone, a joiner or a keycap.
 fn is_emoji_sequence(grapheme: &str, base: char) -> bool {
     let joined = grapheme.chars().any(|c| {
@@ -50,12 +50,12 @@ fn is_emoji_sequence(grapheme: &str, base: char) -> bool {
         && (grapheme.width() >= 2 || grapheme.contains('\u{20e3}'))
 }
 
-/// The columns that `text` occupies on one line; escape sequences occupy none.
+/// Returns the columns of `text` on one line; escape sequences take none.
 pub fn visible_width(text: &str) -> usize {
     width_until(text, usize::MAX)
 }
 
-/// The width of `text`, or some width above `limit` as soon as it is passed.
+/// Returns the width of `text`, or any width above `limit` if it exceeds that.
 fn width_until(text: &str, limit: usize) -> usize {
     if is_printable_ascii(text) {
         return text.len();
@@ -113,7 +113,7 @@ pub fn truncate_to_width(text: &str, columns: usize, ellipsis: &str, pad: bool) 
     )
 }
 
-/// As many graphemes from the start as fit, without escape sequences behind them.
+/// Returns as many graphemes from the start as fit, without escape sequences after them.
 fn head(text: &str, columns: usize) -> Slice {
     let mut kept = Slice::default();
     let mut waiting = String::new();
@@ -136,9 +136,9 @@ fn head(text: &str, columns: usize) -> Slice {
     kept
 }
 
-/// The part of `line` in `columns` columns from column `start`, with the escape
-/// sequences that lead to it. A wide grapheme that begins in the range and ends
-/// behind it is left out if `strict` is set.
+/// Returns the part of `line` in `columns` columns from column `start`, with the escape sequences
+/// that lead to it. If `strict` is set, a wide grapheme that begins in the range and ends after it
+/// is left out.
 pub fn slice_columns(line: &str, start: usize, columns: usize, strict: bool) -> Slice {
     let end = start.saturating_add(columns);
     let mut slice = Slice::default();

@@ -45,7 +45,7 @@ fn wrap_line(line: &str, columns: usize, lines: &mut Vec<String>) {
 
 struct Wrapper<'a> {
     columns: usize,
-    /// What is on at the end of `line`.
+    /// Active styles at the end of `line`.
     style: Style,
     line: String,
     used: usize,
@@ -73,8 +73,8 @@ impl Wrapper<'_> {
         self.style.follow(word);
     }
 
-    /// A word that no line can hold starts on a line of its own and is cut
-    /// between graphemes.
+    /// Adds a word that is longer than a line: it starts on a line of its own and is cut between
+    /// graphemes.
     fn add_in_parts(&mut self, word: &str) {
         if !self.line.is_empty() {
             self.end_line();
@@ -110,8 +110,8 @@ impl Wrapper<'_> {
     }
 }
 
-/// Runs of spaces and of anything else, each with the escape sequences before it;
-/// the last one also has those behind it.
+/// Returns runs of spaces and of other characters, each with the escape sequences before it; the
+/// last one also has those after it.
 fn words(line: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last_was_space = None;

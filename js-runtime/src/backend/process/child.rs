@@ -1,4 +1,5 @@
-//! The process of an isolate, from its first to its last breath.
+//! The host process of an isolate: starts the isolate's thread, then handles frames of the control
+//! channel until the program closes it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,182 +12,190 @@ use std::time::Duration;
 
 use js_runtime_ext::{IS_HOST_PROCESS, Stop, program, set_program};
 
-use super::inbox::Inbox;
-use super::proxy::Proxy;
+use super::child_inbox::ChildInbox;
+use super::host_proxy::HostProxy;
 use super::wire::{self, Frame, Incoming, Kind, Read};
-use super::{Exception, Link, NAME, Start, last_words};
-use crate::control::Control;
+use super::{ChildLink, PROCESS_NAME, StartRequest, ThrownFrame, crash_report};
+use crate::attribution::imports::Imports;
+use crate::backend::thread::run;
 use crate::error::Thrown;
-use crate::imports::Imports;
-use crate::local::{STACK, run};
-use crate::worker::Isolate;
-use crate::{inspector, standard_streams};
+use crate::isolate::Isolate;
+use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::limits::watchdog::Watchdog;
+use crate::node::inspector;
+use crate::standard_streams;
 
-/// The start and its answer.
-pub(super) const FIRST: u64 = 0;
+/// Id of the start request and of its response.
+pub(super) const START_ID: u64 = 0;
 
-/// Is this process started for an isolate? Then this returns when it is over, with the
-/// exit code. To be called before anything else is done.
-pub fn serve_if_asked() -> Option<u8> {
+/// If this process was started for an isolate, runs it and returns the exit code at its end. Must
+/// be called before anything else.
+pub fn run_if_host_process() -> Option<u8> {
     let name = std::env::args_os().next()?;
-    if name != NAME {
-        // Before anybody puts another file there; who asks for it later is told what is wrong.
+    if name != PROCESS_NAME {
+        // Reads the path before another file may replace the program. An error is reported to the
+        // first caller that needs the path.
         let _ = program();
         return None;
     }
     Some(match serve() {
         Ok(()) => 0,
         Err(error) => {
-            complain(&format!(
-                "{NAME} is what pi starts for its extensions: {error}"
+            print_error(&format!(
+                "{PROCESS_NAME} is what pi starts for its extensions: {error}"
             ));
             2
         }
     })
 }
 
-/// Standard error goes to the program.
-fn complain(text: &str) {
+/// Prints to standard error, which the program reads.
+fn print_error(text: &str) {
     use std::io::Write as _;
     _ = writeln!(io::stderr(), "{text}");
 }
 
 fn serve() -> io::Result<()> {
-    // Signals of the terminal are for the program; and what is left behind can be ended
-    // with this. A group of its own would not do: the terminal stops those of another
-    // group that touch it, and a child that asks for a password would stop all of us.
-    // In a session of its own there is no terminal, which an error says at once.
+    // A session of its own shields the process from signals of the terminal, and allows the program
+    // to end all its descendants. A process group would not do: the terminal stops processes of
+    // other groups that use it, and a child that asks for a password would stop the whole program.
+    // In a session there is no terminal, and the child gets an error at once.
     nix::unistd::setsid()?;
     IS_HOST_PROCESS.store(true, Ordering::Relaxed);
     let (input, output) = standard_streams::take_files()?;
-    let link = Arc::new(Link::new(socket(input)?)?);
-    let mut control = Channel {
+    let link = Arc::new(ChildLink::new(socket(input)?)?);
+    let mut control = ControlChannel {
         stream: socket(output)?,
         incoming: Incoming::default(),
     };
-    die_with_the_program();
-    let start = link.hear_one()?;
+    exit_with_parent();
+    let start = link.receive_one()?;
     if start.kind != Kind::Start {
-        return Err(wire::broken());
+        return Err(wire::not_a_frame());
     }
-    let mut start: Start = start.head()?;
+    let mut start: StartRequest = start.head()?;
     if let Some(program) = start.program.take() {
         set_program(program.into());
     }
     crate::init();
     if let Some(inspect) = start.inspect
-        && let Err(error) = inspector::start_here(inspect)
+        && let Err(error) = inspector::start_in_host_process(inspect)
     {
-        refuse(&link, error);
+        send_start_error(&link, error);
         return Ok(());
     }
-    let words = control.stream.try_clone()?;
-    let Some(isolate) = begin(&link, start, words)? else {
+    let crash_stream = control.stream.try_clone()?;
+    let Some(isolate) = start_isolate(&link, start, crash_stream)? else {
         return Ok(());
     };
-    link.say(Kind::Nothing, FIRST, "", b"");
+    link.send(Kind::Nothing, START_ID, "", b"");
     while let Some(frame) = control.next()? {
-        obey(&frame, &link, &isolate)?;
+        handle_control(&frame, &link, &isolate)?;
     }
-    // The program is gone, and nobody wants anything any more.
-    leave(0)
+    // The program is gone.
+    exit_now(0)
 }
 
-/// At once and for good: V8 must not be taken down while its thread runs.
-fn leave(code: i32) -> ! {
-    // SAFETY: ends the process, and nothing else.
+/// Exits at once: V8 must not be shut down while its thread runs.
+fn exit_now(code: i32) -> ! {
+    // SAFETY: the call ends the process and does nothing else.
     unsafe { nix::libc::_exit(code) }
 }
 
 fn socket(file: File) -> io::Result<UnixStream> {
     let stream = UnixStream::from(OwnedFd::from(file));
-    // Fails for what is none.
+    // The call fails if the file is no socket.
     stream.local_addr()?;
     Ok(stream)
 }
 
-/// The end of the control channel says the same, but not to a process that is stopped.
+/// Kills this process when the program ends. The control channel is closed then, too, but a stopped
+/// process does not notice that.
 #[cfg(target_os = "linux")]
-fn die_with_the_program() {
-    // The program's thread that started us lives as long as we are wanted. Where it
-    // cannot be had, the channel is enough.
+fn exit_with_parent() {
+    // The thread of the program that started this process lives as long as the runtime. If the call
+    // fails, the channel has to do.
     _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL);
     _ = nix::sys::prctl::set_name(c"pi-extensions");
 }
 
 #[cfg(not(target_os = "linux"))]
-fn die_with_the_program() {}
+fn exit_with_parent() {}
 
-fn refuse(link: &Link, message: String) {
-    let thrown = wire::json(&Exception::from(Thrown::new(message)));
-    link.say(Kind::Thrown, FIRST, &thrown, b"");
+fn send_start_error(link: &ChildLink, message: String) {
+    let thrown = wire::json(&ThrownFrame::from(Thrown::new(message)));
+    link.send(Kind::Thrown, START_ID, &thrown, b"");
 }
 
-/// Starts the thread. `None` if that did not work, which the program has been told.
-fn begin(link: &Arc<Link>, start: Start, words: UnixStream) -> io::Result<Option<Control>> {
+/// Starts the thread of the isolate. Returns `None` if that failed; the program has been told then.
+fn start_isolate(
+    link: &Arc<ChildLink>,
+    start: StartRequest,
+    crash_stream: UnixStream,
+) -> io::Result<Option<Watchdog>> {
     let (ready, started) = mpsc::channel();
-    let theirs = link.clone();
+    let thread_link = link.clone();
     let options = start.options();
-    let host = Arc::new(Proxy {
+    let host = Arc::new(HostProxy {
         link: link.clone(),
         one_way: options.one_way.clone(),
     });
     let thread = std::thread::Builder::new()
-        .name(inspector::thread_name(&options))
-        .stack_size(STACK)
+        .name(inspector::thread_name(&options.label))
+        .stack_size(JS_STACK_SIZE)
         .spawn(move || {
-            let link = theirs.clone();
+            let link = thread_link.clone();
             let inbox = move |isolate: &mut Isolate| {
-                last_words::prepare(&mut isolate.worker.js_runtime, words);
-                Inbox::new(link).expect("tokio takes a socket")
+                crash_report::install(&mut isolate.worker.js_runtime, crash_stream);
+                ChildInbox::new(link).expect("tokio takes a socket")
             };
-            let live = std::panic::AssertUnwindSafe(|| run(options, host, ready, inbox));
-            // What panicked has said so.
-            let code = match std::panic::catch_unwind(live) {
+            let isolate_thread = std::panic::AssertUnwindSafe(|| run(options, host, ready, inbox));
+            // The panic hook has printed the message.
+            let code = match std::panic::catch_unwind(isolate_thread) {
                 Ok(()) => 0,
                 Err(_) => 101,
             };
             if code == 0 {
-                theirs.say(Kind::Bye, 0, "", b"");
+                thread_link.send(Kind::Bye, 0, "", b"");
             }
-            leave(code)
+            exit_now(code)
         });
     if let Err(error) = thread {
-        refuse(link, format!("its thread does not start: {error}"));
+        send_start_error(link, format!("its thread does not start: {error}"));
         return Ok(None);
     }
     match started.recv() {
-        Ok(Ok((control, imports))) => {
-            tell_imports(link, &imports);
-            link.watch(control.clone());
-            Ok(Some(control))
+        Ok(Ok((watchdog, imports))) => {
+            forward_imports(link, &imports);
+            link.set_watchdog(watchdog.clone());
+            Ok(Some(watchdog))
         }
         Ok(Err(error)) => {
-            refuse(link, error.to_string());
+            send_start_error(link, error.to_string());
             Ok(None)
         }
         Err(_) => Ok(None),
     }
 }
 
-fn tell_imports(link: &Arc<Link>, imports: &Imports) {
+fn forward_imports(link: &Arc<ChildLink>, imports: &Imports) {
     let link = link.clone();
-    imports.tell(Box::new(move |extension, file| {
+    imports.observe(Box::new(move |extension, file| {
         let path = file.as_os_str().as_bytes();
         match extension {
-            Some(extension) => link.say(Kind::Imported, extension.into(), "", path),
-            None => link.say(Kind::Packaged, 0, "", path),
+            Some(extension) => link.send(Kind::Imported, extension.into(), "", path),
+            None => link.send(Kind::Packaged, 0, "", path),
         }
     }));
 }
 
-/// What the program says past the JavaScript thread.
-struct Channel {
+/// The channel that is read while JavaScript runs.
+struct ControlChannel {
     stream: UnixStream,
     incoming: Incoming,
 }
 
-impl Channel {
+impl ControlChannel {
     fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.incoming.take()? {
@@ -200,7 +209,7 @@ impl Channel {
     }
 }
 
-fn obey(frame: &Frame, link: &Link, isolate: &Control) -> io::Result<()> {
+fn handle_control(frame: &Frame, link: &ChildLink, isolate: &Watchdog) -> io::Result<()> {
     match frame.kind {
         Kind::Stop => isolate.stop(frame.head()?),
         Kind::StopIfBusy => {
@@ -209,15 +218,15 @@ fn obey(frame: &Frame, link: &Link, isolate: &Control) -> io::Result<()> {
             if busy {
                 isolate.stop(Stop::Deadline);
             }
-            // It may have been stopped a moment before.
-            link.answer_with(frame.id, &isolate.stopped());
+            // The isolate may have been stopped just before.
+            link.send_value(frame.id, &isolate.stopped());
         }
-        Kind::Busy => link.answer_with(frame.id, &isolate.busy_for()),
+        Kind::Busy => link.send_value(frame.id, &isolate.busy_for()),
         Kind::End => {
             isolate.release();
             link.close();
         }
-        _ => return Err(wire::broken()),
+        _ => return Err(wire::not_a_frame()),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the event loop of a process of its own hears from the program.
+//! Source of commands for the event loop of a host process: the frames of the program.
 
 use std::io;
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use std::task::{Context, Poll};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use super::Link;
-use crate::commands::{Command, Commands};
+use super::ChildLink;
+use crate::commands::{Command, CommandSource};
 
-pub(crate) struct Inbox {
-    link: Arc<Link>,
-    /// The same socket; it says when something has come.
+pub(crate) struct ChildInbox {
+    link: Arc<ChildLink>,
+    /// The socket of the link, registered with tokio for readiness.
     stream: UnixStream,
 }
 
-impl Inbox {
-    /// On the tokio runtime of the event loop.
-    pub fn new(link: Arc<Link>) -> io::Result<Self> {
-        link.here();
+impl ChildInbox {
+    /// Must be called on the tokio runtime of the event loop.
+    pub fn new(link: Arc<ChildLink>) -> io::Result<Self> {
+        link.bind_thread();
         let stream = UnixStream::from_std(link.stream()?)?;
         Ok(Self { link, stream })
     }
 }
 
-impl Commands for Inbox {
+impl CommandSource for ChildInbox {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Command>> {
-        self.link.wakes(cx.waker());
+        self.link.register_event_loop(cx.waker());
         loop {
             if self.link.is_closed() {
                 return Poll::Ready(None);
@@ -35,18 +35,18 @@ impl Commands for Inbox {
             if let Some(command) = self.link.next_command() {
                 return Poll::Ready(Some(command));
             }
-            if self.link.hear() {
+            if self.link.receive() {
                 continue;
             }
             match self.stream.poll_read_ready(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(_)) => return Poll::Ready(None),
                 Poll::Ready(Ok(())) => {
-                    // Something has come since, or it was there before the look.
+                    // A frame may have arrived since the last attempt.
                     let link = &self.link;
                     _ = self
                         .stream
-                        .try_io(Interest::READABLE, || match link.hear() {
+                        .try_io(Interest::READABLE, || match link.receive() {
                             true => Ok(()),
                             false => Err(io::ErrorKind::WouldBlock.into()),
                         });
@@ -56,6 +56,6 @@ impl Commands for Inbox {
     }
 
     fn is_empty(&mut self) -> bool {
-        !self.link.has_command() && !self.link.hear() && !self.link.is_closed()
+        !self.link.has_command() && !self.link.receive() && !self.link.is_closed()
     }
 }

@@ -1,5 +1,5 @@
-//! The far side's end of the connection: what the threads of the process say to the
-//! program, and what they hear.
+//! The child's end of the connection: all threads of the host process send, the JavaScript thread
+//! receives.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read as _, Write};
@@ -18,77 +18,78 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::wire::{self, Frame, Incoming, Kind, Read};
-use super::{Exception, Load, Refusal};
+use super::{HostErrorFrame, LoadRequest, ThrownFrame};
 use crate::commands::Command;
-use crate::control::{Control, Pause};
-use crate::reply::{Answer, Remote, Reply};
+use crate::limits::watchdog::{Pause, Watchdog};
+use crate::reply::{CallResult, RemoteReply, Reply};
 
-type HostAnswer = Result<String, HostError>;
+type HostResult = Result<String, HostError>;
 
-/// Shared by the threads of the process; only the JavaScript thread hears.
-pub(crate) struct Link {
+/// Shared by the threads of the process. Only the JavaScript thread receives.
+pub(crate) struct ChildLink {
     stream: UnixStream,
     /// Held while a frame is written.
     writing: Mutex<()>,
-    heard: Mutex<Heard>,
-    /// Of calls that are under way here; an abandoned one is dropped.
+    received: Mutex<Received>,
+    /// Calls that are pending here. The sender of an abandoned call is dropped.
     callers: Mutex<HashMap<u64, oneshot::Sender<()>>>,
-    /// The program does not want the isolate any more, or is gone.
+    /// Whether the program has ended the runtime, or is gone.
     closed: AtomicBool,
     ids: AtomicU64,
     event_loop: AtomicWaker,
-    /// Of the isolate, and its thread.
-    control: OnceLock<Control>,
+    /// Watchdog of the isolate.
+    watchdog: OnceLock<Watchdog>,
     thread: OnceLock<ThreadId>,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Received {
     incoming: Incoming,
-    /// Commands that came while something else was looked for.
+    /// Commands that arrived while the thread waited for something else.
     commands: VecDeque<Command>,
-    /// JavaScript's own calls of the host.
-    asked: HashMap<u64, oneshot::Sender<HostAnswer>>,
-    /// The answer for which JavaScript stands still.
-    awaited: Option<(u64, Option<HostAnswer>)>,
+    /// Pending calls that JavaScript has made of the host.
+    calls: HashMap<u64, oneshot::Sender<HostResult>>,
+    /// Id and result of the synchronous call for which JavaScript waits.
+    awaited: Option<(u64, Option<HostResult>)>,
 }
 
-/// Nothing panics while it holds one of the locks; the data is whole in any case.
+/// Locks a mutex. No code panics while it holds one of the locks; the data is consistent in any
+/// case.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Link {
+impl ChildLink {
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
             writing: Mutex::default(),
-            heard: Mutex::default(),
+            received: Mutex::default(),
             callers: Mutex::default(),
             closed: AtomicBool::new(false),
             ids: AtomicU64::new(1),
             event_loop: AtomicWaker::new(),
-            control: OnceLock::new(),
+            watchdog: OnceLock::new(),
             thread: OnceLock::new(),
         })
     }
 
-    /// Before the first command comes.
-    pub fn watch(&self, control: Control) {
-        self.control.get_or_init(|| control);
+    /// Sets the watchdog. Must be called before the first command arrives.
+    pub fn set_watchdog(&self, watchdog: Watchdog) {
+        self.watchdog.get_or_init(|| watchdog);
     }
 
-    /// On the JavaScript thread.
-    pub fn here(&self) {
+    /// Records the JavaScript thread. Must be called on it.
+    pub fn bind_thread(&self) {
         self.thread.get_or_init(|| std::thread::current().id());
     }
 
-    /// What the program takes its time for, or cannot do while it is stopped.
+    /// Excludes time of the program from the time slice. Applies to the JavaScript thread only.
     fn pause(&self) -> Option<Pause<'_>> {
-        let here = std::thread::current().id();
-        let control = self.control.get()?;
-        (self.thread.get() == Some(&here)).then(|| control.pause())
+        let current = std::thread::current().id();
+        let watchdog = self.watchdog.get()?;
+        (self.thread.get() == Some(&current)).then(|| watchdog.pause())
     }
 
     pub fn stream(&self) -> io::Result<UnixStream> {
@@ -99,8 +100,8 @@ impl Link {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Says something to the program. If that is gone, nobody wants to hear it.
-    pub fn say(&self, kind: Kind, id: u64, head: &str, body: &[u8]) {
+    /// Sends a frame to the program, and ignores that the program is gone.
+    pub fn send(&self, kind: Kind, id: u64, head: &str, body: &[u8]) {
         let _paused = self.pause();
         let _writing = locked(&self.writing);
         if let Ok((first, rest)) = wire::parts(kind, id, head, body)
@@ -110,7 +111,7 @@ impl Link {
         }
     }
 
-    /// The program always reads, so this takes no longer than it does.
+    /// Writes all bytes. The program always reads, so this does not block for long.
     fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match (&self.stream).write(bytes) {
@@ -134,30 +135,33 @@ impl Link {
         }
     }
 
-    pub fn answer(&self, id: u64, answer: Answer) {
+    pub fn send_result(&self, id: u64, result: CallResult) {
         locked(&self.callers).remove(&id);
-        match answer {
-            Ok(Some(value)) => self.say(Kind::Value, id, "", value.as_bytes()),
-            Ok(None) => self.say(Kind::Nothing, id, "", b""),
+        match result {
+            Ok(Some(value)) => self.send(Kind::Value, id, "", value.as_bytes()),
+            Ok(None) => self.send(Kind::Nothing, id, "", b""),
             Err(thrown) => {
-                let thrown = wire::json(&Exception::from(thrown));
-                self.say(Kind::Thrown, id, &thrown, b"");
+                let thrown = wire::json(&ThrownFrame::from(thrown));
+                self.send(Kind::Thrown, id, &thrown, b"");
             }
         }
     }
 
-    pub fn answer_with(&self, id: u64, value: &impl Serialize) {
-        self.say(Kind::Value, id, "", wire::json(value).as_bytes());
+    pub fn send_value(&self, id: u64, value: &impl Serialize) {
+        self.send(Kind::Value, id, "", wire::json(value).as_bytes());
     }
 
-    /// For the first frame, before anybody else hears.
-    pub fn hear_one(&self) -> io::Result<Frame> {
+    /// Receives the first frame, before other threads use the link.
+    pub fn receive_one(&self) -> io::Result<Frame> {
         loop {
-            let mut heard = locked(&self.heard);
-            if let Some(frame) = heard.incoming.take()? {
+            let mut received = locked(&self.received);
+            if let Some(frame) = received.incoming.take()? {
                 return Ok(frame);
             }
-            match heard.incoming.fill(|buffer| (&self.stream).read(buffer))? {
+            match received
+                .incoming
+                .fill(|buffer| (&self.stream).read(buffer))?
+            {
                 Read::Some => {}
                 Read::Nothing => self.wait(PollFlags::POLLIN)?,
                 Read::End => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -165,100 +169,103 @@ impl Link {
         }
     }
 
-    /// Takes in what has come. Tells whether there was anything.
-    pub fn hear(self: &Arc<Self>) -> bool {
-        let mut heard = locked(&self.heard);
-        self.hear_into(&mut heard).unwrap_or_else(|_| {
-            // Nobody is there, or somebody else reads from the same descriptor.
+    /// Receives all frames that have arrived. Returns true if there were any.
+    pub fn receive(self: &Arc<Self>) -> bool {
+        let mut received = locked(&self.received);
+        self.receive_into(&mut received).unwrap_or_else(|_| {
+            // The program is gone, or other code reads from the descriptor.
             self.closed.store(true, Ordering::Relaxed);
             true
         })
     }
 
-    fn hear_into(self: &Arc<Self>, heard: &mut Heard) -> io::Result<bool> {
-        match heard.incoming.fill(|buffer| (&self.stream).read(buffer))? {
+    fn receive_into(self: &Arc<Self>, received: &mut Received) -> io::Result<bool> {
+        match received
+            .incoming
+            .fill(|buffer| (&self.stream).read(buffer))?
+        {
             Read::Nothing => return Ok(false),
             Read::End => return Err(io::ErrorKind::UnexpectedEof.into()),
             Read::Some => {}
         }
-        while let Some(frame) = heard.incoming.take()? {
-            self.sort(heard, frame)?;
+        while let Some(frame) = received.incoming.take()? {
+            self.dispatch(received, frame)?;
         }
         Ok(true)
     }
 
-    fn sort(self: &Arc<Self>, heard: &mut Heard, frame: Frame) -> io::Result<()> {
+    fn dispatch(self: &Arc<Self>, received: &mut Received, frame: Frame) -> io::Result<()> {
         let id = frame.id;
         let command = match frame.kind {
             Kind::Load => {
-                let load: Load = frame.head()?;
+                let load: LoadRequest = frame.head()?;
                 Command::Load {
                     id: load.extension,
                     limit: load.limit,
                     path: path(frame.body),
-                    reply: self.reply(id),
+                    reply: self.new_reply(id),
                 }
             }
             Kind::Call => Command::Call {
                 function: frame.head.clone(),
                 args: frame.text()?,
-                reply: self.reply(id),
+                reply: self.new_reply(id),
             },
             Kind::Memory => {
                 let link = self.clone();
-                Command::Memory(Box::new(move |memory| link.answer_with(id, &memory)))
+                Command::Memory(Box::new(move |memory| link.send_value(id, &memory)))
             }
-            Kind::HeapOwners => {
+            Kind::RetainedHeap => {
                 let link = self.clone();
-                Command::HeapOwners(Box::new(move |owners| link.answer_with(id, &owners)))
+                Command::RetainedHeap(Box::new(move |owners| link.send_value(id, &owners)))
             }
             Kind::HeapUsed => {
                 let link = self.clone();
-                Command::HeapUsed(Box::new(move |used| link.answer_with(id, &used)))
+                Command::HeapUsed(Box::new(move |used| link.send_value(id, &used)))
             }
             Kind::Abandon => {
-                // The event loop is woken by its end.
+                // Dropping the sender wakes the event loop.
                 locked(&self.callers).remove(&id);
                 return Ok(());
             }
-            Kind::HostAnswer => {
-                let answer = host_answer(frame)?;
-                match &mut heard.awaited {
-                    Some((awaited, place)) if *awaited == id => *place = Some(answer),
+            Kind::HostResult => {
+                let result = host_result(frame)?;
+                match &mut received.awaited {
+                    Some((awaited, slot)) if *awaited == id => *slot = Some(result),
                     _ => {
-                        if let Some(asked) = heard.asked.remove(&id) {
-                            // The call went with what asked for it.
-                            _ = asked.send(answer);
+                        if let Some(call) = received.calls.remove(&id) {
+                            // The call was dropped together with the code that made it.
+                            _ = call.send(result);
                         }
                     }
                 }
                 return Ok(());
             }
-            _ => return Err(wire::broken()),
+            _ => return Err(wire::not_a_frame()),
         };
-        heard.commands.push_back(command);
+        received.commands.push_back(command);
         Ok(())
     }
 
-    fn reply(self: &Arc<Self>, id: u64) -> Reply {
+    fn new_reply(self: &Arc<Self>, id: u64) -> Reply {
         let (caller, abandoned) = oneshot::channel();
         locked(&self.callers).insert(id, caller);
-        Reply::There(Remote {
-            id,
-            link: self.clone(),
+        let link = self.clone();
+        Reply::Remote(RemoteReply {
+            send: Box::new(move |result| link.send_result(id, result)),
             abandoned,
         })
     }
 
     pub fn next_command(&self) -> Option<Command> {
-        locked(&self.heard).commands.pop_front()
+        locked(&self.received).commands.pop_front()
     }
 
     pub fn has_command(&self) -> bool {
-        !locked(&self.heard).commands.is_empty()
+        !locked(&self.received).commands.is_empty()
     }
 
-    /// Nothing more is to be done.
+    /// Closes the link: no further commands are processed.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.event_loop.wake();
@@ -268,22 +275,22 @@ impl Link {
         self.closed.load(Ordering::Relaxed)
     }
 
-    pub fn wakes(&self, event_loop: &Waker) {
+    pub fn register_event_loop(&self, event_loop: &Waker) {
         self.event_loop.register(event_loop);
     }
 
-    /// Calls the host and stands still until it answers. On the JavaScript thread.
-    pub fn ask_and_wait(self: &Arc<Self>, method: &str, args: &str) -> HostAnswer {
+    /// Calls the host and blocks until the result arrives. Must be called on the JavaScript thread.
+    pub fn call_sync(self: &Arc<Self>, method: &str, args: &str) -> HostResult {
         let _paused = self.pause();
         let id = self.id();
-        self.say(Kind::HostCallSync, id, method, args.as_bytes());
-        let mut heard = locked(&self.heard);
-        heard.awaited = Some((id, None));
-        let answer = loop {
-            if let Some((_, answer @ Some(_))) = &mut heard.awaited {
-                break answer.take();
+        self.send(Kind::HostCallSync, id, method, args.as_bytes());
+        let mut received = locked(&self.received);
+        received.awaited = Some((id, None));
+        let result = loop {
+            if let Some((_, result @ Some(_))) = &mut received.awaited {
+                break result.take();
             }
-            let went_well = match self.hear_into(&mut heard) {
+            let went_well = match self.receive_into(&mut received) {
                 Ok(true) => Ok(()),
                 Ok(false) => self.wait(PollFlags::POLLIN),
                 Err(error) => Err(error),
@@ -292,24 +299,24 @@ impl Link {
                 break None;
             }
         };
-        heard.awaited = None;
-        // What came meanwhile does not wake the event loop by itself.
-        if !heard.commands.is_empty() {
+        received.awaited = None;
+        // Commands that arrived meanwhile do not wake the event loop by themselves.
+        if !received.commands.is_empty() {
             self.event_loop.wake();
         }
-        answer.unwrap_or_else(|| {
+        result.unwrap_or_else(|| {
             self.close();
             Err(HostError::new(format!("{method}: the program is gone")))
         })
     }
 
-    /// Calls the host; the answer comes when there is one.
-    pub fn ask(&self, method: &str, args: &str) -> oneshot::Receiver<HostAnswer> {
+    /// Calls the host. The receiver resolves when the result arrives.
+    pub fn call(&self, method: &str, args: &str) -> oneshot::Receiver<HostResult> {
         let id = self.id();
-        let (asked, answer) = oneshot::channel();
-        locked(&self.heard).asked.insert(id, asked);
-        self.say(Kind::HostCall, id, method, args.as_bytes());
-        answer
+        let (call, result) = oneshot::channel();
+        locked(&self.received).calls.insert(id, call);
+        self.send(Kind::HostCall, id, method, args.as_bytes());
+        result
     }
 }
 
@@ -318,11 +325,11 @@ fn path(bytes: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-fn host_answer(frame: Frame) -> io::Result<HostAnswer> {
+fn host_result(frame: Frame) -> io::Result<HostResult> {
     if frame.head.is_empty() {
         return frame.text().map(Ok);
     }
-    let refusal: Refusal = frame.head()?;
+    let refusal: HostErrorFrame = frame.head()?;
     let class = match refusal.class.as_str() {
         "TypeError" => "TypeError",
         "RangeError" => "RangeError",

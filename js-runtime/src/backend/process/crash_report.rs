@@ -1,7 +1,7 @@
-//! Whose code it is that crashes: the thread of the isolate says so while the signal
-//! kills the process. What is said last is not always said well: the heap may be broken,
-//! V8 in the midst of something. So the signal is told first, the rest must take no
-//! longer than a second, and whatever goes wrong in it ends the process as well.
+//! Attributes crashes of a host process. A signal handler on the thread of the isolate writes the
+//! author of the running code to the program before the signal kills the process. The heap may be
+//! broken, or V8 in the middle of an operation. So the signal number is written first, the rest may
+//! take one second, and any further error ends the process as well.
 
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
@@ -18,16 +18,16 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, si
 
 use super::wire;
 
-/// Where the program listens.
+/// Descriptor of the control channel to the program.
 static PROGRAM: OnceLock<RawFd> = OnceLock::new();
-/// How it begins: others may have written to what was standard output.
+/// Start of a report. Other code may have written to the descriptor of standard output.
 const MARK: &[u8; 8] = b"\0crashed";
 
-/// A crash while it speaks is not spoken of.
-static SPEAKS: AtomicBool = AtomicBool::new(false);
+/// Whether a report is being written. A crash within the handler is not reported.
+static REPORTING: AtomicBool = AtomicBool::new(false);
 
-/// What a process dies of by its own fault.
-const CRASHES: [Signal; 6] = [
+/// Signals of crashes.
+const CRASH_SIGNALS: [Signal; 6] = [
     Signal::SIGSEGV,
     Signal::SIGBUS,
     Signal::SIGILL,
@@ -38,57 +38,58 @@ const CRASHES: [Signal; 6] = [
 
 thread_local! {
     /// The isolate of this thread, which lives as long as the process.
-    static WITNESS: RefCell<Option<(v8::Global<v8::Context>, v8::UnsafeRawIsolatePtr)>> =
+    static ISOLATE: RefCell<Option<(v8::Global<v8::Context>, v8::UnsafeRawIsolatePtr)>> =
         const { RefCell::new(None) };
 }
 
-/// On the thread of the isolate, before code runs in it. `program` is told.
-pub(super) fn prepare(runtime: &mut JsRuntime, program: UnixStream) {
+/// Installs the handler. Must be called on the thread of the isolate, before code runs in it.
+/// `program` receives the report.
+pub(super) fn install(runtime: &mut JsRuntime, program: UnixStream) {
     let context = runtime.main_context();
-    // SAFETY: it is used on this thread only, and the isolate goes with the process.
+    // SAFETY: the pointer is used on this thread only, and the isolate lives as long as the
+    // process.
     let isolate = unsafe { runtime.v8_isolate().as_raw_isolate_ptr() };
-    WITNESS.with_borrow_mut(|witness| *witness = Some((context, isolate)));
-    // Open for as long as the process lives.
+    ISOLATE.with_borrow_mut(|isolate_ref| *isolate_ref = Some((context, isolate)));
+    // The descriptor stays open as long as the process lives.
     PROGRAM.get_or_init(|| program.into_raw_fd());
-    // On the stack of the thread: V8 wants to see that it has room.
+    // The handler runs on the stack of the thread, because V8 checks that it has room there.
     let action = SigAction::new(
-        SigHandler::Handler(crashed),
+        SigHandler::Handler(on_crash),
         SaFlags::empty(),
         SigSet::empty(),
     );
-    for signal in CRASHES {
-        // SAFETY: the handler is made for that; see there. It takes the place of the one
-        // of Rust, which explains stack overflows.
-        // Without it nothing is told.
+    for signal in CRASH_SIGNALS {
+        // SAFETY: `on_crash` states what it does in a signal handler. It replaces the handler of
+        // Rust, which explains stack overflows. If the call fails, there is no report.
         _ = unsafe { sigaction(signal, &action) };
     }
 }
 
-/// The signal has come back to its usual meaning when this returns, and comes again.
-/// What is done here is not allowed in a handler when the thread was interrupted in the
-/// midst of an allocation; then the alarm, or another crash, ends it.
-extern "C" fn crashed(number: libc::c_int) {
+/// Writes the report, restores the default action and raises the signal again. The handler calls
+/// functions that are not allowed in it if the thread was interrupted in the middle of an
+/// allocation; then the alarm, or another crash, ends the process.
+extern "C" fn on_crash(number: libc::c_int) {
     let Ok(signal) = Signal::try_from(number) else {
         return;
     };
     let usual = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    for signal in CRASHES {
-        // SAFETY: nothing of ours is called from now on.
+    for signal in CRASH_SIGNALS {
+        // SAFETY: no handler of this program is called after this.
         _ = unsafe { sigaction(signal, &usual) };
     }
-    if !SPEAKS.swap(true, Ordering::SeqCst) {
+    if !REPORTING.swap(true, Ordering::SeqCst) {
         nix::unistd::alarm::set(1);
-        say(MARK);
-        say(&number.to_le_bytes());
+        write(MARK);
+        write(&number.to_le_bytes());
         if let Some(author) = author() {
-            say(wire::json(&author).as_bytes());
+            write(wire::json(&author).as_bytes());
         }
     }
-    // It waits until this returns.
+    // The signal is blocked until this function returns.
     _ = raise(signal);
 }
 
-fn say(bytes: &[u8]) {
+fn write(bytes: &[u8]) {
     if let Some(program) = PROGRAM.get() {
         // SAFETY: the descriptor is open, and is not closed here.
         let stream = unsafe { UnixStream::from_raw_fd(*program) };
@@ -97,10 +98,10 @@ fn say(bytes: &[u8]) {
 }
 
 fn author() -> Option<Author> {
-    WITNESS.with(|witness| {
-        let witness = witness.try_borrow().ok()?;
-        let (context, isolate) = witness.as_ref()?;
-        // SAFETY: the isolate of this thread, which has not gone yet.
+    ISOLATE.with(|isolate_ref| {
+        let isolate_ref = isolate_ref.try_borrow().ok()?;
+        let (context, isolate) = isolate_ref.as_ref()?;
+        // SAFETY: this is the isolate of this thread, which still exists.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(*isolate) };
         v8::callback_scope!(unsafe scope, &mut isolate);
         let context = v8::Local::new(scope, context);
@@ -109,14 +110,15 @@ fn author() -> Option<Author> {
     })
 }
 
-/// What a dead process has said, in the program: the signal, and whose code it was.
-pub(super) fn heard(mut program: &UnixStream) -> Option<(i32, Option<Author>)> {
-    let mut said = Vec::new();
-    // It does not block: there may be a child that has the other end, too.
-    _ = program.read_to_end(&mut said);
-    let mark = said.windows(MARK.len()).position(|found| found == MARK)?;
-    let words = &said[mark + MARK.len()..];
-    let (signal, author) = words.split_first_chunk::<4>()?;
+/// Reads the report of a process that has ended: the signal, and the author of the code that
+/// crashed.
+pub(super) fn read(mut program: &UnixStream) -> Option<(i32, Option<Author>)> {
+    let mut bytes = Vec::new();
+    // The socket does not block: a child of the process may hold the other end, too.
+    _ = program.read_to_end(&mut bytes);
+    let mark = bytes.windows(MARK.len()).position(|found| found == MARK)?;
+    let report = &bytes[mark + MARK.len()..];
+    let (signal, author) = report.split_first_chunk::<4>()?;
     let author = serde_json::from_slice(author).ok();
     Some((i32::from_le_bytes(*signal), author))
 }

@@ -1,34 +1,24 @@
-//! The isolate in a process of its own: what V8 cannot survive (a native addon that
-//! crashes, `abort`, running out of address space) then costs the extensions, not the
-//! program.
+//! Runs the isolate in a process of its own. Crashes that V8 cannot survive (native addons,
+//! `abort`, lack of address space) then end the extensions, not the program.
 //!
-//! The process is the same binary, started under the name [`NAME`]; its standard input
-//! and output are two sockets. Over the first go commands, answers and what JavaScript
-//! asks of the host, read on the far side by the JavaScript thread itself. The second
-//! is read whatever that thread does: it carries stops and the question whether
-//! JavaScript spins, and its end means that the program is gone. All that comes back
-//! comes over the first.
+//! The process is the same binary, started under the name [`PROCESS_NAME`]; its standard input and
+//! output are two sockets. The first carries commands, results and calls of the host, and the
+//! JavaScript thread itself reads it. The second is the control channel, which is read while
+//! JavaScript runs: it carries stops and the question whether JavaScript spins, and its end means
+//! that the program is gone. All frames to the program use the first.
 
 mod child;
-#[path = "child_inbox.rs"]
-mod inbox;
-#[path = "crash_report.rs"]
-mod last_words;
-#[path = "child_link.rs"]
-mod link;
-#[path = "writer.rs"]
-mod outgoing;
+mod child_inbox;
+mod child_link;
+mod crash_report;
+mod host_proxy;
 mod parent;
-#[path = "host_proxy.rs"]
-mod proxy;
-#[path = "supervisor.rs"]
-mod serving;
-#[path = "sync_call_watchdog.rs"]
-mod standing;
+mod supervisor;
+mod sync_call_watchdog;
 mod wire;
+mod writer;
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,20 +26,21 @@ use js_runtime_ext::program;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Thrown;
-use crate::loader::Kept;
+use crate::loader::MemoryCache;
+use crate::node::inspector::Inspect;
 use crate::options::RuntimeOptions;
 
-pub use self::child::serve_if_asked;
-pub(crate) use self::link::Link;
-pub(crate) use self::parent::Parent;
+pub use self::child::run_if_host_process;
+pub(crate) use self::child_link::ChildLink;
+pub(crate) use self::parent::ProcessBackend;
 
-/// `argv[0]` of the process. No argument of a user can be taken for it, and whatever
-/// the process starts does not inherit it.
-const NAME: &str = "pi-extension-host";
+/// `argv[0]` of the process. No argument of a user can be mistaken for it, and child processes do
+/// not inherit it.
+const PROCESS_NAME: &str = "pi-extension-host";
 
-/// What the process is told first. Paths as the system has them: not all are Unicode.
+/// First frame to the process. Paths are in the system's form: not all are Unicode.
 #[derive(Debug, Serialize, Deserialize)]
-struct Start {
+struct StartRequest {
     cache_dir: Option<OsString>,
     max_heap: usize,
     spin_limit: Duration,
@@ -59,21 +50,13 @@ struct Start {
     version: String,
     label: String,
     one_way: Vec<String>,
-    /// What `process.execPath` says.
+    /// Value of `process.execPath`.
     program: Option<OsString>,
     inspect: Option<Inspect>,
 }
 
-/// How a debugger gets in.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Inspect {
-    pub address: SocketAddr,
-    /// The first module waits for it.
-    pub wait: bool,
-}
-
-impl Start {
-    fn of(options: &RuntimeOptions, inspect: Option<Inspect>) -> Self {
+impl StartRequest {
+    fn from_options(options: &RuntimeOptions, inspect: Option<Inspect>) -> Self {
         Self {
             cache_dir: options.cache_dir.clone().map(PathBuf::into_os_string),
             max_heap: options.max_heap,
@@ -106,7 +89,7 @@ impl Start {
                 .map(|(id, path)| (id, path.into()))
                 .collect(),
             // A process has one isolate.
-            kept: Kept::default(),
+            memory_cache: MemoryCache::default(),
             version: self.version,
             label: self.label,
             process: None,
@@ -115,46 +98,46 @@ impl Start {
     }
 }
 
-/// The head of [`wire::Kind::Load`].
+/// Head of [`wire::Kind::Load`].
 #[derive(Debug, Serialize, Deserialize)]
-struct Load {
+struct LoadRequest {
     extension: u32,
     limit: Duration,
 }
 
-/// The head of a [`wire::Kind::HostAnswer`] that is an error.
+/// Head of a [`wire::Kind::HostResult`] that is an error.
 #[derive(Debug, Serialize, Deserialize)]
-struct Refusal {
+struct HostErrorFrame {
     class: String,
     message: String,
 }
 
-/// The head of [`wire::Kind::Thrown`].
+/// Head of [`wire::Kind::Thrown`].
 #[derive(Debug, Serialize, Deserialize)]
-struct Exception {
+struct ThrownFrame {
     message: String,
     plain: String,
-    place: Option<String>,
+    position: Option<String>,
     stack: String,
 }
 
-impl From<Thrown> for Exception {
+impl From<Thrown> for ThrownFrame {
     fn from(thrown: Thrown) -> Self {
         Self {
             message: thrown.message,
             plain: thrown.plain,
-            place: thrown.place,
+            position: thrown.position,
             stack: thrown.stack,
         }
     }
 }
 
-impl From<Exception> for Thrown {
-    fn from(exception: Exception) -> Self {
+impl From<ThrownFrame> for Thrown {
+    fn from(exception: ThrownFrame) -> Self {
         Self {
             message: exception.message,
             plain: exception.plain,
-            place: exception.place,
+            position: exception.position,
             stack: exception.stack,
         }
     }

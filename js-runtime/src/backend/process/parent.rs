@@ -1,7 +1,5 @@
-//! The program's end of the connection: the handle through which it talks to an isolate
-//! in a process of its own.
+//! The program's end of the connection: the handle of an isolate in a host process.
 
-use pi_base::active_clock;
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -18,76 +16,77 @@ use std::time::{Duration, Instant};
 use js_runtime_ext::{Author, Console, Fault, Host, Stop};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pi_base::active_clock;
+use pi_base::process_tree::{self, Termination};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::outgoing::Outgoing;
-use super::serving::{self, Serving};
+use super::supervisor::{self, SupervisorArgs};
 use super::wire::{self, Kind};
-use super::{Load, NAME, Start, child, last_words};
+use super::writer::FrameWriter;
+use super::{LoadRequest, PROCESS_NAME, StartRequest, child, crash_report};
+use crate::attribution::heap_snapshot::RetainedHeap;
+use crate::attribution::imports::Imports;
 use crate::error::StartError;
-use crate::heap_owners::HeapOwners;
-use crate::imports::Imports;
-use crate::inspector;
-use crate::memory::Memory;
+use crate::limits::memory::Memory;
+use crate::node::inspector;
+use crate::node::stdio;
 use crate::options::{HostProcess, RuntimeOptions};
-use crate::reply::Answer;
-use crate::runtime::{Unanswered, linger, unless_stopped};
-use crate::stdio;
-use pi_base::process_tree::{self, Termination};
+use crate::reply::{CallResult, Unanswered, spin_for_reply, unless_stopped};
 
-/// How long a process may take to be there, on a machine that has other things to do.
-const BEGINNING: Duration = Duration::from_secs(60);
+/// Maximum time until the process has started, on a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a process may take to say whether JavaScript spins.
-pub(super) const UNANSWERED: Duration = Duration::from_secs(5);
+/// Maximum time until the process answers whether JavaScript spins.
+pub(super) const UNRESPONSIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a process whose isolate has been stopped may take to end.
-const ENDING: Duration = Duration::from_secs(2);
+/// Maximum time until a process whose isolate was stopped has ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long before what it has started is asked to end, too: native code may wait for that,
-/// and hears nothing meanwhile.
-const STUCK: Duration = Duration::from_millis(100);
+/// Time after which its children are asked to end, too: native code may wait for one of them and
+/// notices nothing else meanwhile.
+const CHILDREN_GRACE: Duration = Duration::from_millis(100);
 
-/// How long the host is given to be told of a stop.
-const TOLD: Duration = Duration::from_secs(1);
+/// Maximum time that the host gets to process a stop.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(crate) struct Parent {
+pub(crate) struct ProcessBackend {
     shared: Arc<Shared>,
-    serving: JoinHandle<()>,
+    supervisor: JoinHandle<()>,
 }
 
 pub(super) struct Shared {
-    pub outgoing: Outgoing,
+    pub outgoing: FrameWriter,
     control: Mutex<UnixStream>,
-    /// Calls by their ids; `None` when nobody answers any more.
-    pending: Mutex<Option<HashMap<u64, oneshot::Sender<Answer>>>>,
+    /// Pending calls by their ids; `None` when there can be no more results.
+    pending: Mutex<Option<HashMap<u64, oneshot::Sender<CallResult>>>>,
     stop: watch::Sender<Option<Stop>>,
-    /// The host knows of the stop.
-    told: watch::Sender<bool>,
-    /// Somebody tells it.
-    telling: AtomicBool,
+    /// Whether the host knows of the stop.
+    reported: watch::Sender<bool>,
+    /// Whether a thread has begun to report the stop.
+    reporting: AtomicBool,
     pub imports: Imports,
     ids: AtomicU64,
     process: AtomicU32,
     end: Mutex<End>,
-    /// The end is near.
+    /// Notified when the process is about to end.
     pub ending: Notify,
 }
 
 #[derive(Default)]
 struct End {
-    /// When it was asked for.
-    begun: Option<Instant>,
-    /// Until what the process has left behind is seen off: the program waits for that.
+    /// Time at which the end was requested.
+    begun_at: Option<Instant>,
+    /// Held until the descendants of the process were asked to end. The program waits for that when
+    /// it exits.
     ending: Option<Termination>,
-    /// It is not there any more, and its number may be another's.
+    /// Whether the process was reaped. Its id may be reused then.
     gone: bool,
-    /// Nobody wants the isolate any more, or to hear of it.
+    /// Whether the owner of the runtime is gone and needs no report.
     released: bool,
 }
 
-impl Parent {
+impl ProcessBackend {
     pub fn start(
         how: &HostProcess,
         options: &RuntimeOptions,
@@ -100,59 +99,64 @@ impl Parent {
             .into_iter()
             .collect::<io::Result<()>>()
             .map_err(StartError::Process)?;
-        // What is written past JavaScript's own streams: V8's last words, and addons.
-        let (errors, readers) = stdio::reader(Console::Err, &host).map_err(StartError::Stdio)?;
+        // Standard error also carries messages past JavaScript's own streams: of V8 and of addons.
+        let (errors, readers) =
+            stdio::line_reader(Console::Err, &host).map_err(StartError::Stdio)?;
         let mut command = Command::new(&how.program);
         command
-            .arg0(NAME)
+            .arg0(PROCESS_NAME)
             .args(&how.args)
             .stdin(OwnedFd::from(their_data))
             .stdout(OwnedFd::from(their_control))
             .stderr(errors);
         let shared = Arc::new(Shared {
-            outgoing: Outgoing::new(data.try_clone().map_err(StartError::Process)?),
+            outgoing: FrameWriter::new(data.try_clone().map_err(StartError::Process)?),
             control: Mutex::new(control),
             pending: Mutex::new(Some(HashMap::new())),
             stop: watch::Sender::new(None),
-            told: watch::Sender::new(false),
-            telling: AtomicBool::new(false),
+            reported: watch::Sender::new(false),
+            reporting: AtomicBool::new(false),
             imports: Imports::default(),
-            ids: AtomicU64::new(child::FIRST + 1),
+            ids: AtomicU64::new(child::START_ID + 1),
             process: AtomicU32::new(0),
             end: Mutex::default(),
             ending: Notify::new(),
         });
-        let start = wire::json(&Start::of(options, inspector::elsewhere()));
+        let start = wire::json(&StartRequest::from_options(
+            options,
+            inspector::for_next_process(),
+        ));
         shared
             .outgoing
-            .push(Kind::Start, child::FIRST, &start, b"")
+            .push(Kind::Start, child::START_ID, &start, b"")
             .map_err(StartError::Process)?;
         let (ready, started) = mpsc::channel();
-        let serving = Serving {
+        let args = SupervisorArgs {
             shared: shared.clone(),
             host,
             data,
             readers,
             ready,
-            patience: options.spin_limit.checked_add(UNANSWERED),
-            standing: options.spin_limit,
+            silence_limit: options.spin_limit.checked_add(UNRESPONSIVE_TIMEOUT),
+            sync_call_limit: options.spin_limit,
             tasks: tokio::runtime::Handle::try_current().ok(),
         };
-        // It starts the process, too: a process ends with the thread that started it.
+        // The supervisor thread starts the process, because the process is killed when the thread
+        // that started it ends.
         let thread = std::thread::Builder::new()
             .name("js-process".into())
-            .spawn(move || serving::serve(serving, command))
+            .spawn(move || supervisor::run(args, command))
             .map_err(StartError::Thread)?;
-        let parent = Self {
+        let backend = Self {
             shared,
-            serving: thread,
+            supervisor: thread,
         };
-        match started.recv_timeout(BEGINNING) {
-            Ok(Ok(())) => Ok(parent),
+        match started.recv_timeout(START_TIMEOUT) {
+            Ok(Ok(())) => Ok(backend),
             Ok(Err(error)) => Err(error),
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                parent.shared.give_up();
-                let seconds = BEGINNING.as_secs();
+                backend.shared.kill_unresponsive();
+                let seconds = START_TIMEOUT.as_secs();
                 Err(StartError::Bootstrap(format!(
                     "its process was not there after {seconds} s"
                 )))
@@ -168,66 +172,66 @@ impl Parent {
         extension: u32,
         path: &Path,
         limit: Duration,
-    ) -> Result<Answer, Unanswered> {
-        let load = wire::json(&Load { extension, limit });
+    ) -> Result<CallResult, Unanswered> {
+        let load = wire::json(&LoadRequest { extension, limit });
         let path = path.as_os_str().as_bytes();
-        self.ask(Kind::Load, &load, path).await
+        self.request(Kind::Load, &load, path).await
     }
 
-    pub async fn call(&self, function: &str, args: String) -> Result<Answer, Unanswered> {
-        self.ask(Kind::Call, function, args.as_bytes()).await
+    pub async fn call(&self, function: &str, args: String) -> Result<CallResult, Unanswered> {
+        self.request(Kind::Call, function, args.as_bytes()).await
     }
 
-    async fn ask(&self, kind: Kind, head: &str, body: &[u8]) -> Result<Answer, Unanswered> {
-        let answered = async {
-            let (asked, mut answer) = self.shared.expect()?;
-            let sent = self.shared.outgoing.send(kind, asked.id, head, body).await;
+    async fn request(&self, kind: Kind, head: &str, body: &[u8]) -> Result<CallResult, Unanswered> {
+        let replied = async {
+            let (reply, mut result) = self.shared.register()?;
+            let sent = self.shared.outgoing.send(kind, reply.id, head, body).await;
             sent.ok()?;
-            match linger(&mut answer) {
-                Some(answer) => answer,
-                None => answer.await.ok(),
+            match spin_for_reply(&mut result) {
+                Some(result) => result,
+                None => result.await.ok(),
             }
         };
-        unless_stopped(answered, self.wait_until_told(), || self.stopped()).await
+        unless_stopped(replied, self.wait_until_reported(), || self.stopped()).await
     }
 
-    async fn value<T: DeserializeOwned>(&self, kind: Kind) -> Option<T> {
-        let answer = self.ask(kind, "", b"").await.ok()?.ok()??;
-        serde_json::from_str(&answer).ok()
+    async fn request_value<T: DeserializeOwned>(&self, kind: Kind) -> Option<T> {
+        let result = self.request(kind, "", b"").await.ok()?.ok()??;
+        serde_json::from_str(&result).ok()
     }
 
     pub async fn memory(&self) -> Option<Memory> {
-        self.value(Kind::Memory).await
+        self.request_value(Kind::Memory).await
     }
 
-    pub async fn heap_owners(&self) -> Option<Result<HeapOwners, String>> {
-        self.value(Kind::HeapOwners).await
+    pub async fn retained_heap(&self) -> Option<Result<RetainedHeap, String>> {
+        self.request_value(Kind::RetainedHeap).await
     }
 
     pub async fn heap_used(&self) -> Option<usize> {
-        self.value(Kind::HeapUsed).await
+        self.request_value(Kind::HeapUsed).await
     }
 
-    /// Asks past the JavaScript thread. `None` if the process is gone, or is killed
-    /// because it does not answer.
-    async fn ask_aside<T: DeserializeOwned>(&self, kind: Kind, head: &str) -> Option<T> {
-        let (asked, answer) = self.shared.expect()?;
-        self.shared.command(kind, asked.id, head);
-        let Some(answer) = active_clock::timeout(UNANSWERED, answer).await else {
-            self.shared.give_up();
+    /// Sends a request over the control channel. Returns `None` if the process is gone, or is
+    /// killed because it does not answer.
+    async fn request_control<T: DeserializeOwned>(&self, kind: Kind, head: &str) -> Option<T> {
+        let (reply, result) = self.shared.register()?;
+        self.shared.command(kind, reply.id, head);
+        let Some(result) = active_clock::timeout(UNRESPONSIVE_TIMEOUT, result).await else {
+            self.shared.kill_unresponsive();
             return None;
         };
-        let answer = answer.ok()?.ok()??;
-        serde_json::from_str(&answer).ok()
+        let result = result.ok()?.ok()??;
+        serde_json::from_str(&result).ok()
     }
 
     pub async fn busy_for(&self) -> Option<Duration> {
-        self.ask_aside(Kind::Busy, "").await?
+        self.request_control(Kind::Busy, "").await?
     }
 
     pub async fn stop_if_busy(&self, at_least: Duration) -> bool {
         let busy = self
-            .ask_aside(Kind::StopIfBusy, &wire::json(&at_least))
+            .request_control(Kind::StopIfBusy, &wire::json(&at_least))
             .await;
         match busy {
             Some(Some(stop)) => {
@@ -235,7 +239,7 @@ impl Parent {
                 true
             }
             Some(None) => false,
-            // It is gone; who it was that killed it is known soon.
+            // The process is gone; the reason is known soon.
             None => true,
         }
     }
@@ -249,16 +253,16 @@ impl Parent {
         self.shared.command(Kind::Stop, 0, &wire::json(&reason));
     }
 
-    /// When the isolate has been stopped and the host knows of it.
-    pub async fn wait_until_told(&self) -> Stop {
+    /// Resolves when the isolate has been stopped and the host knows of it.
+    pub async fn wait_until_reported(&self) -> Stop {
         let mut stop = self.shared.stop.subscribe();
-        // Copied out: the guard must not be held while anything is awaited.
+        // The value is copied, because the guard must not be held across an await.
         let reason = stop.wait_for(Option::is_some).await.map(|reason| *reason);
-        let mut told = self.shared.told.subscribe();
-        let _ = tokio::time::timeout(TOLD, told.wait_for(|told| *told)).await;
+        let mut reported = self.shared.reported.subscribe();
+        let _ = tokio::time::timeout(REPORT_TIMEOUT, reported.wait_for(|reported| *reported)).await;
         match reason {
-            Ok(reason) => reason.unwrap_or(Stop::Asked),
-            // The sender lives in `self`.
+            Ok(reason) => reason.unwrap_or(Stop::Requested),
+            // The sender is a part of `self`.
             Err(_) => std::future::pending().await,
         }
     }
@@ -272,50 +276,50 @@ impl Parent {
     }
 
     pub fn has_ended(&self) -> bool {
-        self.serving.is_finished()
+        self.supervisor.is_finished()
     }
 
     pub fn end(&mut self) {
         self.shared.end().released = true;
         self.shared.command(Kind::End, 0, "");
-        self.shared.end_soon();
+        self.shared.begin_exit();
     }
 }
 
-impl Drop for Parent {
+impl Drop for ProcessBackend {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 impl Shared {
-    /// A place for an answer. `None` if there will be none.
-    fn expect(self: &Arc<Self>) -> Option<(Asked, oneshot::Receiver<Answer>)> {
+    /// Registers a pending reply. Returns `None` if there will be no result.
+    fn register(self: &Arc<Self>) -> Option<(PendingReply, oneshot::Receiver<CallResult>)> {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.pending().as_mut()?.insert(id, sender);
         let shared = self.clone();
-        Some((Asked { id, shared }, receiver))
+        Some((PendingReply { id, shared }, receiver))
     }
 
-    fn pending(&self) -> MutexGuard<'_, Option<HashMap<u64, oneshot::Sender<Answer>>>> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
+    fn pending(&self) -> MutexGuard<'_, Option<HashMap<u64, oneshot::Sender<CallResult>>>> {
+        // No code panics while it holds the lock; the data is consistent in any case.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn answered(&self, id: u64, answer: Answer) {
-        let place = self.pending().as_mut().and_then(|all| all.remove(&id));
-        if let Some(place) = place {
-            // A caller that has gone away abandoned the call.
-            _ = place.send(answer);
+    pub fn deliver(&self, id: u64, result: CallResult) {
+        let sender = self.pending().as_mut().and_then(|all| all.remove(&id));
+        if let Some(sender) = sender {
+            // A caller that has dropped its future has abandoned the call.
+            _ = sender.send(result);
         }
     }
 
-    pub fn is_waited_for(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         self.pending().as_ref().is_some_and(|all| !all.is_empty())
     }
 
-    /// Nobody answers any more.
+    /// Drops all pending replies: there will be no results.
     pub fn close(&self) {
         *self.pending() = None;
         self.outgoing.close();
@@ -329,38 +333,38 @@ impl Shared {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says something that is heard whatever JavaScript does.
+    /// Sends a frame over the control channel, which is read while JavaScript runs.
     pub fn command(&self, kind: Kind, id: u64, head: &str) {
         let written =
             wire::frame(kind, id, head, b"").and_then(|frame| (&*self.control()).write_all(&frame));
         if written.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            // It has not heard what was said before.
-            self.give_up();
+            // The process has not read the earlier frames.
+            self.kill_unresponsive();
         }
     }
 
-    /// What a process that has ended said of that.
-    pub fn last_words(&self) -> Option<(i32, Option<Author>)> {
-        last_words::heard(&self.control())
+    /// Returns the crash report of a process that has ended.
+    pub fn crash_report(&self) -> Option<(i32, Option<Author>)> {
+        crash_report::read(&self.control())
     }
 
     pub fn stopped(&self) -> Option<Stop> {
         *self.stop.borrow()
     }
 
-    /// The isolate is stopped; the first reason counts.
+    /// Records that the isolate is stopped; the first reason counts.
     pub fn note_stop(&self, reason: Stop) {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
             stop.get_or_insert(reason);
             first
         });
-        self.end_soon();
+        self.begin_exit();
     }
 
-    /// Once; nobody wants to hear of an isolate that was let go.
-    pub fn tell(&self, host: &dyn Host, stop: Stop, author: Option<Author>, stack: String) {
-        if self.telling.swap(true, Ordering::Relaxed) {
+    /// Reports the stop to the host, once, unless the owner is gone.
+    pub fn report_stop(&self, host: &dyn Host, stop: Stop, author: Option<Author>, stack: String) {
+        if self.reporting.swap(true, Ordering::Relaxed) {
             return;
         }
         if !self.is_released() {
@@ -370,13 +374,13 @@ impl Shared {
                 stack,
             });
         }
-        self.told.send_replace(true);
+        self.reported.send_replace(true);
     }
 
-    /// The process has a moment to end by itself.
-    fn end_soon(&self) {
+    /// Starts the time in which the process may end by itself.
+    fn begin_exit(&self) {
         let mut end = self.end();
-        end.begun.get_or_insert_with(Instant::now);
+        end.begun_at.get_or_insert_with(Instant::now);
         if !end.gone {
             end.ending.get_or_insert_with(Termination::start);
         }
@@ -384,14 +388,16 @@ impl Shared {
         self.ending.notify_one();
     }
 
-    /// When the process is killed if it is still there.
+    /// Returns the time at which the process is killed.
     pub fn ends_at(&self) -> Option<Instant> {
-        self.end().begun.map(|begun| begun + ENDING)
+        self.end().begun_at.map(|begun_at| begun_at + EXIT_TIMEOUT)
     }
 
-    /// When [`Self::ask_children_to_end`] is due.
-    pub fn is_stuck_at(&self) -> Option<Instant> {
-        self.end().begun.map(|begun| begun + STUCK)
+    /// Returns the time at which [`Self::ask_children_to_end`] is due.
+    pub fn children_end_at(&self) -> Option<Instant> {
+        self.end()
+            .begun_at
+            .map(|begun_at| begun_at + CHILDREN_GRACE)
     }
 
     pub fn ask_children_to_end(&self) {
@@ -407,26 +413,26 @@ impl Shared {
         self.end().released
     }
 
-    /// It does not answer any more.
-    pub fn give_up(&self) {
+    /// Kills a process that no longer answers.
+    pub fn kill_unresponsive(&self) {
         self.note_stop(Stop::Unresponsive);
         self.kill();
     }
 
-    /// Ends the process. Whoever serves it ends what it leaves behind.
+    /// Kills the process. The supervisor ends its descendants.
     pub fn kill(&self) {
         let end = self.end();
         let process = self.process.load(Ordering::Relaxed);
         if let Ok(process @ 1..) = i32::try_from(process)
             && !end.gone
         {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
     }
 
-    /// The process has been waited for, and what it has left behind is asked to end.
-    pub fn bury(&self) {
+    /// Records that the process was reaped and its descendants were asked to end.
+    pub fn note_reaped(&self) {
         let mut end = self.end();
         end.gone = true;
         process_tree::remove_host_process(self.process.load(Ordering::Relaxed).cast_signed());
@@ -434,21 +440,21 @@ impl Shared {
     }
 }
 
-/// A call that is under way.
-struct Asked {
+/// A pending request. Dropping it abandons the call.
+struct PendingReply {
     id: u64,
     shared: Arc<Shared>,
 }
 
-impl Drop for Asked {
+impl Drop for PendingReply {
     fn drop(&mut self) {
-        let place = self
+        let sender = self
             .shared
             .pending()
             .as_mut()
             .and_then(|all| all.remove(&self.id));
-        if place.is_some() {
-            // Without a body it is not too long for a frame.
+        if sender.is_some() {
+            // A frame without a body is never too long.
             _ = self.shared.outgoing.push(Kind::Abandon, self.id, "", b"");
         }
     }

@@ -1,5 +1,5 @@
-//! The thread of the program that starts the process of an isolate, does what that asks
-//! of the host, hands out its answers, and sees it end.
+//! The thread of the program that starts a host process, serves its calls of the host, delivers its
+//! results, and reaps it.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -12,59 +12,58 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use js_runtime_ext::{Death, Fault, Host, HostError, Stop, caught, caught_later};
+use js_runtime_ext::{Fault, Host, HostError, ProcessEnd, Stop, caught, caught_later};
+use pi_base::process_tree::{self, KillNow};
 use tokio::io::Interest;
 use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
 use super::parent::Shared;
-use super::standing::Standing;
+use super::sync_call_watchdog::SyncCallWatchdog;
 use super::wire::{self, Frame, Incoming, Kind, Read};
-use super::{Exception, Refusal, child};
+use super::{HostErrorFrame, ThrownFrame, child};
 use crate::error::{StartError, Thrown};
-use crate::stdio::Readers;
-use pi_base::process_tree::{self, KillNow};
+use crate::node::stdio::Readers;
 
-/// How often it is asked whether the process is still there, while an answer of its is
-/// waited for.
-const LOOK: Duration = Duration::from_secs(5);
+/// Time between two checks that the process is alive, while a result is pending.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a process that has closed its connection may take to be gone.
-const LAST_BREATH: Duration = Duration::from_millis(500);
+/// Time in which a process that has closed its connection may still exit.
+const HANG_UP_GRACE: Duration = Duration::from_millis(500);
 
-/// Nobody has this id.
-const NOBODY: u64 = u64::MAX;
+/// Id of a ping; no call has it.
+const PING_ID: u64 = u64::MAX;
 
-pub(super) struct Serving {
+pub(super) struct SupervisorArgs {
     pub shared: Arc<Shared>,
     pub host: Arc<dyn Host>,
     pub data: UnixStream,
     pub readers: Readers,
-    /// Is told when the isolate is there.
+    /// Receives the outcome of the start.
     pub ready: mpsc::Sender<Result<(), StartError>>,
-    /// How long the process may stay silent when it is asked for a sign of life.
-    pub patience: Option<Duration>,
-    /// How long a call of the host may take for which JavaScript stands still.
-    pub standing: Duration,
-    /// Of the program.
+    /// Maximum time without a frame after a ping.
+    pub silence_limit: Option<Duration>,
+    /// Maximum time of a synchronous call of the host.
+    pub sync_call_limit: Duration,
+    /// Tokio runtime of the program.
     pub tasks: Option<Handle>,
 }
 
-/// From the start of the process to its end.
-pub(super) fn serve(serving: Serving, mut command: Command) {
-    let Serving {
+/// Runs the process from its start to its end.
+pub(super) fn run(args: SupervisorArgs, mut command: Command) {
+    let SupervisorArgs {
         shared,
         host,
         data,
         readers,
         ready,
-        patience,
-        standing,
+        silence_limit,
+        sync_call_limit,
         tasks,
-    } = serving;
+    } = args;
     let kill_now = process_tree::kill_now();
     let spawned = command.spawn();
-    // It has the process's ends of the connections.
+    // Dropping the command closes the process's ends of the connections.
     drop(command);
     let mut process = match spawned {
         Ok(process) => process,
@@ -74,15 +73,15 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         }
     };
     shared.note_process(process.id());
-    let mut service = Service {
+    let mut supervisor = Supervisor {
         shared: shared.clone(),
         host: host.clone(),
         incoming: Incoming::default(),
         calls: FuturesUnordered::new(),
-        heard: Instant::now(),
-        asked: None,
-        patience,
-        standing: Standing::new(shared.clone(), host.clone(), standing, tasks),
+        last_heard: Instant::now(),
+        missed_pings: None,
+        silence_limit,
+        sync_calls: SyncCallWatchdog::new(shared.clone(), host.clone(), sync_call_limit, tasks),
         ready: Some(ready.clone()),
         started: false,
         said_bye: false,
@@ -91,28 +90,28 @@ pub(super) fn serve(serving: Serving, mut command: Command) {
         .enable_all()
         .build();
     if let Ok(tokio) = &tokio {
-        // Whatever ends it, the process is done for.
-        _ = tokio.block_on(service.live(data, kill_now.clone()));
+        // After any error the process is of no use.
+        _ = tokio.block_on(supervisor.event_loop(data, kill_now.clone()));
     }
-    let Service {
+    let Supervisor {
         started, said_bye, ..
-    } = service;
-    let death = see_off(&shared, &mut process, kill_now);
+    } = supervisor;
+    let end = wait_exit(&shared, &mut process, kill_now);
     if let Ok(tokio) = tokio {
         tokio.shutdown_background();
     }
     if started {
-        mourn(&shared, &*host, said_bye, death);
+        report_exit(&shared, &*host, said_bye, end);
     }
-    // Nobody hears it but a starter who waits still.
-    _ = ready.send(Err(StartError::Bootstrap(format!("its process {death}"))));
+    // Only a caller that still waits for the start receives this.
+    _ = ready.send(Err(StartError::Bootstrap(format!("its process {end}"))));
     shared.close();
     readers.finish();
 }
 
-/// Waits for the process, and takes what it has left behind along.
-fn see_off(shared: &Shared, process: &mut Child, kill_now: KillNow) -> Death {
-    let deadline = Instant::now() + LAST_BREATH;
+/// Waits for the end of the process, and ends its descendants.
+fn wait_exit(shared: &Shared, process: &mut Child, kill_now: KillNow) -> ProcessEnd {
+    let deadline = Instant::now() + HANG_UP_GRACE;
     let mut hung_up = false;
     while !has_ended(process) {
         if Instant::now() >= deadline && !hung_up {
@@ -121,17 +120,17 @@ fn see_off(shared: &Shared, process: &mut Child, kill_now: KillNow) -> Death {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    // Before it is buried: its number is that of its session, and may be another's then.
+    // Must come before the process is reaped: afterwards the id of its session may be reused.
     process_tree::terminate_session(process.id().cast_signed(), kill_now);
     let status = process.wait();
-    shared.bury();
+    shared.note_reaped();
     match status {
-        Ok(status) if !hung_up => death(status),
-        _ => Death::HungUp,
+        Ok(status) if !hung_up => process_end(status),
+        _ => ProcessEnd::Disconnected,
     }
 }
 
-/// Without burying it.
+/// Returns true if the process has ended, without reaping it.
 #[cfg(target_os = "linux")]
 fn has_ended(process: &mut Child) -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -139,7 +138,7 @@ fn has_ended(process: &mut Child) -> bool {
 
     let id = Id::Pid(Pid::from_raw(process.id().cast_signed()));
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-    // An error means that somebody else has buried it.
+    // An error means that other code has reaped it.
     !matches!(waitid(id, flags), Ok(WaitStatus::StillAlive))
 }
 
@@ -148,80 +147,81 @@ fn has_ended(process: &mut Child) -> bool {
     !matches!(process.try_wait(), Ok(None))
 }
 
-fn death(status: ExitStatus) -> Death {
+fn process_end(status: ExitStatus) -> ProcessEnd {
     match (status.signal(), status.code()) {
-        (Some(signal), _) => Death::Signal(signal),
-        (None, code) => Death::Exit(code.unwrap_or_default()),
+        (Some(signal), _) => ProcessEnd::Signal(signal),
+        (None, code) => ProcessEnd::Exit(code.unwrap_or_default()),
     }
 }
 
-/// Tells the host, if it does not know yet.
-fn mourn(shared: &Shared, host: &dyn Host, said_bye: bool, death: Death) {
+/// Reports the end of the process to the host, unless the host knows of the stop.
+fn report_exit(shared: &Shared, host: &dyn Host, said_bye: bool, end: ProcessEnd) {
     let surprising = !said_bye && !shared.is_released();
     let mut author = None;
     if shared.stopped().is_none() && surprising {
-        let mut death = death;
-        if let Some((signal, whose)) = shared.last_words() {
-            (death, author) = (Death::Signal(signal), whose);
+        let mut end = end;
+        if let Some((signal, crash_author)) = shared.crash_report() {
+            (end, author) = (ProcessEnd::Signal(signal), crash_author);
         }
-        shared.note_stop(Stop::Died(death));
+        shared.note_stop(Stop::Exited(end));
     }
     if let Some(stop) = shared.stopped() {
-        shared.tell(host, stop, author, String::new());
+        shared.report_stop(host, stop, author, String::new());
     }
 }
 
-struct Service {
+struct Supervisor {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
     incoming: Incoming,
-    /// What JavaScript waits for, with its ids.
-    calls: FuturesUnordered<BoxFuture<'static, (u64, HostAnswer)>>,
-    /// When the process was last heard of.
-    heard: Instant,
-    /// How often it was looked for a sign of life since one was asked for. No clock: what
-    /// the process has said while this one was stopped is read before the next look.
-    asked: Option<u32>,
-    patience: Option<Duration>,
-    standing: Arc<Standing>,
+    /// Calls of the host that JavaScript waits for, with their ids.
+    calls: FuturesUnordered<BoxFuture<'static, (u64, HostResult)>>,
+    /// Time of the last frame.
+    last_heard: Instant,
+    /// Number of checks without a frame since the last ping; `None` without a ping. A count instead
+    /// of a clock, because frames that arrived while this process was suspended are read before the
+    /// next check.
+    missed_pings: Option<u32>,
+    silence_limit: Option<Duration>,
+    sync_calls: Arc<SyncCallWatchdog>,
     ready: Option<mpsc::Sender<Result<(), StartError>>>,
-    /// The isolate is there, or was.
+    /// Whether the isolate has started.
     started: bool,
     said_bye: bool,
 }
 
-type HostAnswer = Result<String, HostError>;
+type HostResult = Result<String, HostError>;
 
-impl Service {
-    /// Until the connection ends.
-    async fn live(&mut self, data: UnixStream, mut kill_now: KillNow) -> io::Result<()> {
+impl Supervisor {
+    /// Processes frames until the connection ends.
+    async fn event_loop(&mut self, data: UnixStream, mut kill_now: KillNow) -> io::Result<()> {
         let stream = tokio::net::UnixStream::from_std(data)?;
         let shared = self.shared.clone();
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ping_timer = tokio::time::interval(PING_INTERVAL);
+        ping_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut asked_children = false;
         loop {
             while let Some(frame) = self.incoming.take()? {
-                self.obey(frame).await?;
+                self.handle_frame(frame).await?;
             }
             let end = shared.ends_at();
-            let stuck = shared.is_stuck_at();
+            let stuck = shared.children_end_at();
             tokio::select! {
                 biased;
-                Some((id, answer)) = self.calls.next(), if !self.calls.is_empty() => {
-                    self.answer(id, answer);
+                Some((id, result)) = self.calls.next(), if !self.calls.is_empty() => {
+                    self.send_host_result(id, result);
                 }
                 ready = stream.readable() => {
                     ready?;
                     if self.incoming.fill(|buffer| stream.try_read(buffer))? == Read::End {
                         return Ok(());
                     }
-                    self.heard = Instant::now();
-                    self.asked = None;
+                    self.last_heard = Instant::now();
+                    self.missed_pings = None;
                 }
                 ready = stream.writable(), if shared.outgoing.is_blocked() => {
                     ready?;
-                    // What cannot be written is found out by reading.
+                    // A write error is noticed by reading.
                     _ = stream.try_io(Interest::WRITABLE, || shared.outgoing.flush());
                 }
                 () = shared.outgoing.blocked() => {}
@@ -238,41 +238,41 @@ impl Service {
                     shared.kill();
                     return Ok(());
                 }
-                _ = look.tick() => self.look(),
+                _ = ping_timer.tick() => self.check_alive(),
             }
         }
     }
 
-    async fn obey(&mut self, frame: Frame) -> io::Result<()> {
+    async fn handle_frame(&mut self, frame: Frame) -> io::Result<()> {
         let id = frame.id;
         match frame.kind {
-            Kind::Value | Kind::Nothing | Kind::Thrown if id == child::FIRST => {
+            Kind::Value | Kind::Nothing | Kind::Thrown if id == child::START_ID => {
                 let started = match frame.kind {
                     Kind::Thrown => {
-                        let exception: Exception = frame.head()?;
+                        let exception: ThrownFrame = frame.head()?;
                         Err(StartError::Bootstrap(exception.message))
                     }
                     _ => Ok(()),
                 };
                 self.started = started.is_ok();
                 if let Some(ready) = self.ready.take() {
-                    // Nobody waits any more: it took too long.
+                    // The caller is gone: the start took too long.
                     _ = ready.send(started);
                 }
             }
-            Kind::Value => self.shared.answered(id, Ok(Some(frame.text()?))),
-            Kind::Nothing => self.shared.answered(id, Ok(None)),
+            Kind::Value => self.shared.deliver(id, Ok(Some(frame.text()?))),
+            Kind::Nothing => self.shared.deliver(id, Ok(None)),
             Kind::Thrown => {
-                let exception: Exception = frame.head()?;
-                self.shared.answered(id, Err(Thrown::from(exception)));
+                let exception: ThrownFrame = frame.head()?;
+                self.shared.deliver(id, Err(Thrown::from(exception)));
             }
-            Kind::HostCallSync | Kind::HostTell => {
+            Kind::HostCallSync | Kind::HostNotify => {
                 let (kind, method) = (frame.kind, frame.head.clone());
                 let args = frame.text()?;
                 let call = || caught(&method, || self.host.call_sync(&method, &args));
-                let answer = self.standing.during(call);
+                let result = self.sync_calls.run(call);
                 if kind == Kind::HostCallSync {
-                    self.answer(id, answer);
+                    self.send_host_result(id, result);
                 }
             }
             Kind::HostCall => {
@@ -283,28 +283,28 @@ impl Service {
                     let work = async move { host.call(method, args).await };
                     (id, caught_later(&name, work).await)
                 }));
-                // It begins before anything else is heard, as on the JavaScript thread.
-                self.begin().await;
+                // The call starts before further frames are read, as on the JavaScript thread.
+                self.start_calls().await;
             }
             Kind::Console => {
                 let console = frame.head()?;
                 self.host.console(console, &frame.text()?);
             }
             Kind::Fault => self.fault(frame.head()?),
-            Kind::Held => self.host.held(frame.head()?),
+            Kind::ThreadEvent => self.host.thread_event(frame.head()?),
             Kind::Imported => {
-                let extension = u32::try_from(id).map_err(|_| wire::broken())?;
+                let extension = u32::try_from(id).map_err(|_| wire::not_a_frame())?;
                 self.shared.imports.note(extension, frame.path());
             }
             Kind::Packaged => self.shared.imports.note_packaged(&frame.path()),
             Kind::Bye => self.said_bye = true,
-            _ => return Err(wire::broken()),
+            _ => return Err(wire::not_a_frame()),
         }
         Ok(())
     }
 
-    /// Lets what is new go as far as it comes, and hands out what is ready.
-    async fn begin(&mut self) {
+    /// Polls new calls once, and sends the results that are ready.
+    async fn start_calls(&mut self) {
         let ready = futures::future::poll_fn(|cx| {
             let mut ready = Vec::new();
             while let Poll::Ready(Some(done)) = self.calls.poll_next_unpin(cx) {
@@ -312,28 +312,31 @@ impl Service {
             }
             Poll::Ready(ready)
         });
-        for (id, answer) in ready.await {
-            self.answer(id, answer);
+        for (id, result) in ready.await {
+            self.send_host_result(id, result);
         }
     }
 
-    fn answer(&self, id: u64, answer: HostAnswer) {
-        let (head, body) = match answer {
+    fn send_host_result(&self, id: u64, result: HostResult) {
+        let (head, body) = match result {
             Ok(text) => (String::new(), text),
             Err(HostError { class, message }) => {
                 let class = class.to_owned();
-                (wire::json(&Refusal { class, message }), String::new())
+                (
+                    wire::json(&HostErrorFrame { class, message }),
+                    String::new(),
+                )
             }
         };
         let outgoing = &self.shared.outgoing;
-        let answered = outgoing.push(Kind::HostAnswer, id, &head, body.as_bytes());
-        if let Err(error) = answered {
-            // Whoever waits for it must not wait for ever.
+        let pushed = outgoing.push(Kind::HostResult, id, &head, body.as_bytes());
+        if let Err(error) = pushed {
+            // The caller must not wait forever.
             let class = "RangeError".to_owned();
             let message = error.to_string();
-            let head = wire::json(&Refusal { class, message });
-            // This one is short.
-            _ = outgoing.push(Kind::HostAnswer, id, &head, b"");
+            let head = wire::json(&HostErrorFrame { class, message });
+            // An error frame is short.
+            _ = outgoing.push(Kind::HostResult, id, &head, b"");
         }
     }
 
@@ -347,31 +350,31 @@ impl Service {
             return self.host.fault(fault);
         };
         self.shared.note_stop(stop);
-        // The reason that counts may be another, which was given here.
+        // The first reason counts, which may be another one from the program.
         let stop = self.shared.stopped().unwrap_or(stop);
         self.calls.clear();
-        self.shared.tell(&*self.host, stop, author, stack);
+        self.shared.report_stop(&*self.host, stop, author, stack);
     }
 
-    /// While answers are waited for: is the process still there at all?
-    fn look(&mut self) {
-        let Some(patience) = self.patience else {
+    /// Checks that the process is alive while results are pending.
+    fn check_alive(&mut self) {
+        let Some(silence_limit) = self.silence_limit else {
             return;
         };
-        if !self.shared.is_waited_for() {
-            self.asked = None;
+        if !self.shared.has_pending() {
+            self.missed_pings = None;
             return;
         }
-        match &mut self.asked {
-            Some(looks) => {
-                *looks += 1;
-                if LOOK.saturating_mul(*looks) > patience {
-                    self.shared.give_up();
+        match &mut self.missed_pings {
+            Some(checks) => {
+                *checks += 1;
+                if PING_INTERVAL.saturating_mul(*checks) > silence_limit {
+                    self.shared.kill_unresponsive();
                 }
             }
-            None if self.heard.elapsed() >= LOOK => {
-                self.asked = Some(0);
-                self.shared.command(Kind::Busy, NOBODY, "");
+            None if self.last_heard.elapsed() >= PING_INTERVAL => {
+                self.missed_pings = Some(0);
+                self.shared.command(Kind::Busy, PING_ID, "");
             }
             None => {}
         }

@@ -1,36 +1,36 @@
-//! Calls of the host for which JavaScript stands still, and with it the thread that serves
-//! its process. One that does not end (a file on a disk that does not answer) is found out
-//! by a task of the program, because that thread cannot: the process is given up, as a
-//! thread is on which JavaScript runs for too long.
+//! Limits synchronous calls of the host. JavaScript waits during such a call, and so does the
+//! supervisor thread, which cannot notice a call that does not end (a file on a disk that does not
+//! answer). A task of the program watches the calls and kills the process, as the watchdog stops a
+//! thread on which JavaScript runs for too long.
 
-use pi_base::active_clock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use js_runtime_ext::{Host, Stop};
+use pi_base::active_clock;
 use tokio::runtime::Handle;
 
 use super::parent::Shared;
 
-pub(super) struct Standing {
+pub(super) struct SyncCallWatchdog {
     shared: Arc<Shared>,
     host: Arc<dyn Host>,
     limit: Duration,
-    /// Of the program.
+    /// Tokio runtime of the program.
     tasks: Option<Handle>,
     calls: Mutex<Calls>,
 }
 
 #[derive(Default)]
 struct Calls {
-    /// The number of the last one.
+    /// Number of the latest call.
     last: u64,
-    stands: bool,
-    /// There is a task that looks.
+    active: bool,
+    /// Whether the watching task runs.
     watched: bool,
 }
 
-impl Standing {
+impl SyncCallWatchdog {
     pub fn new(
         shared: Arc<Shared>,
         host: Arc<dyn Host>,
@@ -46,55 +46,58 @@ impl Standing {
         })
     }
 
-    /// Runs a call. The task that looks stays for a moment, so that calls in a row start
-    /// none of their own.
-    pub fn during<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
+    /// Runs a call. The watching task stays for a moment, so that a series of calls does not start
+    /// one for each.
+    pub fn run<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         let mut calls = self.calls();
         calls.last += 1;
-        calls.stands = true;
+        calls.active = true;
         if let Some(tasks) = self.tasks.as_ref().filter(|_| !calls.watched) {
             calls.watched = true;
             tasks.spawn(self.clone().watch());
         }
         drop(calls);
         let done = work();
-        self.calls().stands = false;
+        self.calls().active = false;
         done
     }
 
     async fn watch(self: Arc<Self>) {
         let (mut call, mut left) = (0, self.limit);
         loop {
-            let nap = active_clock::sleep_slice(left).await;
+            let slept = active_clock::sleep_slice(left).await;
             let mut calls = self.calls();
-            if !calls.stands {
+            if !calls.active {
                 calls.watched = false;
                 return;
             }
             left = match calls.last == call {
-                true => left.saturating_sub(nap),
+                true => left.saturating_sub(slept),
                 false => self.limit,
             };
             call = calls.last;
             drop(calls);
-            // Also if somebody else has given it up: who serves it cannot tell of that.
+            // If the process was killed for another reason, the blocked supervisor cannot report it
+            // either.
             if left.is_zero() || self.shared.stopped().is_some() {
-                return self.give_up();
+                return self.stop_process();
             }
         }
     }
 
-    /// It stays watched: nothing more comes.
-    fn give_up(&self) {
+    /// Kills the process and reports the stop. `watched` stays true: there will be no further
+    /// calls.
+    fn stop_process(&self) {
         self.shared.note_stop(Stop::Deadline);
         self.shared.kill();
         let stop = self.shared.stopped().unwrap_or(Stop::Deadline);
-        self.shared.tell(&*self.host, stop, None, String::new());
+        self.shared
+            .report_stop(&*self.host, stop, None, String::new());
         self.shared.close();
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! What goes between the two processes: frames with a name, a number and a text that is
-//! passed on as it is.
+//! The protocol between the two processes: frames with a kind, an id, a head and a body that is
+//! passed on unchanged.
 //!
-//! `length of the rest: u32 | kind: u8 | id: u64 | length of head: u32 | head | body`,
-//! numbers in little endian. Both ends are the same binary, so nothing is negotiated.
+//! `length of the rest: u32 | kind: u8 | id: u64 | length of head: u32 | head | body`, numbers in
+//! little endian. Both ends are the same binary, so nothing is negotiated.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,15 +12,15 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Kind, id and the length of the head.
-const FIXED: usize = 1 + 8 + 4;
-const LENGTH: usize = 4;
+/// Bytes of kind, id and length of the head.
+const HEADER_SIZE: usize = 1 + 8 + 4;
+const LENGTH_SIZE: usize = 4;
 
-/// How much is read at a time.
-const CHUNK: usize = 64 * 1024;
+/// Bytes of one read.
+const READ_SIZE: usize = 64 * 1024;
 
-/// A buffer that has become larger than this is let go when it is empty.
-const ROOMY: usize = 1 << 20;
+/// Maximum size of a buffer that is kept while it is empty.
+const MAX_IDLE_BUFFER: usize = 1 << 20;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
@@ -31,7 +31,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            fn of(number: u8) -> Option<Self> {
+            fn from_number(number: u8) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$name),)*
                     _ => None,
@@ -43,49 +43,49 @@ macro_rules! kinds {
 
 kinds! {
     // From the program to the process of the isolate.
-    /// Head: [`super::Start`].
+    /// Head: [`super::StartRequest`].
     Start = 1,
     /// Head: extension and limit; body: the bytes of the path.
     Load = 2,
     /// Head: the function; body: its argument.
     Call = 3,
-    /// Nobody waits for the answer of that id any more.
+    /// Abandons the call with that id.
     Abandon = 4,
     Memory = 5,
     HeapUsed = 6,
-    HeapOwners = 8,
-    /// Head: class and so on of the error, or empty; body: the answer.
-    HostAnswer = 7,
+    RetainedHeap = 8,
+    /// Head: class and message of the error, or empty; body: the result.
+    HostResult = 7,
 
-    // The same, on the channel that is read whatever JavaScript does.
-    /// Head: why.
+    // From the program, on the control channel.
+    /// Head: the reason.
     Stop = 16,
-    /// Head: nanoseconds that JavaScript must have run for. Answers why the isolate is
-    /// stopped, if it is.
+    /// Head: minimum length of the time slice. Answered with the reason of the stop, if there is
+    /// one.
     StopIfBusy = 17,
-    /// Answers with nanoseconds, or nothing.
+    /// Answered with the length of the current time slice, or nothing.
     Busy = 18,
-    /// The runtime is not wanted any more.
+    /// Ends the runtime.
     End = 19,
 
     // From the process of the isolate.
-    /// The answer to what has that id. Body: the value.
+    /// Result of the request with that id. Body: the value.
     Value = 32,
-    /// The same, without a value.
+    /// Result without a value.
     Nothing = 33,
-    /// Head: what was thrown.
+    /// Head: the exception.
     Thrown = 34,
-    /// Head: the method; body: its arguments. JavaScript stands still.
+    /// Head: the method; body: its arguments. JavaScript waits for the result.
     HostCallSync = 36,
     HostCall = 37,
-    /// The same, without an answer.
-    HostTell = 38,
+    /// Head: the method; body: its arguments. There is no result.
+    HostNotify = 38,
     /// Head: the stream; body: the line.
     Console = 39,
     /// Head: the fault.
     Fault = 40,
-    /// Head: who has had the thread.
-    Held = 43,
+    /// Head: the event.
+    ThreadEvent = 43,
     /// Id: the extension; body: the bytes of a path.
     Imported = 41,
     /// Body: the bytes of a path.
@@ -104,11 +104,11 @@ pub(crate) struct Frame {
 
 impl Frame {
     pub fn head<T: DeserializeOwned>(&self) -> io::Result<T> {
-        serde_json::from_str(&self.head).map_err(|_| broken())
+        serde_json::from_str(&self.head).map_err(|_| not_a_frame())
     }
 
     pub fn text(self) -> io::Result<String> {
-        String::from_utf8(self.body).map_err(|_| broken())
+        String::from_utf8(self.body).map_err(|_| not_a_frame())
     }
 
     pub fn path(self) -> PathBuf {
@@ -122,7 +122,7 @@ impl Frame {
         let head = usize::try_from(u32::from_le_bytes(*head)).ok()?;
         let (head, body) = rest.split_at_checked(head)?;
         Some(Self {
-            kind: Kind::of(*kind)?,
+            kind: Kind::from_number(*kind)?,
             id: u64::from_le_bytes(*id),
             head: std::str::from_utf8(head).ok()?.to_owned(),
             body: body.to_vec(),
@@ -130,22 +130,22 @@ impl Frame {
     }
 }
 
-/// What comes is no frame of ours: somebody else writes to the same descriptor.
-pub(crate) fn broken() -> io::Error {
+/// Error for bytes that are no frame: other code writes to the same descriptor.
+pub(crate) fn not_a_frame() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "not a frame")
 }
 
-/// For the head of a frame.
+/// Serializes the head of a frame.
 pub(crate) fn json(value: &impl Serialize) -> String {
-    // Heads are plain data without maps, which nothing can go wrong with.
+    // Heads are plain data without maps, so serializing cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Bodies up to here are copied, so that one write takes the frame: each write wakes
-/// the other side.
-const SMALL: usize = 64 * 1024;
+/// Maximum size of a body that is copied, so that one write takes the frame: each write wakes the
+/// other side.
+const MAX_COPIED_BODY: usize = 64 * 1024;
 
-/// A frame in two parts, to be written one after the other; the second is empty or the
+/// Encodes a frame in two parts, to be written one after the other. The second is empty or the
 /// body.
 pub(crate) fn parts<'a>(
     kind: Kind,
@@ -153,7 +153,7 @@ pub(crate) fn parts<'a>(
     head: &str,
     body: &'a [u8],
 ) -> io::Result<(Vec<u8>, &'a [u8])> {
-    if body.len() <= SMALL {
+    if body.len() <= MAX_COPIED_BODY {
         return Ok((frame(kind, id, head, body)?, b""));
     }
     Ok((envelope(kind, id, head, body.len())?, body))
@@ -161,10 +161,10 @@ pub(crate) fn parts<'a>(
 
 fn envelope(kind: Kind, id: u64, head: &str, body: usize) -> io::Result<Vec<u8>> {
     let too_long = |_| io::Error::new(io::ErrorKind::InvalidInput, "a text of 4 GB");
-    let rest = u32::try_from(FIXED + head.len() + body).map_err(too_long)?;
+    let rest = u32::try_from(HEADER_SIZE + head.len() + body).map_err(too_long)?;
     let head_length = u32::try_from(head.len()).map_err(too_long)?;
-    let copied = if body <= SMALL { body } else { 0 };
-    let mut bytes = Vec::with_capacity(LENGTH + FIXED + head.len() + copied);
+    let copied = if body <= MAX_COPIED_BODY { body } else { 0 };
+    let mut bytes = Vec::with_capacity(LENGTH_SIZE + HEADER_SIZE + head.len() + copied);
     bytes.extend_from_slice(&rest.to_le_bytes());
     bytes.push(kind as u8);
     bytes.extend_from_slice(&id.to_le_bytes());
@@ -173,28 +173,28 @@ fn envelope(kind: Kind, id: u64, head: &str, body: usize) -> io::Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// A whole frame.
+/// Encodes a whole frame.
 pub(crate) fn frame(kind: Kind, id: u64, head: &str, body: &[u8]) -> io::Result<Vec<u8>> {
     let mut bytes = envelope(kind, id, head, body.len())?;
     bytes.extend_from_slice(body);
     Ok(bytes)
 }
 
-/// What has come and is not yet taken.
+/// Received bytes that are not taken yet.
 #[derive(Default)]
 pub(crate) struct Incoming {
-    /// Kept at its length, so that nothing is cleared for each read.
+    /// Stays at its length, so that it is not cleared for each read.
     buffer: Vec<u8>,
-    /// From here to `end` it is waiting.
+    /// Unread bytes are between `start` and `end`.
     start: usize,
     end: usize,
 }
 
-/// What a read brought.
+/// Outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     Some,
-    /// Not now.
+    /// No bytes were available.
     Nothing,
     End,
 }
@@ -202,28 +202,28 @@ pub(crate) enum Read {
 impl Incoming {
     pub fn take(&mut self) -> io::Result<Option<Frame>> {
         let waiting = &self.buffer[self.start..self.end];
-        let Some((length, rest)) = waiting.split_first_chunk::<LENGTH>() else {
+        let Some((length, rest)) = waiting.split_first_chunk::<LENGTH_SIZE>() else {
             return Ok(None);
         };
-        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| broken())?;
-        if length < FIXED {
-            return Err(broken());
+        let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| not_a_frame())?;
+        if length < HEADER_SIZE {
+            return Err(not_a_frame());
         }
         let Some(bytes) = rest.get(..length) else {
             return Ok(None);
         };
-        let frame = Frame::parse(bytes).ok_or_else(broken)?;
-        self.start += LENGTH + length;
+        let frame = Frame::parse(bytes).ok_or_else(not_a_frame)?;
+        self.start += LENGTH_SIZE + length;
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-            if self.buffer.len() > ROOMY {
+            if self.buffer.len() > MAX_IDLE_BUFFER {
                 self.buffer = Vec::new();
             }
         }
         Ok(Some(frame))
     }
 
-    /// Once; `read` is that of a stream, which blocks or not.
+    /// Reads once with `read`, which may block or not.
     pub fn fill(
         &mut self,
         mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
@@ -233,9 +233,9 @@ impl Incoming {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.buffer.len() < self.end + CHUNK {
-            // Twice as much for what is long, so that it is copied a few times only.
-            self.buffer.resize(self.end + CHUNK.max(self.end), 0);
+        if self.buffer.len() < self.end + READ_SIZE {
+            // Doubles the buffer for a long frame, so that it is copied a few times only.
+            self.buffer.resize(self.end + READ_SIZE.max(self.end), 0);
         }
         let got = loop {
             match read(&mut self.buffer[self.end..]) {
@@ -279,8 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn frames_arrive_whole_however_they_are_cut() {
-        let long = "ä".repeat(CHUNK);
+    fn frames_survive_any_split_of_the_stream() {
+        let long = "ä".repeat(READ_SIZE);
         let sent = [
             (Kind::Call, 7, "dispatch", long.as_bytes()),
             (Kind::Bye, 0, "", b"".as_slice()),
@@ -298,13 +298,13 @@ mod tests {
                 body: body.to_vec(),
             })
             .into();
-        for piece in [1, 7, 4096, CHUNK] {
+        for piece in [1, 7, 4096, READ_SIZE] {
             assert_eq!(received(&bytes, piece).unwrap(), expected, "{piece}");
         }
     }
 
     #[test]
-    fn what_is_no_frame_is_an_error() {
+    fn invalid_frame_is_an_error() {
         let unknown = [13, 0, 0, 0, 250, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut cut = frame(Kind::Call, 1, "name", b"").unwrap();
         cut[13] = 200;
@@ -314,7 +314,7 @@ mod tests {
             &unknown,
             &cut,
         ] {
-            let error = received(bytes, CHUNK).unwrap_err();
+            let error = received(bytes, READ_SIZE).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{bytes:?}");
         }
     }

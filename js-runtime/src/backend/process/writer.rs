@@ -1,6 +1,5 @@
-//! What the program says to the process of an isolate. Nobody here may stand still
-//! because JavaScript does not listen: what the socket does not take is kept, and
-//! whoever calls then waits until that is less.
+//! Writes frames to a host process. No caller may block because JavaScript does not read: bytes
+//! that the socket does not take go into a backlog, and callers wait until it is small enough.
 
 use std::io::{self, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,27 +9,27 @@ use tokio::sync::Notify;
 
 use super::wire::{self, Kind};
 
-/// How much may be kept before callers wait.
-const KEPT: usize = 256 * 1024;
+/// Maximum size of the backlog in bytes before callers wait.
+const MAX_BACKLOG_BYTES: usize = 256 * 1024;
 
-pub(super) struct Outgoing {
+pub(super) struct FrameWriter {
     stream: UnixStream,
-    rest: Mutex<Rest>,
-    /// There is something to keep, or not any more.
+    backlog: Mutex<Backlog>,
+    /// Notified when the backlog becomes non-empty, or is closed.
     blocked: Notify,
     room: Notify,
 }
 
 #[derive(Default)]
-struct Rest {
+struct Backlog {
     bytes: Vec<u8>,
-    /// Up to here they are written.
+    /// Number of bytes that were written.
     written: usize,
-    /// Nobody reads any more.
+    /// Whether the process is gone.
     closed: bool,
 }
 
-impl Rest {
+impl Backlog {
     fn len(&self) -> usize {
         self.bytes.len() - self.written
     }
@@ -43,45 +42,46 @@ impl Rest {
     }
 }
 
-impl Outgoing {
-    /// `stream` does not block.
+impl FrameWriter {
+    /// `stream` must not block.
     pub fn new(stream: UnixStream) -> Self {
         Self {
             stream,
-            rest: Mutex::default(),
+            backlog: Mutex::default(),
             blocked: Notify::new(),
             room: Notify::new(),
         }
     }
 
-    fn rest(&self) -> MutexGuard<'_, Rest> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        // No code panics while it holds the lock; the data is consistent in any case.
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// At once, whatever is kept already: for answers, of which there are as many as
-    /// the other side asks for.
+    /// Writes a frame regardless of the size of the backlog. For results, of which there are only
+    /// as many as the process requests.
     pub fn push(&self, kind: Kind, id: u64, head: &str, body: &[u8]) -> io::Result<()> {
         let (first, second) = wire::parts(kind, id, head, body)?;
-        self.put(&mut self.rest(), &first, second);
+        self.put(&mut self.backlog(), &first, second);
         Ok(())
     }
 
-    /// When there is room.
+    /// Writes a frame as soon as the backlog is small enough.
     pub async fn send(&self, kind: Kind, id: u64, head: &str, body: &[u8]) -> io::Result<()> {
         let (first, second) = wire::parts(kind, id, head, body)?;
         loop {
             let room = self.room.notified();
             tokio::pin!(room);
-            // From now on it hears, so nothing is missed between the look and the wait.
+            // From here on notifications are received, so none is missed between the check and the
+            // wait.
             room.as_mut().enable();
             {
-                let mut rest = self.rest();
-                if rest.closed {
+                let mut backlog = self.backlog();
+                if backlog.closed {
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
-                if rest.len() < KEPT {
-                    self.put(&mut rest, &first, second);
+                if backlog.len() < MAX_BACKLOG_BYTES {
+                    self.put(&mut backlog, &first, second);
                     return Ok(());
                 }
             }
@@ -89,28 +89,28 @@ impl Outgoing {
         }
     }
 
-    fn put(&self, rest: &mut Rest, first: &[u8], second: &[u8]) {
+    fn put(&self, backlog: &mut Backlog, first: &[u8], second: &[u8]) {
         for mut left in [first, second] {
-            if rest.closed {
+            if backlog.closed {
                 return;
             }
-            if rest.len() > 0 {
-                rest.bytes.extend_from_slice(left);
+            if backlog.len() > 0 {
+                backlog.bytes.extend_from_slice(left);
                 continue;
             }
             match self.write(&mut left) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    rest.bytes = left.to_vec();
-                    rest.written = 0;
+                    backlog.bytes = left.to_vec();
+                    backlog.written = 0;
                     self.blocked.notify_one();
                 }
-                Err(_) => rest.close(),
+                Err(_) => backlog.close(),
             }
         }
     }
 
-    /// Moves the beginning of `bytes`, which are then the rest.
+    /// Writes the beginning of `bytes`, which becomes the remaining part.
     fn write(&self, bytes: &mut &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match (&self.stream).write(bytes) {
@@ -123,36 +123,36 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Resolves when something is kept.
+    /// Resolves when the backlog becomes non-empty.
     pub async fn blocked(&self) {
         self.blocked.notified().await;
     }
 
     pub fn is_blocked(&self) -> bool {
-        self.rest().len() > 0
+        self.backlog().len() > 0
     }
 
-    /// Writes what is kept. For readiness: the error says that there is more.
+    /// Writes the backlog. The error `WouldBlock` says that some of it remains.
     pub fn flush(&self) -> io::Result<()> {
-        let mut rest = self.rest();
-        let bytes = std::mem::take(&mut rest.bytes);
-        let mut left = &bytes[rest.written..];
+        let mut backlog = self.backlog();
+        let bytes = std::mem::take(&mut backlog.bytes);
+        let mut left = &bytes[backlog.written..];
         let flushed = self.write(&mut left);
-        rest.written = bytes.len() - left.len();
+        backlog.written = bytes.len() - left.len();
         match &flushed {
-            Ok(()) => rest.written = 0,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => rest.bytes = bytes,
-            Err(_) => rest.close(),
+            Ok(()) => backlog.written = 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => backlog.bytes = bytes,
+            Err(_) => backlog.close(),
         }
-        if rest.len() < KEPT {
+        if backlog.len() < MAX_BACKLOG_BYTES {
             self.room.notify_waiters();
         }
         flushed
     }
 
-    /// The other side is gone.
+    /// Drops the backlog, because the process is gone.
     pub fn close(&self) {
-        self.rest().close();
+        self.backlog().close();
         self.room.notify_waiters();
     }
 }

@@ -1,48 +1,53 @@
-//! Lets V8 know what it has compiled before of the modules that are part of the program:
-//! deno_core compiles those that are imported statically without a code cache. What V8 has
-//! compiled in an isolate it finds again by text and name, so that it is enough to compile
-//! them with their caches a moment before deno_core does without.
+//! Compiles built-in modules with their code caches before deno_core compiles them. deno_core
+//! compiles statically imported modules without a code cache, but V8 finds what it has compiled in
+//! an isolate by text and name. So it is enough to compile such a module with its cache just
+//! before.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
 
 use deno_core::{ModuleSpecifier, v8};
 
-use super::Loader;
-use super::warm::{Text, module_origin};
+use super::hot_code::{CompiledSource, module_origin};
+use crate::loader::Loader;
 
-/// The modules that this isolate has compiled in this way.
+/// Built-in modules that this isolate has compiled with their caches.
 #[derive(Default)]
-pub(crate) struct Primed(RefCell<HashSet<&'static str>>);
+pub(crate) struct CompiledBuiltins(RefCell<HashSet<&'static str>>);
 
 impl Loader {
-    /// `specifier` is about to be compiled, and with it everything that it imports.
-    pub(super) fn prime(&self, scope: &mut v8::PinScope, specifier: &ModuleSpecifier) {
+    /// Compiles `specifier`, which deno_core is about to compile, and everything that it imports.
+    pub(in crate::loader) fn compile_builtins(
+        &self,
+        scope: &mut v8::PinScope,
+        specifier: &ModuleSpecifier,
+    ) {
         if !self.files.cache.is_on() || specifier.scheme() == "file" {
             return;
         }
-        let mut wanted = vec![specifier.to_string()];
-        while let Some(wanted_next) = wanted.pop() {
-            let Some((name, text)) = of_the_program(&wanted_next) else {
+        let mut queue = vec![specifier.to_string()];
+        while let Some(next) = queue.pop() {
+            let Some((name, text)) = builtin_module(&next) else {
                 continue;
             };
-            if self.primed.0.borrow_mut().insert(name)
-                && let Some(imported) = self.compile_of_the_program(scope, name, text)
+            if self.compiled_builtins.0.borrow_mut().insert(name)
+                && let Some(imported) = self.compile_builtin(scope, name, text)
             {
-                wanted.extend(imported);
+                queue.extend(imported);
             }
         }
     }
 
-    /// Tells what it imports. `None` if it cannot be compiled: deno_core will say why.
-    fn compile_of_the_program(
+    /// Returns the specifiers that the module imports. `None` if it cannot be compiled; deno_core
+    /// will report the error.
+    fn compile_builtin(
         &self,
         scope: &mut v8::PinScope,
         name: &'static str,
         text: &'static str,
     ) -> Option<Vec<String>> {
         let specifier = ModuleSpecifier::parse(name).ok()?;
-        let cached = self.compiled_by_hash(&specifier, 0, || Text::OfTheProgram);
+        let cached = self.compiled_by_hash(&specifier, 0, || CompiledSource::Builtin);
         v8::tc_scope!(let scope, scope);
         let text = v8::String::new_external_onebyte_static(scope, text.as_bytes())?;
         let origin = module_origin(scope, name)?;
@@ -72,7 +77,7 @@ impl Loader {
             let data = module
                 .get_unbound_module_script(scope)
                 .create_code_cache()?;
-            self.keep_compiled(&specifier, 0, &data);
+            self.write_compiled(&specifier, 0, &data);
         }
         let requests = module.get_module_requests();
         let imported = (0..requests.length()).filter_map(|index| {
@@ -84,8 +89,8 @@ impl Loader {
     }
 }
 
-/// The name and the text of an ES module that is not in the snapshot.
-fn of_the_program(name: &str) -> Option<(&'static str, &'static str)> {
+/// Returns name and text of an ES module that is not in the snapshot.
+fn builtin_module(name: &str) -> Option<(&'static str, &'static str)> {
     let table = js_runtime_snapshot::RESIDUAL_LAZY_ESM;
     let found = table.binary_search_by_key(&name, |(name, _)| name).ok()?;
     Some(table[found])

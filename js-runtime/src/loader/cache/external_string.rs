@@ -1,6 +1,6 @@
-//! The texts of packages, once per process: V8 reads an ASCII text where it is, for as long as it
-//! likes, instead of having a copy of it in each isolate. Whoever loads the same packages again
-//! (a reload, a worker, another session) finds their texts here.
+//! Interns the texts of packages for the life of the process. V8 reads an external ASCII text in
+//! place, for as long as it likes, instead of copying it into each isolate. A reload, a worker and
+//! another session find the texts of the same packages here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -8,34 +8,34 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use deno_core::ModuleCodeString;
 use twox_hash::XxHash64;
 
-/// By hash. What is in a package changes when another version is installed, so this grows no more
-/// than what the user has installed while the program runs.
-static LASTING: LazyLock<Mutex<HashMap<u64, Vec<&'static str>>>> = LazyLock::new(Mutex::default);
+/// Interned texts by hash. Files of a package change only when another version is installed, so the
+/// map grows with the packages that the user installs while the program runs.
+static INTERNED: LazyLock<Mutex<HashMap<u64, Vec<&'static str>>>> = LazyLock::new(Mutex::default);
 
-/// JavaScript on its way to V8.
+/// JavaScript for V8.
 #[derive(Clone)]
 pub(crate) enum Code {
-    Lasting(&'static str),
-    /// deno_core keeps it for a while: this is what it makes no copy of.
-    Passing(Arc<str>),
+    Interned(&'static str),
+    /// Text that deno_core can share instead of copying.
+    Shared(Arc<str>),
 }
 
 impl Code {
-    /// Of a file of a package, or of one that somebody is writing.
+    /// Interns ASCII texts of packages. Other files may be edited while the program runs.
     pub fn new(text: String, in_package: bool) -> Self {
         match in_package && text.is_ascii() {
-            true => Self::Lasting(lasting(text)),
-            false => Self::Passing(text.into()),
+            true => Self::Interned(intern(text)),
+            false => Self::Shared(text.into()),
         }
     }
 }
 
 impl Code {
-    /// Bytes that are there because of it.
+    /// Returns the bytes that are freed with this value.
     pub fn size(&self) -> usize {
         match self {
-            Self::Lasting(_) => 0,
-            Self::Passing(text) => text.len(),
+            Self::Interned(_) => 0,
+            Self::Shared(text) => text.len(),
         }
     }
 }
@@ -43,16 +43,16 @@ impl Code {
 impl From<Code> for ModuleCodeString {
     fn from(code: Code) -> Self {
         match code {
-            Code::Lasting(text) => Self::from_static(text),
-            Code::Passing(text) => text.into(),
+            Code::Interned(text) => Self::from_static(text),
+            Code::Shared(text) => text.into(),
         }
     }
 }
 
-fn lasting(text: String) -> &'static str {
+fn intern(text: String) -> &'static str {
     let hash = XxHash64::oneshot(0, text.as_bytes());
-    // Nothing panics while it holds the lock.
-    let mut all = LASTING.lock().unwrap_or_else(PoisonError::into_inner);
+    // No code panics while it holds the lock.
+    let mut all = INTERNED.lock().unwrap_or_else(PoisonError::into_inner);
     let same_hash = all.entry(hash).or_default();
     match same_hash.iter().find(|known| **known == text) {
         Some(known) => known,
@@ -69,14 +69,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_loaded_again_is_no_second_copy() {
+    fn repeated_text_is_interned() {
         let load = |text: &str, in_package| Code::new(text.to_string(), in_package);
         let address = |code: &Code| match code {
-            Code::Lasting(text) => text.as_ptr(),
-            Code::Passing(text) => text.as_ptr(),
+            Code::Interned(text) => text.as_ptr(),
+            Code::Shared(text) => text.as_ptr(),
         };
         let first = load("exports.a = 1; // once", true);
-        assert!(matches!(first, Code::Lasting(_)));
+        assert!(matches!(first, Code::Interned(_)));
         assert_eq!(
             address(&load("exports.a = 1; // once", true)),
             address(&first)
@@ -84,7 +84,7 @@ mod tests {
         let changed = load("exports.a = 2; // once", true);
         assert_ne!(address(&changed), address(&first));
         for (text, in_package) in [("exports.a = 1; // once", false), ("exports.a = 'é'", true)] {
-            assert!(matches!(load(text, in_package), Code::Passing(_)), "{text}");
+            assert!(matches!(load(text, in_package), Code::Shared(_)), "{text}");
         }
     }
 }

@@ -1,56 +1,61 @@
-//! Code caches with what ran. V8 makes the cache of a module when it compiles it, with the
-//! functions that are needed at once; those that are called later, above all while the
-//! module is evaluated, would be compiled anew in every start. So once a set of extensions
-//! is at rest, the caches of its new modules are made again: V8 finds by text and name what
-//! it has compiled, and gives it with all functions that have run.
+//! Code caches after execution. V8 makes the cache of a module when it compiles it, with the
+//! functions that are needed at once; functions that are called later, above all while the module
+//! is evaluated, would be compiled again in every start. So some time after a load the caches of
+//! new modules are made again: V8 finds what it has compiled by text and name, and adds all
+//! functions that have run.
 
 use std::cell::RefCell;
 
 use deno_core::{JsRuntime, ModuleSpecifier, v8};
 
-use super::Loader;
-use super::ascii::Seen;
-use crate::cache::Key;
+use crate::loader::Loader;
+use crate::loader::cache::Key;
+use crate::loader::transpile::ascii::NonAsciiText;
 
-/// The ending of such a cache's file.
+/// File extension of such a cache.
 pub(crate) const HOT: &str = "hot";
 
-/// What is compiled.
-pub(crate) enum Text {
+/// Source of a compiled text.
+pub(crate) enum CompiledSource {
     Module(String),
-    /// CommonJS, if it is what the file says.
+    /// A CommonJS module, if the file still has that text.
     Script,
-    /// One of our own modules, or of Node's.
-    OfTheProgram,
+    /// A module of pi or of Node.
+    Builtin,
 }
 
-/// Of the function around a CommonJS module.
-const PARAMETERS: [&str; 5] = ["exports", "require", "module", "__filename", "__dirname"];
+/// Parameters of the function around a CommonJS module.
+const COMMONJS_PARAMETERS: [&str; 5] = ["exports", "require", "module", "__filename", "__dirname"];
 
-/// What was compiled and has no such cache yet.
-struct Compiled {
+/// A compiled text that has no such cache yet.
+struct PendingEntry {
     specifier: ModuleSpecifier,
-    text: Text,
+    text: CompiledSource,
     key: Key,
 }
 
 #[derive(Default)]
-pub(crate) struct Warm {
-    /// `None` while nobody would ask for it: texts are large.
-    compiled: RefCell<Option<Vec<Compiled>>>,
-    /// Texts of packages beyond ASCII.
-    foreign: RefCell<Vec<Seen>>,
+pub(crate) struct HotCode {
+    /// `None` while no load is active, because texts are large.
+    pending: RefCell<Option<Vec<PendingEntry>>>,
+    /// Texts of packages that are not ASCII.
+    non_ascii: RefCell<Vec<NonAsciiText>>,
 }
 
-impl Warm {
-    /// What is compiled from now on is to get such a cache.
+impl HotCode {
+    /// Collects what is compiled from now on.
     pub fn begin(&self) {
-        self.compiled.borrow_mut().get_or_insert_default();
+        self.pending.borrow_mut().get_or_insert_default();
     }
 
-    pub fn note(&self, specifier: &ModuleSpecifier, text: impl FnOnce() -> Text, key: Key) {
-        if let Some(all) = &mut *self.compiled.borrow_mut() {
-            all.push(Compiled {
+    pub fn note(
+        &self,
+        specifier: &ModuleSpecifier,
+        text: impl FnOnce() -> CompiledSource,
+        key: Key,
+    ) {
+        if let Some(all) = &mut *self.pending.borrow_mut() {
+            all.push(PendingEntry {
                 specifier: specifier.clone(),
                 text: text(),
                 key,
@@ -58,20 +63,20 @@ impl Warm {
         }
     }
 
-    /// Makes the cache of one of them. `false` if there is none left.
-    pub fn next(&self, runtime: &mut JsRuntime, loader: &Loader) -> bool {
-        let next = self.compiled.borrow_mut().as_mut().and_then(Vec::pop);
-        let Some(compiled) = next else {
-            *self.compiled.borrow_mut() = None;
-            loader.make_ascii(self.foreign.take());
+    /// Makes the cache of one entry. Returns false if there is none left.
+    pub fn make_next(&self, runtime: &mut JsRuntime, loader: &Loader) -> bool {
+        let next = self.pending.borrow_mut().as_mut().and_then(Vec::pop);
+        let Some(entry) = next else {
+            *self.pending.borrow_mut() = None;
+            loader.write_missing_ascii(self.non_ascii.take());
             return false;
         };
-        if let Some((data, foreign)) = hot_cache(runtime, loader, &compiled) {
-            loader.files.cache.write(compiled.key, HOT, &data);
-            if let Some(text) = foreign {
-                self.foreign.borrow_mut().push(Seen {
-                    is_script: matches!(compiled.text, Text::Script),
-                    specifier: compiled.specifier,
+        if let Some((data, non_ascii)) = hot_cache(runtime, loader, &entry) {
+            loader.files.cache.write(entry.key, HOT, &data);
+            if let Some(text) = non_ascii {
+                self.non_ascii.borrow_mut().push(NonAsciiText {
+                    is_script: matches!(entry.text, CompiledSource::Script),
+                    specifier: entry.specifier,
                     text,
                     compiled: data,
                 });
@@ -81,39 +86,39 @@ impl Warm {
     }
 }
 
-/// With the text, if it is one of a package and not in ASCII. The text, the name and the way must
-/// be those with which deno_core has compiled it.
+/// Makes a cache. Returns the text as well if it is one of a package and not ASCII. Text, name and
+/// compile options must equal those that deno_core has used.
 fn hot_cache(
     runtime: &mut JsRuntime,
     loader: &Loader,
-    compiled: &Compiled,
+    entry: &PendingEntry,
 ) -> Option<(Vec<u8>, Option<String>)> {
-    let name = compiled.specifier.as_str();
-    let in_program = |table: &[(&'static str, &'static str)]| {
+    let name = entry.specifier.as_str();
+    let builtin_text = |table: &[(&'static str, &'static str)]| {
         let found = table.binary_search_by_key(&name, |(name, _)| name);
         found.ok().map(|found| table[found].1)
     };
     let required;
-    let (text, parameters): (&str, Option<&[&str]>) = match &compiled.text {
-        Text::Module(text) => (text, None),
-        Text::Script => {
-            required = loader.required(&compiled.specifier, compiled.key)?;
-            (&required, Some(&PARAMETERS))
+    let (text, parameters): (&str, Option<&[&str]>) = match &entry.text {
+        CompiledSource::Module(text) => (text, None),
+        CompiledSource::Script => {
+            required = loader.required_text(&entry.specifier, entry.key)?;
+            (&required, Some(&COMMONJS_PARAMETERS))
         }
-        Text::OfTheProgram => match in_program(js_runtime_snapshot::RESIDUAL_LAZY_ESM) {
+        CompiledSource::Builtin => match builtin_text(js_runtime_snapshot::RESIDUAL_LAZY_ESM) {
             Some(text) => (text, None),
             None => (
-                in_program(js_runtime_snapshot::RESIDUAL_LAZY_JS)?,
+                builtin_text(js_runtime_snapshot::RESIDUAL_LAZY_JS)?,
                 Some(&["__bootstrap"]),
             ),
         },
     };
-    let is_foreign = !text.is_ascii() && loader.files.is_packaged(&compiled.specifier);
-    let foreign = is_foreign.then(|| text.to_string());
+    let is_non_ascii = !text.is_ascii() && loader.files.is_packaged(&entry.specifier);
+    let non_ascii = is_non_ascii.then(|| text.to_string());
     deno_core::scope!(scope, runtime);
     let text = v8::String::new(scope, text)?;
     let data = if let Some(names) = parameters {
-        let is_required = matches!(compiled.text, Text::Script);
+        let is_required = matches!(entry.text, CompiledSource::Script);
         let host_options =
             is_required.then(|| deno_runtime::deno_node::create_host_defined_options(scope));
         let script = if is_required { 0 } else { -1 };
@@ -138,11 +143,11 @@ fn hot_cache(
             .get_unbound_module_script(scope)
             .create_code_cache()?
     };
-    Some((data.to_vec(), foreign))
+    Some((data.to_vec(), non_ascii))
 }
 
-/// As deno_core says where a module is from.
-pub(super) fn module_origin<'s>(
+/// Returns the origin that deno_core uses for a module.
+pub(in crate::loader) fn module_origin<'s>(
     scope: &mut v8::PinScope<'s, '_>,
     name: &str,
 ) -> Option<v8::ScriptOrigin<'s>> {

@@ -1,7 +1,7 @@
-//! Before V8 compares, formats or splits the first text by the rules of a language, it looks at
-//! all of ICU's locales: some 6 ms for each kind of rules, once per process. Which kinds a set of
-//! extensions needs while it is loaded is part of its trail, so that the next start has another
-//! thread look at the locales meanwhile.
+//! Loads ICU's lists of locales ahead of time. Before V8 compares, formats or splits the first text
+//! by the rules of a language, it reads all locales: about 6 ms for each kind of rules, once per
+//! process. The manifest of a set of extensions records which kinds it needs, so that the next
+//! start loads the lists on another thread.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -10,20 +10,20 @@ use std::rc::Rc;
 use deno_core::v8::{self, UseCounterFeature};
 use serde::{Deserialize, Serialize};
 
-use super::trail::{Step, Trail};
+use super::manifest::{LoadStep, ManifestRecorder};
 
-/// What rules are for. V8 has a list of locales for each.
+/// Kinds of rules. V8 has a list of locales for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Rules {
-    Order,
-    Numbers,
-    Dates,
-    Plurals,
-    Boundaries,
+pub(crate) enum LocaleTable {
+    Collation,
+    NumberFormat,
+    DateFormat,
+    PluralRules,
+    Segmentation,
 }
 
-// V8's own functions, without which the program does not link. Each makes a list if it is not
-// there, on whatever thread calls it, and needs no isolate.
+// These are internal functions of V8; without them the program does not link. Each makes its list
+// if it does not exist, on any thread and without an isolate.
 unsafe extern "C" {
     #[link_name = "_ZN2v88internal10JSCollator19GetAvailableLocalesEv"]
     safe fn locales_of_collator() -> *const c_void;
@@ -37,57 +37,57 @@ unsafe extern "C" {
     safe fn locales_of_segmenter() -> *const c_void;
 }
 
-impl Rules {
-    fn of(feature: UseCounterFeature) -> Option<Self> {
+impl LocaleTable {
+    fn for_feature(feature: UseCounterFeature) -> Option<Self> {
         use UseCounterFeature as F;
         Some(match feature {
-            F::kCollator | F::kStringLocaleCompare => Self::Order,
-            F::kNumberFormat | F::kNumberToLocaleString => Self::Numbers,
+            F::kCollator | F::kStringLocaleCompare => Self::Collation,
+            F::kNumberFormat | F::kNumberToLocaleString => Self::NumberFormat,
             F::kDateTimeFormat
             | F::kDateToLocaleString
             | F::kDateToLocaleDateString
-            | F::kDateToLocaleTimeString => Self::Dates,
-            F::kPluralRules => Self::Plurals,
-            F::kSegmenter => Self::Boundaries,
+            | F::kDateToLocaleTimeString => Self::DateFormat,
+            F::kPluralRules => Self::PluralRules,
+            F::kSegmenter => Self::Segmentation,
             _ => return None,
         })
     }
 
-    /// Has V8 look at the locales, if it has not yet.
-    pub fn look_up(self) {
+    /// Makes V8 load the list, if it has not yet.
+    pub fn load(self) {
         match self {
-            Self::Order => locales_of_collator(),
-            Self::Numbers => locales_of_number_format(),
-            Self::Dates => locales_of_date_time_format(),
-            Self::Plurals => locales_of_plural_rules(),
-            Self::Boundaries => locales_of_segmenter(),
+            Self::Collation => locales_of_collator(),
+            Self::NumberFormat => locales_of_number_format(),
+            Self::DateFormat => locales_of_date_time_format(),
+            Self::PluralRules => locales_of_plural_rules(),
+            Self::Segmentation => locales_of_segmenter(),
         };
     }
 }
 
 thread_local! {
-    /// Of the isolate on this thread. V8 hands its callback something else than what the crate
-    /// says, so nothing can be kept in the isolate.
-    static TRAIL: RefCell<Option<Rc<Trail>>> = const { RefCell::new(None) };
+    /// Recorder of the isolate on this thread. V8 passes its callback another value than the crate
+    /// declares, so nothing can be stored in the isolate.
+    static RECORDER: RefCell<Option<Rc<ManifestRecorder>>> = const { RefCell::new(None) };
 }
 
-/// From now on, what V8 is asked is noted in the trail.
-pub(super) fn watch(isolate: &mut v8::Isolate, trail: &Rc<Trail>) {
-    TRAIL.set(Some(Rc::clone(trail)));
-    isolate.set_use_counter_callback(note);
+/// Records the features that V8 uses from now on in the manifest.
+pub(in crate::loader) fn record_into(isolate: &mut v8::Isolate, recorder: &Rc<ManifestRecorder>) {
+    RECORDER.set(Some(Rc::clone(recorder)));
+    isolate.set_use_counter_callback(on_feature_used);
 }
 
-/// What is asked from now on does not belong to the load.
-pub(super) fn unwatch() {
-    TRAIL.set(None);
+/// Ends the recording, because later uses do not belong to the load.
+pub(in crate::loader) fn stop_recording() {
+    RECORDER.set(None);
 }
 
-/// Called by V8 each time; it may not be called back.
-unsafe extern "C" fn note(_isolate: &mut v8::Isolate, feature: UseCounterFeature) {
-    if let Some(rules) = Rules::of(feature) {
-        TRAIL.with_borrow(|trail| {
-            if let Some(trail) = trail {
-                trail.note(|| Step::Locales(rules));
+/// V8 calls this for every use of a feature. The callback must not call V8.
+unsafe extern "C" fn on_feature_used(_isolate: &mut v8::Isolate, feature: UseCounterFeature) {
+    if let Some(rules) = LocaleTable::for_feature(feature) {
+        RECORDER.with_borrow(|recorder| {
+            if let Some(recorder) = recorder {
+                recorder.record(|| LoadStep::Locales(rules));
             }
         });
     }

@@ -1,5 +1,5 @@
-//! What a set of extensions has loaded, in order: the next start can have it read before
-//! it is asked for (`ahead.rs`). A hint, and no more: what is wrong in it costs time.
+//! The manifest of a set of extensions: what it loaded, in order. The next start prefetches it
+//! (`prefetch.rs`). The manifest is a hint; errors in it only cost time.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -7,86 +7,89 @@ use std::path::PathBuf;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
-use super::locales::Rules;
-use crate::cache::{DiskCache, Key};
+use super::locales::LocaleTable;
+use crate::loader::cache::{DiskCache, Key};
 
-/// The ending of such a file in the cache.
-const PART: &str = "trail";
+/// File extension of a manifest in the cache.
+const MANIFEST_PART: &str = "trail";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Step {
+pub(crate) enum LoadStep {
     /// An ES module in a file, by its URL.
     Module(String),
-    /// A path that a file imports, as it is written there.
+    /// A path that a file imports, as it is written.
     Path(PathBuf),
-    /// What a file imports of packages.
+    /// A package that a file imports.
     Package { name: String, referrer: String },
-    /// A file that is required.
+    /// A file that is `require`d.
     Text(PathBuf),
-    /// V8's code cache of what is required, or of a module of the program.
-    Compiled(Key),
-    /// A module of the program that a file imports.
-    Known(String),
-    /// V8 was asked for what depends on the language.
-    Locales(Rules),
+    /// V8's code cache of a CommonJS module, or of a built-in module.
+    CompiledCode(Key),
+    /// A built-in module that a file imports.
+    Builtin(String),
+    /// A list of locales that V8 used.
+    Locales(LocaleTable),
 }
 
-impl Step {
-    pub fn known(self) -> Option<String> {
+impl LoadStep {
+    pub fn into_builtin(self) -> Option<String> {
         match self {
-            Self::Known(name) => Some(name),
+            Self::Builtin(name) => Some(name),
             _ => None,
         }
     }
 }
 
-/// While a set is loaded.
+/// Records the manifest while a set is loaded.
 #[derive(Default)]
-pub(crate) struct Trail(RefCell<Option<Steps>>);
+pub(crate) struct ManifestRecorder(RefCell<Option<Recording>>);
 
-struct Steps {
+struct Recording {
     key: Key,
-    steps: IndexSet<Step>,
+    steps: IndexSet<LoadStep>,
 }
 
-impl Trail {
-    /// From now on, until it is kept.
+impl ManifestRecorder {
+    /// Starts to record until [`Self::save`].
     pub fn begin(&self, cache: &DiskCache, entries: &[(u32, PathBuf)]) {
         if cache.is_on() && !entries.is_empty() {
-            *self.0.borrow_mut() = Some(Steps {
+            *self.0.borrow_mut() = Some(Recording {
                 key: key(cache, entries),
                 steps: IndexSet::new(),
             });
         }
     }
 
-    pub fn note(&self, step: impl FnOnce() -> Step) {
+    pub fn record(&self, step: impl FnOnce() -> LoadStep) {
         if let Some(steps) = &mut *self.0.borrow_mut() {
             steps.steps.insert(step());
         }
     }
 
-    pub fn keep(&self, cache: &DiskCache) {
-        let Some(Steps { key, steps }) = self.0.take() else {
+    pub fn save(&self, cache: &DiskCache) {
+        let Some(Recording { key, steps }) = self.0.take() else {
             return;
         };
         if let Ok(json) = serde_json::to_vec(&steps)
-            && cache.read(key, PART).as_ref() != Some(&json)
+            && cache.read(key, MANIFEST_PART).as_ref() != Some(&json)
         {
-            cache.write(key, PART, &json);
+            cache.write(key, MANIFEST_PART, &json);
         }
     }
 }
 
-/// What was kept of the same set.
-pub(super) fn kept(cache: &DiskCache, entries: &[(u32, PathBuf)]) -> Vec<Step> {
-    let json = cache.read(key(cache, entries), PART);
+/// Returns the manifest of the last start with the same set.
+pub(in crate::loader) fn read_manifest(
+    cache: &DiskCache,
+    entries: &[(u32, PathBuf)],
+) -> Vec<LoadStep> {
+    let json = cache.read(key(cache, entries), MANIFEST_PART);
     json.and_then(|json| serde_json::from_slice(&json).ok())
         .unwrap_or_default()
 }
 
 fn key(cache: &DiskCache, entries: &[(u32, PathBuf)]) -> Key {
-    let mut parts = vec![PART.as_bytes()];
+    let mut parts = vec![MANIFEST_PART.as_bytes()];
     parts.extend((entries.iter()).map(|(_, path)| path.as_os_str().as_encoded_bytes()));
     cache.key(&parts)
 }

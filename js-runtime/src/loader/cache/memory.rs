@@ -1,6 +1,5 @@
-//! What was read of files and looked up in the cache on the disk, for the isolates to come of
-//! the same program: a reload, another session. As long as the files are as they were, nothing
-//! of it is read again.
+//! Memory cache of files and disk cache entries for later isolates of the same program (a reload,
+//! another session). Entries are used as long as their files are unchanged.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,93 +8,97 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use deno_core::ModuleSpecifier;
 use deno_package_json::PackageJsonRc;
 
-use super::prepared::{Found, Stamp, Text};
-use super::trail::Step;
-use crate::cache::Key;
+use super::manifest::LoadStep;
+use super::prefetched::{CacheItem, CachedText, FileStamp};
+use crate::loader::cache::Key;
 
-/// In bytes. Texts of packages do not count: they are there once in any case.
-const MOST: usize = 16 << 20;
+/// Maximum size in bytes. Texts of packages do not count, because they are interned in any case.
+const MAX_BYTES: usize = 16 << 20;
 
-/// Shared by the isolates that are given it.
+/// Shared by the isolates that get it in their options.
 #[derive(Clone, Debug, Default)]
-pub struct Kept(Arc<Mutex<Inner>>);
+pub struct MemoryCache(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
-    found: HashMap<Step, Found>,
-    /// Of these.
+    items: HashMap<LoadStep, CacheItem>,
+    /// Size of the items in bytes.
     size: usize,
-    package_json: HashMap<PathBuf, (Stamp, PackageJsonRc)>,
+    package_json: HashMap<PathBuf, (FileStamp, PackageJsonRc)>,
 }
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} in {} bytes", self.found.len(), self.size)
+        write!(f, "{} in {} bytes", self.items.len(), self.size)
     }
 }
 
-impl Kept {
-    /// Where the imports of a module lead nobody has looked.
-    pub(super) fn found(&self, step: &Step) -> Option<Found> {
-        let found = self.inner().found.get(step).cloned();
-        found.filter(Found::holds)
+impl MemoryCache {
+    /// Returns an item if its files are unchanged. The targets of a module's imports are not
+    /// checked.
+    pub(in crate::loader) fn get(&self, step: &LoadStep) -> Option<CacheItem> {
+        let item = self.inner().items.get(step).cloned();
+        item.filter(CacheItem::is_current)
     }
 
-    pub(super) fn keep(&self, step: &Step, found: &Found) {
-        if matches!(found, Found::Module(module) if module.terms.is_none()) {
+    pub(in crate::loader) fn insert(&self, step: &LoadStep, item: &CacheItem) {
+        if matches!(item, CacheItem::Module(module) if module.dependencies.is_none()) {
             return;
         }
         let mut inner = self.inner();
-        let old = inner.found.remove(step).map_or(0, |found| found.size());
-        inner.size = inner.size - old + found.size();
-        match inner.size > MOST {
-            true => inner.size -= found.size(),
-            false => _ = inner.found.insert(step.clone(), found.clone()),
+        let old = inner.items.remove(step).map_or(0, |item| item.size());
+        inner.size = inner.size - old + item.size();
+        match inner.size > MAX_BYTES {
+            true => inner.size -= item.size(),
+            false => _ = inner.items.insert(step.clone(), item.clone()),
         }
     }
 
-    pub(super) fn text(&self, path: &Path) -> Option<Text> {
-        match self.found(&Step::Text(path.to_path_buf()))? {
-            Found::Text(text) => Some(text),
+    pub(in crate::loader) fn text(&self, path: &Path) -> Option<CachedText> {
+        match self.get(&LoadStep::Text(path.to_path_buf()))? {
+            CacheItem::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn keep_text(&self, path: &Path, text: Text) {
-        self.keep(&Step::Text(path.to_path_buf()), &Found::Text(text));
+    pub(in crate::loader) fn insert_text(&self, path: &Path, text: CachedText) {
+        self.insert(&LoadStep::Text(path.to_path_buf()), &CacheItem::Text(text));
     }
 
-    pub(super) fn compiled(&self, key: Key) -> Option<Vec<u8>> {
-        match self.found(&Step::Compiled(key))? {
-            Found::Compiled(data) => Some(data),
+    pub(in crate::loader) fn compiled(&self, key: Key) -> Option<Vec<u8>> {
+        match self.get(&LoadStep::CompiledCode(key))? {
+            CacheItem::Compiled(data) => Some(data),
             _ => None,
         }
     }
 
-    /// V8 did not take what it is said to have compiled of a module or a script.
-    pub(super) fn forget(&self, specifier: &ModuleSpecifier, key: Key) {
+    /// Removes a module or a script of which V8 rejected the code cache.
+    pub(in crate::loader) fn remove(&self, specifier: &ModuleSpecifier, key: Key) {
         let mut inner = self.inner();
-        for step in [Step::Module(specifier.to_string()), Step::Compiled(key)] {
-            let old = inner.found.remove(&step);
-            inner.size -= old.map_or(0, |found| found.size());
+        for step in [
+            LoadStep::Module(specifier.to_string()),
+            LoadStep::CompiledCode(key),
+        ] {
+            let old = inner.items.remove(&step);
+            inner.size -= old.map_or(0, |item| item.size());
         }
     }
 
-    pub(super) fn package_json(&self, path: &Path) -> Option<PackageJsonRc> {
+    pub(in crate::loader) fn package_json(&self, path: &Path) -> Option<PackageJsonRc> {
         let (stamp, package_json) = self.inner().package_json.get(path).cloned()?;
-        stamp.holds().then_some(package_json)
+        stamp.is_current().then_some(package_json)
     }
 
-    /// `package_json` was read a moment ago.
-    pub(super) fn keep_package_json(&self, path: &Path, package_json: &PackageJsonRc) {
-        if let Some(stamp) = Stamp::of(path) {
+    /// Inserts a `package.json` that was read just before.
+    pub(in crate::loader) fn insert_package_json(&self, path: &Path, package_json: &PackageJsonRc) {
+        if let Some(stamp) = FileStamp::of_settled(path) {
             let what = (stamp, package_json.clone());
             self.inner().package_json.insert(path.to_path_buf(), what);
         }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing panics while it holds the lock; what is kept is whole in any case.
+        // No code panics while it holds the lock; the data is consistent in any case.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,5 @@
-//! Works beside the JavaScript thread, which is still being made or has others to run:
-//! what was loaded the last time is read and looked up in the cache before it comes there,
-//! and extensions that are new are compiled.
+//! Prefetches on a thread while the isolate starts or runs other code: reads what the last start
+//! loaded, looks it up in the cache, and compiles extensions that are new.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,188 +11,205 @@ use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
 use node_resolver::InNpmPackageChecker;
 
-use super::emit::Consulted;
-use super::files::read_text;
-use super::prepared::{Found, Module, Prepared, Stamp, Terms, Text};
-use super::trail::{self, Step};
-use super::warm::HOT;
-use super::{Disk, Loader, code_hash};
-use crate::cache::DiskCache;
-use crate::local::STACK;
+use super::hot_code::HOT;
+use super::manifest::{self, LoadStep};
+use super::prefetched::{CacheItem, CachedModule, CachedText, Dependencies, FileStamp, Prefetched};
+use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::loader::cache::DiskCache;
+use crate::loader::files::read_text;
+use crate::loader::transpile::emit::Consulted;
+use crate::loader::{Disk, Loader, code_hash};
 
-/// For extensions with their numbers, in the order in which they will be loaded.
-/// What it sees of `disk` nobody has to look for again.
-pub(crate) fn work_ahead(cache: &DiskCache, disk: &Disk, entries: Vec<(u32, PathBuf)>) -> Prepared {
+/// Starts to prefetch extensions, given with their ids in the order in which they will be loaded.
+/// The JavaScript thread does not repeat lookups that went through `disk`.
+pub(crate) fn start_prefetch(
+    cache: &DiskCache,
+    disk: &Disk,
+    entries: Vec<(u32, PathBuf)>,
+) -> Prefetched {
     if !cache.is_on() || entries.is_empty() {
-        return Prepared::default();
+        return Prefetched::default();
     }
-    // From here on: whoever loads them ends it.
-    disk.begin();
-    let (cache, disk) = (cache.clone(), disk.beside());
-    let ours = Prepared::begin();
-    let prepared = ours.clone();
-    let thread = thread::Builder::new().name("js-ahead".into());
-    // Without the thread it is done when it is needed.
-    _ = thread.stack_size(STACK).spawn(move || {
-        let mut steps = trail::kept(&cache, &entries);
-        let known = steps.extract_if(.., |step| matches!(step, Step::Known(_)));
-        prepared.expect(known.filter_map(Step::known).collect());
-        let (loader, _services) = Loader::new(cache, disk, Prepared::default());
+    // The load of the extensions ends this state.
+    disk.begin_load();
+    let (cache, disk) = (cache.clone(), disk.for_prefetch());
+    let result = Prefetched::open();
+    let prefetched = result.clone();
+    let thread = thread::Builder::new().name("js-prefetch".into());
+    // Without the thread the work is done when it is needed.
+    _ = thread.stack_size(JS_STACK_SIZE).spawn(move || {
+        let mut steps = manifest::read_manifest(&cache, &entries);
+        let builtins = steps.extract_if(.., |step| matches!(step, LoadStep::Builtin(_)));
+        prefetched.set_builtins(builtins.filter_map(LoadStep::into_builtin).collect());
+        let (loader, _services) = Loader::new(cache, disk, Prefetched::default());
         let mut seen = HashSet::new();
         for step in steps {
-            if prepared.is_over() {
+            if prefetched.is_closed() {
                 return;
             }
-            if prepared.is_wanted(&step)
-                && let Some(found) = loader.kept_or_prepared(&step)
+            if prefetched.is_missing(&step)
+                && let Some(found) = loader.cached_or_prefetched(&step)
             {
-                if let (Step::Module(url), Found::Module(_)) = (&step, &found) {
+                if let (LoadStep::Module(url), CacheItem::Module(_)) = (&step, &found) {
                     seen.extend(ModuleSpecifier::parse(url));
                 }
-                prepared.put(step, found);
+                prefetched.insert(step, found);
             }
         }
-        compile(&loader, entries, seen);
+        compile_new(&loader, entries, seen);
     });
-    ours
+    result
 }
 
-/// What was not `seen` before of the files that these extensions consist of.
-fn compile(loader: &Loader, entries: Vec<(u32, PathBuf)>, mut seen: HashSet<ModuleSpecifier>) {
+/// Compiles the files of these extensions that were not `seen` before.
+fn compile_new(loader: &Loader, entries: Vec<(u32, PathBuf)>, mut seen: HashSet<ModuleSpecifier>) {
     for (id, path) in entries {
-        let mut wanted = Vec::from_iter(loader.entry(id, &path));
-        while let Some(url) = wanted.pop() {
+        let mut queue = Vec::from_iter(loader.entry(id, &path));
+        while let Some(url) = queue.pop() {
             let is_typescript = MediaType::from_specifier(&url).is_emittable();
             if is_typescript && seen.insert(url.clone()) {
-                let mut imported = loader.emit_ahead(&url);
-                // The first import first.
+                let mut imported = loader.emit_for_prefetch(&url);
+                // The first import is compiled first.
                 imported.reverse();
-                wanted.extend(imported);
+                queue.extend(imported);
             }
         }
     }
 }
 
 impl Loader {
-    fn kept_or_prepared(&self, step: &Step) -> Option<Found> {
-        let kept = match step {
-            Step::Module(url) => {
+    fn cached_or_prefetched(&self, step: &LoadStep) -> Option<CacheItem> {
+        let cached = match step {
+            LoadStep::Module(url) => {
                 let url = ModuleSpecifier::parse(url).ok()?;
-                self.kept_module(&url).map(Found::Module)
+                self.cached_module(&url).map(CacheItem::Module)
             }
-            step => self.files.kept.found(step),
+            step => self.files.memory_cache.get(step),
         };
-        kept.or_else(|| {
-            let found = self.prepare(step)?;
-            self.files.kept.keep(step, &found);
+        cached.or_else(|| {
+            let found = self.prefetch(step)?;
+            self.files.memory_cache.insert(step, &found);
             Some(found)
         })
     }
 
-    pub(super) fn kept_module(&self, specifier: &ModuleSpecifier) -> Option<Module> {
+    pub(in crate::loader) fn cached_module(
+        &self,
+        specifier: &ModuleSpecifier,
+    ) -> Option<CachedModule> {
         let found = self
             .files
-            .kept
-            .found(&Step::Module(specifier.to_string()))?;
-        let Found::Module(module) = found else {
+            .memory_cache
+            .get(&LoadStep::Module(specifier.to_string()))?;
+        let CacheItem::Module(module) = found else {
             return None;
         };
-        // Where its imports lead had a say in its text.
-        let terms = module.terms.as_ref()?;
-        self.are_current(&terms.ways, specifier).then_some(module)
+        // The targets of the imports influence the text.
+        let dependencies = module.dependencies.as_ref()?;
+        self.are_unchanged(&dependencies.lookups, specifier)
+            .then_some(module)
     }
 
-    fn prepare(&self, step: &Step) -> Option<Found> {
+    fn prefetch(&self, step: &LoadStep) -> Option<CacheItem> {
         match step {
-            Step::Module(url) => self.prepare_module(url).map(Found::Module),
-            Step::Text(path) => self.prepare_text(path).map(Found::Text),
-            Step::Compiled(key) => self.files.cache.read(*key, HOT).map(Found::Compiled),
-            Step::Locales(rules) => {
-                rules.look_up();
+            LoadStep::Module(url) => self.prefetch_module(url).map(CacheItem::Module),
+            LoadStep::Text(path) => self.prefetch_text(path).map(CacheItem::Text),
+            LoadStep::CompiledCode(key) => {
+                self.files.cache.read(*key, HOT).map(CacheItem::Compiled)
+            }
+            LoadStep::Locales(rules) => {
+                rules.load();
                 None
             }
-            Step::Path(path) => {
+            LoadStep::Path(path) => {
                 self.files.disk.probe(path);
                 None
             }
-            Step::Package { name, referrer } => {
-                // Whoever imports it is told what is wrong.
+            LoadStep::Package { name, referrer } => {
+                // An error is reported to the code that imports it.
                 _ = self.resolver.find(name, referrer);
                 None
             }
-            Step::Known(_) => None,
+            LoadStep::Builtin(_) => None,
         }
     }
 
-    fn prepare_text(&self, path: &Path) -> Option<Text> {
+    fn prefetch_text(&self, path: &Path) -> Option<CachedText> {
         let media_type = MediaType::from_path(path);
         if media_type.is_emittable() || media_type.is_declaration() {
             return None;
         }
-        let file = Stamp::of(path)?;
+        let file = FileStamp::of_settled(path)?;
         let text = read_text(path).ok()?;
         let url = ModuleSpecifier::from_file_path(path).ok()?;
         let text = self.files.in_ascii(&url, text);
-        Some(Text {
+        Some(CachedText {
             file,
-            instead: text.instead,
+            ascii_key: text.ascii_key,
             code: self.files.code(&url, text),
         })
     }
 
-    fn prepare_module(&self, url: &str) -> Option<Module> {
+    fn prefetch_module(&self, url: &str) -> Option<CachedModule> {
         let specifier = ModuleSpecifier::parse(url).ok()?;
         let path = url_to_file_path(&specifier).ok()?;
-        let mut made_of = vec![Stamp::of(&path)?];
+        let mut sources = vec![FileStamp::of_settled(&path)?];
         let source = self.files.text_of(&specifier).ok()?;
         let media_type = MediaType::from_path(&path);
-        let (code, terms) = self.javascript_on(&specifier, media_type, &source).ok()?;
-        for file in terms.iter().flat_map(|terms| &terms.files) {
-            // What is in packages is not written while they are loaded.
+        let (code, dependencies) = self
+            .javascript_with_dependencies(&specifier, media_type, &source)
+            .ok()?;
+        for file in dependencies
+            .iter()
+            .flat_map(|dependencies| &dependencies.files)
+        {
+            // Files of packages do not change while they are loaded.
             let url = ModuleSpecifier::from_file_path(file.path()).ok()?;
             if !self.files.checker.in_npm_package(&url) {
-                made_of.push(file.clone());
+                sources.push(file.clone());
             }
         }
-        let absent = self.absent.borrow_mut().take().into_iter();
-        let absent = absent.flat_map(|(_, absent)| absent);
+        let missing_exports = self.missing_exports.borrow_mut().take().into_iter();
+        let missing_exports = missing_exports.flat_map(|(_, missing_exports)| missing_exports);
         let code = self.files.in_ascii(&specifier, code);
         let hash = code_hash(&self.files.cache, &specifier, &code.text);
         let key = self.compiled_key(&specifier, hash);
-        Some(Module {
-            made_of,
-            terms,
+        Some(CachedModule {
+            sources,
+            dependencies,
             map: self.files.cached_map(specifier.as_str()),
-            absent: absent.collect(),
+            missing_exports: missing_exports.collect(),
             hash,
             compiled: self.files.cache.read(key, HOT)?,
-            instead: code.instead,
+            ascii_key: code.ascii_key,
             code: self.files.code(&specifier, code),
         })
     }
 
-    /// With what had a say in it, if it can be told.
-    pub(super) fn javascript_on(
+    /// Returns the JavaScript of a module, and its dependencies if they are known.
+    pub(in crate::loader) fn javascript_with_dependencies(
         &self,
         specifier: &ModuleSpecifier,
         media_type: MediaType,
         source: &str,
-    ) -> Result<(String, Option<Terms>), JsErrorBox> {
-        self.witnessed.replace(Some(Vec::new()));
+    ) -> Result<(String, Option<Dependencies>), JsErrorBox> {
+        self.consulted.replace(Some(Vec::new()));
         let code = self.javascript(specifier, media_type, source);
-        let terms = self.witnessed.take().and_then(terms);
-        Ok((code?, terms))
+        let dependencies = self.consulted.take().and_then(dependencies);
+        Ok((code?, dependencies))
     }
 }
 
-/// `None` if a file was changed just now.
-fn terms(witnessed: Vec<Consulted>) -> Option<Terms> {
-    let mut terms = Terms::default();
-    for consulted in witnessed {
+/// Returns `None` if a file was changed just before.
+fn dependencies(consulted: Vec<Consulted>) -> Option<Dependencies> {
+    let mut dependencies = Dependencies::default();
+    for consulted in consulted {
         match consulted {
-            Consulted::Contents { path, .. } => terms.files.push(Stamp::of(&path)?),
-            other => terms.ways.push(other),
+            Consulted::Contents { path, .. } => {
+                dependencies.files.push(FileStamp::of_settled(&path)?)
+            }
+            other => dependencies.lookups.push(other),
         }
     }
-    Some(terms)
+    Some(dependencies)
 }

@@ -1,5 +1,4 @@
-//! What was read and looked up on another thread before the JavaScript thread asked
-//! (`ahead.rs`).
+//! Results of the prefetch thread (`prefetch.rs`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,50 +7,53 @@ use std::time::{Duration, SystemTime};
 
 use deno_core::ModuleSpecifier;
 
-use super::absent::Absent;
-use super::emit::Consulted;
-use super::texts::Code;
-use super::trail::Step;
-use crate::cache::Key;
+use super::external_string::Code;
+use super::manifest::LoadStep;
+use crate::loader::cache::Key;
+use crate::loader::interop::missing_exports::MissingExport;
+use crate::loader::transpile::emit::Consulted;
 
-/// A file that has been left alone for so long has another time when it changes.
-const LEFT_ALONE: Duration = Duration::from_secs(1);
+/// Minimum age of a change after which a further change gets another time stamp.
+const MIN_SETTLED_AGE: Duration = Duration::from_secs(1);
 
-/// Shared by both threads; by default there is nothing in it, nor will be.
+/// Shared by both threads. The default value is empty and stays so.
 #[derive(Clone, Default)]
-pub(crate) struct Prepared(Arc<Mutex<Inner>>);
+pub(crate) struct Prefetched(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
-    /// `None` of what has been asked for: nobody asks twice.
-    found: HashMap<Step, Option<Found>>,
-    /// Modules of the program that will be imported.
-    known: Vec<String>,
-    /// Something may still be asked for.
+    /// Items by step; `None` if the step was requested. No step is requested twice.
+    items: HashMap<LoadStep, Option<CacheItem>>,
+    /// Built-in modules that will be imported.
+    builtins: Vec<String>,
+    /// Whether items may still be requested.
     is_open: bool,
 }
 
 #[derive(Clone)]
-pub(super) enum Found {
-    Module(Module),
-    Text(Text),
+pub(in crate::loader) enum CacheItem {
+    Module(CachedModule),
+    Text(CachedText),
     Compiled(Vec<u8>),
 }
 
-impl Found {
-    pub fn holds(&self) -> bool {
+impl CacheItem {
+    pub fn is_current(&self) -> bool {
         match self {
             Self::Module(module) => {
-                let more = module.terms.iter().flat_map(|terms| &terms.files);
-                module.made_of.iter().chain(more).all(Stamp::holds)
+                let more = module
+                    .dependencies
+                    .iter()
+                    .flat_map(|dependencies| &dependencies.files);
+                module.sources.iter().chain(more).all(FileStamp::is_current)
             }
-            Self::Text(text) => text.file.holds(),
-            // It is named by what it was made of.
+            Self::Text(text) => text.file.is_current(),
+            // The key is a hash of everything the cache depends on.
             Self::Compiled(_) => true,
         }
     }
 
-    /// Bytes
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Module(module) => module.code.size() + module.compiled.len(),
@@ -61,126 +63,126 @@ impl Found {
     }
 }
 
-/// What `require` reads.
+/// A text that `require` reads.
 #[derive(Clone)]
-pub(super) struct Text {
-    pub file: Stamp,
+pub(in crate::loader) struct CachedText {
+    pub file: FileStamp,
     pub code: Code,
-    /// What the code is instead of, if it is.
-    pub instead: Option<Key>,
+    /// Key of the ASCII text, if the code is one.
+    pub ascii_key: Option<Key>,
 }
 
-/// JavaScript that V8 has compiled before.
+/// JavaScript of which V8's code cache exists.
 #[derive(Clone)]
-pub(super) struct Module {
-    /// The file, and others that had a say in it.
-    pub made_of: Vec<Stamp>,
-    /// `None` if it is not worth keeping: not all that had a say in it is known.
-    pub terms: Option<Terms>,
+pub(in crate::loader) struct CachedModule {
+    /// The file itself, and others that influenced the text.
+    pub sources: Vec<FileStamp>,
+    /// `None` if not all dependencies are known; such a module is not kept.
+    pub dependencies: Option<Dependencies>,
     pub code: Code,
-    /// What the code is instead of, if it is.
-    pub instead: Option<Key>,
-    /// By which the source map is found.
+    /// Key of the ASCII text, if the code is one.
+    pub ascii_key: Option<Key>,
+    /// Key of the source map.
     pub map: Option<Key>,
-    /// What it imports that is not there.
-    pub absent: Vec<Absent>,
-    /// Passed through V8.
+    /// Imported names that do not exist.
+    pub missing_exports: Vec<MissingExport>,
+    /// Hash of the code that V8 passes through.
     pub hash: u64,
     pub compiled: Vec<u8>,
 }
 
-/// What else has to be as it was, to be the same much later.
+/// Further conditions under which a module is still valid much later.
 #[derive(Clone, Default)]
-pub(super) struct Terms {
-    pub files: Vec<Stamp>,
-    pub ways: Vec<Consulted>,
+pub(in crate::loader) struct Dependencies {
+    pub files: Vec<FileStamp>,
+    pub lookups: Vec<Consulted>,
 }
 
-impl Prepared {
-    pub(super) fn begin() -> Self {
-        let prepared = Self::default();
-        prepared.inner().is_open = true;
-        prepared
+impl Prefetched {
+    pub(in crate::loader) fn open() -> Self {
+        let prefetched = Self::default();
+        prefetched.inner().is_open = true;
+        prefetched
     }
 
-    /// Something is worth the work: nobody has asked for it yet.
-    pub(super) fn is_wanted(&self, step: &Step) -> bool {
-        !self.inner().found.contains_key(step)
+    /// Returns true if the step was neither prefetched nor requested.
+    pub(in crate::loader) fn is_missing(&self, step: &LoadStep) -> bool {
+        !self.inner().items.contains_key(step)
     }
 
-    pub(super) fn put(&self, step: Step, found: Found) {
+    pub(in crate::loader) fn insert(&self, step: LoadStep, item: CacheItem) {
         let mut inner = self.inner();
         if inner.is_open {
-            inner.found.entry(step).or_insert(Some(found));
+            inner.items.entry(step).or_insert(Some(item));
         }
     }
 
-    pub(super) fn expect(&self, known: Vec<String>) {
-        self.inner().known = known;
+    pub(in crate::loader) fn set_builtins(&self, builtins: Vec<String>) {
+        self.inner().builtins = builtins;
     }
 
-    /// Modules of the program that are worth importing before files do: to whoever imports a
-    /// module that it does not have yet, deno_core tells the line, and counts up to it for each.
-    pub(super) fn known(&self) -> Vec<String> {
-        std::mem::take(&mut self.inner().known)
+    /// Returns the built-in modules that are imported before files are. deno_core computes the line
+    /// of each import of a module that it does not have yet, which takes time for each.
+    pub(in crate::loader) fn take_builtins(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().builtins)
     }
 
-    pub(super) fn module(&self, specifier: &ModuleSpecifier) -> Option<Module> {
-        match self.take(Step::Module(specifier.to_string()))? {
-            found @ Found::Module(_) if !found.holds() => None,
-            Found::Module(module) => Some(module),
+    pub(in crate::loader) fn module(&self, specifier: &ModuleSpecifier) -> Option<CachedModule> {
+        match self.take(LoadStep::Module(specifier.to_string()))? {
+            item @ CacheItem::Module(_) if !item.is_current() => None,
+            CacheItem::Module(module) => Some(module),
             _ => None,
         }
     }
 
-    pub(super) fn text(&self, path: &Path) -> Option<Text> {
-        match self.take(Step::Text(path.to_path_buf()))? {
-            Found::Text(text) if text.file.holds() => Some(text),
+    pub(in crate::loader) fn text(&self, path: &Path) -> Option<CachedText> {
+        match self.take(LoadStep::Text(path.to_path_buf()))? {
+            CacheItem::Text(text) if text.file.is_current() => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn compiled(&self, key: Key) -> Option<Vec<u8>> {
-        match self.take(Step::Compiled(key))? {
-            Found::Compiled(data) => Some(data),
+    pub(in crate::loader) fn compiled(&self, key: Key) -> Option<Vec<u8>> {
+        match self.take(LoadStep::CompiledCode(key))? {
+            CacheItem::Compiled(data) => Some(data),
             _ => None,
         }
     }
 
-    fn take(&self, step: Step) -> Option<Found> {
+    fn take(&self, step: LoadStep) -> Option<CacheItem> {
         let mut inner = self.inner();
         if !inner.is_open {
             return None;
         }
-        inner.found.insert(step, None).flatten()
+        inner.items.insert(step, None).flatten()
     }
 
-    /// Nothing is asked for any more.
-    pub(super) fn end(&self) {
+    /// Drops all items: no step is requested any more.
+    pub(in crate::loader) fn close(&self) {
         let mut inner = self.inner();
         inner.is_open = false;
-        inner.found = HashMap::new();
+        inner.items = HashMap::new();
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::loader) fn is_closed(&self) -> bool {
         !self.inner().is_open
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
+        // No code panics while it holds the lock; the data is consistent in any case.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How a file was before it was read.
+/// Length and modification time of a file before it was read.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(in crate::loader) struct FileStamp {
     path: PathBuf,
     length: u64,
     modified: SystemTime,
 }
 
-impl Stamp {
+impl FileStamp {
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -194,14 +196,15 @@ impl Stamp {
         })
     }
 
-    /// `None` if it was changed just now: another change might not be seen.
-    pub fn of(path: &Path) -> Option<Self> {
+    /// Returns the stamp of a file, or `None` if it was changed just before: another change might
+    /// have the same stamp.
+    pub fn of_settled(path: &Path) -> Option<Self> {
         let stamp = Self::now(path)?;
         let age = stamp.modified.elapsed().ok()?;
-        (age > LEFT_ALONE).then_some(stamp)
+        (age > MIN_SETTLED_AGE).then_some(stamp)
     }
 
-    pub fn holds(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         Self::now(&self.path).is_some_and(|now| now == *self)
     }
 }

@@ -1,12 +1,9 @@
-//! Emitted JavaScript, its source maps and V8's code caches on disk. An entry is
-//! named by a hash of everything it depends on, so nothing is ever out of date and
-//! several processes can share the folder; what nobody used for a month is deleted.
+//! Disk cache of emitted JavaScript, its source maps and V8's code caches. An entry is named by a
+//! hash of everything it depends on, so entries are never stale and several processes can share the
+//! folder. Entries that were not used for a month are deleted.
 //!
-//! Each file ends with a checksum: V8 dies of a code cache with one wrong bit, and half
-//! a file of JavaScript is another program, as is the file of another entry.
-
-#[path = "writer.rs"]
-mod writer;
+//! Each file ends with a checksum: V8 crashes on a code cache with one wrong bit, and half a file
+//! of JavaScript is another program, as is the file of another entry.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -18,36 +15,36 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash64;
 
-use self::writer::Writer;
+use super::writer::Writer;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Entries that were not used for so long are deleted.
+/// Age of unused entries that are deleted.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What an entry consists of; none has all.
+/// Parts of an entry; none has all.
 const PARTS: [&str; 9] = [
     "js", "map", "deps", "cjs", "v8", "hot", "trail", "ascii", "moves",
 ];
 
-/// Its age tells when the folder was last swept.
-const SWEPT: &str = "swept";
+/// File whose age tells when the folder was last swept.
+const SWEEP_MARKER: &str = "swept";
 
 #[derive(Clone, Debug)]
 pub(crate) struct DiskCache {
     /// `None` turns caching off.
     dir: Option<PathBuf>,
-    /// What every entry depends on.
-    base: Arc<Sha256>,
+    /// Hash of what every entry depends on.
+    base_hash: Arc<Sha256>,
     writer: Writer,
 }
 
-/// The name of an entry: half a SHA-256, which nobody can aim at.
+/// Name of an entry: half a SHA-256, so that a collision cannot be constructed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Key([u8; 16]);
 
 impl Key {
-    /// For V8's interface, which passes a number through.
+    /// Returns a number for V8's interface, which passes it through.
     pub fn number(self) -> u64 {
         self.0[..8]
             .iter()
@@ -64,22 +61,22 @@ impl Key {
 
 impl DiskCache {
     pub fn new(dir: Option<PathBuf>, version: &str) -> Self {
-        // Without a folder there is no cache; that is no reason to fail.
+        // Without a folder the cache is off; that is no error.
         let dir = dir.filter(|dir| fs::create_dir_all(dir).is_ok());
-        let mut base = Sha256::new();
+        let mut base_hash = Sha256::new();
         for part in [
             version,
             env!("CARGO_PKG_VERSION"),
-            // Covers V8, the polyfills and our own modules.
+            // The id covers V8, the polyfills and our own modules.
             js_runtime_snapshot::ID,
-            crate::loader::EMIT_SETTINGS,
+            crate::loader::transpile::emit::EMIT_SETTINGS,
         ] {
-            base.update(part);
-            base.update([0]);
+            base_hash.update(part);
+            base_hash.update([0]);
         }
         Self {
             dir,
-            base: Arc::new(base),
+            base_hash: Arc::new(base_hash),
             writer: Writer::default(),
         }
     }
@@ -89,7 +86,7 @@ impl DiskCache {
     }
 
     pub fn key(&self, parts: &[&[u8]]) -> Key {
-        let mut hash = Sha256::clone(&self.base);
+        let mut hash = Sha256::clone(&self.base_hash);
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
@@ -101,32 +98,32 @@ impl DiskCache {
 
     pub fn read(&self, key: Key, extension: &str) -> Option<Vec<u8>> {
         let path = self.dir.as_ref()?.join(key.file_name(extension));
-        if let Some(data) = self.writer.waiting(&path) {
+        if let Some(data) = self.writer.queued(&path) {
             return Some(data.to_vec());
         }
-        let mut file = open(&path).ok()?;
+        let mut file = open_nonblocking(&path).ok()?;
         let metadata = file.metadata().ok()?;
         let mut data = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
-        // Some devices never end.
+        // Some devices have no end.
         if metadata.is_file() {
             file.read_to_end(&mut data).ok()?;
         }
         let Some(length) = checked_length(&path, &data) else {
-            // One part may say that the others are there.
+            // One part may imply that the others exist.
             for part in PARTS {
                 self.remove(key, part);
             }
             return None;
         };
         data.truncate(length);
-        // Marks it as used, once a day. Failing only shortens its life.
+        // Marks the entry as used, once a day. A failure only shortens its life.
         if is_older(&metadata, DAY) {
             _ = file.set_modified(SystemTime::now());
         }
         Some(data)
     }
 
-    /// Does not wait for the disk; see [`Self::settle`].
+    /// Queues the data for writing; see [`Self::flush`].
     pub fn write(&self, key: Key, extension: &str, data: &[u8]) {
         if let Some(dir) = &self.dir {
             self.writer.write(dir.join(key.file_name(extension)), data);
@@ -139,15 +136,15 @@ impl DiskCache {
         }
     }
 
-    /// At the end: what is being written has this long to get onto the disk.
-    pub fn settle(&self, limit: Duration) {
-        self.writer.settle(limit);
+    /// Waits until queued data is written, at most `limit`.
+    pub fn flush(&self, limit: Duration) {
+        self.writer.flush(limit);
     }
 
-    /// Deletes what is old, in the background and at most once a day.
+    /// Deletes old entries in the background, at most once a day.
     pub fn sweep_soon(&self) {
         let Some(dir) = self.dir.clone() else { return };
-        if dir.join(SWEPT).exists() && !older_than(&dir.join(SWEPT), DAY) {
+        if dir.join(SWEEP_MARKER).exists() && !older_than(&dir.join(SWEEP_MARKER), DAY) {
             return;
         }
         // Without a thread it happens another time.
@@ -157,8 +154,8 @@ impl DiskCache {
     }
 }
 
-/// Does not wait for the other end of a pipe.
-fn open(path: &Path) -> io::Result<File> {
+/// Opens a file without waiting for the other end of a pipe.
+fn open_nonblocking(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]
@@ -169,28 +166,28 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Of what was written to a file of this name, which is to be followed by this. It depends on
-/// the length, too.
-fn checksum(path: &Path, data: &[u8]) -> [u8; 8] {
+/// Returns the checksum of data that is written to a file of this name. It depends on the length,
+/// too.
+pub(super) fn checksum(path: &Path, data: &[u8]) -> [u8; 8] {
     let name = path.file_name().unwrap_or_default();
     let seed = XxHash64::oneshot(0, name.as_encoded_bytes());
     XxHash64::oneshot(seed, data).to_le_bytes()
 }
 
-/// How much of a file was written into it; `None` if that is not what is there.
+/// Returns the length of the data in a file, or `None` if the checksum does not match.
 fn checked_length(path: &Path, file: &[u8]) -> Option<usize> {
     let (data, sum) = file.split_last_chunk()?;
     (checksum(path, data) == *sum).then_some(data.len())
 }
 
 fn sweep(dir: &Path) {
-    _ = fs::write(dir.join(SWEPT), "");
+    _ = fs::write(dir.join(SWEEP_MARKER), "");
     let Ok(entries) = fs::read_dir(dir) else {
         return;
     };
     for path in entries.flatten().map(|entry| entry.path()) {
         let limit = match path.extension().and_then(|extension| extension.to_str()) {
-            // Left behind by a process that was killed.
+            // A process that was killed left the file behind.
             Some("tmp") => DAY,
             Some(part) if PARTS.contains(&part) => MAX_AGE,
             _ => continue,
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_key_do_not_run_together() {
+    fn key_parts_are_separated() {
         let (cache, _) = cache("parts");
         assert_ne!(cache.key(&[b"ab", b"c"]), cache.key(&[b"a", b"bc"]));
         let other = DiskCache::new(None, "test/2");
@@ -235,13 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn the_sweep_takes_what_nobody_used_for_a_month() {
+    fn sweep_deletes_entries_unused_for_a_month() {
         let (cache, dir) = cache("sweep");
         let [old, used, new] = [b"old", b"use", b"new"].map(|part| cache.key(&[part]));
         for key in [old, used, new] {
             cache.write(key, "js", b"x");
         }
-        cache.settle(DAY);
+        cache.flush(DAY);
         for key in [old, used] {
             age(&dir.join(key.file_name("js")), MAX_AGE + DAY);
         }
@@ -261,7 +258,7 @@ mod tests {
             used.file_name("js"),
             new.file_name("js"),
             "notes.txt".into(),
-            SWEPT.into(),
+            SWEEP_MARKER.into(),
         ];
         expected.sort();
         assert_eq!(left, expected);
@@ -269,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_removed_with_its_entry() {
+    fn damaged_file_is_removed_with_its_entry() {
         let (cache, dir) = cache("damaged");
         let key = cache.key(&[b"entry"]);
         let path = dir.join(key.file_name("map"));
@@ -284,7 +281,7 @@ mod tests {
         ] {
             cache.write(key, "map", text);
             cache.write(key, "js", b"");
-            cache.settle(DAY);
+            cache.flush(DAY);
             assert_eq!(cache.read(key, "map").as_deref(), Some(text));
             assert_eq!(cache.read(key, "js"), Some(Vec::new()));
             let mut file = fs::read(&path).unwrap();
@@ -297,14 +294,14 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_another_entry_and_what_is_no_file_are_removed() {
+    fn foreign_and_special_files_are_removed() {
         let (cache, dir) = cache("swapped");
         let [one, other, pipe] = [b"one", b"two", b"pip"].map(|part| cache.key(&[part]));
         let file = |key: Key, part| dir.join(key.file_name(part));
         for key in [one, other] {
             cache.write(key, "js", b"text");
         }
-        cache.settle(DAY);
+        cache.flush(DAY);
         fs::copy(file(one, "js"), file(other, "js")).unwrap();
         fs::copy(file(one, "js"), file(one, "map")).unwrap();
         assert_eq!(cache.read(other, "js"), None);
@@ -317,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unusable_folder_turns_the_cache_off() {
+    fn unusable_folder_turns_the_cache_off() {
         let cache = DiskCache::new(Some("/dev/null/cache".into()), "test/1");
         assert!(!cache.is_on());
         let key = cache.key(&[b"a"]);

@@ -1,5 +1,5 @@
-//! Writes the cache's files on a thread of its own: to make a file takes longer than
-//! to compile what goes into it, and nobody waits for it.
+//! Writes the files of the cache on a thread: creating a file takes longer than compiling its
+//! content, and no caller waits for it.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File};
@@ -9,62 +9,61 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::checksum;
+use super::store::checksum;
 
-/// Shared by everything that uses the same folder. Its thread is there while there is
-/// something to write.
+/// Shared by all users of one folder. The thread exists while there is something to write.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writer(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    hurried: Condvar,
-    settled: Condvar,
+    urgent: Condvar,
+    idle: Condvar,
 }
 
-/// It begins when nothing has come for so long: whoever loads extensions has a use for
-/// the processor, and for the folder, in which nobody finds a file while one is made.
-const QUIET: Duration = Duration::from_millis(50);
-/// Something always comes.
-const LONGEST: Duration = Duration::from_secs(1);
+/// Time without new files after which writing begins. While extensions are loaded they need the
+/// processor, and file creation blocks lookups in the folder.
+const QUIET_PERIOD: Duration = Duration::from_millis(50);
+/// Maximum delay while new files keep arriving.
+const MAX_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// In this order: some files say that others are there.
+    /// Order of writing: some files imply that others exist.
     order: VecDeque<PathBuf>,
-    /// Until it is on the disk.
+    /// Data that is not on the disk yet.
     contents: HashMap<PathBuf, Arc<[u8]>>,
     has_thread: bool,
-    /// When the oldest and the newest of them came.
-    came: Option<(Instant, Instant)>,
-    /// Somebody waits.
+    /// Times at which the oldest and the newest file were queued.
+    queued_between: Option<(Instant, Instant)>,
+    /// Whether a caller waits in `flush`.
     is_urgent: bool,
 }
 
 impl Queue {
-    /// How long to wait before the next is written.
+    /// Returns the time to wait before the next file is written.
     fn pause(&self) -> Duration {
-        let Some((oldest, newest)) = self.came.filter(|_| !self.is_urgent) else {
+        let Some((oldest, newest)) = self.queued_between.filter(|_| !self.is_urgent) else {
             return Duration::ZERO;
         };
-        (newest + QUIET)
-            .min(oldest + LONGEST)
+        (newest + QUIET_PERIOD)
+            .min(oldest + MAX_DELAY)
             .saturating_duration_since(Instant::now())
     }
 }
 
 impl Writer {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while it holds the lock; the data is whole in any case.
+        // No code panics while it holds the lock; the data is consistent in any case.
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn write(&self, path: PathBuf, data: &[u8]) {
         let mut queue = self.queue();
         let now = Instant::now();
-        let (oldest, _) = queue.came.unwrap_or((now, now));
-        queue.came = Some((oldest, now));
+        let (oldest, _) = queue.queued_between.unwrap_or((now, now));
+        queue.queued_between = Some((oldest, now));
         if queue.contents.insert(path.clone(), data.into()).is_none() {
             queue.order.push_back(path);
         }
@@ -80,19 +79,18 @@ impl Writer {
         }
     }
 
-    /// What is not on the disk yet.
-    pub fn waiting(&self, path: &Path) -> Option<Arc<[u8]>> {
+    /// Returns the data of a file that is not on the disk yet.
+    pub fn queued(&self, path: &Path) -> Option<Arc<[u8]>> {
         self.queue().contents.get(path).cloned()
     }
 
-    /// Returns when everything is written, or after `limit`: what is lost is compiled
-    /// again.
-    pub fn settle(&self, limit: Duration) {
+    /// Returns when everything is written, or after `limit`. Lost data is compiled again.
+    pub fn flush(&self, limit: Duration) {
         let mut queue = self.queue();
         queue.is_urgent = queue.has_thread;
-        self.0.hurried.notify_all();
+        self.0.urgent.notify_all();
         let writing = |queue: &mut Queue| queue.has_thread;
-        let waited = self.0.settled.wait_timeout_while(queue, limit, writing);
+        let waited = self.0.idle.wait_timeout_while(queue, limit, writing);
         drop(waited);
     }
 
@@ -101,7 +99,7 @@ impl Writer {
         loop {
             let pause = queue.pause();
             if !pause.is_zero() {
-                let waited = self.0.hurried.wait_timeout(queue, pause);
+                let waited = self.0.urgent.wait_timeout(queue, pause);
                 queue = waited.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
@@ -127,14 +125,14 @@ impl Writer {
         }
         queue.has_thread = false;
         queue.is_urgent = false;
-        queue.came = None;
+        queue.queued_between = None;
         drop(queue);
-        self.0.settled.notify_all();
+        self.0.idle.notify_all();
     }
 }
 
-/// Through a temporary name, so that other processes see all or nothing; what a power
-/// failure leaves of it, the checksum finds. A full disk costs only the caching.
+/// Writes through a temporary name, so that other processes see all or nothing. The checksum
+/// detects what a power failure leaves. A full disk only disables caching.
 fn write_file(path: &Path, data: &[u8]) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +143,7 @@ fn write_file(path: &Path, data: &[u8]) {
     }
 }
 
-/// What will be at `path`.
+/// Writes the file that will be at `path`.
 fn write_new(temporary: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
     let mut file = File::create(temporary)?;
     file.write_all(data)?;
@@ -156,7 +154,7 @@ fn write_new(temporary: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Without the checksum.
+    /// Returns the content without the checksum.
     fn read(path: &Path) -> Option<Vec<u8>> {
         let mut file = fs::read(path).ok()?;
         file.truncate(file.len() - checksum(path, &[]).len());
@@ -164,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_had_before_and_after_it_is_there() {
+    fn data_is_readable_before_and_after_writing() {
         let dir = std::env::temp_dir().join(format!("js-cache-writer-{}", std::process::id()));
         _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
@@ -172,19 +170,19 @@ mod tests {
         let files: Vec<PathBuf> = (0..50).map(|n| dir.join(format!("{n}.js"))).collect();
         for path in &files {
             writer.write(path.clone(), b"1");
-            let there = writer.waiting(path).map(|data| data.to_vec());
+            let there = writer.queued(path).map(|data| data.to_vec());
             let there = there.or_else(|| read(path));
             assert_eq!(there.as_deref(), Some(&b"1"[..]));
         }
-        writer.settle(Duration::from_secs(60));
+        writer.flush(Duration::from_secs(60));
         for path in &files {
-            assert_eq!(writer.waiting(path), None);
+            assert_eq!(writer.queued(path), None);
             assert_eq!(read(path).unwrap(), b"1");
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), files.len());
-        // The same once more, with another thread.
+        // A further write starts another thread.
         writer.write(files[0].clone(), b"2");
-        writer.settle(Duration::from_secs(60));
+        writer.flush(Duration::from_secs(60));
         assert_eq!(read(&files[0]).unwrap(), b"2");
         fs::remove_dir_all(dir).unwrap();
     }

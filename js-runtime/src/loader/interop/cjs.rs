@@ -1,4 +1,4 @@
-//! CommonJS: `require()`, and what `import` sees of a CommonJS module.
+//! CommonJS: `require()`, and the exports that `import` sees of a CommonJS module.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,16 +17,16 @@ use node_resolver::analyze::{
 };
 use node_resolver::errors::PackageJsonLoadError;
 
-use super::disk::Disk;
-use super::emit::transpile;
-use super::files::{Checker, Files, error, read_text};
-use super::prepared::{Stamp, Text};
-use super::resolve::{FolderResolver, Resolver};
-use super::trail::Step;
-use crate::imports::Imports;
-use crate::parsing::with_parsed;
+use crate::attribution::imports::Imports;
+use crate::loader::cache::manifest::LoadStep;
+use crate::loader::cache::prefetched::{CachedText, FileStamp};
+use crate::loader::disk::Disk;
+use crate::loader::files::{Checker, Files, read_text, to_js_error};
+use crate::loader::resolve::{FolderResolver, Resolver};
+use crate::loader::transpile::emit::transpile;
+use crate::loader::transpile::parsing::with_parsed;
 
-/// Makes an ES module around a CommonJS module.
+/// Wraps a CommonJS module in an ES module.
 pub(crate) type Translator =
     NodeCodeTranslator<Analyzer, Checker, DenoIsBuiltInNodeModuleChecker, FolderResolver, Disk>;
 
@@ -47,7 +47,7 @@ pub(crate) fn translator(files: &Files, resolver: &Resolver) -> Translator {
     )
 }
 
-/// `require()` from CommonJS modules.
+/// Loads files for `require()` in CommonJS modules.
 pub(crate) struct RequireLoader {
     pub files: Files,
     pub imports: Imports,
@@ -63,30 +63,32 @@ impl NodeRequireLoader for RequireLoader {
     }
 
     fn load_text_file_lossy(&self, path: &Path) -> Result<FastString, JsErrorBox> {
-        self.files.trail.note(|| Step::Text(path.to_path_buf()));
-        // Who requires a file again has changed it.
-        let prepared = self.files.prepared.text(path);
-        let known = prepared.or_else(|| self.files.kept.text(path));
+        self.files
+            .recorder
+            .record(|| LoadStep::Text(path.to_path_buf()));
+        // A file that is required again has changed.
+        let prefetched = self.files.prefetched.text(path);
+        let known = prefetched.or_else(|| self.files.memory_cache.text(path));
         self.imports.note_required(path);
         let media_type = MediaType::from_path(path);
-        let url = url_from_file_path(path).map_err(error)?;
+        let url = url_from_file_path(path).map_err(to_js_error)?;
         if let Some(text) = known {
-            self.files.note_instead(&url, text.instead);
+            self.files.note_ascii_key(&url, text.ascii_key);
             return Ok(text.code.into());
         }
-        let file = Stamp::of(path);
+        let file = FileStamp::of_settled(path);
         let source = read_text(path)?;
         if !media_type.is_emittable() && !media_type.is_declaration() {
             let source = self.files.in_ascii(&url, source);
-            let instead = source.instead;
+            let ascii_key = source.ascii_key;
             let code = self.files.code(&url, source);
             if let Some(file) = file {
-                let text = Text {
+                let text = CachedText {
                     file,
                     code: code.clone(),
-                    instead,
+                    ascii_key,
                 };
-                self.files.kept.keep_text(path, text);
+                self.files.memory_cache.insert_text(path, text);
             }
             return Ok(code.into());
         }
@@ -115,12 +117,12 @@ pub(crate) struct Analyzer {
 }
 
 impl Files {
-    /// Whether it is no ES module.
+    /// Returns true if the file is not an ES module.
     pub fn is_script(&self, specifier: &ModuleSpecifier, source: &str) -> bool {
         matches!(self.analyze_cjs(specifier, source), Ok(Some(_)))
     }
 
-    /// What a CommonJS module exports; `None` for an ES module.
+    /// Returns the exports of a CommonJS module; `None` for an ES module.
     fn analyze_cjs(
         &self,
         specifier: &ModuleSpecifier,
@@ -144,9 +146,9 @@ impl Files {
     }
 }
 
-/// What merve (C++) calls for a text beyond all limits, and the one function that it has
-/// from libstdc++: with it here, that library need not be there, nor be loaded at each
-/// start (a millisecond). Hidden, because addons that bring the library must get theirs.
+/// The only function of libstdc++ that merve (C++) calls, for a text beyond all limits. With this
+/// definition the library need not be installed, nor be loaded at each start (a millisecond). The
+/// symbol is hidden, because addons that bring the library must get its own.
 #[cfg(target_os = "linux")]
 #[unsafe(export_name = "_ZSt20__throw_length_errorPKc")]
 extern "C" fn length_error(_what: *const std::ffi::c_char) -> ! {
@@ -155,16 +157,16 @@ extern "C" fn length_error(_what: *const std::ffi::c_char) -> ! {
 #[cfg(target_os = "linux")]
 std::arch::global_asm!(".hidden _ZSt20__throw_length_errorPKc");
 
-/// What Node's own lexer says of a file, in a fiftieth of the time that it takes to parse it.
+/// Result of Node's lexer, which takes a fiftieth of the time of the parser.
 enum Lexed {
     Script(CjsAnalysisExports),
     Module,
-    /// It is not made for this file.
+    /// The lexer cannot decide; the parser has to.
     Unclear,
 }
 
 fn lexed(source: &str) -> Lexed {
-    // It looks at up to two bytes behind the end.
+    // The lexer reads up to two bytes after the end.
     let padded = format!("{source}\n\0\0\0");
     let found = match merve::parse_commonjs(&padded[..source.len()]) {
         Ok(found) => found,
@@ -183,8 +185,8 @@ fn lexed(source: &str) -> Lexed {
         reexports: names(found.reexports()),
         member_reexports: vec![],
     };
-    // It sees neither that a file waits at its top nor `import.meta` in the midst of
-    // something, which only ES modules have.
+    // The lexer notices neither a top-level `await` nor `import.meta` inside an expression, which
+    // only ES modules have.
     let is_silent = exports.exports.is_empty() && exports.reexports.is_empty();
     let may_be_module = is_silent
         && ["await", "import.meta"]
@@ -196,8 +198,8 @@ fn lexed(source: &str) -> Lexed {
     }
 }
 
-/// `module.exports = {…}` at the top, of which the lexer reads no further than to the first
-/// value that is not a name, and the parser all.
+/// Returns true for `module.exports = {…}` at the top level. The lexer stops at the first value
+/// that is not a name; the parser reads all.
 fn assigns_object(line: &str) -> bool {
     let mut value = line;
     for target in ["exports", "module.exports", "exports"] {
@@ -209,7 +211,7 @@ fn assigns_object(line: &str) -> bool {
     value.len() < line.len() && value.starts_with('{')
 }
 
-/// `None` for an ES module.
+/// Parses the file. `None` for an ES module.
 fn parsed(
     specifier: &ModuleSpecifier,
     source: &str,
@@ -276,13 +278,13 @@ impl CjsAnalysisSourceProvider for Files {
 mod tests {
     use super::*;
 
-    /// Names as one text; `None` for an ES module.
+    /// Formats the names as one text; `None` for an ES module.
     fn names(exports: Option<CjsAnalysisExports>) -> Option<String> {
         exports.map(|found| format!("{:?} {:?}", found.exports, found.reexports))
     }
 
     #[test]
-    fn where_both_know_the_lexer_and_the_parser_agree() {
+    fn lexer_and_parser_agree() {
         let url = ModuleSpecifier::parse("file:///a.js").unwrap();
         for source in [
             "exports.a = 1; exports['b'] = 2;",
@@ -308,7 +310,7 @@ mod tests {
                 Lexed::Module => None,
                 Lexed::Unclear => continue,
             };
-            // The lexer does not mind what is no JavaScript.
+            // The lexer accepts texts that are not JavaScript.
             if with_parsed(
                 &url,
                 MediaType::JavaScript,

@@ -1,18 +1,18 @@
 //! Makes ES modules as forgiving as the CommonJS that jiti makes of extensions.
 //!
 //! 1. `require`, `__filename` and `__dirname` are available.
-//! 2. An import of a name that is not there (most often a type) is `undefined`
-//!    instead of an error before anything runs; if a module of ours lacks the name,
-//!    it throws when it is used. What packages and Node's modules export is not looked
-//!    up: there this holds for what TypeScript may take for a type ([`Uses::may_be_type`]).
-//!    A default import of an ES module without a default is the module.
+//! 2. An import of a missing name (most often a type) is `undefined` instead of an error
+//!    before any code runs. If a module of pi lacks the name, it throws when it is used. The
+//!    exports of packages and of Node's modules are not looked up: the rule applies there to
+//!    names that may be TypeScript types ([`ImportUsage::may_be_type`]). A default import of
+//!    an ES module without a default is the module.
 //! 3. A default import of a CommonJS package compiled from ES modules is its
-//!    `exports.default`, and every property can be imported by name. `import()` gives
-//!    the same (js/node/import-interop.ts).
-//! 4. A file without exports that uses `module` or `exports` is CommonJS; one with
-//!    exports may use them as well.
+//!    `exports.default`, and every property can be imported by name. `import()` returns the
+//!    same (js/node/import-interop.ts).
+//! 4. A file without exports that uses `module` or `exports` is CommonJS; one with exports
+//!    may use them as well.
 //!
-//! Everything stays on its line, so that source maps stay true.
+//! All code stays on its line, so that source maps stay true.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -23,65 +23,66 @@ use deno_ast::swc::ast;
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
 
-use super::absent::{Absent, imported_name};
-use super::uses::Uses;
+use super::import_usage::ImportUsage;
+use super::missing_exports::{MissingExport, imported_name};
 
-/// What an imported module is known to export.
+/// Known exports of an imported module.
 pub(crate) enum Exports {
-    /// Leave the import as it is.
+    /// The import stays as it is.
     Unknown,
     /// An ES module with exactly these names.
-    Known(HashSet<String>, Missing),
+    Known(HashSet<String>, Substitute),
     /// An ES module with these names and perhaps others, but no other `default`.
-    Open {
+    Partial {
         names: HashSet<String>,
-        place: Place,
+        url: ModuleUrl,
     },
-    CommonJs(Place),
+    CommonJs(ModuleUrl),
 }
 
-/// The URL of a module that is the same for all who import it: of a package, or Node's.
-pub(crate) type Place = Option<String>;
+/// URL of a module that is the same for all importers: of a package, or of Node.
+pub(crate) type ModuleUrl = Option<String>;
 
-/// What stands in for a name that is not there.
-pub(crate) enum Missing {
+/// Value of a name that is not exported.
+pub(crate) enum Substitute {
     Undefined,
-    /// A value that throws; with the name by which the module was imported.
+    /// A value that throws when it is used; holds the name by which the module was imported.
     Throws(String),
 }
 
 impl Exports {
-    /// Whether a name can be imported as it is. With the uses of a file of TypeScript, what
-    /// may be a type is not taken to be there; `local` is what it is called in that file.
-    fn have(&self, name: &str, local: Option<&ast::Ident>, types: Option<&Uses>) -> bool {
-        let may_be_type = |uses: &Uses| local.is_none_or(|local| uses.may_be_type(&local.to_id()));
+    /// Returns true if a name can be imported as it is. With the import usage of a TypeScript file,
+    /// a name that may be a type is taken to be missing; `local` is its name in that file.
+    fn has(&self, name: &str, local: Option<&ast::Ident>, types: Option<&ImportUsage>) -> bool {
+        let may_be_type =
+            |uses: &ImportUsage| local.is_none_or(|local| uses.may_be_type(&local.to_id()));
         match self {
             Self::Unknown | Self::CommonJs(_) => true,
             Self::Known(names, _) => names.contains(name),
-            Self::Open { names, .. } => {
+            Self::Partial { names, .. } => {
                 names.contains(name) || (name != "default" && !types.is_some_and(may_be_type))
             }
         }
     }
 
-    /// Where names that may not be there can be looked up.
-    fn place(&self) -> Option<&str> {
+    /// Returns the module in which uncertain names can be looked up.
+    fn url(&self) -> Option<&str> {
         match self {
-            Self::Open { place, .. } => place.as_deref(),
+            Self::Partial { url, .. } => url.as_deref(),
             _ => None,
         }
     }
 
-    /// What stands in for a name that is not there; `all` is the namespace of the module.
-    fn stand_in(&self, name: &str, all: &str) -> String {
+    /// Returns the code of the value for a missing name; `all` is the namespace of the module.
+    fn substitute(&self, name: &str, all: &str) -> String {
         match self {
-            Self::Known(_, Missing::Throws(module)) => format!(
+            Self::Known(_, Substitute::Throws(module)) => format!(
                 "globalThis[Symbol.for(\"pi.missing\")]({},{})",
                 quote(name),
                 quote(module)
             ),
             _ if name == "default" => all.into(),
-            Self::Open { .. } => format!("{all}[{}]", quote(name)),
+            Self::Partial { .. } => format!("{all}[{}]", quote(name)),
             _ => "undefined".into(),
         }
     }
@@ -90,22 +91,22 @@ impl Exports {
 const DEFINE_REQUIRE: &str = "import{Module as __pi_Module}from\"node:module\";\
     const require=globalThis[Symbol.for(\"pi.requireOf\")](import.meta,__pi_Module);";
 
-/// `require` gives what is called "module.exports".
+/// `require` returns the export named "module.exports".
 const EXPORT_ASSIGNED: &str = "const __pi_exports=module.exports;export{__pi_exports as default,__pi_exports as \"module.exports\"};";
 
 const IMPORT: &str = "\nfunction __pi_i(specifier,options){\
     return globalThis[Symbol.for(\"pi.imported\")](import(specifier,options));}";
 
-/// All of it, for a file that was written for jiti. `parsed` is JavaScript, parsed
-/// with scope analysis. `absent` is told which names are used and not there.
+/// Rewrites a file that was written for jiti. `parsed` is JavaScript, parsed with scope analysis.
+/// Names that are used and missing are added to `missing`.
 pub(crate) fn rewrite(
     parsed: &ParsedSource,
     is_typescript: bool,
     exports_of: &mut dyn FnMut(&str) -> Exports,
-    absent: &mut Vec<Absent>,
+    missing: &mut Vec<MissingExport>,
 ) -> Option<String> {
     let free = free_names(parsed);
-    let uses = Uses::of(parsed);
+    let uses = ImportUsage::in_file(parsed);
     let names_module = free.contains("module") || free.contains("exports");
     let is_cjs = parsed.compute_is_script() && names_module;
     let mut prelude = String::new();
@@ -117,21 +118,21 @@ pub(crate) fn rewrite(
             _ = write!(prelude, "const {name}=import.meta.{value};");
         }
     }
-    if uses.environment {
+    if uses.reads_env {
         prelude.push_str("import.meta.env=globalThis.process.env;");
     }
     let types = is_typescript.then_some(&uses);
     let mut changes = import_changes(parsed, types, exports_of, &mut |local, name| {
-        // A type, or looked for before it is used.
+        // Types, and names that are checked before they are used, get no warning.
         if !uses.may_be_type(&local.to_id()) {
-            absent.push(name);
+            missing.push(name);
         }
     });
     let start = parsed.range().start;
-    changes.extend(uses.dynamic.iter().map(|place| {
-        let place = place.as_byte_range(start);
-        // As long as the word that it replaces: what follows stays in its column.
-        TextChange::new(place.start, place.end, "__pi_i".into())
+    changes.extend(uses.dynamic.iter().map(|word| {
+        let range = word.as_byte_range(start);
+        // The replacement is as long as the word, so that columns stay true.
+        TextChange::new(range.start, range.end, "__pi_i".into())
     }));
     let end = match uses.dynamic.is_empty() {
         true => "",
@@ -163,16 +164,16 @@ pub(crate) fn rewrite(
     ))
 }
 
-/// Whether what a file exports is what it puts into `module.exports`. `parsed` is
-/// JavaScript, parsed with scope analysis if it may name that.
+/// Returns true if the file exports by assigning to `module.exports`. `parsed` is JavaScript,
+/// parsed with scope analysis if it may contain that name.
 pub(crate) fn exports_by_assignment(parsed: &ParsedSource) -> bool {
     let free = free_names(parsed);
     !has_exports(parsed) && (free.contains("module") || free.contains("exports"))
 }
 
-/// Whether a text may name what CommonJS modules are given.
+/// Returns true if a text may contain a variable that CommonJS modules are given.
 pub(crate) fn may_name_module(text: &str) -> bool {
-    NODE_NAMES.iter().any(|name| text.contains(name))
+    COMMONJS_NAMES.iter().any(|name| text.contains(name))
 }
 
 fn has_exports(parsed: &ParsedSource) -> bool {
@@ -185,7 +186,7 @@ fn has_exports(parsed: &ParsedSource) -> bool {
     })
 }
 
-/// Only the imports.
+/// Rewrites only the imports.
 pub(crate) fn rewrite_imports(
     parsed: &ParsedSource,
     exports_of: &mut dyn FnMut(&str) -> Exports,
@@ -196,9 +197,9 @@ pub(crate) fn rewrite_imports(
 
 fn import_changes(
     parsed: &ParsedSource,
-    types: Option<&Uses>,
+    types: Option<&ImportUsage>,
     exports_of: &mut dyn FnMut(&str) -> Exports,
-    missed: &mut dyn FnMut(&ast::Ident, Absent),
+    on_missing: &mut dyn FnMut(&ast::Ident, MissingExport),
 ) -> Vec<TextChange> {
     let ProgramRef::Module(module) = parsed.program_ref() else {
         return Vec::new();
@@ -214,12 +215,12 @@ fn import_changes(
                 ast::ModuleDecl::Import(import) if import.with.is_none() => {
                     match exports_of(&import.src.value.to_string_lossy()) {
                         Exports::CommonJs(_) => import_cjs(import, index),
-                        exports => import_es(import, index, &exports, types, missed),
+                        exports => import_es(import, index, &exports, types, on_missing),
                     }
                 }
                 ast::ModuleDecl::ExportNamed(export) => export.src.as_ref().and_then(|src| {
                     match exports_of(&src.value.to_string_lossy()) {
-                        Exports::CommonJs(place) => reexport_cjs(export, &place?),
+                        Exports::CommonJs(url) => reexport_cjs(export, &url?),
                         exports => reexport_es(export, index, &exports, types),
                     }
                 }),
@@ -227,7 +228,7 @@ fn import_changes(
             };
         if let Some(text) = replacement {
             let range = declaration.range().as_byte_range(start);
-            // As many lines as before.
+            // Keeps the number of lines.
             let lines = parsed.text()[range.clone()].matches('\n').count();
             let text = format!("{text}{}", "\n".repeat(lines));
             changes.push(TextChange::new(range.start, range.end, text));
@@ -238,7 +239,7 @@ fn import_changes(
 
 fn without_shebang(text: &str) -> String {
     match text.starts_with("#!") {
-        // A comment of the same kind may stand anywhere.
+        // A line comment may stand anywhere.
         true => format!("//{text}"),
         false => text.to_string(),
     }
@@ -252,12 +253,12 @@ fn import_es(
     import: &ast::ImportDecl,
     index: usize,
     exports: &Exports,
-    types: Option<&Uses>,
-    missed: &mut dyn FnMut(&ast::Ident, Absent),
+    types: Option<&ImportUsage>,
+    on_missing: &mut dyn FnMut(&ast::Ident, MissingExport),
 ) -> Option<String> {
     let all = format!("__pi_all{index}");
     let source = quote(&import.src.value.to_string_lossy());
-    let (mut kept, mut absent) = (Vec::new(), String::new());
+    let (mut kept, mut missing) = (Vec::new(), String::new());
     let (mut namespaces, mut looked_up) = (Vec::new(), Vec::new());
     let mut is_whole = true;
     for specifier in &import.specifiers {
@@ -269,37 +270,38 @@ fn import_es(
                 continue;
             }
         };
-        if exports.have(&name, Some(local), types) {
+        if exports.has(&name, Some(local), types) {
             kept.push(format!("{} as {}", quote(&name), local.sym));
             continue;
         }
         is_whole = false;
-        // A default is the module instead.
+        // A missing default is replaced by the module.
         if name != "default"
-            && let Some(absent) = Absent::of(&name, &import.src.value.to_string_lossy(), exports)
+            && let Some(missing) =
+                MissingExport::new(&name, &import.src.value.to_string_lossy(), exports)
         {
-            missed(local, absent);
+            on_missing(local, missing);
         }
-        match exports.stand_in(&name, &all) {
+        match exports.substitute(&name, &all) {
             value if value == all => namespaces.push(local.sym.to_string()),
-            _ if exports.place().is_some() => looked_up.push((name, local.sym.to_string())),
-            value => _ = write!(absent, "const {}={value};", local.sym),
+            _ if exports.url().is_some() => looked_up.push((name, local.sym.to_string())),
+            value => _ = write!(missing, "const {}={value};", local.sym),
         }
     }
     if is_whole {
         return None;
     }
-    if absent.contains(&all) {
+    if missing.contains(&all) {
         namespaces.push(all);
     }
     let mut out = format!("import{{{}}}from{source};", kept.join(","));
     for namespace in namespaces {
         _ = write!(out, "import*as {namespace} from{source};");
     }
-    if let Some(place) = exports.place() {
-        out.push_str(&look_up("import", place, false, &looked_up));
+    if let Some(url) = exports.url() {
+        out.push_str(&import_by_lookup("import", url, false, &looked_up));
     }
-    Some(out + absent.as_str())
+    Some(out + missing.as_str())
 }
 
 fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
@@ -312,7 +314,7 @@ fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
     for specifier in &import.specifiers {
         let (local, value) = match specifier {
             ast::ImportSpecifier::Named(named) => {
-                (&named.local.sym, of_cjs(&module, &imported_name(named)))
+                (&named.local.sym, cjs_member(&module, &imported_name(named)))
             }
             ast::ImportSpecifier::Default(default) => (&default.local.sym, default_of(&module)),
             ast::ImportSpecifier::Namespace(namespace) => {
@@ -324,14 +326,15 @@ fn import_cjs(import: &ast::ImportDecl, index: usize) -> Option<String> {
     Some(out)
 }
 
-fn of_cjs(module: &str, name: &str) -> String {
+fn cjs_member(module: &str, name: &str) -> String {
     match name {
         "default" => default_of(module),
         name => format!("{module}?.[{}]", quote(name)),
     }
 }
 
-/// With what the exports inherit, if they are an instance of something.
+/// Returns the code of a namespace. It inherits what the exports inherit, if they are an instance
+/// of a class.
 fn namespace_of(module: &str) -> String {
     format!(
         "{module}?.__esModule?{module}:Object.assign(Object.create(\
@@ -340,12 +343,12 @@ fn namespace_of(module: &str) -> String {
     )
 }
 
-/// Babel's interop.
+/// Returns the code of a default import, with Babel's interop.
 fn default_of(module: &str) -> String {
     format!("{module}?.__esModule&&\"default\" in {module}?{module}.default:{module}")
 }
 
-/// What is exported again: its name there, and here. `None` for a namespace.
+/// Returns the names of a re-export, in the other module and in this one. `None` for a namespace.
 fn reexported(export: &ast::NamedExport) -> Option<Vec<(String, String)>> {
     let names = export.specifiers.iter().map(|specifier| {
         let ast::ExportSpecifier::Named(named) = specifier else {
@@ -365,67 +368,67 @@ fn reexport_es(
     export: &ast::NamedExport,
     index: usize,
     exports: &Exports,
-    types: Option<&Uses>,
+    types: Option<&ImportUsage>,
 ) -> Option<String> {
     let all = format!("__pi_all{index}");
     let source = quote(&export.src.as_ref()?.value.to_string_lossy());
-    let (mut kept, mut absent) = (Vec::new(), String::new());
+    let (mut kept, mut missing) = (Vec::new(), String::new());
     let mut looked_up = Vec::new();
     for (number, (name, exported)) in reexported(export)?.iter().enumerate() {
-        if exports.have(name, None, types) {
+        if exports.has(name, None, types) {
             kept.push(format!("{} as {}", quote(name), quote(exported)));
             continue;
         }
-        // Exported all the same: whoever imports it counts on that.
+        // The name is exported in any case, because other files import it.
         let exported = quote(exported);
-        match exports.stand_in(name, &all) {
-            value if value == all => _ = write!(absent, "export{{{all} as {exported}}};"),
-            _ if exports.place().is_some() => looked_up.push((name.clone(), exported)),
+        match exports.substitute(name, &all) {
+            value if value == all => _ = write!(missing, "export{{{all} as {exported}}};"),
+            _ if exports.url().is_some() => looked_up.push((name.clone(), exported)),
             value => {
                 let local = format!("__pi_missing{index}_{number}");
                 _ = write!(
-                    absent,
+                    missing,
                     "const {local}={value};export{{{local} as {exported}}};"
                 );
             }
         }
     }
-    if absent.is_empty() && looked_up.is_empty() {
+    if missing.is_empty() && looked_up.is_empty() {
         return None;
     }
     let mut out = format!("export{{{}}}from{source};", kept.join(","));
-    if let Some(place) = exports.place() {
-        out.push_str(&look_up("export", place, false, &looked_up));
+    if let Some(url) = exports.url() {
+        out.push_str(&import_by_lookup("export", url, false, &looked_up));
     }
-    if absent.contains(&all) {
+    if missing.contains(&all) {
         _ = write!(out, "import*as {all} from{source};");
     }
-    Some(out + absent.as_str())
+    Some(out + missing.as_str())
 }
 
-fn reexport_cjs(export: &ast::NamedExport, place: &str) -> Option<String> {
-    // `export {} from "x"` runs it.
+fn reexport_cjs(export: &ast::NamedExport, url: &str) -> Option<String> {
+    // `export {} from "x"` runs the module.
     if export.specifiers.is_empty() {
         return None;
     }
     let names = reexported(export)?.into_iter();
     let names: Vec<_> = names.map(|(name, here)| (name, quote(&here))).collect();
-    Some(look_up("export", place, true, &names))
+    Some(import_by_lookup("export", url, true, &names))
 }
 
-/// Imports or exports names of the module at `place` that may not be there, by what they are
-/// called here: from a module that looks them up. That one runs before this file even if
-/// others of a cycle run first, and what they get from here is there.
-fn look_up(word: &str, place: &str, is_cjs: bool, names: &[(String, String)]) -> String {
+/// Imports or exports names of the module at `url` that may be missing, under their names in this
+/// file, from a generated module that looks them up. That module runs before this file, even if
+/// other modules of a cycle run first.
+fn import_by_lookup(word: &str, url: &str, is_cjs: bool, names: &[(String, String)]) -> String {
     if names.is_empty() {
         return String::new();
     }
     let all = if is_cjs { "all" } else { "*as all" };
-    let mut code = format!("import {all} from{};", quote(place));
+    let mut code = format!("import {all} from{};", quote(url));
     let mut list = Vec::new();
     for (number, (name, here)) in names.iter().enumerate() {
         let value = match is_cjs {
-            true => of_cjs("all", name),
+            true => cjs_member("all", name),
             false => format!("all[{}]", quote(name)),
         };
         _ = write!(code, "export const n{number}={value};");
@@ -436,18 +439,18 @@ fn look_up(word: &str, place: &str, is_cjs: bool, names: &[(String, String)]) ->
     format!("{word}{{{list}}}from\"data:text/javascript;base64,{code}\";")
 }
 
-const NODE_NAMES: [&str; 5] = ["require", "__filename", "__dirname", "module", "exports"];
+const COMMONJS_NAMES: [&str; 5] = ["require", "__filename", "__dirname", "module", "exports"];
 
-/// The CommonJS names that the file uses and does not declare.
+/// Returns the CommonJS names that the file uses and does not declare.
 fn free_names(parsed: &ParsedSource) -> HashSet<String> {
-    struct Finder {
+    struct FreeNameFinder {
         unresolved: deno_ast::swc::common::SyntaxContext,
         found: HashSet<String>,
     }
 
-    impl Visit for Finder {
+    impl Visit for FreeNameFinder {
         fn visit_ident(&mut self, ident: &ast::Ident) {
-            if ident.ctxt == self.unresolved && NODE_NAMES.contains(&ident.sym.as_ref()) {
+            if ident.ctxt == self.unresolved && COMMONJS_NAMES.contains(&ident.sym.as_ref()) {
                 self.found.insert(ident.sym.to_string());
             }
         }
@@ -456,7 +459,7 @@ fn free_names(parsed: &ParsedSource) -> HashSet<String> {
     if !may_name_module(parsed.text()) {
         return HashSet::new();
     }
-    let mut finder = Finder {
+    let mut finder = FreeNameFinder {
         unresolved: parsed.unresolved_context(),
         found: HashSet::new(),
     };

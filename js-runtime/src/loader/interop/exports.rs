@@ -1,4 +1,4 @@
-//! What the modules that a file imports really export, found without running them.
+//! Finds the exports of imported modules without running them.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -10,15 +10,16 @@ use deno_path_util::url_to_file_path;
 use js_runtime_snapshot::EXPORTS;
 use node_resolver::InNpmPackageChecker;
 
-use super::Loader;
-use super::compat::{Exports, Missing, exports_by_assignment, may_name_module};
-use super::emit::{Consulted, transpile};
-use crate::cache::Key;
-use crate::parsing::with_parsed;
+use super::compat::{Exports, Substitute, exports_by_assignment, may_name_module};
+use crate::loader::Loader;
+use crate::loader::cache::Key;
+use crate::loader::transpile::emit::{Consulted, transpile};
+use crate::loader::transpile::parsing::with_parsed;
 
 impl Loader {
-    /// For `lenient` importers all modules count, for others only ours.
-    pub(super) fn exports_of(
+    /// Returns the exports of an imported module: of all modules for `lenient` importers, otherwise
+    /// only of pi's.
+    pub(in crate::loader) fn exports_of(
         &self,
         imported: &str,
         importer: &ModuleSpecifier,
@@ -29,16 +30,16 @@ impl Loader {
             return Exports::Unknown;
         };
         if url.scheme() == "pi" {
-            // Depends on nothing but this program.
-            return ours(&url, imported);
+            // The result depends only on this program.
+            return builtin_exports(&url, imported);
         }
         if !lenient {
             return Exports::Unknown;
         }
         if url.scheme() == "node" {
-            return Exports::Open {
+            return Exports::Partial {
                 names: ["default".into()].into(),
-                place: Some(url.into()),
+                url: Some(url.into()),
             };
         }
         if url.scheme() != "file" {
@@ -57,7 +58,7 @@ impl Loader {
             let maybe = self.files.is_maybe_cjs(&url).unwrap_or(false);
             consulted.push(Consulted::MaybeCjs {
                 url: url.clone(),
-                answer: maybe,
+                maybe,
             });
             if maybe {
                 self.consult(&url, consulted);
@@ -66,20 +67,20 @@ impl Loader {
                 }
             }
             if in_package {
-                return self.of_package(&url, consulted);
+                return self.package_exports(&url, consulted);
             }
         }
-        let mut found = Found::default();
+        let mut found = CollectedNames::default();
         let known = self.collect(&url, &mut found);
         for url in &found.seen {
             self.consult(url, consulted);
         }
         match known {
-            Some(()) if found.is_open => Exports::Open {
+            Some(()) if found.is_partial => Exports::Partial {
                 names: found.names,
-                place: None,
+                url: None,
             },
-            Some(()) => Exports::Known(found.names, Missing::Undefined),
+            Some(()) => Exports::Known(found.names, Substitute::Undefined),
             None => match self.analysis(&url).as_deref() {
                 Some(Analysis::Assigned) => Exports::CommonJs(None),
                 _ => Exports::Unknown,
@@ -87,8 +88,9 @@ impl Loader {
         }
     }
 
-    /// Of an ES module of a package, which may be large: whether it has a default.
-    fn of_package(&self, url: &ModuleSpecifier, consulted: &mut Vec<Consulted>) -> Exports {
+    /// Returns the exports of an ES module of a package, which may be large: only whether it has a
+    /// default.
+    fn package_exports(&self, url: &ModuleSpecifier, consulted: &mut Vec<Consulted>) -> Exports {
         let Ok(source) = self.files.text_of(url) else {
             return Exports::Unknown;
         };
@@ -96,16 +98,17 @@ impl Loader {
         if !has_default {
             self.consult(url, consulted);
         }
-        Exports::Open {
+        Exports::Partial {
             names: has_default.then(|| "default".into()).into_iter().collect(),
-            place: Some(url.to_string()),
+            url: Some(url.to_string()),
         }
     }
 
-    /// Of JavaScript that may be CommonJS.
+    /// Returns true if a file that may be CommonJS is.
     fn is_commonjs(&self, url: &ModuleSpecifier) -> bool {
         if self.files.checker.in_npm_package(url) {
-            // It will be asked for its names next, and is large: it is read once for both.
+            // The names of a package's file are needed next, and the file is large: it is analysed
+            // once for both.
             let source = self.files.text_of(url);
             return source.is_ok_and(|source| self.files.is_script(url, &source));
         }
@@ -123,11 +126,11 @@ impl Loader {
         }
     }
 
-    /// The names that one of the extension's own modules exports when it runs.
-    /// `None` where they cannot be known before.
-    fn collect(&self, url: &ModuleSpecifier, found: &mut Found) -> Option<()> {
+    /// Collects the names that a module of an extension exports when it runs. `None` if they cannot
+    /// be known.
+    fn collect(&self, url: &ModuleSpecifier, found: &mut CollectedNames) -> Option<()> {
         if url.scheme() == "pi" {
-            let names = exports_of_ours(url)?.iter();
+            let names = builtin_names(url)?.iter();
             found.names.extend(names.map(|name| name.to_string()));
             return Some(());
         }
@@ -140,19 +143,19 @@ impl Loader {
         let analysis = self.analysis(url)?;
         let (exports, stars) = match &*analysis {
             Analysis::Module { exports, stars } => (exports, stars),
-            // Of types alone nothing is left.
+            // A file of types only has no code.
             Analysis::Script if !may_be_commonjs(url) => return Some(()),
             Analysis::Script | Analysis::Assigned => return None,
         };
         found.names.extend(exports.iter().cloned());
         for star in stars {
-            let mut inner = Found {
+            let mut inner = CollectedNames {
                 seen: std::mem::take(&mut found.seen),
-                ..Found::default()
+                ..CollectedNames::default()
             };
             let target = self.resolver.find(star, url.as_str()).ok();
             let known = target.and_then(|target| self.collect(&target, &mut inner));
-            found.is_open |= inner.is_open || known.is_none();
+            found.is_partial |= inner.is_partial || known.is_none();
             found.seen = inner.seen;
             inner.names.remove("default");
             found.names.extend(inner.names);
@@ -160,7 +163,8 @@ impl Loader {
         Some(())
     }
 
-    /// What is in a file, looked at once as long as it says the same: many import it.
+    /// Returns the analysis of a file. It is done once per content, because many files import the
+    /// same.
     fn analysis(&self, url: &ModuleSpecifier) -> Option<Rc<Analysis>> {
         let source = self.files.text_of(url).ok()?;
         let key = self.emit_key(url, &source, true);
@@ -191,61 +195,62 @@ impl Loader {
         });
         let found = found.ok()?;
         if map.is_some() {
-            // It will be wanted next.
+            // The emitted code is needed next.
             self.transpiled.borrow_mut().insert(key, (code, map));
         }
         Some(found)
     }
 }
 
-/// By what a file says; `None` if that is not JavaScript.
-pub(super) type Analyses = RefCell<HashMap<Key, Option<Rc<Analysis>>>>;
+/// Analyses by key of the content; `None` if the content is not JavaScript.
+pub(in crate::loader) type Analyses = RefCell<HashMap<Key, Option<Rc<Analysis>>>>;
 
-/// By what a file says: its code and source map, until they are asked for.
-pub(super) type Transpiled = RefCell<HashMap<Key, (String, Option<String>)>>;
+/// Code and source map by key of the content, until they are requested.
+pub(in crate::loader) type Transpiled = RefCell<HashMap<Key, (String, Option<String>)>>;
 
-pub(super) enum Analysis {
-    /// No `import` and no `export`: CommonJS, if its name allows it.
+pub(in crate::loader) enum Analysis {
+    /// The file has neither `import` nor `export`: it is CommonJS if its name allows it.
     Script,
-    /// What it exports, it puts into `module.exports`; see [`super::compat`].
+    /// The file exports by assigning to `module.exports`; see [`super::compat`].
     Assigned,
     Module {
         exports: Vec<String>,
-        /// Where all of what is exported comes from, too.
+        /// Modules of which everything is exported, too.
         stars: Vec<String>,
     },
 }
 
-/// What [`Loader::collect`] has found.
+/// Names that [`Loader::collect`] has found.
 #[derive(Default)]
-struct Found {
+struct CollectedNames {
     names: HashSet<String>,
     seen: HashSet<ModuleSpecifier>,
-    /// There may be more names than these.
-    is_open: bool,
+    /// Whether there may be more names than these.
+    is_partial: bool,
 }
 
-/// Whether a text, a comment perhaps, says `export default` or `as default`.
+/// Returns true if a text, possibly in a comment, says `export default` or `as default`.
 fn may_export_default(source: &str) -> bool {
     source.match_indices("default").any(|(at, word)| {
         let (before, after) = (&source[..at], &source[at + word.len()..]);
-        let is_word = !before.ends_with(is_of_name) && !after.starts_with(is_of_name);
+        let is_word = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
         is_word && !ends_in_comment(before) && is_exported(before, after)
     })
 }
 
-fn is_of_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '.')
 }
 
-/// Of a line that begins with a comment, and of the comments above declarations.
+/// Returns true if the text ends within a comment that begins its line, or within a documentation
+/// comment.
 fn ends_in_comment(before: &str) -> bool {
     let line = before.rsplit('\n').next().unwrap_or_default().trim_start();
-    let is_open = line.starts_with("/*") && !line.contains("*/");
-    is_open || line.starts_with("//") || line.starts_with('*') && !line.starts_with("*/")
+    let is_partial = line.starts_with("/*") && !line.contains("*/");
+    is_partial || line.starts_with("//") || line.starts_with('*') && !line.starts_with("*/")
 }
 
-/// Whether a `default` between these is a name that is exported.
+/// Returns true if a `default` between these texts is an exported name.
 fn is_exported(before: &str, after: &str) -> bool {
     let between = |c: char| c.is_whitespace() || c == '"' || c == '\'';
     let before = before.trim_end_matches(between);
@@ -256,7 +261,7 @@ fn is_exported(before: &str, after: &str) -> bool {
     }
     let follows = |word: &str| {
         let rest = before.strip_suffix(word);
-        rest.is_some_and(|rest| !rest.ends_with(is_of_name))
+        rest.is_some_and(|rest| !rest.ends_with(is_name_char))
     };
     let is_listed = after.starts_with(['}', ',']);
     follows("export")
@@ -264,23 +269,23 @@ fn is_exported(before: &str, after: &str) -> bool {
         || before.ends_with(['{', ',']) && is_listed
 }
 
-/// Whether a file without `import` and `export` is one of CommonJS when it is imported.
+/// Returns true if a file without `import` and `export` is CommonJS when it is imported.
 fn may_be_commonjs(url: &ModuleSpecifier) -> bool {
     let media_type = MediaType::from_specifier(url);
     !media_type.is_emittable() && !media_type.is_declaration()
 }
 
-fn ours(url: &ModuleSpecifier, imported: &str) -> Exports {
-    match exports_of_ours(url) {
+fn builtin_exports(url: &ModuleSpecifier, imported: &str) -> Exports {
+    match builtin_names(url) {
         Some(names) => Exports::Known(
             names.iter().map(|name| name.to_string()).collect(),
-            Missing::Throws(imported.to_string()),
+            Substitute::Throws(imported.to_string()),
         ),
         None => Exports::Unknown,
     }
 }
 
-fn exports_of_ours(url: &ModuleSpecifier) -> Option<&'static [&'static str]> {
+fn builtin_names(url: &ModuleSpecifier) -> Option<&'static [&'static str]> {
     let found = EXPORTS.binary_search_by_key(&url.as_str(), |(specifier, _)| specifier);
     Some(EXPORTS[found.ok()?].1)
 }
@@ -290,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_default_is_told_from_the_word() {
+    fn default_export_is_distinguished_from_the_word() {
         for source in [
             "export default 1",
             "x;export default function(){}",

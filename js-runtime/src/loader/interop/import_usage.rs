@@ -1,4 +1,4 @@
-//! How a file uses what it imports, as far as that says what an import may be of.
+//! Finds out how a file uses its imports, which tells what an import may be.
 
 use std::collections::HashSet;
 
@@ -11,18 +11,18 @@ use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRange, SourceRangedForSpanned};
 
 #[derive(Default)]
-pub(super) struct Uses {
-    plain: HashSet<Id>,
-    guarded: HashSet<Id>,
-    /// Where it says `import` of `import(…)`.
+pub(super) struct ImportUsage {
+    used: HashSet<Id>,
+    typeof_only: HashSet<Id>,
+    /// Ranges of the word `import` in `import(…)`.
     pub dynamic: Vec<SourceRange>,
-    /// True if the file reads `import.meta.env`.
-    pub environment: bool,
+    /// Whether the file reads `import.meta.env`.
+    pub reads_env: bool,
 }
 
-impl Uses {
-    /// `parsed` with scope analysis.
-    pub fn of(parsed: &ParsedSource) -> Self {
+impl ImportUsage {
+    /// Analyses a file that was parsed with scope analysis.
+    pub fn in_file(parsed: &ParsedSource) -> Self {
         let mut uses = Self::default();
         match parsed.program_ref() {
             ProgramRef::Module(module) => module.visit_with(&mut uses),
@@ -31,10 +31,10 @@ impl Uses {
         uses
     }
 
-    /// Whether it may be the name of a type in TypeScript: it is only exported again, or is
-    /// asked for by `typeof` as the metadata of decorators do.
+    /// Returns true if the name may be a TypeScript type: it is only re-exported, or is only used
+    /// by `typeof`, as the metadata of decorators do.
     pub fn may_be_type(&self, local: &Id) -> bool {
-        self.guarded.contains(local) || !self.plain.contains(local)
+        self.typeof_only.contains(local) || !self.used.contains(local)
     }
 }
 
@@ -58,7 +58,7 @@ fn is_named_env(property: &MemberProp) -> bool {
     }
 }
 
-impl Visit for Uses {
+impl Visit for ImportUsage {
     fn visit_import_decl(&mut self, _import: &ImportDecl) {}
 
     fn visit_named_export(&mut self, _export: &NamedExport) {}
@@ -72,18 +72,18 @@ impl Visit for Uses {
     fn visit_unary_expr(&mut self, unary: &UnaryExpr) {
         match &*unary.arg {
             Expr::Ident(name) if unary.op == UnaryOp::TypeOf => {
-                self.guarded.insert(name.to_id());
+                self.typeof_only.insert(name.to_id());
             }
             _ => unary.visit_children_with(self),
         }
     }
 
     fn visit_ident(&mut self, name: &Ident) {
-        self.plain.insert(name.to_id());
+        self.used.insert(name.to_id());
     }
 
     fn visit_member_expr(&mut self, member: &MemberExpr) {
-        self.environment |= is_import_meta(&member.obj) && is_named_env(&member.prop);
+        self.reads_env |= is_import_meta(&member.obj) && is_named_env(&member.prop);
         member.visit_children_with(self);
     }
 

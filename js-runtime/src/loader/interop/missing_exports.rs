@@ -1,7 +1,6 @@
-//! Names that a file imports and that are not there. It loads all the same (`compat.rs`),
-//! and may fail much later, where one of them is used: its author is told at once.
+//! Warns of imported names that do not exist. The file is loaded all the same (`compat.rs`) and may
+//! fail much later, where the name is used.
 
-use pi_base::nearest;
 use std::collections::{HashMap, HashSet};
 
 use deno_ast::swc::ast;
@@ -10,93 +9,95 @@ use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
 use js_runtime_ext::{SCOPES, virtual_modules};
 use js_runtime_snapshot::EXPORTS;
+use pi_base::nearest;
 use serde::{Deserialize, Serialize};
 
-use super::Loader;
-use super::compat::{Exports, Missing};
-use crate::parsing::with_parsed;
+use super::compat::{Exports, Substitute};
+use crate::loader::Loader;
+use crate::loader::transpile::parsing::with_parsed;
 
-/// Of two names, from which on one may be meant for the other.
-const LIKENESS: f32 = 0.7;
-/// What a module has instead is listed if there is no more of it.
-const FEW: usize = 12;
+/// Minimum similarity at which another name is suggested.
+const SUGGESTION_CUTOFF: f32 = 0.7;
+/// Maximum number of exports that a warning lists.
+const MAX_LISTED_EXPORTS: usize = 12;
 
-/// A name that is imported, used, and not there.
+/// A name that is imported and used, and that the module does not export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Absent {
+pub(crate) struct MissingExport {
     pub name: String,
-    /// As it is imported.
+    /// Module name as it is written in the import.
     pub module: String,
-    /// What comes of it, and what may be meant.
+    /// Consequence of the missing name, and a suggestion.
     outcome: String,
-    /// In the source, from 1; 0 if it was not found there.
+    /// Line in the source from 1; 0 if the import was not found there.
     line: usize,
     column: usize,
 }
 
-/// Those of all modules.
+/// The missing exports of all modules.
 #[derive(Default)]
-pub(super) struct AbsentNames {
-    /// Code is made for a module whenever somebody asks: it is told once.
-    known: HashMap<ModuleSpecifier, Vec<Absent>>,
+pub(in crate::loader) struct MissingExports {
+    /// Code of a module may be made repeatedly; each name is reported once.
+    by_module: HashMap<ModuleSpecifier, Vec<MissingExport>>,
     new: Vec<ModuleSpecifier>,
 }
 
-impl AbsentNames {
-    pub fn note(&mut self, module: &ModuleSpecifier, absent: Vec<Absent>) {
-        if !absent.is_empty() && self.known.insert(module.clone(), absent).is_none() {
+impl MissingExports {
+    pub fn add(&mut self, module: &ModuleSpecifier, missing: Vec<MissingExport>) {
+        if !missing.is_empty() && self.by_module.insert(module.clone(), missing).is_none() {
             self.new.push(module.clone());
         }
     }
 
-    pub fn of(&self, module: &ModuleSpecifier) -> Vec<Absent> {
-        self.known.get(module).cloned().unwrap_or_default()
+    pub fn for_module(&self, module: &ModuleSpecifier) -> Vec<MissingExport> {
+        self.by_module.get(module).cloned().unwrap_or_default()
     }
 
-    /// What is new.
-    pub fn take(&mut self) -> Vec<(ModuleSpecifier, Vec<Absent>)> {
+    /// Returns the entries that were added since the last call.
+    pub fn take(&mut self) -> Vec<(ModuleSpecifier, Vec<MissingExport>)> {
         let new = std::mem::take(&mut self.new).into_iter();
         new.map(|module| {
-            let absent = self.of(&module);
-            (module, absent)
+            let missing = self.for_module(&module);
+            (module, missing)
         })
         .collect()
     }
 }
 
 impl Loader {
-    /// What was imported since this was asked, and is not there: a sentence for each, and where.
-    pub fn take_absent(&self) -> Vec<(String, Option<String>)> {
-        let modules = self.absent.borrow_mut().take();
-        let told = modules
+    /// Returns the missing exports that were found since the last call: a sentence and a stack
+    /// frame for each.
+    pub fn take_missing_exports(&self) -> Vec<(String, Option<String>)> {
+        let modules = self.missing_exports.borrow_mut().take();
+        let warnings = modules
             .iter()
-            .flat_map(|(url, absent)| absent.iter().map(|one| (one.sentence(), one.frame(url))));
-        told.collect()
+            .flat_map(|(url, missing)| missing.iter().map(|one| (one.sentence(), one.frame(url))));
+        warnings.collect()
     }
 }
 
-impl Absent {
-    /// `None` if the exports of the module are not known.
-    pub fn of(name: &str, module: &str, exports: &Exports) -> Option<Self> {
+impl MissingExport {
+    /// Returns `None` if the exports of the module are not known.
+    pub fn new(name: &str, module: &str, exports: &Exports) -> Option<Self> {
         let Exports::Known(names, missing) = exports else {
             return None;
         };
         let becomes = match missing {
-            Missing::Undefined => "it is undefined there",
-            Missing::Throws(_) => "it throws when it is used",
+            Substitute::Undefined => "it is undefined there",
+            Substitute::Throws(_) => "it throws when it is used",
         };
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.sort_unstable();
-        let meant = nearest(name, &names, LIKENESS);
+        let meant = nearest(name, &names, SUGGESTION_CUTOFF);
         let elsewhere = match missing {
-            Missing::Throws(_) => modules_with(name, module),
-            Missing::Undefined => Vec::new(),
+            Substitute::Throws(_) => modules_with(name, module),
+            Substitute::Undefined => Vec::new(),
         };
         let hint = match (meant, names.len()) {
             _ if !elsewhere.is_empty() => format!(". It is in {}", elsewhere.join(" and ")),
             (Some(meant), _) => format!(". Is \"{meant}\" meant?"),
             (None, 0) => ". That exports nothing".to_owned(),
-            (None, 1..=FEW) => format!(". That exports {}", names.join(", ")),
+            (None, 1..=MAX_LISTED_EXPORTS) => format!(". That exports {}", names.join(", ")),
             (None, _) => String::new(),
         };
         Some(Self {
@@ -118,7 +119,7 @@ impl Absent {
         format!("\"{name}\" is imported from \"{module}\", which has no such export: {outcome}")
     }
 
-    /// As a frame of an error's stack, in the file of the module at `url`.
+    /// Returns a stack frame in the file of the module at `url`.
     pub fn frame(&self, url: &ModuleSpecifier) -> Option<String> {
         let path = url_to_file_path(url).ok()?;
         let Self { line, column, .. } = self;
@@ -126,7 +127,7 @@ impl Absent {
     }
 }
 
-/// Those of ours that have a name, as whoever imports `module` would write them.
+/// Returns pi's modules that export a name, in the scope that the importer of `module` uses.
 fn modules_with(name: &str, module: &str) -> Vec<String> {
     let scope = module
         .split('/')
@@ -143,7 +144,7 @@ fn modules_with(name: &str, module: &str) -> Vec<String> {
     let found = virtual_modules().filter(|(known, specifier)| {
         let is_of_scope = !SCOPES.iter().any(|scope| known.starts_with(scope))
             || known.starts_with(&format!("{scope}/"));
-        // A module has several names: the first is the usual one.
+        // A module has several names; the first is the usual one.
         is_of_scope && has(specifier) && seen.insert(*specifier)
     });
     found
@@ -152,20 +153,24 @@ fn modules_with(name: &str, module: &str) -> Vec<String> {
         .collect()
 }
 
-/// Finds out where they stand in the source.
-pub(super) fn place_all(absent: &mut [Absent], specifier: &ModuleSpecifier, source: &str) {
-    if absent.is_empty() {
+/// Finds the positions of the imports in the source.
+pub(in crate::loader) fn locate_all(
+    missing: &mut [MissingExport],
+    specifier: &ModuleSpecifier,
+    source: &str,
+) {
+    if missing.is_empty() {
         return;
     }
     let media_type = MediaType::from_specifier(specifier);
     let source = source.to_owned();
-    // Without places if it cannot be parsed.
+    // If the source cannot be parsed there are no positions.
     _ = with_parsed(specifier, media_type, source, false, |parsed| {
-        place(absent, &parsed);
+        locate(missing, &parsed);
     });
 }
 
-fn place(absent: &mut [Absent], parsed: &ParsedSource) {
+fn locate(missing: &mut [MissingExport], parsed: &ParsedSource) {
     let ProgramRef::Module(module) = parsed.program_ref() else {
         return;
     };
@@ -179,22 +184,22 @@ fn place(absent: &mut [Absent], parsed: &ParsedSource) {
                 continue;
             };
             let name = imported_name(named);
-            let is_it = |one: &&mut Absent| {
+            let is_it = |one: &&mut MissingExport| {
                 one.line == 0
                     && one.name == name
                     && import.src.value.to_string_lossy() == one.module
             };
-            if let Some(one) = absent.iter_mut().find(is_it) {
-                let place = parsed
+            if let Some(one) = missing.iter_mut().find(is_it) {
+                let position = parsed
                     .text_info_lazy()
                     .line_and_column_display(named.range().start);
-                (one.line, one.column) = (place.line_number, place.column_number);
+                (one.line, one.column) = (position.line_number, position.column_number);
             }
         }
     }
 }
 
-pub(super) fn imported_name(named: &ast::ImportNamedSpecifier) -> String {
+pub(in crate::loader) fn imported_name(named: &ast::ImportNamedSpecifier) -> String {
     match &named.imported {
         Some(imported) => imported.atom().to_string(),
         None => named.local.sym.to_string(),
@@ -205,38 +210,38 @@ pub(super) fn imported_name(named: &ast::ImportNamedSpecifier) -> String {
 mod tests {
     use super::*;
 
-    fn exports(names: &[&str], missing: Missing) -> Exports {
+    fn exports(names: &[&str], missing: Substitute) -> Exports {
         Exports::Known(names.iter().map(|name| name.to_string()).collect(), missing)
     }
 
     #[test]
-    fn what_may_be_meant_is_said_or_what_there_is() {
-        let told = |name: &str, exports: Exports| {
-            let absent = Absent::of(name, "./helper", &exports);
-            absent.map(|absent| absent.sentence())
+    fn warning_suggests_a_name_or_lists_the_exports() {
+        let warnings = |name: &str, exports: Exports| {
+            let missing = MissingExport::new(name, "./helper", &exports);
+            missing.map(|missing| missing.sentence())
         };
         let begin = |name: &str| {
             format!("\"{name}\" is imported from \"./helper\", which has no such export: ")
         };
         let names = ["wordCount", "wrap"];
         assert_eq!(
-            told("wordCont", exports(&names, Missing::Undefined)),
+            warnings("wordCont", exports(&names, Substitute::Undefined)),
             Some(begin("wordCont") + "it is undefined there. Is \"wordCount\" meant?")
         );
         assert_eq!(
-            told("quote", exports(&names, Missing::Throws("x".into()))),
+            warnings("quote", exports(&names, Substitute::Throws("x".into()))),
             Some(begin("quote") + "it throws when it is used. That exports wordCount, wrap")
         );
         assert_eq!(
-            told("quote", exports(&[], Missing::Undefined)),
+            warnings("quote", exports(&[], Substitute::Undefined)),
             Some(begin("quote") + "it is undefined there. That exports nothing")
         );
-        assert_eq!(told("quote", Exports::Unknown), None);
-        // Of another module of ours.
-        let said = told("Type", exports(&names, Missing::Throws("x".into()))).unwrap();
+        assert_eq!(warnings("quote", Exports::Unknown), None);
+        // The name exists in another module of pi.
+        let sentence = warnings("Type", exports(&names, Substitute::Throws("x".into()))).unwrap();
         assert!(
-            said.ends_with("used. It is in \"@mariozechner/pi-ai\" and \"@sinclair/typebox\""),
-            "{said}"
+            sentence.ends_with("used. It is in \"@mariozechner/pi-ai\" and \"@sinclair/typebox\""),
+            "{sentence}"
         );
     }
 }

@@ -1,5 +1,8 @@
-//! From what an import says to a module: our own modules first, then Node's
-//! built-ins, then paths with jiti's probing, then packages with Node's algorithm.
+//! Resolves import specifiers: pi's modules first, then Node's built-ins, then paths with jiti's
+//! probing, then packages with Node's algorithm.
+
+mod hints;
+pub(in crate::loader) mod scan_imports;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -8,14 +11,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::advice;
-use super::disk::Disk;
-use super::files::{COPY, Checker, Files, error};
-use super::position;
-use super::prepared::Prepared;
-use super::trail::Step;
-use crate::cache::DiskCache;
-use crate::imports::Imports;
+use crate::attribution::imports::Imports;
+use crate::loader::cache::DiskCache;
+use crate::loader::cache::manifest::LoadStep;
+use crate::loader::cache::prefetched::Prefetched;
+use crate::loader::disk::Disk;
+use crate::loader::files::{COPY_QUERY, Checker, Files, to_js_error};
+use crate::loader::import_position;
 use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
 use deno_error::{JsErrorBox, JsErrorClass};
@@ -33,9 +35,9 @@ use node_resolver::{
     PackageJsonResolverRc, ResolutionMode,
 };
 
-/// Modules of Node's that are packages without "node:" before their names, as `require` has
-/// it (`js/node/require.ts`).
-pub(super) const WITH_SCHEME: [&str; 4] = ["sea", "sqlite", "test", "test/reporters"];
+/// Node's modules that need "node:"; without it they are packages, as for `require`
+/// (`js/node/require.ts`).
+const SCHEME_ONLY_MODULES: [&str; 4] = ["sea", "sqlite", "test", "test/reporters"];
 
 pub(crate) type FolderResolver = NpmResolver<Disk>;
 
@@ -44,17 +46,17 @@ pub(crate) struct Resolver {
     pub node: NodeResolverRc<Checker, FolderResolver, Disk>,
     pub npm: FolderResolver,
     files: Files,
-    owners: Rc<RefCell<Owners>>,
+    owners: Rc<RefCell<ModuleOwners>>,
     imports: Imports,
 }
 
-/// Every extension has its own instance of each of its own files, as with a loader
-/// per extension, so that module-level variables of a shared helper do not mix.
+/// Every extension has its own instance of each of its own files, as with a loader per extension,
+/// so that module-level variables of a shared helper do not mix.
 #[derive(Default)]
-struct Owners {
-    /// By module: the extension that it belongs to.
-    of: HashMap<ModuleSpecifier, u32>,
-    /// By extension: where its entry is, if a link led there.
+struct ModuleOwners {
+    /// Extension to which a module belongs.
+    by_module: HashMap<ModuleSpecifier, u32>,
+    /// Entry of an extension before its symbolic link was followed.
     links: HashMap<u32, ModuleSpecifier>,
 }
 
@@ -62,7 +64,7 @@ impl Resolver {
     pub fn new(
         cache: DiskCache,
         disk: Disk,
-        prepared: Prepared,
+        prepared: Prefetched,
         imports: Imports,
     ) -> (Self, Files) {
         let checker = DenoInNpmPackageChecker::Byonm(ByonmInNpmPackageChecker);
@@ -77,7 +79,7 @@ impl Resolver {
             pkg_json_resolver: package_json.clone(),
         };
         let npm = NpmResolver::Byonm(deno_maybe_sync::new_rc(ByonmNpmResolver::new(options)));
-        // Without "deno", which Node does not have.
+        // The condition "deno" is left out, which Node does not have.
         let conditions = ["node", "import", "module-sync", "node-addons"]
             .map(Cow::Borrowed)
             .to_vec();
@@ -106,11 +108,11 @@ impl Resolver {
         (resolver, files)
     }
 
-    /// The module of extension `id`: links are followed, since what a linked
-    /// extension imports lies beside the real file.
+    /// Returns the entry module of extension `id`. Links are followed, since the imports of a
+    /// linked extension are beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
         let disk = &self.files.disk;
-        // Of a folder that is an extension, its index comes before a `main`.
+        // In the folder of an extension, an index file comes before `main`.
         let own_index = if path.is_dir() { index(path) } else { None };
         let found = own_index.or_else(|| Some(disk.probe(path)?.path));
         let found = found.ok_or_else(|| match path.is_dir() {
@@ -124,43 +126,46 @@ impl Resolver {
         if real != found && found.is_absolute() {
             self.owners.borrow_mut().links.insert(id, as_url(&found)?);
         }
-        Ok(self.claim(url, id))
+        Ok(self.assign_owner(url, id))
     }
 
     pub fn resolve(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
         self.find(specifier, referrer).map_err(|error| {
             let text = error.to_string();
-            // In Node's words, by which optional dependencies are told.
+            // Node's wording, by which code recognizes missing optional dependencies.
             let package = text
                 .strip_prefix("Could not find package '")
                 .and_then(|rest| Some(rest.split_once('\'')?.0));
-            let advice = || {
+            let hint = || {
                 let from = ModuleSpecifier::parse(referrer).ok()?;
-                let advice = match package {
-                    Some(package) => advice::on_package(specifier, package, &from),
-                    None if is_path(specifier) => advice::on_file(specifier, &from),
+                let hint = match package {
+                    Some(package) => hints::package_hint(specifier, package, &from),
+                    None if is_path(specifier) => hints::file_hint(specifier, &from),
                     None => None,
                 };
-                advice.map(|advice| format!(": {advice}"))
+                hint.map(|hint| format!(": {hint}"))
             };
-            // The code that deno_core gives all that it does not find.
+            // deno_core puts this code before all modules that it does not find.
             let plain = text.strip_prefix("[ERR_MODULE_NOT_FOUND] ");
             let plain = with_paths(plain.unwrap_or(&text));
-            match (position::of_import(specifier, referrer), package) {
-                (Some(place), Some(package)) => {
-                    let advice = advice().unwrap_or_default();
+            match (
+                import_position::position_of_import(specifier, referrer),
+                package,
+            ) {
+                (Some(position), Some(package)) => {
+                    let hint = hint().unwrap_or_default();
                     JsErrorBox::generic(format!(
-                        "Cannot find package '{package}' in any node_modules{advice} (imported at \
-                         {place})"
+                        "Cannot find package '{package}' in any node_modules{hint} (imported at \
+                         {position})"
                     ))
                 }
-                (Some(place), None) => {
-                    let advice = advice().unwrap_or_default();
-                    JsErrorBox::generic(format!("{plain}{advice} (imported at {place})"))
+                (Some(position), None) => {
+                    let hint = hint().unwrap_or_default();
+                    JsErrorBox::generic(format!("{plain}{hint} (imported at {position})"))
                 }
-                // Of a script, or by a name that was put together: as in Node.
+                // A script, or a computed name: the message is Node's.
                 (None, Some(package)) => {
-                    let from = as_path(referrer);
+                    let from = display_path(referrer);
                     JsErrorBox::generic(format!(
                         "Cannot find package '{package}' imported from {from}"
                     ))
@@ -170,7 +175,7 @@ impl Resolver {
         })
     }
 
-    /// `import.meta.resolve`, which does not look whether a file is there.
+    /// Resolves `import.meta.resolve`, which does not check whether a file exists.
     pub fn resolve_name(
         &self,
         specifier: &str,
@@ -185,46 +190,51 @@ impl Resolver {
         })
     }
 
-    /// Without the effort to name the place in an error.
+    /// Resolves without computing the position for an error.
     pub fn find(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
         if let Some(module) = virtual_module(specifier) {
-            return ModuleSpecifier::parse(module).map_err(error);
+            return ModuleSpecifier::parse(module).map_err(to_js_error);
         }
         if ["node:", "pi:", "ext:", "data:"]
             .iter()
             .any(|scheme| specifier.starts_with(scheme))
         {
-            return ModuleSpecifier::parse(specifier).map_err(error);
+            return ModuleSpecifier::parse(specifier).map_err(to_js_error);
         }
-        if WITH_SCHEME.contains(&specifier) {
-            return self.past_node(specifier, referrer);
+        if SCHEME_ONLY_MODULES.contains(&specifier) {
+            return self.resolve_shadowed_package(specifier, referrer);
         }
         if DenoIsBuiltInNodeModuleChecker.is_builtin_node_module(specifier) {
-            return ModuleSpecifier::parse(&format!("node:{specifier}")).map_err(error);
+            return ModuleSpecifier::parse(&format!("node:{specifier}")).map_err(to_js_error);
         }
-        // Entry points come with "." as their referrer.
+        // Entry points have "." as their referrer.
         let referrer = ModuleSpecifier::parse(referrer)
             .or_else(|_| ModuleSpecifier::parse(specifier))
-            .map_err(error)?;
+            .map_err(to_js_error)?;
         if is_path(specifier) {
-            self.file(specifier, &referrer)
+            self.find_file(specifier, &referrer)
         } else {
-            let found = self.package(specifier, &referrer)?;
-            let owner = self.owners.borrow().of.get(&referrer).copied();
+            let found = self.find_package(specifier, &referrer)?;
+            let owner = self.owners.borrow().by_module.get(&referrer).copied();
             Ok(match owner {
-                // A package that is linked from a workspace, or a file by a name of `imports`.
+                // The target is a package linked from a workspace, or a file by a name of
+                // `imports`.
                 Some(owner) if found.scheme() == "file" && !self.files.is_packaged(&found) => {
-                    self.claim(found, owner)
+                    self.assign_owner(found, owner)
                 }
                 _ => found,
             })
         }
     }
 
-    /// The package of a name that Deno takes for a module of Node's.
-    fn past_node(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
-        let referrer = ModuleSpecifier::parse(referrer).map_err(error)?;
-        let from = url_to_file_path(&referrer).map_err(error)?;
+    /// Resolves the package of a name that Deno takes for a module of Node.
+    fn resolve_shadowed_package(
+        &self,
+        specifier: &str,
+        referrer: &str,
+    ) -> Result<ModuleSpecifier, JsErrorBox> {
+        let referrer = ModuleSpecifier::parse(referrer).map_err(to_js_error)?;
+        let from = url_to_file_path(&referrer).map_err(to_js_error)?;
         let (name, within) = match specifier.split_once('/') {
             Some((name, within)) => (name, Some(within)),
             None => (specifier, None),
@@ -247,21 +257,21 @@ impl Resolver {
         found.into_url().map_err(JsErrorBox::from_err)
     }
 
-    fn file(
+    fn find_file(
         &self,
         specifier: &str,
         referrer: &ModuleSpecifier,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
-        let url = referrer.join(specifier).map_err(error)?;
-        let path = url_to_file_path(&url).map_err(error)?;
-        if self.files.is_given(&path) {
+        let url = referrer.join(specifier).map_err(to_js_error)?;
+        let path = url_to_file_path(&url).map_err(to_js_error)?;
+        if self.files.is_virtual(&path) {
             return Ok(url);
         }
-        let owner = self.owners.borrow().of.get(referrer).copied();
-        self.files.trail.note(|| Step::Path(path.clone()));
+        let owner = self.owners.borrow().by_module.get(referrer).copied();
+        self.files.recorder.record(|| LoadStep::Path(path.clone()));
         let disk = &self.files.disk;
-        // jiti takes it for a path: `./c#` may be c#.ts.
-        let literal = literal(specifier, referrer).and_then(|path| disk.probe(&path));
+        // jiti takes the specifier for a path: `./c#` may be c#.ts.
+        let literal = literal_path(specifier, referrer).and_then(|path| disk.probe(&path));
         let is_literal = literal.is_some();
         let is_folder = url.path().ends_with('/');
         let folder = || is_folder.then(|| disk.probe_folder(&path)).flatten();
@@ -275,34 +285,34 @@ impl Resolver {
                 path.display()
             ))
         })?;
-        // As in Node: what it imports is beside the real file, which is one module under
-        // all its names.
+        // As in Node, imports are resolved from the real file, which is one module under all its
+        // names.
         if found.real != found.path
             && let Some(owner) = owner
         {
             self.imports.note(owner, found.path);
         }
-        let mut resolved = url_from_file_path(&found.real).map_err(error)?;
-        // `import("./x?v=2")` asks for a fresh copy; an entry may be asked for with
-        // the mark that `entry` gave it.
+        let mut resolved = url_from_file_path(&found.real).map_err(to_js_error)?;
+        // `import("./x?v=2")` asks for a fresh copy; the specifier of an entry may have the query
+        // that `entry` added.
         if url.query().is_some() && !is_literal {
             resolved.set_query(url.query());
             return Ok(resolved);
         }
         Ok(match owner {
-            Some(owner) if self.files.is_lenient(&resolved) => self.claim(resolved, owner),
+            Some(owner) if self.files.is_lenient(&resolved) => self.assign_owner(resolved, owner),
             _ => resolved,
         })
     }
 
-    fn package(
+    fn find_package(
         &self,
         specifier: &str,
         referrer: &ModuleSpecifier,
     ) -> Result<ModuleSpecifier, JsErrorBox> {
-        self.files.trail.note(|| Step::Package {
+        self.files.recorder.record(|| LoadStep::Package {
             name: specifier.to_owned(),
-            // All files of a folder find the same.
+            // All files of a folder resolve a package in the same way.
             referrer: referrer
                 .join("_")
                 .unwrap_or_else(|_| referrer.clone())
@@ -313,16 +323,16 @@ impl Resolver {
                 .resolve(specifier, referrer, mode, NodeResolutionKind::Execution)
                 .and_then(|resolution| resolution.into_url())
         };
-        // jiti falls back to what require() would find, too.
+        // jiti falls back to the resolution of `require()`.
         let imported = (self.files.disk).package(specifier, referrer, || {
             resolve(referrer, ResolutionMode::Import)
         });
         let found = imported.or_else(|error| {
             resolve(referrer, ResolutionMode::Require).map_err(|_| JsErrorBox::from_err(error))
         });
-        // The file behind a name of the package's own "imports" is probed for as well.
+        // The target of the package's own "imports" is probed for as well.
         let found = found.or_else(|error| {
-            let mut candidates = own_imports(specifier);
+            let mut candidates = own_import_candidates(specifier);
             let resolved = candidates.find_map(|specifier| {
                 self.node
                     .resolve(
@@ -348,13 +358,16 @@ impl Resolver {
             let above = from.as_deref().and_then(Path::parent);
             let above = above.and_then(|from| past_empty_package(specifier, from));
             let above = above.and_then(|above| url_from_file_path(&above.join("_")).ok());
-            let found = above.and_then(|above| self.package(specifier, &above).ok());
+            let found = above.and_then(|above| self.find_package(specifier, &above).ok());
             found.ok_or(error)
         });
         found.or_else(|error| {
-            // Beside the link, if that is how we came here.
+            // The package may be beside the link by which the extension was loaded.
             let owners = self.owners.borrow();
-            let link = owners.of.get(referrer).and_then(|id| owners.links.get(id));
+            let link = owners
+                .by_module
+                .get(referrer)
+                .and_then(|id| owners.links.get(id));
             let link = link.ok_or_else(|| error.to_string());
             match link.map(|link| resolve(link, ResolutionMode::Import)) {
                 Ok(Ok(url)) => Ok(url),
@@ -363,10 +376,10 @@ impl Resolver {
         })
     }
 
-    /// The instance of an own file that belongs to extension `id`.
-    fn claim(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
+    /// Returns the instance of an own file that belongs to extension `id`.
+    fn assign_owner(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
         let mut owners = self.owners.borrow_mut();
-        let owner = *owners.of.entry(url.clone()).or_insert(id);
+        let owner = *owners.by_module.entry(url.clone()).or_insert(id);
         if let Ok(path) = url_to_file_path(&url) {
             self.imports.note(id, path);
         }
@@ -374,20 +387,20 @@ impl Resolver {
             return url;
         }
         let mut copy = url;
-        copy.set_query(Some(&format!("{COPY}{id}")));
-        owners.of.insert(copy.clone(), id);
+        copy.set_query(Some(&format!("{COPY_QUERY}{id}")));
+        owners.by_module.insert(copy.clone(), id);
         copy
     }
 }
 
-/// The path that is written there, whatever it would mean in an address.
-fn literal(specifier: &str, referrer: &ModuleSpecifier) -> Option<PathBuf> {
+/// Returns the path as it is written, without interpreting it as a URL.
+fn literal_path(specifier: &str, referrer: &ModuleSpecifier) -> Option<PathBuf> {
     let is_special = specifier.contains(['#', '?', '%']) && !specifier.starts_with("file:");
     let from = is_special.then(|| url_to_file_path(referrer).ok())??;
     Some(deno_path_util::normalize_path(Cow::Owned(from.parent()?.join(specifier))).into_owned())
 }
 
-/// As Node has it: paths instead of addresses, and marks around what is not found only.
+/// Formats an error as Node does: paths instead of URLs, and quotes only around what was not found.
 fn with_paths(text: &str) -> String {
     let mut text = text.to_string();
     for before in [
@@ -401,7 +414,7 @@ fn with_paths(text: &str) -> String {
         let Some((name, tail)) = rest.split_once('\'') else {
             continue;
         };
-        let name = as_path(name);
+        let name = display_path(name);
         text = match before.strip_suffix('\'') {
             Some(before) if !before.starts_with("Cannot") => format!("{head}{before}{name}{tail}"),
             _ => format!("{head}{before}{name}'{tail}"),
@@ -410,8 +423,8 @@ fn with_paths(text: &str) -> String {
     text
 }
 
-/// Of the address of a file.
-fn as_path(address: &str) -> String {
+/// Returns the path of a file URL.
+fn display_path(address: &str) -> String {
     let url = ModuleSpecifier::parse(address).ok();
     let path = url.and_then(|url| url_to_file_path(&url).ok());
     path.map_or_else(
@@ -420,8 +433,8 @@ fn as_path(address: &str) -> String {
     )
 }
 
-/// What may be meant by a name of `imports` that leads to no file as it is.
-fn own_imports(specifier: &str) -> impl Iterator<Item = String> {
+/// Returns the candidates for a name of `imports` that does not resolve as it is.
+fn own_import_candidates(specifier: &str) -> impl Iterator<Item = String> {
     let is_own = specifier.starts_with('#');
     let with = |between: &'static str| {
         let extensions = EXTENSIONS.iter();
@@ -434,11 +447,11 @@ fn own_imports(specifier: &str) -> impl Iterator<Item = String> {
     all.filter(move |_| is_own)
 }
 
-/// What Node says to the `import` of a file whose name is not that of a module. `place`
-/// says where that is.
-pub(super) fn check_name(
+/// Returns Node's error for the `import` of a file whose extension is not one of a module.
+/// `position` returns where the import is.
+pub(in crate::loader) fn check_file_extension(
     url: &ModuleSpecifier,
-    place: impl FnOnce() -> Option<String>,
+    position: impl FnOnce() -> Option<String>,
 ) -> Result<(), JsErrorBox> {
     use MediaType::{Css, Html, Json5, Jsonc, Markdown, SourceMap, Sql, Unknown};
     let (Css | Html | Json5 | Jsonc | Markdown | SourceMap | Sql | Unknown) =
@@ -446,17 +459,17 @@ pub(super) fn check_name(
     else {
         return Ok(());
     };
-    let path = url_to_file_path(url).map_err(error)?;
+    let path = url_to_file_path(url).map_err(to_js_error)?;
     let Some(ending) = path.extension().filter(|ending| *ending != "node") else {
         return Ok(());
     };
-    let place = place().map(|place| format!(" (imported at {place})"));
+    let position = position().map(|position| format!(" (imported at {position})"));
     Err(JsErrorBox::type_error(format!(
         "[ERR_UNKNOWN_FILE_EXTENSION] Unknown file extension \".{}\" for {}: read the file, or \
          import it `with {{ type: \"text\" }}`{}",
         ending.display(),
         path.display(),
-        place.unwrap_or_default()
+        position.unwrap_or_default()
     )))
 }
 
@@ -473,7 +486,7 @@ mod tests {
     use super::with_paths;
 
     #[test]
-    fn errors_have_the_paths_of_node() {
+    fn errors_have_paths_as_in_node() {
         for (text, expected) in [
             (
                 "[CODE] Package subpath './a' is not defined by \"exports\" in '/p/package.json' imported from 'file:///x%20y.mjs'",

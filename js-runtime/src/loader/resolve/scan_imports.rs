@@ -1,14 +1,14 @@
-//! The import statements of a text that lead to modules of ours, found without parsing it:
-//! bundles are megabytes, and nearly always what they import is there.
+//! Finds the import statements that lead to pi's modules without parsing: bundles are megabytes,
+//! and nearly always their imports exist.
 
 use js_runtime_ext::virtual_module;
 
-/// The longest statement that is looked at, in bytes.
-const LONGEST: usize = 4096;
+/// Maximum length of a statement in bytes.
+const MAX_STATEMENT_BYTES: usize = 4096;
 
-/// These statements, a line each; `None` if it is not clear where one begins. There may be
-/// more than the text has: it may speak of some in a comment.
-pub(super) fn about_ours(source: &str) -> Option<String> {
+/// Returns these statements, one per line; `None` if the start of one is not clear. Statements in
+/// comments are returned as well.
+pub(in crate::loader) fn virtual_imports(source: &str) -> Option<String> {
     let mut found = String::new();
     for (at, from) in source.match_indices("from") {
         let Some((specifier, end)) = quoted(source, at + from.len()) else {
@@ -17,7 +17,8 @@ pub(super) fn about_ours(source: &str) -> Option<String> {
         if virtual_module(specifier).is_none() {
             continue;
         }
-        let before = &source[source.floor_char_boundary(at.saturating_sub(LONGEST))..at];
+        let before =
+            &source[source.floor_char_boundary(at.saturating_sub(MAX_STATEMENT_BYTES))..at];
         let begin = before.rfind("import").max(before.rfind("export"))?;
         found.push_str(&before[begin..]);
         found.push_str(&source[at..end]);
@@ -26,7 +27,7 @@ pub(super) fn about_ours(source: &str) -> Option<String> {
     Some(found)
 }
 
-/// The string that follows, and where it ends.
+/// Returns the string that follows, and its end.
 fn quoted(source: &str, at: usize) -> Option<(&str, usize)> {
     let rest = source[at..].trim_start();
     let begin = source.len() - rest.len() + 1;
@@ -38,16 +39,16 @@ fn quoted(source: &str, at: usize) -> Option<(&str, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::about_ours;
+    use super::virtual_imports;
 
     #[test]
-    fn statements_are_found_wherever_they_stand() {
+    fn statements_are_found_anywhere() {
         let source = "\
 import a, {b} from \"@mariozechner/pi-tui\";const x=`from \"é\"`;\n\
 import{c}from'@earendil-works/pi-ai';import d from \"zod\"; // from nowhere\n\
 export {\n  e as f,\n} from '@mariozechner/pi-coding-agent'\n\
 import * as g from \"typebox\";from\"";
-        let found = about_ours(source).unwrap();
+        let found = virtual_imports(source).unwrap();
         let expected = [
             "import a, {b} from \"@mariozechner/pi-tui\"",
             "import{c}from'@earendil-works/pi-ai'",
@@ -56,7 +57,7 @@ import * as g from \"typebox\";from\"";
             "",
         ];
         assert_eq!(found, expected.join("\n"));
-        assert_eq!(about_ours("from '@mariozechner/pi-tui'"), None);
-        assert_eq!(about_ours("import x from './own.js';").unwrap(), "");
+        assert_eq!(virtual_imports("from '@mariozechner/pi-tui'"), None);
+        assert_eq!(virtual_imports("import x from './own.js';").unwrap(), "");
     }
 }

@@ -1,121 +1,123 @@
-//! V8 keeps a text with one dash or quotation mark in two bytes a character, and copies it. So it
-//! gets what packages say in ASCII (`escapes.rs`). Finding out how takes a parser, so it is done
-//! at rest, on a thread of its own, for the next start.
+//! Gives V8 the texts of packages in ASCII. V8 stores a text with a single dash or quotation mark
+//! in two bytes per character, and copies it. The rewritten text (`ascii_escapes.rs`) needs a
+//! parser, so it is made after a load, on a thread, for the next start.
 
 use std::thread;
 
 use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
 
-use super::escapes::in_ascii;
-use super::files::Files;
-use super::moves::Moves;
-use super::warm::HOT;
-use super::{Loader, code_hash, compiled_key, maps, scripts};
-use crate::cache::{DiskCache, Key};
-use crate::local::STACK;
+use super::ascii_escapes::in_ascii;
+use super::column_map::ColumnMap;
+use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::loader::cache::hot_code::HOT;
+use crate::loader::cache::script_code;
+use crate::loader::cache::{DiskCache, Key};
+use crate::loader::files::Files;
+use crate::loader::{Loader, code_hash, compiled_key, source_maps};
 
-/// The ending of such a text in the cache; an empty one says that there is none.
-const PART: &str = "ascii";
-/// The ending of what says which places are others in it, if any are.
-const MOVES: &str = "moves";
+/// File extension of such a text in the cache; an empty file means that there is none.
+const ASCII_PART: &str = "ascii";
+/// File extension of its column map, if columns differ.
+const COLUMNS_PART: &str = "moves";
 
-/// On its way to V8.
-pub(super) struct Text {
+/// Text for V8.
+pub(in crate::loader) struct V8Text {
     pub text: String,
-    /// What it is instead of, if it is.
-    pub instead: Option<Key>,
+    /// Key of the ASCII text, if this is one.
+    pub ascii_key: Option<Key>,
 }
 
 /// A text of a package that V8 has compiled.
-pub(super) struct Seen {
+pub(in crate::loader) struct NonAsciiText {
     pub specifier: ModuleSpecifier,
     pub text: String,
-    /// It is required.
+    /// Whether the text is `require`d.
     pub is_script: bool,
-    /// V8's code cache of it.
+    /// V8's code cache of the text.
     pub compiled: Vec<u8>,
 }
 
 impl Files {
-    /// Returns the text of the file in ASCII, if an earlier start has made it. JSON is data, and
+    /// Returns the text of a file in ASCII, if an earlier start has made it. JSON is data, and
     /// stays as it is.
-    pub fn in_ascii(&self, specifier: &ModuleSpecifier, text: String) -> Text {
+    pub fn in_ascii(&self, specifier: &ModuleSpecifier, text: String) -> V8Text {
         let is_data = MediaType::from_specifier(specifier) == MediaType::Json;
         if !is_data && !text.is_ascii() && self.is_packaged(specifier) {
             let key = key(&self.cache, &text);
-            let known = self.cache.read(key, PART);
+            let known = self.cache.read(key, ASCII_PART);
             let known = known.and_then(|known| String::from_utf8(known).ok());
             if let Some(text) = known.filter(|known| !known.is_empty()) {
-                let instead = Some(key);
-                return Text { text, instead };
+                let ascii_key = Some(key);
+                return V8Text { text, ascii_key };
             }
         }
-        Text {
+        V8Text {
             text,
-            instead: None,
+            ascii_key: None,
         }
     }
 
-    /// With which errors of what V8 has of a file find its own places.
+    /// Returns the source map with which errors in V8's text find the position in the file.
     pub fn map_of(&self, file_name: &str) -> Option<Vec<u8>> {
         let own = || {
             let map = self.source_map(file_name);
-            map.or_else(|| maps::of_script(file_name))
+            map.or_else(|| source_maps::script_map(file_name))
         };
-        let moves = || -> Option<Moves> {
-            let key = *self.instead.borrow().get(file_name)?;
-            serde_json::from_slice(&self.cache.read(key, MOVES)?).ok()
+        let columns = || -> Option<ColumnMap> {
+            let key = *self.ascii_key.borrow().get(file_name)?;
+            serde_json::from_slice(&self.cache.read(key, COLUMNS_PART)?).ok()
         };
-        match moves() {
-            Some(moves) => moves.source_map(file_name, own().as_deref()).ok(),
+        match columns() {
+            Some(columns) => columns.source_map(file_name, own().as_deref()).ok(),
             None => own(),
         }
     }
 }
 
 impl Loader {
-    /// Makes what is missing. Nobody waits for it.
-    pub(super) fn make_ascii(&self, seen: Vec<Seen>) {
+    /// Makes the missing ASCII texts in the background.
+    pub(in crate::loader) fn write_missing_ascii(&self, seen: Vec<NonAsciiText>) {
         let cache = self.files.cache.clone();
-        let missing = |seen: &Seen| cache.read(key(&cache, &seen.text), PART).is_none();
-        let wanted: Vec<Seen> = seen.into_iter().filter(missing).collect();
+        let missing =
+            |seen: &NonAsciiText| cache.read(key(&cache, &seen.text), ASCII_PART).is_none();
+        let wanted: Vec<NonAsciiText> = seen.into_iter().filter(missing).collect();
         if wanted.is_empty() {
             return;
         }
         let thread = thread::Builder::new().name("js-ascii".into());
         // Without the thread the texts stay as they are.
-        _ = thread.stack_size(STACK).spawn(move || {
+        _ = thread.stack_size(JS_STACK_SIZE).spawn(move || {
             for seen in wanted {
-                make(&cache, &seen);
+                write_ascii(&cache, &seen);
             }
         });
     }
 }
 
-fn make(cache: &DiskCache, seen: &Seen) {
+fn write_ascii(cache: &DiskCache, seen: &NonAsciiText) {
     let key = key(cache, &seen.text);
     let Some(found) = in_ascii(&seen.specifier, &seen.text) else {
-        return cache.write(key, PART, b"");
+        return cache.write(key, ASCII_PART, b"");
     };
-    match found.moves.map(|moves| serde_json::to_vec(&moves)) {
-        Some(Ok(moves)) => cache.write(key, MOVES, &moves),
-        // It would be told at wrong places.
+    match found.columns.map(|columns| serde_json::to_vec(&columns)) {
+        Some(Ok(columns)) => cache.write(key, COLUMNS_PART, &columns),
+        // Errors would show wrong positions.
         Some(Err(_)) => return,
-        // What V8 has compiled of the one holds for the other.
+        // The code cache of one text is valid for the other.
         None => {
             let hash = match seen.is_script {
-                true => scripts::hash_of_text(&found.text),
+                true => script_code::hash_of_text(&found.text),
                 false => code_hash(cache, &seen.specifier, &found.text),
             };
             let key = compiled_key(cache, &seen.specifier, hash);
             cache.write(key, HOT, &seen.compiled);
         }
     }
-    // The text last: whoever finds it finds the rest.
-    cache.write(key, PART, found.text.as_bytes());
+    // The text is written last: its presence implies the rest.
+    cache.write(key, ASCII_PART, found.text.as_bytes());
 }
 
 fn key(cache: &DiskCache, text: &str) -> Key {
-    cache.key(&[PART.as_bytes(), text.as_bytes()])
+    cache.key(&[ASCII_PART.as_bytes(), text.as_bytes()])
 }

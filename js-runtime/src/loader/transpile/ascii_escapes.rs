@@ -1,6 +1,6 @@
-//! What a file says, in ASCII. Comments, strings and regular expressions may have what is not;
-//! in names, and in templates that a function sees as they are written, there is no other way
-//! to write it.
+//! Rewrites a module so that it is pure ASCII: non-ASCII characters are masked in comments and
+//! escaped in strings and regular expressions. Names, and templates whose raw text a function sees,
+//! cannot be rewritten.
 
 use std::ops::Range;
 
@@ -10,29 +10,29 @@ use deno_ast::{
     MediaType, ModuleSpecifier, ParsedSource, ProgramRef, SourceRange, SourceRangedForSpanned,
 };
 
-use super::moves::Moves;
-use crate::parsing::with_parsed;
+use super::column_map::ColumnMap;
+use crate::loader::transpile::parsing::with_parsed;
 
-pub(super) struct InAscii {
+pub(super) struct AsciiText {
     pub text: String,
-    /// `None` if every character is where it was.
-    pub moves: Option<Moves>,
+    /// `None` if every character kept its position.
+    pub columns: Option<ColumnMap>,
 }
 
-/// `None` if there is no way.
-pub(super) fn in_ascii(specifier: &ModuleSpecifier, text: &str) -> Option<InAscii> {
-    // They end lines wherever they stand.
+/// Returns `None` if the text cannot be rewritten.
+pub(super) fn in_ascii(specifier: &ModuleSpecifier, text: &str) -> Option<AsciiText> {
+    // These characters end lines anywhere.
     if text.contains(['\u{2028}', '\u{2029}']) {
         return None;
     }
     let source = text.to_string();
     let found = with_parsed(specifier, MediaType::JavaScript, source, false, |parsed| {
-        written_in_ascii(&parsed, text)
+        convert(&parsed, text)
     });
     found.ok()?
 }
 
-fn written_in_ascii(parsed: &ParsedSource, text: &str) -> Option<InAscii> {
+fn convert(parsed: &ParsedSource, text: &str) -> Option<AsciiText> {
     let start = parsed.text_info_lazy().range().start;
     let bytes = |range: SourceRange| range.as_byte_range(start);
     let comments = parsed.comments().get_vec();
@@ -44,39 +44,40 @@ fn written_in_ascii(parsed: &ParsedSource, text: &str) -> Option<InAscii> {
     }
     let mut edits = Vec::new();
     for comment in &comments {
-        edits.extend(in_comment(text, comment)?);
+        edits.extend(mask_comment(text, comment)?);
     }
     for range in literals.texts {
-        edits.extend(in_text(text, bytes(range))?);
+        edits.extend(escape_string(text, bytes(range))?);
     }
     for range in literals.patterns {
-        if let Some(edit) = pattern(text, bytes(range))? {
-            // The name has to mean what the literal does.
+        if let Some(edit) = regexp_call(text, bytes(range))? {
+            // The name `RegExp` must refer to the built-in class.
             edits.extend((!literals.has_own_regexp).then_some(edit));
         }
     }
-    if edits.iter().any(|edit| edit.moves(text)) {
-        // The map is found by the name of the file then, and both count.
-        edits.extend(comments.into_iter().filter_map(|at| without_map(text, at)));
+    if edits.iter().any(|edit| edit.shifts(text)) {
+        // The map is found by the name of the file then; with the comment both maps would be
+        // applied.
+        edits.extend(comments.into_iter().filter_map(|at| mask_map_url(text, at)));
     }
     edits.sort_by_key(|edit| edit.at.start);
-    let (text, moves) = apply(text, &edits);
-    text.is_ascii().then_some(InAscii { text, moves })
+    let (text, columns) = apply(text, &edits);
+    text.is_ascii().then_some(AsciiText { text, columns })
 }
 
-/// What stands at `at` becomes `to`.
+/// Replaces the text at `at` by `to`.
 struct Edit {
     at: Range<usize>,
     to: String,
 }
 
 impl Edit {
-    fn moves(&self, text: &str) -> bool {
-        units(&text[self.at.clone()]) != self.to.len()
+    fn shifts(&self, text: &str) -> bool {
+        utf16_len(&text[self.at.clone()]) != self.to.len()
     }
 }
 
-/// Where what is not ASCII may be written in another way.
+/// Literals in which characters can be escaped.
 #[derive(Default)]
 struct Literals {
     texts: Vec<SourceRange>,
@@ -143,22 +144,22 @@ impl Visit for Literals {
     }
 }
 
-/// Question marks, as many as V8 counts characters. `None` if what the comment says counts.
-fn in_comment(text: &str, at: &Range<usize>) -> Option<Vec<Edit>> {
+/// Masks a comment with one question mark per UTF-16 unit. `None` if the comment has a meaning.
+fn mask_comment(text: &str, at: &Range<usize>) -> Option<Vec<Edit>> {
     let comment = text.get(at.clone())?;
-    if !comment.is_ascii() && (comment.contains(MAP) || comment.contains("sourceURL")) {
+    if !comment.is_ascii() && (comment.contains(MAP_COMMENT) || comment.contains("sourceURL")) {
         return None;
     }
-    let edits = foreign(text, at.clone()).map(|(at, character)| Edit {
+    let edits = non_ascii_chars(text, at.clone()).map(|(at, character)| Edit {
         at,
         to: "?".repeat(character.len_utf16()),
     });
     Some(edits.collect())
 }
 
-/// Escapes in a string or a template. `None` where one stands behind a backslash: that would
-/// be another escape.
-fn in_text(text: &str, at: Range<usize>) -> Option<Vec<Edit>> {
+/// Escapes the characters of a string or a template. `None` if one follows a backslash, because
+/// that would be another escape.
+fn escape_string(text: &str, at: Range<usize>) -> Option<Vec<Edit>> {
     let edit = |(at, character): (Range<usize>, char)| {
         let is_escaped = text[..at.start].ends_with('\\');
         (!is_escaped).then(|| Edit {
@@ -166,12 +167,12 @@ fn in_text(text: &str, at: Range<usize>) -> Option<Vec<Edit>> {
             to: escaped(character),
         })
     };
-    foreign(text, at).map(edit).collect()
+    non_ascii_chars(text, at).map(edit).collect()
 }
 
-/// The same regular expression, made of strings: with an escape in it, it would not say the
-/// same of its `source`. An error is `None`.
-fn pattern(text: &str, at: Range<usize>) -> Option<Option<Edit>> {
+/// Replaces a regular expression by a call with strings: an escape in the literal would change its
+/// `source`. `None` is an error.
+fn regexp_call(text: &str, at: Range<usize>) -> Option<Option<Edit>> {
     let literal = text.get(at.clone())?;
     if literal.is_ascii() {
         return Some(None);
@@ -185,22 +186,22 @@ fn pattern(text: &str, at: Range<usize>) -> Option<Option<Edit>> {
             _ => quoted.push_str(&escaped(character)),
         }
     }
-    // In parentheses, it stands wherever a literal may.
+    // In parentheses, the call may stand wherever a literal may.
     let to = format!("(RegExp(\"{quoted}\",\"{flags}\"))");
     Some(Some(Edit { at, to }))
 }
 
-const MAP: &str = "sourceMappingURL";
+const MAP_COMMENT: &str = "sourceMappingURL";
 
-fn without_map(text: &str, at: Range<usize>) -> Option<Edit> {
-    let map = at.start + text[at].find(MAP)?;
+fn mask_map_url(text: &str, at: Range<usize>) -> Option<Edit> {
+    let map = at.start + text[at].find(MAP_COMMENT)?;
     Some(Edit {
-        at: map..map + MAP.len(),
-        to: "?".repeat(MAP.len()),
+        at: map..map + MAP_COMMENT.len(),
+        to: "?".repeat(MAP_COMMENT.len()),
     })
 }
 
-fn foreign(text: &str, at: Range<usize>) -> impl Iterator<Item = (Range<usize>, char)> {
+fn non_ascii_chars(text: &str, at: Range<usize>) -> impl Iterator<Item = (Range<usize>, char)> {
     let found = text[at.clone()].char_indices();
     found
         .filter(|(_, character)| !character.is_ascii())
@@ -211,44 +212,44 @@ fn foreign(text: &str, at: Range<usize>) -> impl Iterator<Item = (Range<usize>, 
 }
 
 fn escaped(character: char) -> String {
-    let mut units = [0; 2];
-    let units = character.encode_utf16(&mut units).iter();
-    units.map(|unit| format!("\\u{unit:04x}")).collect()
+    let mut utf16_len = [0; 2];
+    let utf16_len = character.encode_utf16(&mut utf16_len).iter();
+    utf16_len.map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// As V8 counts.
-fn units(text: &str) -> usize {
+/// Returns the length as V8 counts it.
+fn utf16_len(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-fn apply(text: &str, edits: &[Edit]) -> (String, Option<Moves>) {
+fn apply(text: &str, edits: &[Edit]) -> (String, Option<ColumnMap>) {
     let mut changed = String::with_capacity(text.len() + text.len() / 16);
-    let mut moves = Moves::default();
+    let mut columns = ColumnMap::default();
     let mut done = 0;
     for edit in edits {
         let before = &text[done..edit.at.start];
-        moves.pass(before);
+        columns.copy(before);
         changed.push_str(before);
-        moves.replace(units(&text[edit.at.clone()]), edit.to.len());
+        columns.replace(utf16_len(&text[edit.at.clone()]), edit.to.len());
         changed.push_str(&edit.to);
         done = edit.at.end;
     }
-    moves.pass(&text[done..]);
+    columns.copy(&text[done..]);
     changed.push_str(&text[done..]);
-    (changed, moves.if_any())
+    (changed, columns.if_any())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn ascii(text: &str) -> Option<InAscii> {
+    fn ascii(text: &str) -> Option<AsciiText> {
         let url = ModuleSpecifier::parse("file:///node_modules/a/index.js").unwrap();
         in_ascii(&url, text)
     }
 
     #[test]
-    fn comments_lose_what_is_no_ascii_and_nothing_moves() {
+    fn comments_are_masked_without_shifting_columns() {
         let text =
             "/* – 😀 */ const a = 'x'; // “b”\nconst b = /\\/* [/*] /; // …\nexports.b = a\n";
         let changed = ascii(text).unwrap();
@@ -257,11 +258,11 @@ mod tests {
             "/* ? ?? */ const a = 'x'; // ?b?\nconst b = /\\/* [/*] /; // ?\nexports.b = a\n"
         );
         assert_eq!(changed.text.len(), text.encode_utf16().count());
-        assert!(changed.moves.is_none());
+        assert!(changed.columns.is_none());
     }
 
     #[test]
-    fn strings_templates_and_patterns_say_the_same() {
+    fn escaped_literals_keep_their_values() {
         for (text, expected) in [
             ("a = 'é–';", "a = '\\u00e9\\u2013';"),
             (
@@ -281,7 +282,7 @@ mod tests {
                 "return_(typeof/–/)",
                 "return_(typeof(RegExp(\"\\u2013\",\"\")))",
             ),
-            // What needs no change gets none.
+            // Literals in ASCII are not changed.
             (
                 "a = String.raw`${'–'}x` + /y/;",
                 "a = String.raw`${'\\u2013'}x` + /y/;",
@@ -293,9 +294,9 @@ mod tests {
         ] {
             let changed = ascii(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(changed.text, expected);
-            assert!(changed.moves.is_some());
+            assert!(changed.columns.is_some());
         }
-        // Its map stays where nothing moves.
+        // The map comment stays where no columns change.
         let text = "a = 1; // –\n//# sourceMappingURL=a.js.map";
         assert!(
             ascii(text)
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_written_otherwise_stays() {
+    fn unescapable_text_is_refused() {
         for text in [
             "a = String.raw`–`;",
             "a = '\\–';",

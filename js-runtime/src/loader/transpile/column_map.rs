@@ -1,31 +1,31 @@
-//! Where in its line each place of a file is in what V8 gets of it, which is longer where
-//! there is an escape. Errors tell the places of the file.
+//! Maps source columns to columns of the escaped text that V8 is given, so that errors show
+//! positions in the file.
 
 use deno_core::sourcemap::{self, SourceMap, SourceMapBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// In the order of the text.
+/// Shifts in the order of the text.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Moves {
-    moves: Vec<Move>,
-    /// The end of what was passed. Lines and columns count from 0.
+pub(super) struct ColumnMap {
+    shifts: Vec<Shift>,
+    /// Position after the copied text. Lines and columns count from 0.
     line: u32,
-    in_file: u32,
-    in_v8: u32,
+    source_column: u32,
+    v8_column: u32,
 }
 
-/// From here to the next in the line, or to its end, columns differ by the same.
+/// Up to the next shift of the line, or its end, columns differ by the same amount.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Move {
+struct Shift {
     line: u32,
-    in_file: u32,
-    in_v8: u32,
+    source_column: u32,
+    v8_column: u32,
 }
 
-impl Moves {
-    /// The same text in both.
-    pub fn pass(&mut self, text: &str) {
+impl ColumnMap {
+    /// Advances over text that is the same in both.
+    pub fn copy(&mut self, text: &str) {
         let mut characters = text.chars().peekable();
         while let Some(character) = characters.next() {
             let ends_line = match character {
@@ -34,76 +34,84 @@ impl Moves {
             };
             if ends_line {
                 self.line += 1;
-                (self.in_file, self.in_v8) = (0, 0);
+                (self.source_column, self.v8_column) = (0, 0);
             } else {
                 let width = character.len_utf16() as u32;
-                self.in_file += width;
-                self.in_v8 += width;
+                self.source_column += width;
+                self.v8_column += width;
             }
         }
     }
 
-    /// So many characters became so many others, within a line.
-    pub fn replace(&mut self, in_file: usize, in_v8: usize) {
-        // What is longer than that V8 does not take.
-        self.in_file += in_file as u32;
-        self.in_v8 += in_v8 as u32;
-        if in_file != in_v8 {
-            self.moves.push(Move {
+    /// Advances over a replacement within a line, with its lengths before and after.
+    pub fn replace(&mut self, source_column: usize, v8_column: usize) {
+        // V8 accepts no longer text.
+        self.source_column += source_column as u32;
+        self.v8_column += v8_column as u32;
+        if source_column != v8_column {
+            self.shifts.push(Shift {
                 line: self.line,
-                in_file: self.in_file,
-                in_v8: self.in_v8,
+                source_column: self.source_column,
+                v8_column: self.v8_column,
             });
         }
     }
 
     pub fn if_any(self) -> Option<Self> {
-        (!self.moves.is_empty()).then_some(self)
+        (!self.shifts.is_empty()).then_some(self)
     }
 
-    /// Leads from what V8 has to the file called `name`, or to where `map`, which is the
-    /// file's own, leads.
+    /// Returns a source map from V8's text to the file called `name`, or to the target of `map`,
+    /// which is the file's own.
     pub fn source_map(&self, name: &str, map: Option<&[u8]>) -> sourcemap::Result<Vec<u8>> {
         match map {
-            Some(map) => self.lead_on(&SourceMap::from_slice(map)?),
-            None => self.lead_to(name),
+            Some(map) => self.compose_with(&SourceMap::from_slice(map)?),
+            None => self.map_to_file(name),
         }
     }
 
-    /// With one mapping for all that has moved by the same.
-    fn lead_to(&self, name: &str) -> sourcemap::Result<Vec<u8>> {
+    /// Makes one mapping for each shift.
+    fn map_to_file(&self, name: &str) -> sourcemap::Result<Vec<u8>> {
         let mut builder = SourceMapBuilder::new(None);
         let mut ranges = String::new();
-        let mut moves = self.moves.iter().peekable();
+        let mut shifts = self.shifts.iter().peekable();
         for line in 0..=self.line {
-            let mut add = |in_v8, in_file| {
-                builder.add(line, in_v8, line, in_file, Some(name), None, false);
+            let mut add = |v8_column, source_column| {
+                builder.add(
+                    line,
+                    v8_column,
+                    line,
+                    source_column,
+                    Some(name),
+                    None,
+                    false,
+                );
             };
             add(0, 0);
             let mut count = 1;
-            while let Some(moved) = moves.next_if(|moved| moved.line == line) {
-                add(moved.in_v8, moved.in_file);
+            while let Some(moved) = shifts.next_if(|moved| moved.line == line) {
+                add(moved.v8_column, moved.source_column);
                 count += 1;
             }
-            ranges.push_str(&ones(count));
+            ranges.push_str(&range_mappings(count));
             ranges.push(';');
         }
-        let map: Value = serde_json::from_slice(&written(builder)?)?;
+        let map: Value = serde_json::from_slice(&to_bytes(builder)?)?;
         let Value::Object(mut map) = map else {
             return Err(sourcemap::Error::IncompatibleSourceMap);
         };
-        // The crate reads them, and mixes up lines when it writes them.
+        // The crate reads range mappings, but writes them in the wrong lines.
         map.insert("rangeMappings".into(), ranges.into());
         Ok(serde_json::to_vec(&map)?)
     }
 
-    fn lead_on(&self, map: &SourceMap) -> sourcemap::Result<Vec<u8>> {
+    fn compose_with(&self, map: &SourceMap) -> sourcemap::Result<Vec<u8>> {
         let mut builder = SourceMapBuilder::new(None);
         for token in map.tokens() {
             let (line, column) = token.get_dst();
             builder.add(
                 line,
-                self.column_in_v8(line, column),
+                self.v8_column_of(line, column),
                 token.get_src_line(),
                 token.get_src_col(),
                 token.get_source(),
@@ -111,28 +119,28 @@ impl Moves {
                 false,
             );
         }
-        written(builder)
+        to_bytes(builder)
     }
 
-    fn column_in_v8(&self, line: u32, column: u32) -> u32 {
-        let behind = (self.moves).partition_point(|it| (it.line, it.in_file) <= (line, column));
-        let before = self.moves[..behind].last();
+    fn v8_column_of(&self, line: u32, column: u32) -> u32 {
+        let end = (self.shifts).partition_point(|it| (it.line, it.source_column) <= (line, column));
+        let before = self.shifts[..end].last();
         match before.filter(|it| it.line == line) {
-            Some(it) => column - it.in_file + it.in_v8,
+            Some(it) => column - it.source_column + it.v8_column,
             None => column,
         }
     }
 }
 
-fn written(builder: SourceMapBuilder) -> sourcemap::Result<Vec<u8>> {
-    let mut written = Vec::new();
-    builder.into_sourcemap().to_writer(&mut written)?;
-    Ok(written)
+fn to_bytes(builder: SourceMapBuilder) -> sourcemap::Result<Vec<u8>> {
+    let mut to_bytes = Vec::new();
+    builder.into_sourcemap().to_writer(&mut to_bytes)?;
+    Ok(to_bytes)
 }
 
-/// Says of so many mappings of a line that each holds for what follows it, too:
-/// <https://github.com/tc39/ecma426/blob/main/proposals/range-mappings.md>. Six to a digit.
-fn ones(count: usize) -> String {
+/// Encodes for `count` mappings of a line that each applies to what follows it:
+/// <https://github.com/tc39/ecma426/blob/main/proposals/range-mappings.md>. A digit holds six.
+fn range_mappings(count: usize) -> String {
     let rest = ["", "B", "D", "H", "P", "f"][count % 6];
     "/".repeat(count / 6) + rest
 }
@@ -141,13 +149,13 @@ fn ones(count: usize) -> String {
 mod tests {
     use super::*;
 
-    /// `a = '–'; b()` in the second of three lines.
-    fn moves() -> Moves {
-        let mut moves = Moves::default();
-        moves.pass("// \u{1f600}\r\na = '");
-        moves.replace(1, 6);
-        moves.pass("'; b()\n");
-        moves
+    /// The map of `a = '–'; b()` in the second of three lines.
+    fn shifts() -> ColumnMap {
+        let mut shifts = ColumnMap::default();
+        shifts.copy("// \u{1f600}\r\na = '");
+        shifts.replace(1, 6);
+        shifts.copy("'; b()\n");
+        shifts
     }
 
     fn found(map: &SourceMap, line: u32, column: u32) -> (&str, u32, u32) {
@@ -157,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn a_place_behind_an_escape_is_told_as_it_is_in_the_file() {
-        let map = moves().source_map("file:///a.js", None).unwrap();
+    fn columns_after_an_escape_map_to_the_file() {
+        let map = shifts().source_map("file:///a.js", None).unwrap();
         let map = SourceMap::from_slice(&map).unwrap();
         for ((line, column), expected) in [
             ((0, 3), (0, 3)),
@@ -173,13 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn the_map_of_the_file_leads_on() {
+    fn map_of_the_file_is_composed() {
         let mut own = SourceMapBuilder::new(None);
         own.add(1, 0, 7, 2, Some("a.ts"), None, false);
         own.add(1, 9, 8, 4, Some("a.ts"), Some("b"), false);
-        let mut written = Vec::new();
-        own.into_sourcemap().to_writer(&mut written).unwrap();
-        let map = moves().source_map("file:///a.js", Some(&written)).unwrap();
+        let mut to_bytes = Vec::new();
+        own.into_sourcemap().to_writer(&mut to_bytes).unwrap();
+        let map = shifts()
+            .source_map("file:///a.js", Some(&to_bytes))
+            .unwrap();
         let map = SourceMap::from_slice(&map).unwrap();
         assert_eq!(found(&map, 1, 13), ("a.ts", 7, 2));
         assert_eq!(found(&map, 1, 14), ("a.ts", 8, 4));

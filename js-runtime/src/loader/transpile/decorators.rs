@@ -1,17 +1,18 @@
-//! Decorators of what is no class: the parser drops them, with the calls that are in them.
+//! Finds decorators outside classes, which the parser drops together with the calls in them.
 
 use deno_ast::swc::ast::{BlockStmt, Decl, Module, ModuleDecl, ModuleItem, Script, Stmt};
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRange, SourceRangedForSpanned};
 
-pub(crate) const MISPLACED: &str = "A decorator must be before a class or a member of one";
+pub(crate) const MISPLACED_DECORATOR: &str =
+    "A decorator must be before a class or a member of one";
 
-/// Line and column of the first.
+/// Returns line and column of the first one.
 pub(crate) fn misplaced(parsed: &ParsedSource) -> Option<(usize, usize)> {
     if !parsed.text().contains('@') {
         return None;
     }
-    let mut finder = Finder {
+    let mut finder = DecoratorFinder {
         parsed,
         found: None,
     };
@@ -20,19 +21,19 @@ pub(crate) fn misplaced(parsed: &ParsedSource) -> Option<(usize, usize)> {
         ProgramRef::Script(script) => script.visit_with(&mut finder),
     }
     let start = parsed.range().start + finder.found?;
-    let place = parsed.text_info_lazy().line_and_column_display(start);
-    Some((place.line_number, place.column_number))
+    let position = parsed.text_info_lazy().line_and_column_display(start);
+    Some((position.line_number, position.column_number))
 }
 
-struct Finder<'a> {
+struct DecoratorFinder<'a> {
     parsed: &'a ParsedSource,
-    /// In bytes.
+    /// Offset in bytes.
     found: Option<usize>,
 }
 
-impl Finder<'_> {
-    /// At statements that follow one another from `start` on, each with whether it is a class.
-    fn look(&mut self, mut start: usize, statements: impl Iterator<Item = (SourceRange, bool)>) {
+impl DecoratorFinder<'_> {
+    /// Checks consecutive statements from offset `start` on, each with whether it is a class.
+    fn check(&mut self, mut start: usize, statements: impl Iterator<Item = (SourceRange, bool)>) {
         let text = self.parsed.text();
         for (range, is_class) in statements {
             let range = range.as_byte_range(self.parsed.range().start);
@@ -46,7 +47,7 @@ impl Finder<'_> {
     }
 }
 
-impl Visit for Finder<'_> {
+impl Visit for DecoratorFinder<'_> {
     fn visit_module(&mut self, module: &Module) {
         let items = module.body.iter().map(|item| {
             let is_class = match item {
@@ -59,18 +60,18 @@ impl Visit for Finder<'_> {
             };
             (item.range(), is_class)
         });
-        self.look(0, items);
+        self.check(0, items);
         module.visit_children_with(self);
     }
 
     fn visit_script(&mut self, script: &Script) {
-        self.look(0, ranges(&script.body));
+        self.check(0, ranges(&script.body));
         script.visit_children_with(self);
     }
 
     fn visit_block_stmt(&mut self, block: &BlockStmt) {
         let range = block.range().as_byte_range(self.parsed.range().start);
-        self.look(range.start + 1, ranges(&block.stmts));
+        self.check(range.start + 1, ranges(&block.stmts));
         block.visit_children_with(self);
     }
 }
@@ -101,19 +102,19 @@ mod tests {
     use deno_ast::{MediaType, ModuleSpecifier};
 
     use super::*;
-    use crate::parsing::with_parsed;
+    use crate::loader::transpile::parsing::with_parsed;
 
     #[test]
-    fn only_those_of_classes_have_a_place() {
+    fn decorators_outside_classes_are_misplaced() {
         let specifier = ModuleSpecifier::parse("file:///a.ts").unwrap();
-        let look = |text: &str| {
+        let check = |text: &str| {
             let text = text.to_owned();
             let found = with_parsed(&specifier, MediaType::TypeScript, text, false, |parsed| {
                 misplaced(&parsed)
             });
             found.unwrap()
         };
-        for (text, place) in [
+        for (text, position) in [
             ("#!/usr/bin/env pi\nf(); // a@b\n/* c */ @ d.e(1);", (3, 9)),
             ("@d\nconst a = 1;", (1, 1)),
             ("@d() function f() {}", (1, 1)),
@@ -121,7 +122,7 @@ mod tests {
             ("export default () => {\n  @d;\n};", (2, 3)),
             ("class A { m() { if (a) { @d f(); } } }", (1, 26)),
         ] {
-            assert_eq!(look(text), Some(place), "{text}");
+            assert_eq!(check(text), Some(position), "{text}");
         }
         for text in [
             "/** @a */ import a from '@a/b'; // @b",
@@ -130,7 +131,7 @@ mod tests {
             "const a = @d class {}; export const b = '@', c = `@`;",
             "{ @d class A {} }",
         ] {
-            assert_eq!(look(text), None, "{text}");
+            assert_eq!(check(text), None, "{text}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! From what a file says to the JavaScript that V8 gets: types stripped, imports
-//! made tolerant, and the result cached together with what it was made from.
+//! Makes the JavaScript that V8 gets of a file: strips types, makes imports tolerant, and caches
+//! the result together with its dependencies.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,17 @@ use deno_error::JsErrorBox;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
-use super::absent::{self, Absent};
-use super::files::error;
-use super::{Loader, compat, enums, legacy, statements};
-use crate::cache::Key;
-use crate::decorators;
-use crate::parsing::with_parsed;
+use super::{enums, import_equals};
+use crate::loader::Loader;
+use crate::loader::cache::Key;
+use crate::loader::files::to_js_error;
+use crate::loader::interop::compat;
+use crate::loader::interop::missing_exports::{self, MissingExport};
+use crate::loader::resolve::scan_imports;
+use crate::loader::transpile::decorators;
+use crate::loader::transpile::parsing::with_parsed;
 
-/// The code that makes cached files: when it changes, they do not count any more.
+/// Source code that determines cached files: when it changes, they are invalid.
 pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("emit.rs"),
     include_str!("ascii.rs"),
@@ -34,30 +37,30 @@ pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("../interop/import_usage.rs")
 );
 
-/// Something outside a file that shaped what was made of it.
+/// A dependency of emitted code outside its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Consulted {
-    /// Where an import leads; `None` if nowhere.
+    /// The target of an import; `None` if there is none.
     Import {
         specifier: String,
         target: Option<String>,
     },
-    /// What is in a file.
+    /// Hash of the content of a file.
     Contents { path: PathBuf, hash: Option<u64> },
     /// Whether a module may be CommonJS.
-    MaybeCjs { url: ModuleSpecifier, answer: bool },
+    MaybeCjs { url: ModuleSpecifier, maybe: bool },
 }
 
-/// What is kept beside the code of a file.
+/// Record that is stored beside the code of a file.
 #[derive(Default, Serialize, Deserialize)]
-struct About {
+struct EmitRecord {
     consulted: Vec<Consulted>,
-    absent: Vec<Absent>,
+    missing: Vec<MissingExport>,
 }
 
 impl Loader {
-    /// Makes JavaScript of a file by jiti's rules, if it is `lenient`; otherwise Node's hold.
-    pub(super) fn emit(
+    /// Emits JavaScript of a file by jiti's rules if it is `lenient`, otherwise by Node's.
+    pub(in crate::loader) fn emit(
         &self,
         specifier: &ModuleSpecifier,
         source: &str,
@@ -68,26 +71,31 @@ impl Loader {
         }
         let key = self.emit_key(specifier, source, lenient);
         if let Some(code) = self.files.cache.read(key, "js")
-            && let Some(about) = self.about(key)
-            && self.are_current(&about.consulted, specifier)
+            && let Some(record) = self.record(key)
+            && self.are_unchanged(&record.consulted, specifier)
             && let Ok(code) = String::from_utf8(code)
         {
             self.files.remember_map(specifier, key, None);
-            self.note_absent(specifier, about.absent);
+            self.note_missing_exports(specifier, record.missing);
             return Ok(code);
         }
-        let (code, about) = self.compile(key, specifier, source, lenient)?;
-        self.note_absent(specifier, about.absent);
+        let (code, record) = self.compile(key, specifier, source, lenient)?;
+        self.note_missing_exports(specifier, record.missing);
         Ok(code)
     }
 
-    pub(super) fn note_absent(&self, specifier: &ModuleSpecifier, absent: Vec<Absent>) {
-        self.absent.borrow_mut().note(specifier, absent);
+    pub(in crate::loader) fn note_missing_exports(
+        &self,
+        specifier: &ModuleSpecifier,
+        missing: Vec<MissingExport>,
+    ) {
+        self.missing_exports.borrow_mut().add(specifier, missing);
     }
 
-    /// Whether a file of a package needs no change, since our modules have what it imports.
+    /// Returns true if a file of a package needs no change, because pi's modules export what it
+    /// imports.
     fn has_its_imports(&self, specifier: &ModuleSpecifier, source: &str) -> bool {
-        let Some(statements) = statements::about_ours(source) else {
+        let Some(statements) = scan_imports::virtual_imports(source) else {
             return false;
         };
         let mut exports_of =
@@ -102,19 +110,22 @@ impl Loader {
         .unwrap_or(false)
     }
 
-    /// Compiles a file of TypeScript if it is not in the cache. Gives what it imports, what
-    /// it does with `import()` at the end.
-    pub(super) fn emit_ahead(&self, specifier: &ModuleSpecifier) -> Vec<ModuleSpecifier> {
+    /// Compiles a TypeScript file if it is not in the cache. Returns its imports; those of
+    /// `import()` come last.
+    pub(in crate::loader) fn emit_for_prefetch(
+        &self,
+        specifier: &ModuleSpecifier,
+    ) -> Vec<ModuleSpecifier> {
         let Ok(source) = self.files.text_of(specifier) else {
             return Vec::new();
         };
         let key = self.emit_key(specifier, &source, true);
         let has_code = self.files.cache.read(key, "js").is_some();
-        let consulted = match self.about(key).filter(|_| has_code) {
-            Some(about) if self.are_current(&about.consulted, specifier) => about.consulted,
-            // Whoever needs it will be told what is wrong.
+        let consulted = match self.record(key).filter(|_| has_code) {
+            Some(record) if self.are_unchanged(&record.consulted, specifier) => record.consulted,
+            // The error is reported to the code that imports the file.
             _ => match self.compile(key, specifier, &source, true) {
-                Ok((_, about)) => about.consulted,
+                Ok((_, record)) => record.consulted,
                 Err(_) => return Vec::new(),
             },
         };
@@ -123,13 +134,18 @@ impl Loader {
             _ => None,
         };
         let imported = consulted.into_iter().filter_map(target);
-        let late = later_imports(&source).filter_map(|late| self.target(late, specifier));
+        let late = dynamic_import_paths(&source).filter_map(|late| self.target(late, specifier));
         let urls = imported.chain(late).map(|url| ModuleSpecifier::parse(&url));
         urls.filter_map(Result::ok).collect()
     }
 
-    /// What is made of a file that says `source` is known by this.
-    pub(super) fn emit_key(&self, specifier: &ModuleSpecifier, source: &str, lenient: bool) -> Key {
+    /// Returns the cache key of what is made of a file with this `source`.
+    pub(in crate::loader) fn emit_key(
+        &self,
+        specifier: &ModuleSpecifier,
+        source: &str,
+        lenient: bool,
+    ) -> Key {
         let path = specifier.path().as_bytes();
         let rules: &[u8] = if lenient { b"emit" } else { b"emit strictly" };
         self.files.cache.key(&[rules, path, source.as_bytes()])
@@ -141,16 +157,16 @@ impl Loader {
         specifier: &ModuleSpecifier,
         source: &str,
         lenient: bool,
-    ) -> Result<(String, About), JsErrorBox> {
+    ) -> Result<(String, EmitRecord), JsErrorBox> {
         let known = self.transpiled.borrow_mut().remove(&key);
         let (code, map) = match known {
             Some(transpiled) => transpiled,
             None => transpile(specifier, source.to_owned())?,
         };
-        let About {
+        let EmitRecord {
             mut consulted,
-            mut absent,
-        } = About::default();
+            mut missing,
+        } = EmitRecord::default();
         let mut exports_of =
             |imported: &str| self.exports_of(imported, specifier, lenient, &mut consulted);
         let rewritten = with_parsed(
@@ -161,61 +177,69 @@ impl Loader {
             |parsed| match lenient {
                 true => {
                     let is_typescript = MediaType::from_specifier(specifier).is_emittable();
-                    compat::rewrite(&parsed, is_typescript, &mut exports_of, &mut absent)
+                    compat::rewrite(&parsed, is_typescript, &mut exports_of, &mut missing)
                 }
                 false => compat::rewrite_imports(&parsed, &mut exports_of),
             },
         );
         let code = rewritten?.unwrap_or(code);
-        absent::place_all(&mut absent, specifier, source);
-        let about = About { consulted, absent };
+        missing_exports::locate_all(&mut missing, specifier, source);
+        let record = EmitRecord { consulted, missing };
         let cache = &self.files.cache;
         if let Some(map) = map {
             cache.write(key, "map", map.as_bytes());
             self.files.remember_map(specifier, key, Some(map));
         }
-        // The code last: whoever finds it finds the rest.
-        if let Ok(json) = serde_json::to_vec(&about) {
+        // The code is written last: its presence implies the rest.
+        if let Ok(json) = serde_json::to_vec(&record) {
             cache.write(key, "deps", &json);
             cache.write(key, "js", code.as_bytes());
         }
-        Ok((code, about))
+        Ok((code, record))
     }
 
-    /// What was found out about a file when it was compiled.
-    fn about(&self, key: Key) -> Option<About> {
+    /// Returns the record of a compiled file.
+    fn record(&self, key: Key) -> Option<EmitRecord> {
         let json = self.files.cache.read(key, "deps")?;
         serde_json::from_slice(&json).ok()
     }
 
-    /// Whether that is as it was.
-    pub(super) fn are_current(&self, consulted: &[Consulted], importer: &ModuleSpecifier) -> bool {
-        if let Some(witnessed) = &mut *self.witnessed.borrow_mut() {
-            witnessed.extend_from_slice(consulted);
+    /// Returns true if the dependencies are unchanged.
+    pub(in crate::loader) fn are_unchanged(
+        &self,
+        consulted: &[Consulted],
+        importer: &ModuleSpecifier,
+    ) -> bool {
+        if let Some(consulted_log) = &mut *self.consulted.borrow_mut() {
+            consulted_log.extend_from_slice(consulted);
         }
         consulted.iter().all(|consulted| match consulted {
             Consulted::Import { specifier, target } => self.target(specifier, importer) == *target,
             Consulted::Contents { path, hash } => self.contents_hash(path) == *hash,
-            Consulted::MaybeCjs { url, answer } => {
-                self.files.is_maybe_cjs(url).unwrap_or(false) == *answer
+            Consulted::MaybeCjs { url, maybe } => {
+                self.files.is_maybe_cjs(url).unwrap_or(false) == *maybe
             }
         })
     }
 
-    /// Where an import leads, without the marks of copies.
-    pub(super) fn target(&self, specifier: &str, importer: &ModuleSpecifier) -> Option<String> {
+    /// Returns the target of an import, without the queries of copies.
+    pub(in crate::loader) fn target(
+        &self,
+        specifier: &str,
+        importer: &ModuleSpecifier,
+    ) -> Option<String> {
         let url = self.resolver.find(specifier, importer.as_str()).ok()?;
         let url = url.as_str();
         Some(url.split_once('?').map_or(url, |(url, _)| url).to_string())
     }
 
-    pub(super) fn contents_hash(&self, path: &std::path::Path) -> Option<u64> {
+    pub(in crate::loader) fn contents_hash(&self, path: &std::path::Path) -> Option<u64> {
         (self.files.disk).hash(path, |bytes| XxHash64::oneshot(0, bytes))
     }
 }
 
-/// The files that `import("./x")` names, in comments as well.
-fn later_imports(source: &str) -> impl Iterator<Item = &str> {
+/// Returns the paths in `import("./x")`, including those in comments.
+fn dynamic_import_paths(source: &str) -> impl Iterator<Item = &str> {
     let after = source.split("import(").skip(1);
     after.filter_map(|text| {
         let text = text.trim_start();
@@ -225,15 +249,16 @@ fn later_imports(source: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A package that imports pi's modules must survive a missing name as well.
+/// Returns true if the text names pi's modules. A package that imports them must tolerate missing
+/// names as well.
 fn mentions_our_modules(source: &str) -> bool {
     js_runtime_ext::SCOPES
         .iter()
         .any(|scope| source.contains(scope))
 }
 
-/// TypeScript to JavaScript, with a source map; JavaScript passes through, and of
-/// declarations nothing is left.
+/// Transpiles TypeScript to JavaScript, with a source map. JavaScript is returned unchanged, and
+/// declaration files become empty.
 pub(crate) fn transpile(
     specifier: &ModuleSpecifier,
     source: String,
@@ -247,11 +272,11 @@ pub(crate) fn transpile(
     }
     let emitted = with_parsed(specifier, media_type, source, false, |parsed| {
         if let Some((line, column)) = decorators::misplaced(&parsed) {
-            let text = decorators::MISPLACED;
+            let text = decorators::MISPLACED_DECORATOR;
             let text = format!("SyntaxError: {text}\n    at {specifier}:{line}:{column}");
             return Err(JsErrorBox::new("SyntaxError", text));
         }
-        let mut changes = legacy::changes(&parsed);
+        let mut changes = import_equals::changes(&parsed);
         changes.extend(enums::changes(&parsed));
         if changes.is_empty() {
             return emitted(parsed);
@@ -275,12 +300,12 @@ fn emitted(parsed: ParsedSource) -> Result<(String, Option<String>), JsErrorBox>
             &EmitOptions {
                 source_map: SourceMapOption::Separate,
                 inline_sources: false,
-                // V8 would read them at each start; errors show the lines of the source.
+                // V8 would read comments at each start; errors show the lines of the source.
                 remove_comments: true,
                 ..Default::default()
             },
         )
-        .map_err(error)?
+        .map_err(to_js_error)?
         .into_source();
     Ok((emitted.text, emitted.source_map))
 }

@@ -1,13 +1,13 @@
-//! Members of an enum that follow one whose value is not known before the program runs:
-//! the transpiler leaves them `undefined`. They are one more, as with Babel.
+//! Adds values to enum members that follow a computed member: the transpiler leaves them
+//! `undefined`. Each is the previous value plus one, as with Babel.
 
 use deno_ast::swc::ast::{EsReserved, Expr, Lit, TsEnumDecl, TsEnumMemberId};
 use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
 
-/// What gives each of them its value.
+/// Returns the changes that add the values.
 pub(super) fn changes(parsed: &ParsedSource) -> Vec<TextChange> {
-    let mut finder = Finder {
+    let mut finder = EnumFinder {
         parsed,
         changes: Vec::new(),
     };
@@ -20,12 +20,12 @@ pub(super) fn changes(parsed: &ParsedSource) -> Vec<TextChange> {
     finder.changes
 }
 
-struct Finder<'a> {
+struct EnumFinder<'a> {
     parsed: &'a ParsedSource,
     changes: Vec<TextChange>,
 }
 
-impl Visit for Finder<'_> {
+impl Visit for EnumFinder<'_> {
     fn visit_ts_enum_decl(&mut self, found: &TsEnumDecl) {
         let start = self.parsed.range().start;
         let mut is_known = true;
@@ -37,7 +37,7 @@ impl Visit for Finder<'_> {
                 continue;
             }
             let before = match &before.id {
-                // A keyword is the name of a member, and of nothing else.
+                // A keyword can be a member's name, but not a variable.
                 TsEnumMemberId::Ident(name) if name.sym.is_reserved_in_any() => {
                     format!("{}.{}", found.id.sym, name.sym)
                 }

@@ -1,26 +1,26 @@
-//! `import x = require("y")` and `export = x`: TypeScript's own words for CommonJS, which
-//! the transpiler leaves as they are and JavaScript does not know. And `export {} from "y"`,
-//! which it drops, although it runs y.
+//! Rewrites `import x = require("y")` and `export = x`, TypeScript's syntax for CommonJS, which the
+//! transpiler leaves as it is. Also keeps `export {} from "y"`, which the transpiler drops although
+//! it runs y.
 
 use deno_ast::swc::ast::{ModuleDecl, ModuleItem, TsModuleRef};
 use deno_ast::{ParsedSource, ProgramRef, SourceRangedForSpanned, TextChange};
 
-/// What puts `const x = require("y")`, `module.exports = x` and `import "y"` in their places.
+/// Returns changes to `const x = require("y")`, `module.exports = x` and `import "y"`.
 pub(super) fn changes(parsed: &ParsedSource) -> Vec<TextChange> {
     let ProgramRef::Module(module) = parsed.program_ref() else {
         return Vec::new();
     };
     let start = parsed.range().start;
     let changes = module.body.iter().filter_map(|item| {
-        let (from, to, words) = match item {
+        let (from, to, replacement) = match item {
             ModuleItem::ModuleDecl(ModuleDecl::TsImportEquals(import)) => {
                 let external = matches!(import.module_ref, TsModuleRef::TsExternalModuleRef(_));
-                let words = match import.is_export {
+                let replacement = match import.is_export {
                     true => "export const ",
                     false => "const ",
                 };
                 let is_value = !import.is_type_only && external;
-                is_value.then(|| (import.start(), import.id.start(), words))?
+                is_value.then(|| (import.start(), import.id.start(), replacement))?
             }
             ModuleItem::ModuleDecl(ModuleDecl::TsExportAssignment(export)) => {
                 (export.start(), export.expr.start(), "module.exports = ")
@@ -33,10 +33,10 @@ pub(super) fn changes(parsed: &ParsedSource) -> Vec<TextChange> {
             _ => return None,
         };
         let (from, to) = (from.as_byte_index(start), to.as_byte_index(start));
-        // What follows stays on its line.
+        // The following text stays on its line.
         let lines = parsed.text()[from..to].matches('\n').count();
-        let words = format!("{words}{}", "\n".repeat(lines));
-        Some(TextChange::new(from, to, words))
+        let replacement = format!("{replacement}{}", "\n".repeat(lines));
+        Some(TextChange::new(from, to, replacement))
     });
     changes.collect()
 }

@@ -1,21 +1,23 @@
-//! Parsing with as much stack as a file may need: the parser, and all that walks over what it
-//! makes, call themselves once for each level of nesting, and a stack that overflows ends the
-//! program.
+//! Parses with as much stack as a file may need. The parser and all visitors recurse once for each
+//! level of nesting, and a stack overflow would end the program.
 
 use deno_ast::swc::parser::error::SyntaxError;
 use deno_ast::{MediaType, ModuleSpecifier, ParseDiagnostic, ParseParams, ParsedSource};
 use deno_error::JsErrorBox;
 
-/// Brackets within each other. Nobody writes more, and the parser would take for ever.
-const DEEPEST: usize = 5000;
-/// Operators in a row without an end of a statement or a list: each is one level more.
-const LONGEST: usize = 100_000;
-/// A level is two characters at least. Only what is used of it costs memory.
+/// Maximum nesting of brackets. Real files have less, and the parser would take too long.
+const MAX_NESTING: usize = 5000;
+/// Maximum number of operators without the end of a statement or a list: each is one level of
+/// recursion.
+const MAX_OPERATORS: usize = 100_000;
+/// Bytes of stack per byte of text. A level takes at least two characters, and only used stack
+/// costs memory.
 const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 8 } else { 4 } << 10;
-/// Most files need no more than every thread has; the most is for a small machine.
+/// Minimum and maximum size of the stack. Most files need no more than every thread has; the
+/// maximum suits a small machine.
 const STACK: (usize, usize) = (2 << 20, 256 << 20);
 
-/// What `work` makes of a parsed file. An error says why the file cannot be parsed.
+/// Returns the result of `work` on a parsed file. An error says why the file cannot be parsed.
 pub(crate) fn with_parsed<T>(
     specifier: &ModuleSpecifier,
     media_type: MediaType,
@@ -42,16 +44,16 @@ pub(crate) fn with_parsed<T>(
             .map(work)
             .map_err(|error| syntax_error(error.to_string()))
     };
-    with_room(length, parsed)
+    with_stack(length, parsed)
 }
 
-/// Works on what a text of so many bytes was parsed to, where there is enough stack for it.
-pub(crate) fn with_room<T>(length: usize, work: impl FnOnce() -> T) -> T {
+/// Runs `work` on a stack that is large enough for a parsed text of `length` bytes.
+pub(crate) fn with_stack<T>(length: usize, work: impl FnOnce() -> T) -> T {
     let stack = (length * STACK_PER_BYTE).clamp(STACK.0, STACK.1);
     stacker::maybe_grow(stack, stack, work)
 }
 
-/// The parser goes on after the marks of a merge, and both sides would run.
+/// Rejects merge conflict markers: the parser continues after them, and both sides would run.
 fn without_conflict(parsed: ParsedSource) -> Result<ParsedSource, ParseDiagnostic> {
     let mut doubts = parsed.diagnostics().iter();
     match doubts.find(|doubt| matches!(doubt.kind(), SyntaxError::TS1185)) {
@@ -60,32 +62,32 @@ fn without_conflict(parsed: ParsedSource) -> Result<ParsedSource, ParseDiagnosti
     }
 }
 
-/// Why a text is not given to the parser.
+/// Returns the reason why a text is not given to the parser.
 pub(crate) fn too_deep(text: &str) -> Option<String> {
-    let Extent { depth, length } = extent(text);
-    if depth > DEEPEST {
+    let Complexity { depth, length } = complexity(text);
+    if depth > MAX_NESTING {
         return Some(format!(
-            "More than {DEEPEST} brackets are within each other, which is too deep to be compiled"
+            "More than {MAX_NESTING} brackets are within each other, which is too deep to be compiled"
         ));
     }
-    (length > LONGEST).then(|| {
+    (length > MAX_OPERATORS).then(|| {
         format!("An expression has some {length} operators, which is too long to be compiled")
     })
 }
 
-/// How deep and how long something in a text is.
+/// Maximum nesting and length in a text.
 #[derive(Default)]
-pub(crate) struct Extent {
-    /// Brackets within each other.
+pub(crate) struct Complexity {
+    /// Depth of nested brackets.
     pub depth: usize,
-    /// Operators, and words, without an end of a statement or a list between them.
+    /// Operators and words without the end of a statement or a list between them.
     length: usize,
 }
 
-/// A guess: it does not know regular expressions. What they open they close, too, most of the
-/// time.
-pub(crate) fn extent(text: &str) -> Extent {
-    let mut found = Extent::default();
+/// Estimates the complexity of a text. Regular expressions are not recognized; their brackets are
+/// mostly balanced.
+pub(crate) fn complexity(text: &str) -> Complexity {
+    let mut found = Complexity::default();
     let mut levels = vec![Level::default()];
     let mut rest = text.as_bytes();
     while let Some((byte, more)) = rest.split_first() {
@@ -93,8 +95,8 @@ pub(crate) fn extent(text: &str) -> Extent {
         match byte {
             b'"' | b'\'' => rest = after_text(rest, *byte),
             b'`' => rest = template(rest, &mut levels),
-            b'/' if rest.starts_with(b"/") => rest = behind(rest, b"\n"),
-            b'/' if rest.starts_with(b"*") => rest = behind(rest, b"*/"),
+            b'/' if rest.starts_with(b"/") => rest = after(rest, b"\n"),
+            b'/' if rest.starts_with(b"*") => rest = after(rest, b"*/"),
             b'(' | b'[' | b'{' => levels.push(Level::default()),
             b')' | b']' | b'}' if levels.len() > 1 => rest = close(rest, &mut levels),
             _ => {}
@@ -116,7 +118,7 @@ pub(crate) fn extent(text: &str) -> Extent {
 #[derive(Default)]
 struct Level {
     length: usize,
-    /// Between `${` and `}`.
+    /// Whether the level is between `${` and `}`.
     is_in_template: bool,
 }
 
@@ -128,12 +130,12 @@ fn close<'a>(text: &'a [u8], levels: &mut Vec<Level>) -> &'a [u8] {
     }
 }
 
-fn behind<'a>(text: &'a [u8], end: &[u8]) -> &'a [u8] {
+fn after<'a>(text: &'a [u8], end: &[u8]) -> &'a [u8] {
     let at = memchr::memmem::find(text, end).map(|at| at + end.len());
     &text[at.unwrap_or(text.len())..]
 }
 
-/// What follows a text in quotes, which ends with its line at the latest.
+/// Returns the text after a quoted string, which ends with its line at the latest.
 fn after_text(mut text: &[u8], quote: u8) -> &[u8] {
     while let Some((byte, after)) = text.split_first() {
         text = after;
@@ -147,7 +149,7 @@ fn after_text(mut text: &[u8], quote: u8) -> &[u8] {
     text
 }
 
-/// What follows the text of a template, to its end or to an expression in it.
+/// Returns the text after a template's text, at its end or at an expression in it.
 fn template<'a>(mut text: &'a [u8], levels: &mut Vec<Level>) -> &'a [u8] {
     while let Some((byte, after)) = text.split_first() {
         text = after;
@@ -172,12 +174,12 @@ mod tests {
     use super::*;
 
     fn measured(text: &str) -> (usize, usize) {
-        let Extent { depth, length } = extent(text);
+        let Complexity { depth, length } = complexity(text);
         (depth, length)
     }
 
     #[test]
-    fn what_is_nested_and_what_is_long() {
+    fn complexity_is_estimated() {
         assert_eq!(measured("f([{}])").0, 3);
         assert_eq!(measured("a(\"((((\") + '\\'((' + b(1)").0, 1);
         assert_eq!(measured("it's (\n((").0, 2);
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_refused_has_the_stack_that_it_needs() {
+    fn accepted_text_has_enough_stack() {
         let specifier = ModuleSpecifier::parse("file:///a.ts").unwrap();
         let parse = |text: String| {
             with_parsed(&specifier, MediaType::TypeScript, text, false, |_| ())
@@ -196,14 +198,14 @@ mod tests {
         };
         let parens = |depth| format!("x = {}1{}", "(".repeat(depth), ")".repeat(depth));
         parse(parens(500)).unwrap();
-        parse(parens(DEEPEST)).unwrap();
-        let refused = parse(parens(DEEPEST + 1)).unwrap_err();
+        parse(parens(MAX_NESTING)).unwrap();
+        let refused = parse(parens(MAX_NESTING + 1)).unwrap_err();
         assert!(
             refused.contains("brackets are within each other"),
             "{refused}"
         );
-        parse(format!("x = 1{}", "+1".repeat(LONGEST - 8))).unwrap();
-        let refused = parse(format!("x = 1{}", "+1".repeat(LONGEST + 8))).unwrap_err();
+        parse(format!("x = 1{}", "+1".repeat(MAX_OPERATORS - 8))).unwrap();
+        let refused = parse(format!("x = 1{}", "+1".repeat(MAX_OPERATORS + 8))).unwrap_err();
         assert!(refused.contains("operators"), "{refused}");
     }
 }

@@ -1,6 +1,6 @@
-//! Descriptors that Node's API has not opened: those that the process has inherited, and
-//! those of native addons. Deno knows its own only; these are lent to it. What the program
-//! has opened for itself stays out of reach: it could be closed, or read instead of it.
+//! Lends descriptors to Deno that Node's API has not opened: inherited ones, and those of native
+//! addons. Descriptors of the program itself stay out of reach, because code could close them, or
+//! read from them.
 
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
@@ -13,13 +13,14 @@ use deno_runtime::deno_io::fs::File;
 use deno_runtime::deno_io::{FdTable, StdFileResourceInner};
 use nix::libc;
 
-use crate::numbers::{is_of_others, is_open, refuse};
+use super::ownership::{is_foreign, is_open, refuse};
 
-/// Never dropped but by who closes them: they belong to the process, not to the isolate.
+/// Files that belong to the process, not to the isolate. They are dropped only when code closes
+/// them.
 #[derive(Default)]
-struct Lent(HashMap<i32, ManuallyDrop<Rc<dyn File>>>);
+struct BorrowedFiles(HashMap<i32, ManuallyDrop<Rc<dyn File>>>);
 
-/// Whether it is such a descriptor, which can be used from now on.
+/// Returns true if the descriptor is foreign; it can be used from now on.
 #[op2(nofast)]
 pub(crate) fn op_foreign(
     scope: &mut v8::PinScope<'_, '_>,
@@ -33,27 +34,27 @@ pub(crate) fn op_foreign(
     if descriptor <= libc::STDERR_FILENO {
         return false;
     }
-    if !is_of_others(state, descriptor) {
+    if !is_foreign(state, descriptor) {
         if is_open(descriptor) {
             refuse(scope, state, descriptor, "node:fs");
         }
         return false;
     }
-    // SAFETY: it is open, and is closed only by who says so (`ManuallyDrop`).
+    // SAFETY: the descriptor is open, and only code that closes it drops the file (`ManuallyDrop`).
     let file = unsafe { std::fs::File::from_raw_fd(descriptor) };
     let file: Rc<dyn File> = Rc::new(StdFileResourceInner::file(file, None));
     state
         .borrow_mut::<FdTable>()
         .register_inherited_extra_stdio(descriptor, file.clone());
-    if !state.has::<Lent>() {
-        state.put(Lent::default());
+    if !state.has::<BorrowedFiles>() {
+        state.put(BorrowedFiles::default());
     }
-    let Lent(lent) = state.borrow_mut();
-    lent.insert(descriptor, ManuallyDrop::new(file));
+    let BorrowedFiles(borrowed) = state.borrow_mut();
+    borrowed.insert(descriptor, ManuallyDrop::new(file));
     true
 }
 
-/// Closes it if it is one.
+/// Closes the descriptor if it is foreign. Returns whether it was.
 #[op2(fast)]
 pub(crate) fn op_foreign_close(
     state: &mut OpState,
@@ -64,10 +65,10 @@ pub(crate) fn op_foreign_close(
         return Ok(false);
     }
     table.remove(descriptor);
-    let lent = state.try_borrow_mut::<Lent>();
-    match lent.and_then(|Lent(lent)| lent.remove(&descriptor)) {
+    let borrowed = state.try_borrow_mut::<BorrowedFiles>();
+    match borrowed.and_then(|BorrowedFiles(borrowed)| borrowed.remove(&descriptor)) {
         Some(file) => drop(ManuallyDrop::into_inner(file)),
-        // Deno had a copy of it.
+        // Deno had a copy of the file.
         None => nix::unistd::close(descriptor)
             .map_err(|error| JsErrorBox::from_err(std::io::Error::from(error)))?,
     }

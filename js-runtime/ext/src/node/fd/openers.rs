@@ -1,59 +1,59 @@
-//! Which extension opened which file: when no more can be opened, whoever holds them is
-//! to be named.
+//! Records which extension opened which file, to find the offender when no more files can be
+//! opened.
 
 use std::collections::HashMap;
 
 use deno_core::{OpState, op2};
 
-use crate::numbers;
+use super::ownership;
 
-/// Descriptors that Node's API has opened, with the extension that did. Closing is not
-/// noted: whether one is still open is asked when it matters.
+/// Descriptors that Node's API has opened, with their extensions. Closing is not recorded; whether
+/// one is still open is checked when it matters.
 #[derive(Default)]
-pub struct Opened {
-    by: HashMap<i32, u32>,
-    since_asked: usize,
+pub struct OpenedDescriptors {
+    by_descriptor: HashMap<i32, u32>,
+    since_last_count: usize,
 }
 
-impl Opened {
-    /// How many since the last time.
+impl OpenedDescriptors {
+    /// Returns the number of files that were opened since the last call.
     pub fn count(state: &mut OpState) -> usize {
         let opened = state.try_borrow_mut::<Self>();
-        opened.map_or(0, |opened| std::mem::take(&mut opened.since_asked))
+        opened.map_or(0, |opened| std::mem::take(&mut opened.since_last_count))
     }
 
-    /// The extension that holds most, and how many these are.
+    /// Returns the extension that holds most descriptors, and their number.
     pub fn holder(state: &OpState, is_open: impl Fn(i32) -> bool) -> Option<(u32, usize)> {
-        let mut held: HashMap<u32, usize> = HashMap::new();
+        let mut counts: HashMap<u32, usize> = HashMap::new();
         let opened = state.try_borrow::<Self>()?;
-        for (descriptor, extension) in &opened.by {
+        for (descriptor, extension) in &opened.by_descriptor {
             if is_open(*descriptor) {
-                *held.entry(*extension).or_default() += 1;
+                *counts.entry(*extension).or_default() += 1;
             }
         }
-        held.into_iter().max_by_key(|(_, count)| *count)
+        counts.into_iter().max_by_key(|(_, count)| *count)
     }
 
-    /// All of them, to be closed.
+    /// Returns all recorded descriptors, to be closed.
     pub fn take(state: &mut OpState) -> Vec<i32> {
         let opened = state.try_take::<Self>().unwrap_or_default();
-        opened.by.into_keys().collect()
+        opened.by_descriptor.into_keys().collect()
     }
 }
 
-/// `extension` is negative for code that is nobody's.
+/// Records a descriptor. `extension` is negative for code without an extension.
 #[op2(fast)]
 pub(crate) fn op_opened(state: &mut OpState, #[smi] descriptor: i32, #[smi] extension: i32) {
-    if !state.has::<Opened>() {
-        state.put(Opened::default());
+    if !state.has::<OpenedDescriptors>() {
+        state.put(OpenedDescriptors::default());
     }
-    // Workers have tables of their own.
-    numbers::give(descriptor, true);
-    let opened = state.borrow_mut::<Opened>();
-    opened.since_asked += 1;
+    // Workers have descriptor tables of their own.
+    ownership::note_opened(descriptor, true);
+    let opened = state.borrow_mut::<OpenedDescriptors>();
+    opened.since_last_count += 1;
     match u32::try_from(extension) {
-        Ok(extension) => opened.by.insert(descriptor, extension),
-        Err(_) => opened.by.remove(&descriptor),
+        Ok(extension) => opened.by_descriptor.insert(descriptor, extension),
+        Err(_) => opened.by_descriptor.remove(&descriptor),
     };
 }
 
@@ -62,19 +62,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_holds_most_is_found() {
+    fn holder_of_most_descriptors_is_found() {
         let mut state = OpState::new(None);
-        assert_eq!(Opened::holder(&state, |_| true), None);
-        let by = HashMap::from([(3, 0), (4, 1), (5, 1), (6, 0), (7, 0)]);
-        let since_asked = 5;
-        state.put(Opened { by, since_asked });
-        assert_eq!(Opened::holder(&state, |_| true), Some((0, 3)));
-        assert_eq!(Opened::holder(&state, |fd| fd < 6), Some((1, 2)));
-        let counts = [Opened::count(&mut state), Opened::count(&mut state)];
+        assert_eq!(OpenedDescriptors::holder(&state, |_| true), None);
+        let by_descriptor = HashMap::from([(3, 0), (4, 1), (5, 1), (6, 0), (7, 0)]);
+        let since_last_count = 5;
+        state.put(OpenedDescriptors {
+            by_descriptor,
+            since_last_count,
+        });
+        assert_eq!(OpenedDescriptors::holder(&state, |_| true), Some((0, 3)));
+        assert_eq!(OpenedDescriptors::holder(&state, |fd| fd < 6), Some((1, 2)));
+        let counts = [
+            OpenedDescriptors::count(&mut state),
+            OpenedDescriptors::count(&mut state),
+        ];
         assert_eq!(counts, [5, 0]);
-        let mut all = Opened::take(&mut state);
+        let mut all = OpenedDescriptors::take(&mut state);
         all.sort_unstable();
         assert_eq!(all, [3, 4, 5, 6, 7]);
-        assert_eq!(Opened::holder(&state, |_| true), None);
+        assert_eq!(OpenedDescriptors::holder(&state, |_| true), None);
     }
 }

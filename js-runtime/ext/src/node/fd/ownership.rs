@@ -1,8 +1,7 @@
-//! Descriptors that JavaScript names by their numbers. Node's API takes numbers where a
-//! socket, a terminal or the streams of a child process are made, and most numbers are the
-//! program's: whoever closes them, or reads what comes there, ends it. The system tells
-//! them apart: all that the program opens is closed when another program is started
-//! (`FD_CLOEXEC`), and of what it opens for JavaScript a list is kept.
+//! Protects the program's descriptors from code that uses them by number. Node's API accepts
+//! numbers to make a socket, a terminal or the streams of a child process, and most numbers belong
+//! to the program, which code could break by closing them or reading from them. The program's own
+//! descriptors have `FD_CLOEXEC`, and those that it opens for JavaScript are in a list.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,35 +21,35 @@ use nix::libc;
 use nix::sys::stat::fstat;
 use nix::unistd::{getsid, isatty};
 
-use crate::ops::{IS_HOST_PROCESS, owns_process, tell_of_refusal};
+use crate::node::process::{IS_HOST_PROCESS, owns_process, report_refusal};
 
-/// What a number means that JavaScript was given by an operation. The number of what is
-/// closed is the next one's that is opened, which may be the program's.
+/// Identity of a file that JavaScript has opened. The number of a closed file is reused for the
+/// next one, which may be the program's.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Given {
+struct OpenedFile {
     device: libc::dev_t,
     inode: libc::ino_t,
-    /// Whether something of JavaScript has it already: it can be copied, but who took it,
-    /// too, would close it a second time.
+    /// Whether an object of JavaScript has the descriptor already. It can be copied, but a second
+    /// owner would close it twice.
     has_owner: bool,
 }
 
-/// Numbers are those of the process, and an isolate has workers.
-static GIVEN: Mutex<BTreeMap<RawFd, Given>> = Mutex::new(BTreeMap::new());
+/// Files by descriptor. Numbers apply to the process, which all workers share.
+static OPENED: Mutex<BTreeMap<RawFd, OpenedFile>> = Mutex::new(BTreeMap::new());
 
-fn given() -> MutexGuard<'static, BTreeMap<RawFd, Given>> {
-    // Nothing panics while it holds the lock; the data is whole in any case.
-    GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
+fn opened() -> MutexGuard<'static, BTreeMap<RawFd, OpenedFile>> {
+    // No code panics while it holds the lock; the data is consistent in any case.
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is behind a number now; `None` if it is not open.
-fn identity(descriptor: RawFd, has_owner: bool) -> Option<Given> {
+/// Returns the identity of an open descriptor; `None` if it is not open.
+fn identity(descriptor: RawFd, has_owner: bool) -> Option<OpenedFile> {
     if descriptor < 0 {
         return None;
     }
-    // SAFETY: it is only asked about, which fails if it is not open.
+    // SAFETY: the descriptor is only queried, which fails if it is not open.
     let found = fstat(unsafe { BorrowedFd::borrow_raw(descriptor) }).ok()?;
-    Some(Given {
+    Some(OpenedFile {
         device: found.st_dev,
         inode: found.st_ino,
         has_owner,
@@ -61,58 +60,62 @@ pub(crate) fn is_open(descriptor: RawFd) -> bool {
     identity(descriptor, false).is_some()
 }
 
-/// JavaScript is given a number, of something that it has opened.
-pub(crate) fn give(descriptor: RawFd, has_owner: bool) {
+/// Records a descriptor that was opened for JavaScript.
+pub(crate) fn note_opened(descriptor: RawFd, has_owner: bool) {
     if let Some(identity) = identity(descriptor, has_owner) {
-        given().insert(descriptor, identity);
+        opened().insert(descriptor, identity);
     }
 }
 
-/// What JavaScript wants to do with a number.
+/// Intended use of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// A child gets a copy.
+enum Purpose {
+    /// A child process gets a copy.
     Copy,
-    /// It is closed with what is made of it.
+    /// An object takes it over and closes it.
     Take,
 }
 
-enum Answer {
-    Its,
+enum Access {
+    Allowed,
     NotOpen,
-    /// It is the program's.
+    /// The descriptor belongs to the program.
     Refused,
 }
 
-fn ask(state: &OpState, descriptor: RawFd, wanted: Use) -> Answer {
-    let Some(Given { device, inode, .. }) = identity(descriptor, false) else {
-        return Answer::NotOpen;
+fn access(state: &OpState, descriptor: RawFd, purpose: Purpose) -> Access {
+    let Some(OpenedFile { device, inode, .. }) = identity(descriptor, false) else {
+        return Access::NotOpen;
     };
-    let is_its = state.borrow::<FdTable>().contains(descriptor)
-        || is_of_others(state, descriptor)
-        || is_given(descriptor, (device, inode), wanted);
-    match is_its {
-        true => Answer::Its,
-        false => Answer::Refused,
+    let is_allowed = state.borrow::<FdTable>().contains(descriptor)
+        || is_foreign(state, descriptor)
+        || is_opened_by_js(descriptor, (device, inode), purpose);
+    match is_allowed {
+        true => Access::Allowed,
+        false => Access::Refused,
     }
 }
 
-fn is_given(descriptor: RawFd, identity: (libc::dev_t, libc::ino_t), wanted: Use) -> bool {
-    let mut given = given();
-    let Some(known) = given.get(&descriptor).copied() else {
+fn is_opened_by_js(
+    descriptor: RawFd,
+    identity: (libc::dev_t, libc::ino_t),
+    purpose: Purpose,
+) -> bool {
+    let mut opened = opened();
+    let Some(known) = opened.get(&descriptor).copied() else {
         return false;
     };
     let is_same = (known.device, known.inode) == identity;
-    let is_allowed = is_same && (wanted == Use::Copy || !known.has_owner);
-    if !is_same || (is_allowed && wanted == Use::Take) {
-        given.remove(&descriptor);
+    let is_allowed = is_same && (purpose == Purpose::Copy || !known.has_owner);
+    if !is_same || (is_allowed && purpose == Purpose::Take) {
+        opened.remove(&descriptor);
     }
     is_allowed
 }
 
-/// Whether it is open, and neither the program nor JavaScript has opened it.
-pub(crate) fn is_of_others(state: &OpState, descriptor: RawFd) -> bool {
-    // SAFETY: it is only asked about, which fails if it is not open.
+/// Returns true if the descriptor is open, and neither the program nor JavaScript has opened it.
+pub(crate) fn is_foreign(state: &OpState, descriptor: RawFd) -> bool {
+    // SAFETY: the descriptor is only queried, which fails if it is not open.
     let flags = fcntl(
         unsafe { BorrowedFd::borrow_raw(descriptor) },
         FcntlArg::F_GETFD,
@@ -120,14 +123,14 @@ pub(crate) fn is_of_others(state: &OpState, descriptor: RawFd) -> bool {
     flags.is_ok_and(|flags| {
         owns_process(state)
             || !FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC)
-            || is_others_terminal(descriptor)
+            || is_foreign_terminal(descriptor)
             || is_file_of_host_process(descriptor)
     })
 }
 
-/// The process of the extensions keeps no file and no folder open for itself.
+/// Returns true for a file or a folder in a host process, which keeps none open for itself.
 fn is_file_of_host_process(descriptor: RawFd) -> bool {
-    // SAFETY: it is only asked about.
+    // SAFETY: the descriptor is only queried.
     let found = fstat(unsafe { BorrowedFd::borrow_raw(descriptor) });
     IS_HOST_PROCESS.load(Ordering::Relaxed)
         && found.is_ok_and(|found| {
@@ -135,17 +138,18 @@ fn is_file_of_host_process(descriptor: RawFd) -> bool {
         })
 }
 
-/// One that an addon has opened (node-pty, serialport), and not the one that the program is
-/// controlled by.
-fn is_others_terminal(descriptor: RawFd) -> bool {
-    // SAFETY: it only asks; what is no terminal fails.
+/// Returns true for a terminal that an addon has opened (node-pty, serialport), other than the
+/// controlling terminal of the program.
+fn is_foreign_terminal(descriptor: RawFd) -> bool {
+    // SAFETY: the call only queries, and fails if the descriptor is no terminal.
     let session = unsafe { libc::tcgetsid(descriptor) };
-    // SAFETY: the same.
+    // SAFETY: the descriptor is only queried.
     let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
     isatty(descriptor) == Ok(true) && getsid(None).is_ok_and(|ours| ours.as_raw() != session)
 }
 
-/// JavaScript's standard streams are not the process's (js-runtime/src/stdio.rs).
+/// Returns the descriptor of a standard stream of JavaScript, which is not that of the process
+/// (js-runtime/src/node/stdio.rs).
 fn standard(state: &OpState, descriptor: RawFd) -> Option<RawFd> {
     let is_standard = (0..=libc::STDERR_FILENO).contains(&descriptor) && !owns_process(state);
     is_standard.then(|| {
@@ -155,7 +159,7 @@ fn standard(state: &OpState, descriptor: RawFd) -> Option<RawFd> {
     })
 }
 
-fn bad() -> JsErrorBox {
+fn bad_descriptor() -> JsErrorBox {
     JsErrorBox::from_err(io::Error::from(Errno::EBADF))
 }
 
@@ -163,16 +167,16 @@ fn allowed(
     scope: &mut v8::PinScope<'_, '_>,
     state: &OpState,
     descriptor: RawFd,
-    wanted: Use,
-    user: &str,
+    purpose: Purpose,
+    target: &str,
 ) -> Result<(), JsErrorBox> {
-    match ask(state, descriptor, wanted) {
-        Answer::Its => Ok(()),
-        Answer::NotOpen => Err(bad()),
-        Answer::Refused => {
-            refuse(scope, state, descriptor, user);
-            // What Node says of one that is not open.
-            Err(bad())
+    match access(state, descriptor, purpose) {
+        Access::Allowed => Ok(()),
+        Access::NotOpen => Err(bad_descriptor()),
+        Access::Refused => {
+            refuse(scope, state, descriptor, target);
+            // Node's error for a descriptor that is not open.
+            Err(bad_descriptor())
         }
     }
 }
@@ -181,48 +185,48 @@ pub(crate) fn refuse(
     scope: &mut v8::PinScope<'_, '_>,
     state: &OpState,
     descriptor: RawFd,
-    user: &str,
+    target: &str,
 ) {
     let what = format!(
-        "descriptor {descriptor} was given to {user}: it is the program's own, none that the \
+        "descriptor {descriptor} was given to {target}: it is the program's own, none that the \
          extension has opened. One of an addon is not told from those if it has `O_CLOEXEC`: open \
          it without, or set `extensionHost` to \"process\", where files and folders of addons are"
     );
-    tell_of_refusal(scope, state, what);
+    report_refusal(scope, state, what);
 }
 
-/// The descriptor that a child process may get a copy of.
+/// Returns a descriptor of which a child process may get a copy.
 #[op2(nofast)]
 #[smi]
 pub(crate) fn op_descriptor_to_copy(
     scope: &mut v8::PinScope<'_, '_>,
     state: &mut OpState,
     #[smi] descriptor: RawFd,
-    #[string] user: &str,
+    #[string] target: &str,
 ) -> Result<RawFd, JsErrorBox> {
     if let Some(standard) = standard(state, descriptor) {
         return Ok(standard);
     }
-    allowed(scope, state, descriptor, Use::Copy, user)?;
+    allowed(scope, state, descriptor, Purpose::Copy, target)?;
     Ok(descriptor)
 }
 
-/// The descriptor of which a socket may be made, which closes it. Of a standard stream it
-/// is a copy.
+/// Returns a descriptor of which a socket may be made, which closes it. For a standard stream it is
+/// a copy.
 #[op2(nofast)]
 #[smi]
 pub(crate) fn op_descriptor_to_take(
     scope: &mut v8::PinScope<'_, '_>,
     state: &mut OpState,
     #[smi] descriptor: RawFd,
-    #[string] user: &str,
+    #[string] target: &str,
 ) -> Result<RawFd, JsErrorBox> {
     let Some(standard) = standard(state, descriptor) else {
-        allowed(scope, state, descriptor, Use::Take, user)?;
+        allowed(scope, state, descriptor, Purpose::Take, target)?;
         return Ok(descriptor);
     };
     if standard < 0 {
-        return Err(bad());
+        return Err(bad_descriptor());
     }
     // SAFETY: the table keeps it open while this function runs.
     let copy = unsafe { BorrowedFd::borrow_raw(standard) }.try_clone_to_owned();
@@ -230,36 +234,36 @@ pub(crate) fn op_descriptor_to_take(
         .map_err(JsErrorBox::from_err)
 }
 
-/// The copy of a standard stream of which nothing could be made.
+/// Closes the copy of a standard stream that was not used.
 #[op2(fast)]
 pub(crate) fn op_descriptor_drop(#[smi] descriptor: RawFd) {
     // An error means that it is not open.
     _ = nix::unistd::close(descriptor);
 }
 
-/// `has_owner` is false of one that something is about to be made of.
+/// Records a descriptor. `has_owner` is false if an object is about to take it over.
 #[op2(fast)]
 pub(crate) fn op_descriptor_give(#[smi] descriptor: RawFd, has_owner: bool) {
-    give(descriptor, has_owner);
+    note_opened(descriptor, has_owner);
     if !has_owner && let Some(identity) = identity(descriptor, false) {
-        HANDED.with_borrow_mut(|Handed(handed)| handed.insert(descriptor, identity));
+        HANDED_OVER.with_borrow_mut(|HandedOver(handed)| handed.insert(descriptor, identity));
     }
 }
 
 thread_local! {
-    static HANDED: RefCell<Handed> = RefCell::default();
+    static HANDED_OVER: RefCell<HandedOver> = RefCell::default();
 }
 
-/// Descriptors that the isolate of this thread was handed. A pipe that is made of one
-/// (`uv_pipe_open`) closes it only if JavaScript closes the pipe, which an isolate that is
-/// dropped does not: they go with its thread, after everything else that may close them.
+/// Descriptors that the isolate of this thread has taken over. A pipe made of one (`uv_pipe_open`)
+/// closes it only if JavaScript closes the pipe, not if the isolate is dropped. They are closed
+/// with the thread, after everything else that may close them.
 #[derive(Default)]
-struct Handed(BTreeMap<RawFd, Given>);
+struct HandedOver(BTreeMap<RawFd, OpenedFile>);
 
-impl Drop for Handed {
+impl Drop for HandedOver {
     fn drop(&mut self) {
         for (descriptor, known) in &self.0 {
-            // Otherwise it is closed, and the number another's.
+            // Otherwise the descriptor was closed, and its number may be reused.
             if identity(*descriptor, false) == Some(*known) {
                 _ = nix::unistd::close(*descriptor);
             }
@@ -267,14 +271,14 @@ impl Drop for Handed {
     }
 }
 
-/// As Node throws it.
+/// Node's error.
 #[derive(Debug, thiserror::Error, deno_error::JsError)]
 #[class(generic)]
 #[property("code" = "ERR_TTY_INIT_FAILED")]
 #[error("TTY initialization failed: uv_tty_init returned {0}")]
-struct NoTerminal(&'static str);
+struct TtyInitError(&'static str);
 
-/// Whether a terminal may be made of it. JavaScript's standard streams are none.
+/// Fails if no terminal may be made of the descriptor. JavaScript's standard streams are none.
 #[op2(nofast)]
 pub(crate) fn op_tty_check_fd_permission(
     scope: &mut v8::PinScope<'_, '_>,
@@ -282,14 +286,14 @@ pub(crate) fn op_tty_check_fd_permission(
     descriptor: i32,
 ) -> Result<(), JsErrorBox> {
     if standard(state, descriptor).is_some_and(|standard| standard >= 0) {
-        let none = NoTerminal("EINVAL (invalid argument)");
+        let none = TtyInitError("EINVAL (invalid argument)");
         return Err(JsErrorBox::from_err(none));
     }
-    allowed(scope, state, descriptor, Use::Take, "a terminal")
-        .map_err(|_| JsErrorBox::from_err(NoTerminal("EBADF (bad file descriptor)")))
+    allowed(scope, state, descriptor, Purpose::Take, "a terminal")
+        .map_err(|_| JsErrorBox::from_err(TtyInitError("EBADF (bad file descriptor)")))
 }
 
-/// Which of deno_node's names for what a descriptor is.
+/// Returns deno_node's number for the kind of a descriptor.
 #[op2(fast)]
 pub(crate) fn op_node_guess_handle_type(state: &mut OpState, descriptor: u32) -> u32 {
     let descriptor = i32::try_from(descriptor).unwrap_or(-1);

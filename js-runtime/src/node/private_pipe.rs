@@ -1,9 +1,8 @@
-//! A pipe that is in the descriptor table of a thread of its own and in no other. The
-//! program's table has no number for it that anybody could use, close or hand on, and
-//! `/proc/PID/fd` does not list it, neither to JavaScript nor to what that starts; whoever
-//! goes through the threads in `/proc/PID/task` still finds it. What the thread does is a
-//! system call each: whatever wakes a task of tokio writes to a descriptor of the table
-//! that it does not have any more.
+//! A pipe in the private descriptor table of a thread. The program's table has no number for it
+//! that code could use, close or pass on, and `/proc/PID/fd` does not list it, neither for
+//! JavaScript nor for its child processes; the tables of threads in `/proc/PID/task` still do. The
+//! thread uses only plain system calls: waking a tokio task writes to a descriptor of the program's
+//! table, which the thread no longer has.
 
 use std::fs::File;
 use std::io;
@@ -22,87 +21,87 @@ use {
     std::thread,
 };
 
-/// Bytes that one system call may move.
-const PIECE: usize = 64 * 1024;
-/// The threads do next to nothing.
+/// Maximum bytes of one system call.
+const MAX_TRANSFER: usize = 64 * 1024;
+/// Stack size of the threads, which need little.
 #[cfg(target_os = "linux")]
-const STACK: usize = 128 * 1024;
+const STACK_SIZE: usize = 128 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     In,
     Out,
 }
 
-/// The pipe as the others have it.
+/// Handle of the pipe for the other threads.
 #[derive(Debug)]
-pub(crate) struct Apart {
-    /// What is to be written, or room for what is read.
-    asked: SyncSender<Vec<u8>>,
+pub(crate) struct PrivatePipe {
+    /// Bytes to write, or an empty buffer to read into.
+    requests: SyncSender<Vec<u8>>,
     done: Receiver<(Vec<u8>, io::Result<usize>)>,
-    /// It comes back each time.
+    /// Buffer that is passed back and forth.
     buffer: Vec<u8>,
-    /// At its end when nobody reads what is written.
+    /// Reaches its end when the pipe has no reader any more.
     pub lifeline: Option<UnixStream>,
 }
 
-/// Gives the pipe back where no thread can have a table of its own: before Linux 5.9, and
-/// on other systems.
-pub(crate) fn take(pipe: File, way: Way) -> Result<Apart, File> {
-    start(&pipe, way).map_err(|_| pipe)
+/// Moves a pipe into the table of a new thread. Returns the pipe where threads cannot have tables
+/// of their own: before Linux 5.9, and on other systems.
+pub(crate) fn move_to_thread(pipe: File, direction: Direction) -> Result<PrivatePipe, File> {
+    start(&pipe, direction).map_err(|_| pipe)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start(_pipe: &File, _way: Way) -> io::Result<Apart> {
+fn start(_pipe: &File, _way: Direction) -> io::Result<PrivatePipe> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// When this returns, the thread has the pipe; whoever called may close it.
+/// Starts the thread. When this returns, the thread has the pipe, and the caller may close it.
 #[cfg(target_os = "linux")]
-fn start(pipe: &File, way: Way) -> io::Result<Apart> {
-    let (asked, jobs) = sync_channel(1);
+fn start(pipe: &File, direction: Direction) -> io::Result<PrivatePipe> {
+    let (requests, jobs) = sync_channel(1);
     let (results, done) = sync_channel(1);
-    let (ready, begun) = sync_channel(1);
-    let (lifeline, held) = match way {
-        Way::In => (None, None),
-        Way::Out => {
-            // A pipe can be opened by its number, and be written to.
+    let (ready, started) = sync_channel(1);
+    let (lifeline, held) = match direction {
+        Direction::In => (None, None),
+        Direction::Out => {
+            // A pipe could be opened by its number and be written to; a socket cannot.
             let (lifeline, held) = UnixStream::pair()?;
             (Some(lifeline), Some(held))
         }
     };
     let (number, held_number) = (pipe.as_raw_fd(), held.as_ref().map(AsRawFd::as_raw_fd));
-    let name = match way {
-        Way::In => "stdin-pipe",
-        Way::Out => "stdout-pipe",
+    let name = match direction {
+        Direction::In => "stdin-pipe",
+        Direction::Out => "stdout-pipe",
     };
     let work = move || {
-        // Their handlers write to descriptors of the program.
+        // Signal handlers write to descriptors of the program.
         _ = SigSet::all().thread_block();
-        if let Err(error) = leave_all_but(&[Some(number), held_number]) {
+        if let Err(error) = unshare_descriptors(&[Some(number), held_number]) {
             _ = ready.send(Err(error));
             return;
         }
-        // SAFETY: they are open in the table of this thread, where nobody else knows of them.
+        // SAFETY: the descriptors are open in the table of this thread, which no other code uses.
         let pipe = unsafe { File::from_raw_fd(number) };
-        // SAFETY: the same.
+        // SAFETY: as above.
         let held = held_number.map(|held| unsafe { OwnedFd::from_raw_fd(held) });
-        let watching = held.map(|held| watch(number, held)).transpose();
-        // Nobody waits for it any more if its starter is gone.
-        _ = ready.send(watching.as_ref().map(|_| ()).map_err(copy_of));
-        if watching.is_ok() {
-            serve(pipe, way, &jobs, &results);
+        let watcher = held.map(|held| watch(number, held)).transpose();
+        // The receiver may be gone.
+        _ = ready.send(watcher.as_ref().map(|_| ()).map_err(clone_error));
+        if watcher.is_ok() {
+            serve(pipe, direction, &jobs, &results);
         }
     };
     thread::Builder::new()
         .name(name.into())
-        .stack_size(STACK)
+        .stack_size(STACK_SIZE)
         .spawn(work)?;
-    begun
+    started
         .recv()
         .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))?;
-    Ok(Apart {
-        asked,
+    Ok(PrivatePipe {
+        requests,
         done,
         buffer: Vec::new(),
         lifeline,
@@ -110,14 +109,14 @@ fn start(pipe: &File, way: Way) -> io::Result<Apart> {
 }
 
 #[cfg(target_os = "linux")]
-fn copy_of(error: &io::Error) -> io::Error {
+fn clone_error(error: &io::Error) -> io::Error {
     error.kind().into()
 }
 
-/// From now on this thread, and those that it starts, have a table of their own, with these
-/// descriptors and the standard ones.
+/// Gives this thread, and those that it starts, a table of their own with these descriptors and the
+/// standard ones.
 #[cfg(target_os = "linux")]
-fn leave_all_but(kept: &[Option<RawFd>]) -> io::Result<()> {
+fn unshare_descriptors(kept: &[Option<RawFd>]) -> io::Result<()> {
     let mut kept: Vec<u32> = (0..=2)
         .chain(kept.iter().flatten().map(|kept| kept.cast_unsigned()))
         .collect();
@@ -137,11 +136,11 @@ fn leave_all_but(kept: &[Option<RawFd>]) -> io::Result<()> {
     Ok(())
 }
 
-/// Not through the C library, where it is newer than some that we run with.
+/// Calls the system directly, because some supported C libraries lack the function.
 #[cfg(target_os = "linux")]
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> io::Result<()> {
-    // SAFETY: it is called on a thread that has, or gets with it, a table of its own, and
-    // uses none of these descriptors.
+    // SAFETY: the thread has, or gets with this call, a table of its own, and uses none of these
+    // descriptors.
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -151,14 +150,14 @@ fn close_range(first: u32, last: u32, flags: libc::c_uint) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 fn serve(
     mut pipe: File,
-    way: Way,
+    direction: Direction,
     jobs: &Receiver<Vec<u8>>,
     results: &SyncSender<(Vec<u8>, io::Result<usize>)>,
 ) {
     while let Ok(mut buffer) = jobs.recv() {
-        let moved = match way {
-            Way::In => pipe.read(&mut buffer),
-            Way::Out => pipe.write(&buffer),
+        let moved = match direction {
+            Direction::In => pipe.read(&mut buffer),
+            Direction::Out => pipe.write(&buffer),
         };
         if results.send((buffer, moved)).is_err() {
             return;
@@ -166,16 +165,16 @@ fn serve(
     }
 }
 
-/// Lets go of `held` when nobody reads from the pipe any more. Ends with what it returns: who
-/// waits for something of a pipe keeps it open.
+/// Closes `held` when the pipe has no reader any more. The watching thread ends when the returned
+/// value is dropped, because polling keeps the pipe open.
 #[cfg(target_os = "linux")]
 fn watch(pipe: RawFd, held: OwnedFd) -> io::Result<PipeWriter> {
     let (end, until) = io::pipe()?;
     let work = move || {
         loop {
-            // SAFETY: it is open for as long as `until` is, which is waited for as well.
+            // SAFETY: the descriptor is open as long as `until` is, which is polled as well.
             let pipe = unsafe { BorrowedFd::borrow_raw(pipe) };
-            // Errors are always told.
+            // Errors are always reported.
             let mut waited = [pipe, end.as_fd()].map(|end| PollFd::new(end, PollFlags::empty()));
             match poll(&mut waited, PollTimeout::NONE) {
                 Err(Errno::EINTR) => {}
@@ -186,15 +185,15 @@ fn watch(pipe: RawFd, held: OwnedFd) -> io::Result<PipeWriter> {
     };
     thread::Builder::new()
         .name("stdout-watch".into())
-        .stack_size(STACK)
+        .stack_size(STACK_SIZE)
         .spawn(work)?;
     Ok(until)
 }
 
-impl Apart {
+impl PrivatePipe {
     fn exchange(&mut self, buffer: Vec<u8>) -> io::Result<usize> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
-        self.asked.send(buffer).map_err(|_| gone())?;
+        self.requests.send(buffer).map_err(|_| gone())?;
         let (buffer, moved) = self.done.recv().map_err(|_| gone())?;
         self.buffer = buffer;
         moved
@@ -203,13 +202,13 @@ impl Apart {
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        buffer.extend_from_slice(&bytes[..bytes.len().min(PIECE)]);
+        buffer.extend_from_slice(&bytes[..bytes.len().min(MAX_TRANSFER)]);
         self.exchange(buffer)
     }
 
     pub fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.resize(bytes.len().min(PIECE), 0);
+        buffer.resize(bytes.len().min(MAX_TRANSFER), 0);
         let count = self.exchange(buffer)?;
         bytes[..count].copy_from_slice(&self.buffer[..count]);
         Ok(count)

@@ -1,0 +1,5 @@
+//! File descriptors that JavaScript names by their numbers.
+
+pub(crate) mod inherited;
+pub(crate) mod openers;
+pub(crate) mod ownership;
