@@ -13,7 +13,7 @@ use pi_ai::message::AssistantMessage;
 use pi_ai::model::ThinkingLevel;
 use pi_ai::stream::{AssistantEvent, Partial};
 use pi_compaction::Compacted;
-use pi_session::Raw;
+use pi_session::SharedText;
 use pi_session::message::AgentMessage;
 use pi_tools::tool::ToolOutput;
 
@@ -140,7 +140,7 @@ pub enum Event {
 
 /// The JSON of an entry as it is in the session file.
 #[derive(Clone, Debug)]
-pub struct WrittenEntry(pub Raw);
+pub struct WrittenEntry(pub SharedText);
 
 impl Serialize for WrittenEntry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -34,7 +34,7 @@ use crate::extensions::child::{
 };
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
-use crate::session::{Entry, LooseSession, SessionError};
+use crate::session::{Entry, UnlockedSession, SessionError};
 use crate::tools::ToolOptions;
 
 #[async_trait]
@@ -418,13 +418,13 @@ impl SessionApi for AgentSession {
         cancelled(self.apart(switch).await)
     }
 
-    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<LooseSession>> {
+    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<UnlockedSession>> {
         let parent = parent.map(PathBuf::from);
         let prepared = AgentSession::prepare_session(self, parent).await;
         prepared.map_err(ActionError::new)
     }
 
-    async fn enter_session(&self, prepared: LooseSession) -> ActionResult<()> {
+    async fn enter_session(&self, prepared: UnlockedSession) -> ActionResult<()> {
         let session = self.arc();
         let enter = async move { AgentSession::enter_session(&session, prepared).await };
         self.apart(enter).await.map_err(ActionError::new)

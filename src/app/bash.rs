@@ -157,7 +157,7 @@ impl AgentSession {
 
     /// The last attempt before the session is left.
     pub(super) async fn flush_unsaved(&self) {
-        let news = self.state.lock().store_unsaved();
+        let news = self.state.lock().write_unsaved();
         self.tell_of_store(news).await;
     }
 

@@ -93,7 +93,7 @@ impl State {
 impl AgentSession {
     pub(super) fn check(&self, draft: &Draft) -> Result<(), SessionError> {
         let state = self.state.lock();
-        state.session.check_given(&state.line_of(draft))
+        state.session.check_external(&state.line_of(draft))
     }
 
     /// What the model would be told with these entries, and what waits to be said.
@@ -168,7 +168,7 @@ impl Hooks<'_> {
                         let line = state.line_of(&draft);
                         state
                             .writable()
-                            .and_then(|session| session.append_given(&line))
+                            .and_then(|session| session.append_external(&line))
                     };
                     match stored {
                         Ok(entry) => {

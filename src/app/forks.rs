@@ -12,7 +12,7 @@ use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use crate::agent::AgentMessage;
 use crate::resources::paths::expand_tilde;
-use crate::session::{LooseSession, NewSession, Session, SessionInfo};
+use crate::session::{UnlockedSession, NewSession, Session, SessionInfo};
 
 /// How much of the conversation a fork takes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl AgentSession {
     pub(super) async fn prepare_session(
         &self,
         parent: Option<PathBuf>,
-    ) -> Result<Option<LooseSession>, String> {
+    ) -> Result<Option<UnlockedSession>, String> {
         let _one = self.replacing.lock().await;
         if !self.may_begin().await {
             return Ok(None);
@@ -147,8 +147,8 @@ impl AgentSession {
         };
         let cwd = self.cwd();
         let made = match self.session_dir(&cwd) {
-            Some(dir) => LooseSession::create(&dir, &cwd, new),
-            None => LooseSession::in_memory(&cwd, new),
+            Some(dir) => UnlockedSession::create(&dir, &cwd, new),
+            None => UnlockedSession::in_memory(&cwd, new),
         };
         let mut made = made.map_err(|error| error.to_string())?;
         let (model, thinking) = (self.model(), self.thinking_level());
@@ -163,7 +163,7 @@ impl AgentSession {
     }
 
     /// Makes what [`Self::prepare_session`] made the session.
-    pub(super) async fn enter_session(&self, prepared: LooseSession) -> Result<(), String> {
+    pub(super) async fn enter_session(&self, prepared: UnlockedSession) -> Result<(), String> {
         let _one = self.replacing.lock().await;
         let session = prepared.into_session().map_err(|error| error.to_string())?;
         self.replace(session, "new").await;

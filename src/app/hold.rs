@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentSession;
 use super::prompt::PromptError;
 use super::state::State;
-use crate::session::{Held, Session, SessionError};
+use crate::session::{LockOutcome, Session, SessionError};
 
 /// How long another process may take to end, or to finish what it is about.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -25,8 +25,8 @@ impl AgentSession {
         loop {
             let held = self.state.lock().hold();
             match held {
-                Ok(Held::Unchanged) => return Ok(()),
-                Ok(Held::CaughtUp(added)) => {
+                Ok(LockOutcome::Unchanged) => return Ok(()),
+                Ok(LockOutcome::CaughtUp(added)) => {
                     tracing::info!("{added} entries that another process stored were read");
                     return Ok(());
                 }
@@ -49,7 +49,7 @@ impl AgentSession {
             || state.preparing > 0
             || state.replacing;
         if !is_at_work {
-            state.session.release();
+            state.session.release_lock();
         }
     }
 }
@@ -75,10 +75,10 @@ pub(super) async fn release_at_rest(session: Weak<AgentSession>, mut written: wa
 
 impl State {
     /// [`Session::hold`] with what depends on the entries.
-    pub fn hold(&mut self) -> Result<Held, SessionError> {
+    pub fn hold(&mut self) -> Result<LockOutcome, SessionError> {
         self.written.send_replace(());
-        let held = self.session.hold()?;
-        if held != Held::Unchanged {
+        let held = self.session.acquire_lock()?;
+        if held != LockOutcome::Unchanged {
             self.context = self.session.build_context().messages;
         }
         Ok(held)

@@ -150,7 +150,7 @@ impl State {
                 (left.place, left.session, Some(stay))
             }
             Next::Again => {
-                self.session.go_to_the_end();
+                self.session.move_to_end();
                 return None;
             }
         };

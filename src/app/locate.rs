@@ -8,7 +8,7 @@ use super::start::{StartError, session_dir};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
 use crate::session::{
-    SessionInfo, SessionRef, find_by_id, header_of, list, list_all, session_dirs,
+    SessionInfo, SessionRef, find_by_id, read_header, list, list_all, session_dirs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,6 @@ pub fn listed(
 
 /// The folder in which the session was held, if it is gone.
 pub fn missing_cwd(session: &Path) -> Option<PathBuf> {
-    let cwd = header_of(session)?.cwd?;
+    let cwd = read_header(session)?.cwd?;
     (!cwd.as_os_str().is_empty() && !cwd.is_dir()).then_some(cwd)
 }

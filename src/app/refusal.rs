@@ -127,7 +127,7 @@ fn session_code(error: &SessionError) -> ErrorCode {
         SessionError::UnknownEntry { .. } | SessionError::BadMessage { .. } => {
             ErrorCode::InvalidEntry
         }
-        SessionError::Locked { .. } | SessionError::Claimed { .. } => ErrorCode::SessionLocked,
+        SessionError::Locked { .. } | SessionError::IdReserved { .. } => ErrorCode::SessionLocked,
         SessionError::NotASession { .. }
         | SessionError::Occupied { .. }
         | SessionError::Vanished { .. }

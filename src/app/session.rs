@@ -533,7 +533,7 @@ impl AgentSession {
         let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
         let _ = tokio::time::timeout(limit, rest).await;
         let code = self.extensions.stop(code).await;
-        self.state.lock().session.let_go();
+        self.state.lock().session.release_id();
         // The program goes on after a session beside another.
         if !self.beside.is_second {
             process_tree::finish_terminations().await;

@@ -35,7 +35,7 @@ use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
 use crate::session::{
-    FolderHold, NewSession, Session, SessionError, Warning, check_id, default_session_dir,
+    FolderLock, NewSession, Session, SessionError, Warning, check_id_free, default_session_dir,
     find_by_id,
 };
 
@@ -378,10 +378,10 @@ fn open_session(
     );
     let claimed = config.session_id.as_deref().filter(|_| begins);
     // Until the id has its file, or is refused.
-    let _folder = claimed.map(|_| FolderHold::take(&dir));
+    let _folder = claimed.map(|_| FolderLock::take(&dir));
     // Before it is looked for: who has it may store something just now.
     if let Some(id) = claimed {
-        check_id(&dir, id)?;
+        check_id_free(&dir, id)?;
     }
     let held = match &config.session_id {
         Some(id) => find_by_id(&dir, id)?
@@ -409,7 +409,7 @@ fn open_session(
         }
     };
     if claimed.is_some() {
-        session.claim()?;
+        session.reserve_id()?;
     }
     if !session.cwd().is_dir() && config.continue_here {
         session.override_cwd(cwd);
@@ -420,7 +420,7 @@ fn open_session(
     if let Some(name) = &config.session_name
         && session.name() != Some(name.trim())
     {
-        session.hold_within(PATIENCE)?;
+        session.acquire_lock_within(PATIENCE)?;
         session.append_session_info(name)?;
     }
     Ok((session, warnings))

@@ -159,12 +159,12 @@ impl State {
     }
 
     /// What could not be stored is tried again. Gives what the user has to be told.
-    pub fn store_unsaved(&mut self) -> Option<String> {
-        if self.session.unsaved() == 0 {
+    pub fn write_unsaved(&mut self) -> Option<String> {
+        if self.session.unsaved_count() == 0 {
             return None;
         }
         self.written.send_replace(());
-        Some(match self.session.store_unsaved() {
+        Some(match self.session.write_unsaved() {
             Ok(()) => caught_up(&self.session),
             Err(error) => not_stored(&self.session, &error),
         })
@@ -198,8 +198,8 @@ impl State {
 
 /// [`State::say_anyway`] for the file alone.
 pub(super) fn keep(session: &mut Session, message: &AgentMessage) -> Option<String> {
-    let owed = session.unsaved();
-    match session.keep_message(message) {
+    let owed = session.unsaved_count();
+    match session.append_or_buffer(message) {
         Ok(()) if owed > 0 => Some(caught_up(session)),
         Ok(()) => None,
         Err(error) => Some(not_stored(session, &error)),
@@ -215,7 +215,7 @@ fn caught_up(session: &Session) -> String {
 }
 
 fn not_stored(session: &Session, error: &SessionError) -> String {
-    let messages = match session.unsaved() {
+    let messages = match session.unsaved_count() {
         1 => "1 message is".to_string(),
         count => format!("{count} messages are"),
     };

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use colors::PageColors;
 pub use error::ExportError;
 
-use crate::session::{Snapshot, Warning, is_session_file};
+use crate::session::{ReadOnlySession, Warning, is_session_file};
 use page::Page;
 
 /// Facts about a session that its file does not contain. They are known only while it is open.
@@ -46,7 +46,7 @@ pub fn export_file(
     if !input.exists() {
         return Err(ExportError::NoFile(input.to_owned()));
     }
-    let (snapshot, warnings) = Snapshot::read(input)?;
+    let (snapshot, warnings) = ReadOnlySession::read(input)?;
     let snapshot = snapshot.ok_or(ExportError::Nothing)?;
     let context = PageContext {
         colors,
@@ -58,7 +58,7 @@ pub fn export_file(
 
 /// Exports an open session, whose file is `stored`. Returns the path of the page.
 pub fn export(
-    snapshot: &Snapshot,
+    snapshot: &ReadOnlySession,
     stored: &Path,
     context: &PageContext,
     output: Option<&Path>,

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{PageContext, ToolDescription};
-use crate::session::Snapshot;
+use crate::session::ReadOnlySession;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,7 +19,7 @@ struct ContextLine<'a> {
     tools: &'a [ToolDescription],
 }
 
-pub(super) fn lines<'a>(snapshot: &'a Snapshot, context: &PageContext) -> Vec<Cow<'a, str>> {
+pub(super) fn lines<'a>(snapshot: &'a ReadOnlySession, context: &PageContext) -> Vec<Cow<'a, str>> {
     let about = ContextLine {
         leaf_id: snapshot.leaf.as_deref(),
         system_prompt: context.system_prompt.as_deref(),

@@ -15,9 +15,9 @@ fn stored(lines: &[&str]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn snapshot(lines: &[&str]) -> Snapshot {
+fn snapshot(lines: &[&str]) -> ReadOnlySession {
     let (_folder, path) = stored(lines);
-    Snapshot::read(&path).unwrap().0.unwrap()
+    ReadOnlySession::read(&path).unwrap().0.unwrap()
 }
 
 #[test]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::entry::Entry;
 use super::error::SessionError;
 use super::header::Header;
-use super::storage::Storage;
+use super::storage::FileSystem;
 use super::store::SessionFile;
 
-pub(super) enum Backing {
+pub(super) enum Persistence {
     Memory,
     Unwritten {
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn FileSystem>,
         path: PathBuf,
         /// A file that was created and locked in advance and is still empty.
         file: Option<SessionFile>,
@@ -21,7 +21,7 @@ pub(super) enum Backing {
     File(SessionFile),
 }
 
-impl Backing {
+impl Persistence {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Memory => None,
@@ -41,7 +41,7 @@ impl Backing {
         match self {
             Self::Memory => Ok(()),
             Self::File(file) => file.append(&format!("{}\n", entry.raw)),
-            Self::Unwritten { .. } if !entry.starts_file() => Ok(()),
+            Self::Unwritten { .. } if !entry.justifies_file() => Ok(()),
             Self::Unwritten { .. } => {
                 let earlier = earlier.iter().map(|entry| &**entry);
                 self.write(header, earlier.chain([entry]))

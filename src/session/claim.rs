@@ -7,25 +7,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::backing::Backing;
+use super::persistence::Persistence;
 use super::error::SessionError;
 use super::handle::Session;
 use super::list::session_files;
-use super::storage::{Disk, Storage};
+use super::storage::{Disk, FileSystem};
 use super::store::SessionFile;
 
 /// Looking up an id and creating its file takes milliseconds; after this time the lock is given
 /// up.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(5);
+const FOLDER_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Lock on a session folder. While it exists, no other process looks up or reserves an id in
 /// this folder. On file systems that cannot lock folders it has no effect.
-pub struct FolderHold {
+pub struct FolderLock {
     _folder: Option<File>,
 }
 
-impl FolderHold {
+impl FolderLock {
     pub fn take(dir: &Path) -> Self {
         // Ignored here: an error occurs again when an entry is stored in this folder.
         let _ = std::fs::create_dir_all(dir);
@@ -33,8 +33,8 @@ impl FolderHold {
             let began = Instant::now();
             loop {
                 match folder.try_lock() {
-                    Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
-                        std::thread::sleep(PAUSE);
+                    Err(TryLockError::WouldBlock) if began.elapsed() < FOLDER_LOCK_TIMEOUT => {
+                        std::thread::sleep(LOCK_POLL_INTERVAL);
                     }
                     taken => return taken.is_ok(),
                 }
@@ -46,8 +46,8 @@ impl FolderHold {
 
 /// Fails if another process has reserved `id` and not stored anything yet. Removes the empty
 /// file of a process that was killed.
-pub fn check_id(dir: &Path, id: &str) -> Result<(), SessionError> {
-    let storage: Arc<dyn Storage> = Arc::new(Disk);
+pub fn check_id_free(dir: &Path, id: &str) -> Result<(), SessionError> {
+    let storage: Arc<dyn FileSystem> = Arc::new(Disk);
     let ending = format!("_{id}.jsonl");
     let is_its = |path: &std::path::PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy());
@@ -58,9 +58,9 @@ pub fn check_id(dir: &Path, id: &str) -> Result<(), SessionError> {
         match SessionFile::open(&storage, &path, &mut Vec::new()) {
             Ok(None) => {}
             // The file is locked by this process now and is removed if it is still empty.
-            Ok(Some(mut file)) => file.give_up_if_empty(),
+            Ok(Some(mut file)) => file.remove_if_empty(),
             Err(SessionError::Locked { holder, .. }) => {
-                return Err(SessionError::Claimed {
+                return Err(SessionError::IdReserved {
                     id: id.to_owned(),
                     holder,
                 });
@@ -75,18 +75,18 @@ impl Session {
     /// Reserves the id: creates the file now, empty and locked. The file is removed with the
     /// session if nothing is stored. A file that cannot be created is only logged here; the
     /// first append reports the error.
-    pub fn claim(&mut self) -> Result<(), SessionError> {
-        let Backing::Unwritten {
+    pub fn reserve_id(&mut self) -> Result<(), SessionError> {
+        let Persistence::Unwritten {
             storage,
             path,
             file: file @ None,
-        } = &mut self.backing
+        } = &mut self.persistence
         else {
             return Ok(());
         };
         match SessionFile::create(storage, path, &mut Vec::new()) {
             Ok(mut made) => {
-                made.give_up_if_empty();
+                made.remove_if_empty();
                 *file = Some(made);
             }
             Err(error @ SessionError::Io { .. }) => {
@@ -98,8 +98,8 @@ impl Session {
     }
 
     /// Frees a reserved id under which nothing was stored. Called when the program ends.
-    pub fn let_go(&mut self) {
-        if let Backing::Unwritten { file, .. } = &mut self.backing {
+    pub fn release_id(&mut self) {
+        if let Persistence::Unwritten { file, .. } = &mut self.persistence {
             *file = None;
         }
     }
@@ -126,31 +126,31 @@ mod tests {
     fn an_id_is_taken_until_its_session_is_gone_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let mut session = named(dir.path(), "job-1");
-        session.claim().unwrap();
+        session.reserve_id().unwrap();
         assert_eq!(files(dir.path()), 1);
-        let taken = check_id(dir.path(), "job-1").unwrap_err().to_string();
+        let taken = check_id_free(dir.path(), "job-1").unwrap_err().to_string();
         assert!(taken.contains("job-1"), "{taken}");
-        check_id(dir.path(), "job").unwrap();
+        check_id_free(dir.path(), "job").unwrap();
         drop(session);
         assert_eq!(files(dir.path()), 0);
-        check_id(dir.path(), "job-1").unwrap();
+        check_id_free(dir.path(), "job-1").unwrap();
     }
 
     #[test]
     fn what_was_stored_stays_and_what_a_killed_program_left_goes() {
         let dir = tempfile::tempdir().unwrap();
         let mut session = named(dir.path(), "job-2");
-        session.claim().unwrap();
+        session.reserve_id().unwrap();
         session.append_session_info("said").unwrap();
         let written = session.path().unwrap().to_owned();
-        session.let_go();
+        session.release_id();
         drop(session);
         let stored = written.metadata().map_or(0, |about| about.len());
         // A name without a message does not justify a file.
         assert_eq!(stored, 0);
         let left = dir.path().join("2026-01-01T00-00-00-000Z_job-3.jsonl");
         std::fs::write(&left, "").unwrap();
-        check_id(dir.path(), "job-3").unwrap();
+        check_id_free(dir.path(), "job-3").unwrap();
         assert!(!left.exists());
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edits::Edits;
+use super::edits::ContextEdits;
 use super::entry::{Entry, EntryKind};
 use super::error::Warning;
 use super::message::AgentMessage;
@@ -34,14 +34,14 @@ pub(super) const INTERRUPTED: &str = "The tool call was interrupted: no result w
 /// Builds the context. `path` runs from the root to the leaf.
 pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
     let mut context = SessionContext::default();
-    let said = said(path);
-    let edits = Edits::on(path);
-    let messages = parallel::map(&said, |entry| entry.unparsed(), |entry| entry.message());
-    for (entry, message) in said.into_iter().zip(messages) {
+    let entries = context_entries(path);
+    let edits = ContextEdits::on_path(path);
+    let messages = parallel::map(&entries, |entry| entry.unparsed(), |entry| entry.message());
+    for (entry, message) in entries.into_iter().zip(messages) {
         match message {
             Ok(message) => {
-                let heard = message.and_then(|message| edits.apply(entry, message));
-                context.messages.extend(heard);
+                let edited = message.and_then(|message| edits.apply(entry, message));
+                context.messages.extend(edited);
             }
             Err(error) => context.warnings.push(Warning::SkippedMessage {
                 id: entry.id.clone(),
@@ -49,25 +49,25 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
             }),
         }
     }
-    let (messages, last_owed) = answer_dangling_calls(&context.messages);
+    let (messages, unanswered) = add_missing_results(&context.messages);
     context.messages = messages;
     // Warn only if nothing came after the call: later entries show that the user knows.
-    if !last_owed.is_empty() {
+    if !unanswered.is_empty() {
         context.warnings.push(Warning::Interrupted {
-            tools: last_owed.join(", "),
+            tools: unanswered.join(", "),
         });
     }
     context.thinking_level = path.iter().rev().find_map(|entry| match &entry.kind {
         EntryKind::ThinkingLevelChange { level } => Some(level.clone()),
         _ => None,
     });
-    context.model = path.iter().rev().find_map(|entry| model_of(entry));
+    context.model = path.iter().rev().find_map(|entry| entry_model(entry));
     context
 }
 
 /// Returns the entries that belong to the context, in the order in which the model receives
 /// them.
-pub(super) fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
+pub(super) fn context_entries(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     let compaction = path
         .iter()
         .enumerate()
@@ -79,21 +79,21 @@ pub(super) fn said(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
             _ => None,
         });
     // The summary of a later compaction covers an earlier one.
-    let is_heard = |entry: &&Arc<Entry>| !matches!(entry.kind, EntryKind::Compaction { .. });
+    let is_in_context = |entry: &&Arc<Entry>| !matches!(entry.kind, EntryKind::Compaction { .. });
     let Some((index, summary, first_kept)) = compaction else {
-        return path.iter().filter(is_heard).collect();
+        return path.iter().filter(is_in_context).collect();
     };
     let before = &path[..index];
     let kept = before
         .iter()
         .position(|entry| entry.id == *first_kept)
         .unwrap_or(index);
-    let mut said = vec![summary];
-    said.extend(path[kept..].iter().filter(is_heard));
-    said
+    let mut entries = vec![summary];
+    entries.extend(path[kept..].iter().filter(is_in_context));
+    entries
 }
 
-pub(super) fn model_of(entry: &Entry) -> Option<ModelRef> {
+pub(super) fn entry_model(entry: &Entry) -> Option<ModelRef> {
     match &entry.kind {
         EntryKind::ModelChange { provider, model_id } => Some(ModelRef {
             provider: provider.clone(),
@@ -113,25 +113,25 @@ pub(super) fn model_of(entry: &Entry) -> Option<ModelRef> {
 /// Adds an error result for each tool call without a result: providers refuse a conversation
 /// with an unanswered call, which a crash between a call and its result leaves. Also returns
 /// the names of the tools whose calls are unanswered at the end of the conversation.
-fn answer_dangling_calls(messages: &[Arc<AgentMessage>]) -> (Vec<Arc<AgentMessage>>, Vec<String>) {
+fn add_missing_results(messages: &[Arc<AgentMessage>]) -> (Vec<Arc<AgentMessage>>, Vec<String>) {
     let mut out = Vec::with_capacity(messages.len());
-    let mut owed = Vec::new();
+    let mut missing = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         // Added results come after the results that exist.
         if !matches!(**message, AgentMessage::ToolResult(_)) {
-            out.append(&mut owed);
+            out.append(&mut missing);
         }
         if let AgentMessage::Assistant(assistant) = &**message {
-            owed = missing_results(assistant, &messages[index + 1..]);
+            missing = missing_results(assistant, &messages[index + 1..]);
         }
         out.push(Arc::clone(message));
     }
-    let tools = owed.iter().filter_map(|result| match &**result {
+    let tools = missing.iter().filter_map(|result| match &**result {
         AgentMessage::ToolResult(result) => Some(result.tool_name.clone()),
         _ => None,
     });
     let tools = tools.collect();
-    out.append(&mut owed);
+    out.append(&mut missing);
     (out, tools)
 }
 

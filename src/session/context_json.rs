@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::context::{model_of, said};
-use super::edits::Edits;
+use super::context::{context_entries, entry_model};
+use super::edits::ContextEdits;
 use super::entry::{Entry, EntryKind};
 pub use pi_ai::nesting::{self, Of};
 
@@ -21,8 +21,8 @@ struct Line<'a> {
 /// Returns `{"messages":[…],"thinkingLevel":…,"model":…}`. `path` runs from the root to the
 /// leaf.
 pub(super) fn write(path: &[Arc<Entry>]) -> String {
-    let edits = Edits::on(path);
-    let messages: Vec<String> = said(path)
+    let edits = ContextEdits::on_path(path);
+    let messages: Vec<String> = context_entries(path)
         .into_iter()
         .filter_map(|entry| edits.apply_json(entry, message(entry)?))
         .collect();
@@ -30,7 +30,7 @@ pub(super) fn write(path: &[Arc<Entry>]) -> String {
         EntryKind::ThinkingLevelChange { level } => Some(level.as_str()),
         _ => None,
     });
-    let model = path.iter().rev().find_map(|entry| model_of(entry));
+    let model = path.iter().rev().find_map(|entry| entry_model(entry));
     let model = model.map(|model| json!({ "provider": model.provider, "modelId": model.model_id }));
     format!(
         "{{\"messages\":[{}],\"thinkingLevel\":{},\"model\":{}}}",
@@ -43,13 +43,13 @@ pub(super) fn write(path: &[Arc<Entry>]) -> String {
 /// Returns each entry of the context with its messages, as `{ sourceEntry, messages }`
 /// (`ProjectedSessionEntry` in newer versions of the original).
 pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
-    let edits = Edits::on(path);
-    let entries = said(path).into_iter().map(|entry| {
-        let heard = message(entry).and_then(|message| edits.apply_json(entry, message));
+    let edits = ContextEdits::on_path(path);
+    let entries = context_entries(path).into_iter().map(|entry| {
+        let edited = message(entry).and_then(|message| edits.apply_json(entry, message));
         let parse = |text: &str| nesting::from_str::<Value>(text, Of::Line).unwrap_or_default();
         json!({
             "sourceEntry": parse(&entry.wire_json()),
-            "messages": heard.iter().map(|message| parse(message)).collect::<Vec<_>>(),
+            "messages": edited.iter().map(|message| parse(message)).collect::<Vec<_>>(),
         })
     });
     entries.collect()

@@ -13,7 +13,7 @@ use super::message::AgentMessage;
 pub use pi_ai::nesting::{self, Of};
 
 /// Maps the id of an edited entry to the last edit.
-pub(super) struct Edits<'a>(HashMap<&'a str, &'a Entry>);
+pub(super) struct ContextEdits<'a>(HashMap<&'a str, &'a Entry>);
 
 #[derive(Deserialize)]
 struct Body {
@@ -26,9 +26,9 @@ enum Edit {
     Replace(Value),
 }
 
-impl<'a> Edits<'a> {
+impl<'a> ContextEdits<'a> {
     /// Collects the edits on `path`, which runs from the root to the leaf.
-    pub(super) fn on(path: &'a [Arc<Entry>]) -> Self {
+    pub(super) fn on_path(path: &'a [Arc<Entry>]) -> Self {
         let edits = path.iter().filter_map(|entry| match &entry.kind {
             EntryKind::ContextEdit { target_id } => Some((target_id.as_str(), &**entry)),
             _ => None,
@@ -46,7 +46,7 @@ impl<'a> Edits<'a> {
             None => Some(message),
             Some(Edit::Omit) => None,
             Some(Edit::Replace(content)) => {
-                let edited = serde_json::to_value(&*message).map(|value| with(value, content));
+                let edited = serde_json::to_value(&*message).map(|value| with_content(value, content));
                 let edited = edited.and_then(serde_json::from_value);
                 // An edit whose result cannot be read is ignored.
                 Some(edited.map_or(message, Arc::new))
@@ -62,7 +62,7 @@ impl<'a> Edits<'a> {
             Some(Edit::Omit) => None,
             Some(Edit::Replace(content)) => {
                 let value = nesting::from_str(&message, Of::Line);
-                Some(value.map_or(message, |value| with(value, content).to_string()))
+                Some(value.map_or(message, |value| with_content(value, content).to_string()))
             }
         }
     }
@@ -85,7 +85,7 @@ impl<'a> Edits<'a> {
 
 /// Replaces the content of a message. Content of answers and tool results is an array of
 /// blocks.
-fn with(mut message: Value, content: Value) -> Value {
+fn with_content(mut message: Value, content: Value) -> Value {
     let content = match (&message["role"], content) {
         (Value::String(role), Value::String(text))
             if matches!(role.as_str(), "assistant" | "toolResult") =>
@@ -99,7 +99,7 @@ fn with(mut message: Value, content: Value) -> Value {
 }
 
 /// Returns whether `raw` has all members that an edit needs.
-pub(super) fn is_whole(raw: &str) -> bool {
+pub(super) fn is_complete(raw: &str) -> bool {
     nesting::from_str(raw, Of::Line).is_ok_and(|body: Body| match &body.replacement {
         Value::Null => true,
         replacement => match replacement.get("content") {

@@ -16,7 +16,7 @@ use super::message::{
 };
 use super::patch;
 use super::paths;
-use super::raw::Raw;
+use super::raw::SharedText;
 use super::record::IdRef;
 use pi_ai::half_characters;
 use pi_ai::lenient::{number, text};
@@ -30,7 +30,7 @@ pub struct Entry {
     pub timestamp: String,
     pub kind: EntryKind,
     /// The exact line, without its line end.
-    pub raw: Raw,
+    pub raw: SharedText,
     id_form: IdForm,
     /// True if `raw` has an id or the time in another form than these fields, e.g. a number.
     is_unusual: bool,
@@ -42,7 +42,7 @@ pub struct Entry {
 enum IdForm {
     Text,
     Number,
-    /// The line has no id, so [`Entry::assign_place`] assigns one. `is_chained`: the line has
+    /// The line has no id, so [`Entry::assign_position`] assigns one. `is_chained`: the line has
     /// no parent either and follows the line before it, as in version 1.
     Missing {
         is_chained: bool,
@@ -91,13 +91,13 @@ pub enum EntryKind {
 }
 
 impl Entry {
-    pub fn parse(raw: impl Into<Raw>) -> Result<Self, serde_json::Error> {
+    pub fn parse(raw: impl Into<SharedText>) -> Result<Self, serde_json::Error> {
         Self::read(raw).map(|(entry, _)| entry)
     }
 
     /// Like [`Self::parse`]; also returns a description of the first member that is not in the
     /// form that pi writes.
-    pub(super) fn read(raw: impl Into<Raw>) -> Result<(Self, Option<String>), serde_json::Error> {
+    pub(super) fn read(raw: impl Into<SharedText>) -> Result<(Self, Option<String>), serde_json::Error> {
         let raw = raw.into();
         let members = Members::read(raw.as_bytes())?;
         let unusual = members.unusual_in_entry();
@@ -137,7 +137,7 @@ impl Entry {
     /// Assigns an id to a line without one. The id depends only on the line and its parent, so
     /// that it is the same each time the file is read. `previous` is the id of the entry before
     /// it.
-    pub(super) fn assign_place(&mut self, previous: Option<&str>) {
+    pub(super) fn assign_position(&mut self, previous: Option<&str>) {
         let IdForm::Missing { is_chained } = self.id_form else {
             return;
         };
@@ -172,7 +172,7 @@ impl Entry {
     /// Returns the line for clients and extensions: ids and the time are strings.
     pub fn wire_json(&self) -> Cow<'_, str> {
         match self.is_unusual {
-            true => Cow::Owned(patch::with_usual_members(self)),
+            true => Cow::Owned(patch::with_normal_members(self)),
             false => Cow::Borrowed(&self.raw),
         }
     }
@@ -240,7 +240,7 @@ impl Entry {
     /// Returns whether the entry justifies creating the session file. Each start of the agent
     /// appends a model and a thinking level, and extensions append their state; a file with no
     /// more than that would clutter the list and be picked by `--continue`.
-    pub(super) fn starts_file(&self) -> bool {
+    pub(super) fn justifies_file(&self) -> bool {
         !matches!(
             self.kind,
             EntryKind::ThinkingLevelChange { .. }
@@ -271,13 +271,13 @@ impl Entry {
                     "toolResult" => self.parse_body().map(AgentMessage::ToolResult),
                     _ => self.parse_body(),
                 };
-                read.or_else(|error| self.mended().ok_or(error))?
+                read.or_else(|error| self.normalized().ok_or(error))?
             }
             EntryKind::CustomMessage { .. } => {
                 let read = half_characters::from_line::<CustomMessage>(&self.raw);
                 let message = read.or_else(|error| {
-                    let mended = self.value().and_then(message::mended_custom);
-                    mended.ok_or(error)
+                    let normalized = self.value().and_then(message::normalized_custom);
+                    normalized.ok_or(error)
                 })?;
                 AgentMessage::Custom(CustomMessage {
                     timestamp: self.millis(),
@@ -315,9 +315,9 @@ impl Entry {
     }
 
     /// Reads the message of a program that writes another form of it.
-    fn mended(&self) -> Option<AgentMessage> {
+    fn normalized(&self) -> Option<AgentMessage> {
         let message = self.value()?.as_object_mut()?.remove("message")?;
-        message::mended(message)
+        message::normalized(message)
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
@@ -525,7 +525,7 @@ mod tests {
         let raw = r#"{"type":"message","message":{"role":"user","content":"a","timestamp":1}}"#;
         let placed = |previous| {
             let mut entry = Entry::parse(raw).unwrap();
-            entry.assign_place(previous);
+            entry.assign_position(previous);
             (entry.id, entry.parent_id)
         };
         assert_eq!(placed(Some("p")), placed(Some("p")));

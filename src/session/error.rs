@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::holder::Holder;
+use super::holder::LockHolder;
 
 /// Each message names the file and says what the user can do.
 #[derive(Debug, thiserror::Error)]
@@ -16,14 +16,14 @@ pub enum SessionError {
     Locked {
         path: PathBuf,
         /// The process that holds the lock, if the system reports it.
-        holder: Option<Holder>,
+        holder: Option<LockHolder>,
     },
     #[error(
         "the session id {id} was taken by another pi{} just before, and a session has one writer \
          at a time. Use another id, or wait until that one has ended",
         named(.holder)
     )]
-    Claimed { id: String, holder: Option<Holder> },
+    IdReserved { id: String, holder: Option<LockHolder> },
     #[error(
         "{path} is not a session file: its first line is not a session header. \
          It was left as it is; choose another file, or move this one away"
@@ -85,8 +85,8 @@ impl SessionError {
     }
 }
 
-fn named(holder: &Option<Holder>) -> String {
-    holder.as_ref().map_or_else(String::new, Holder::to_string)
+fn named(holder: &Option<LockHolder>) -> String {
+    holder.as_ref().map_or_else(String::new, LockHolder::to_string)
 }
 
 /// Returns what the user can do about `error`, where its message does not make that plain.

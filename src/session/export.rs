@@ -9,7 +9,7 @@ use super::entry::Entry;
 use super::error::SessionError;
 use super::handle::{Session, absolute};
 use super::header::Header;
-use super::list::header_of;
+use super::list::read_header;
 use super::load::load;
 use super::patch::with_parent;
 
@@ -49,7 +49,7 @@ pub fn is_session_file(path: &Path) -> bool {
 fn session_header(path: &Path) -> Option<Header> {
     // Reading from a pipe would block.
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    is_file.then(|| header_of(path)).flatten()
+    is_file.then(|| read_header(path)).flatten()
 }
 
 fn in_line(entry: &Entry, parent: Option<&Entry>) -> String {

@@ -5,24 +5,24 @@ use pi_base::regular_file;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::backing::Backing;
+use super::persistence::Persistence;
 use super::entry::{Entry, EntryKind};
 use super::error::{SessionError, Warning};
 use super::handle::{NewSession, Session, absolute};
 use super::load::load;
 use super::patch::with_parent;
-use super::record::{Place, Record};
-use super::storage::{Disk, Storage};
+use super::record::{EntryPosition, Record};
+use super::storage::{Disk, FileSystem};
 use super::tree::Tree;
 
 impl Session {
     /// Creates a session in `dir` with the entries from the root to `leaf`; `None` creates an
     /// empty one. Labels of copied entries are copied. A session in memory is copied in memory.
     pub fn fork_to(&self, leaf: Option<&str>, dir: &Path) -> Result<Self, SessionError> {
-        let (storage, parent) = match &self.backing {
-            Backing::Memory => (None, None),
-            Backing::Unwritten { storage, .. } => (Some(Arc::clone(storage)), None),
-            Backing::File(file) => (Some(file.storage()), Some(file.path().to_owned())),
+        let (storage, parent) = match &self.persistence {
+            Persistence::Memory => (None, None),
+            Persistence::Unwritten { storage, .. } => (Some(Arc::clone(storage)), None),
+            Persistence::File(file) => (Some(file.storage()), Some(file.path().to_owned())),
         };
         self.fork_on(storage, parent, leaf, dir)
     }
@@ -30,7 +30,7 @@ impl Session {
     /// Like [`Self::fork_to`], on the given storage; `None` creates the copy in memory.
     pub(super) fn fork_on(
         &self,
-        storage: Option<Arc<dyn Storage>>,
+        storage: Option<Arc<dyn FileSystem>>,
         parent_session: Option<PathBuf>,
         leaf: Option<&str>,
         dir: &Path,
@@ -47,7 +47,7 @@ impl Session {
             Some(storage) => Self::create_on(storage, dir, &self.cwd, new),
         };
         fork.tree = self.copy_path(leaf);
-        fork.write_if_worth()?;
+        fork.write_if_started()?;
         Ok(fork)
     }
 
@@ -73,19 +73,19 @@ impl Session {
             id,
             parent_session: Some(source),
         };
-        let storage: Arc<dyn Storage> = Arc::new(Disk);
+        let storage: Arc<dyn FileSystem> = Arc::new(Disk);
         let mut fork = Self::create_on(storage, dir, cwd, new);
         fork.tree = tree;
-        fork.write_if_worth()?;
+        fork.write_if_started()?;
         Ok((fork, warnings))
     }
 
-    fn write_if_worth(&mut self) -> Result<(), SessionError> {
+    fn write_if_started(&mut self) -> Result<(), SessionError> {
         let entries = self.tree.entries();
-        if !entries.iter().any(|entry| entry.starts_file()) {
+        if !entries.iter().any(|entry| entry.justifies_file()) {
             return Ok(());
         }
-        self.backing
+        self.persistence
             .write(&self.header, entries.iter().map(|entry| &**entry))
     }
 
@@ -114,7 +114,7 @@ impl Session {
                 target_id: copy.id_ref(target_id),
                 label: Some(&label.text),
             };
-            let line = record.to_line(Place {
+            let line = record.to_line(EntryPosition {
                 id: &copy.new_id(),
                 parent_id: copy.leaf_ref(),
                 timestamp: &label.timestamp,

@@ -4,24 +4,24 @@
 use super::edits;
 use super::entry::{Entry, EntryKind};
 use super::error::SessionError;
-use super::patch::{Object, raw, string};
-use super::record::Place;
+use super::patch::{Object, to_raw, string_member};
+use super::record::EntryPosition;
 
 /// Returns the entry at its position in the tree, with its members in the order of the
 /// original.
-pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError> {
+pub(super) fn parse(external: &str, position: EntryPosition<'_>) -> Result<Entry, SessionError> {
     let bad = |reason: String| SessionError::BadEntry {
         what: "the entry".into(),
         reason,
     };
-    let object: Object = serde_json::from_str(given).map_err(|error| bad(error.to_string()))?;
-    let type_name = string(&object, "type").ok_or_else(|| bad("it has no type".into()))?;
+    let object: Object = serde_json::from_str(external).map_err(|error| bad(error.to_string()))?;
+    let type_name = string_member(&object, "type").ok_or_else(|| bad("it has no type".into()))?;
     let mut own = Object::new();
-    own.insert("id".into(), raw(place.id));
-    own.insert("parentId".into(), raw(&place.parent_id));
-    own.insert("timestamp".into(), raw(place.timestamp));
+    own.insert("id".into(), to_raw(position.id));
+    own.insert("parentId".into(), to_raw(&position.parent_id));
+    own.insert("timestamp".into(), to_raw(position.timestamp));
     let mut line = Object::new();
-    line.insert("type".into(), raw(&type_name));
+    line.insert("type".into(), to_raw(&type_name));
     let is_custom = matches!(type_name.as_str(), "custom" | "custom_message");
     let rest = object.into_iter().filter(|(name, _)| name != "type");
     // Existing keys keep their position when they are inserted again; pi's members replace the
@@ -32,7 +32,7 @@ pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError
         && kept.get() == "null"
     {
         // The compaction keeps nothing before it; newer versions write its own id for that.
-        *kept = raw(place.id);
+        *kept = to_raw(position.id);
     }
     let (first, last): (Object, Object) = match is_custom {
         true => (rest, own),
@@ -40,7 +40,7 @@ pub(super) fn entry(given: &str, place: Place<'_>) -> Result<Entry, SessionError
     };
     line.extend(first);
     line.extend(last);
-    let text = raw(&line);
+    let text = to_raw(&line);
     if text.get().contains('\n') {
         return Err(bad("it has to be JSON without line ends".into()));
     }
@@ -63,7 +63,7 @@ fn check(entry: &Entry) -> Result<(), SessionError> {
                 "a summary is an entry of its own: use appendCompaction or branchWithSummary",
             ));
         }
-        EntryKind::ContextEdit { .. } if !edits::is_whole(&entry.raw) => {
+        EntryKind::ContextEdit { .. } if !edits::is_complete(&entry.raw) => {
             return Err(bad(
                 "`replacement` is null, or an object with `content`, a text or an array of blocks",
             ));
@@ -83,7 +83,7 @@ mod tests {
     use super::super::record::IdRef;
     use super::*;
 
-    const PLACE: Place<'_> = Place {
+    const POSITION: EntryPosition<'_> = EntryPosition {
         id: "b",
         parent_id: Some(IdRef {
             text: "a",
@@ -108,14 +108,14 @@ mod tests {
                 r#"{"type":"compaction","id":"b","parentId":"a","timestamp":"T","summary":"s","firstKeptEntryId":"a","tokensBefore":1,"new":true}"#,
             ),
         ];
-        for (given, stored) in cases {
-            assert_eq!(&*entry(given, PLACE).unwrap().raw, stored);
+        for (external, stored) in cases {
+            assert_eq!(&*parse(external, POSITION).unwrap().raw, stored);
         }
     }
 
     #[test]
     fn what_could_not_be_read_again_is_refused() {
-        for given in [
+        for external in [
             "7",
             "{}",
             r#"{"type":"mood"}"#,
@@ -124,7 +124,7 @@ mod tests {
             r#"{"type":"custom"}"#,
             "{\"type\":\"custom\",\"customType\":\"c\",\"data\":{\n}}",
         ] {
-            let error = entry(given, PLACE).unwrap_err();
+            let error = parse(external, POSITION).unwrap_err();
             assert!(matches!(error, SessionError::BadEntry { .. }), "{error}");
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use serde_json::Value;
 
-use super::backing::Backing;
+use super::persistence::Persistence;
 use super::context::{self, SessionContext};
 use super::context_json;
 use super::entry::{Entry, EntryKind};
@@ -17,8 +17,8 @@ use super::list;
 use super::load::{Tail, load};
 use super::message::AgentMessage;
 use super::paths;
-use super::record::{Place, Record};
-use super::storage::{Disk, Storage};
+use super::record::{EntryPosition, Record};
+use super::storage::{Disk, FileSystem};
 use super::store::SessionFile;
 use super::tree::{Tree, TreeNode};
 use super::tree_json;
@@ -33,11 +33,11 @@ pub struct NewSession {
 }
 
 /// A session, and the only writer of its file from the first append or [`Session::open`] to
-/// [`Session::release`].
+/// [`Session::release_lock`].
 pub struct Session {
     pub(super) header: Header,
     pub(super) cwd: PathBuf,
-    pub(super) backing: Backing,
+    pub(super) persistence: Persistence,
     pub(super) tree: Tree,
 }
 
@@ -47,13 +47,13 @@ impl Session {
         Self::create_on(Arc::new(Disk), dir, cwd, new)
     }
 
-    pub fn create_on(storage: Arc<dyn Storage>, dir: &Path, cwd: &Path, new: NewSession) -> Self {
+    pub fn create_on(storage: Arc<dyn FileSystem>, dir: &Path, cwd: &Path, new: NewSession) -> Self {
         let header = Header::new(new.id, cwd, new.parent_session.as_deref());
         let path = absolute(&dir.join(header.file_name()));
         Self {
             header,
             cwd: cwd.to_owned(),
-            backing: Backing::Unwritten {
+            persistence: Persistence::Unwritten {
                 storage,
                 path,
                 file: None,
@@ -71,7 +71,7 @@ impl Session {
         Self {
             header: Header::new(new.id, cwd, new.parent_session.as_deref()),
             cwd: cwd.to_owned(),
-            backing: Backing::Memory,
+            persistence: Persistence::Memory,
             tree: Tree::default(),
         }
     }
@@ -83,7 +83,7 @@ impl Session {
     }
 
     pub fn open_on(
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn FileSystem>,
         path: &Path,
         cwd: &Path,
     ) -> Result<(Self, Vec<Warning>), SessionError> {
@@ -97,7 +97,7 @@ impl Session {
         if let Tail::Torn(start) = loaded.tail {
             // A complete session opens even if its end cannot be repaired now.
             let can_stay = loaded.session.is_some() && loaded.migrated.is_none();
-            let warning = mend(&mut file, &path, start, &loaded.torn, can_stay)?;
+            let warning = repair_end(&mut file, &path, start, &loaded.torn, can_stay)?;
             warnings.insert(0, warning);
         }
         let Some((header, tree)) = loaded.session else {
@@ -105,23 +105,23 @@ impl Session {
         };
         if let Some(migrated) = loaded.migrated {
             if let Some(damaged) = loaded.damaged {
-                let aside = file.keep_copy(&damaged)?;
+                let aside = file.write_backup(&damaged)?;
                 warnings.push(Warning::KeptOriginal { path, aside });
             }
             file.replace(migrated.as_bytes())?;
         } else if loaded.tail == Tail::Record {
             if file.append("\n").is_err() {
-                file.leave_end_open();
+                file.mark_end_incomplete();
             }
             warnings.insert(0, Warning::MissingNewline { path });
         }
         let cwd = header.cwd.clone().unwrap_or_else(|| cwd.to_owned());
-        let backing = Backing::File(file);
+        let persistence = Persistence::File(file);
         Ok((
             Self {
                 header,
                 cwd,
-                backing,
+                persistence,
                 tree,
             },
             warnings,
@@ -129,7 +129,7 @@ impl Session {
     }
 
     pub(super) fn unwritten(
-        storage: Arc<dyn Storage>,
+        storage: Arc<dyn FileSystem>,
         path: PathBuf,
         file: Option<SessionFile>,
         cwd: &Path,
@@ -137,7 +137,7 @@ impl Session {
         Self {
             header: Header::new(None, cwd, None),
             cwd: cwd.to_owned(),
-            backing: Backing::Unwritten {
+            persistence: Persistence::Unwritten {
                 storage,
                 path,
                 file,
@@ -164,7 +164,7 @@ impl Session {
             }
             _ => {}
         }
-        self.hold()?;
+        self.acquire_lock()?;
         let entry = self.new_entry(Record::Message { message });
         self.store(entry.with_message(message.clone()))
     }
@@ -193,7 +193,7 @@ impl Session {
         details: Option<&Value>,
         from_hook: Option<bool>,
     ) -> Result<Arc<Entry>, SessionError> {
-        self.hold()?;
+        self.acquire_lock()?;
         let entry = self.new_entry(Record::Compaction {
             summary,
             first_kept_entry_id: self.tree.id_ref(first_kept_entry_id),
@@ -213,7 +213,7 @@ impl Session {
         details: Option<&Value>,
         from_hook: Option<bool>,
     ) -> Result<Arc<Entry>, SessionError> {
-        self.hold()?;
+        self.acquire_lock()?;
         let old = self.tree.leaf().map(str::to_owned);
         self.tree.set_leaf(from)?;
         let entry = self.new_entry(Record::BranchSummary {
@@ -266,7 +266,7 @@ impl Session {
         target_id: &str,
         label: Option<&str>,
     ) -> Result<Arc<Entry>, SessionError> {
-        self.hold()?;
+        self.acquire_lock()?;
         self.tree.known(target_id)?;
         let label = label.filter(|label| !label.is_empty());
         let entry = self.new_entry(Record::Label {
@@ -278,26 +278,26 @@ impl Session {
 
     /// Appends an entry made by an extension. Its members, known or not, are stored as they
     /// are; id, parent and time are assigned here.
-    pub fn append_given(&mut self, given: &str) -> Result<Arc<Entry>, SessionError> {
-        self.hold()?;
-        let place = Place {
+    pub fn append_external(&mut self, external: &str) -> Result<Arc<Entry>, SessionError> {
+        self.acquire_lock()?;
+        let position = EntryPosition {
             id: &self.tree.new_id(),
             parent_id: self.tree.leaf_ref(),
             timestamp: &paths::iso(Utc::now()),
         };
-        let entry = given::entry(given, place)?;
+        let entry = external_entry::parse(external, position)?;
         self.check_target(&entry)?;
         self.store(entry)
     }
 
-    /// Fails if [`Self::append_given`] would refuse the entry.
-    pub fn check_given(&self, given: &str) -> Result<(), SessionError> {
-        let place = Place {
+    /// Fails if [`Self::append_external`] would refuse the entry.
+    pub fn check_external(&self, external: &str) -> Result<(), SessionError> {
+        let position = EntryPosition {
             id: "draft",
             parent_id: None,
             timestamp: "",
         };
-        self.check_target(&given::entry(given, place)?)
+        self.check_target(&external_entry::parse(external, position)?)
     }
 
     fn check_target(&self, entry: &Entry) -> Result<(), SessionError> {
@@ -310,13 +310,13 @@ impl Session {
     }
 
     fn append(&mut self, record: Record<'_>) -> Result<Arc<Entry>, SessionError> {
-        self.hold()?;
+        self.acquire_lock()?;
         let entry = self.new_entry(record);
         self.store(entry)
     }
 
     pub(super) fn new_entry(&self, record: Record<'_>) -> Entry {
-        let line = record.to_line(Place {
+        let line = record.to_line(EntryPosition {
             id: &self.tree.new_id(),
             parent_id: self.tree.leaf_ref(),
             timestamp: &paths::iso(Utc::now()),
@@ -325,11 +325,11 @@ impl Session {
     }
 
     /// Writes to the file first: memory never holds an entry that the file lacks, unless it was
-    /// [kept](Self::keep_message).
+    /// [kept](Self::append_or_buffer).
     fn store(&mut self, entry: Entry) -> Result<Arc<Entry>, SessionError> {
         entry.check_depth()?;
-        self.store_unsaved()?;
-        self.backing
+        self.write_unsaved()?;
+        self.persistence
             .append(&self.header, self.tree.entries(), &entry)?;
         Ok(self.tree.insert(entry))
     }
@@ -356,8 +356,8 @@ impl Session {
     }
 
     /// Moves to the last entry, which is the leaf after opening a file.
-    pub fn go_to_the_end(&mut self) {
-        self.tree.go_to_the_end();
+    pub fn move_to_end(&mut self) {
+        self.tree.move_to_end();
     }
 
     /// Returns the entries from the root to `from`, or to the leaf if `from` is `None`.
@@ -372,7 +372,7 @@ impl Session {
 
     /// Returns `{"tree":[…],"leafId":…}`, with each node inside its parent.
     pub fn tree_json(&self) -> String {
-        tree_json::beside_leaf("tree", &tree_json::write(&self.tree()), self.leaf_id())
+        tree_json::with_leaf_id("tree", &tree_json::write(&self.tree()), self.leaf_id())
     }
 
     /// Returns `{"entries":[…],"leafId":…}` with the entries after `since`, or all of them.
@@ -390,7 +390,7 @@ impl Session {
             .map(|entry| entry.wire_json())
             .collect();
         let list = format!("[{}]", lines.join(","));
-        Ok(tree_json::beside_leaf("entries", &list, self.leaf_id()))
+        Ok(tree_json::with_leaf_id("entries", &list, self.leaf_id()))
     }
 
     /// Returns the context at the leaf.
@@ -404,17 +404,17 @@ impl Session {
     }
 
     /// Returns the context at the leaf, entry by entry, as it would be with these entries
-    /// appended (see [`Self::check_given`]).
-    pub fn projection(&self, given: &[String]) -> Vec<Value> {
+    /// appended (see [`Self::check_external`]).
+    pub fn projection(&self, external: &[String]) -> Vec<Value> {
         let mut path = self.tree.path_to(self.tree.leaf());
         let timestamp = &paths::iso(Utc::now());
-        for (index, line) in given.iter().enumerate() {
-            let place = Place {
+        for (index, line) in external.iter().enumerate() {
+            let position = EntryPosition {
                 id: &format!("draft-{index}"),
                 parent_id: path.last().map(|entry| entry.id_ref()),
                 timestamp,
             };
-            path.extend(given::entry(line, place).ok().map(Arc::new));
+            path.extend(external_entry::parse(line, position).ok().map(Arc::new));
         }
         context_json::projection(&path)
     }
@@ -437,12 +437,12 @@ impl Session {
 
     /// Returns the path of the session file, which may not exist yet; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
-        self.backing.path()
+        self.persistence.path()
     }
 
     /// Returns whether the session has a file.
     pub fn is_stored(&self) -> bool {
-        matches!(self.backing, Backing::File(_))
+        matches!(self.persistence, Persistence::File(_))
     }
 
     /// Returns the working directory of the header, unless it was overridden.
@@ -458,7 +458,7 @@ impl Session {
 
 /// Removes an incomplete record from the end of the file; leaves it there if that is not
 /// possible now.
-fn mend(
+fn repair_end(
     file: &mut SessionFile,
     path: &Path,
     start: usize,
@@ -467,10 +467,10 @@ fn mend(
 ) -> Result<Warning, SessionError> {
     let path = path.to_owned();
     let bytes = tail.len();
-    match file.move_aside(start, tail) {
+    match file.move_tail_aside(start, tail) {
         Ok(aside) => Ok(Warning::TornTail { path, aside, bytes }),
         Err(error) if can_stay => {
-            file.leave_end_open();
+            file.mark_end_incomplete();
             let reason = error.to_string();
             Ok(Warning::TornTailLeft {
                 path,

@@ -5,7 +5,7 @@ use std::fs::File;
 
 /// The process that holds a lock, as far as the system reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LockHolder {
     pub process: u32,
     /// Name of its program.
     pub program: Option<String>,
@@ -13,9 +13,9 @@ pub struct Holder {
     pub since: Option<String>,
 }
 
-impl Holder {
+impl LockHolder {
     #[cfg(target_os = "linux")]
-    pub(super) fn of(process: u32) -> Self {
+    pub(super) fn from_process_id(process: u32) -> Self {
         let program = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         Self {
             process,
@@ -26,7 +26,7 @@ impl Holder {
 
     /// Other systems than Linux do not report more.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn of(process: u32) -> Self {
+    pub(super) fn from_process_id(process: u32) -> Self {
         Self {
             process,
             program: None,
@@ -36,7 +36,7 @@ impl Holder {
 }
 
 /// Formats the holder as ` (process 4711) [pi, running since 2026-11-26T10:02:03Z]`.
-impl fmt::Display for Holder {
+impl fmt::Display for LockHolder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, " (process {})", self.process)?;
         let since = self
@@ -74,7 +74,7 @@ fn start_time(process: u32) -> Option<String> {
 /// Returns the process that holds the lock of `file`; `None` if there is none, if the system
 /// does not report it, or if the process is about to end and its lock with it.
 #[cfg(target_os = "linux")]
-pub(super) fn of(file: &File) -> Option<u32> {
+pub(super) fn find(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let metadata = file.metadata().ok()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -82,19 +82,19 @@ pub(super) fn of(file: &File) -> Option<u32> {
         nix::sys::stat::major(metadata.dev()),
         nix::sys::stat::minor(metadata.dev()),
     );
-    find(&locks, device, metadata.ino()).filter(|process| lives(*process))
+    parse_proc_locks(&locks, device, metadata.ino()).filter(|process| lives(*process))
 }
 
 /// Other systems than Linux do not report lock holders.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn of(_file: &File) -> Option<u32> {
+pub(super) fn find(_file: &File) -> Option<u32> {
     None
 }
 
 /// Finds a lock in `/proc/locks`, whose lines are `1: FLOCK ADVISORY WRITE 4711 fe:01:1234 0
 /// EOF` with the device in hexadecimal. Lines of waiting processes have an arrow before FLOCK.
 #[cfg(target_os = "linux")]
-fn find(locks: &str, device: (u64, u64), inode: u64) -> Option<u32> {
+fn parse_proc_locks(locks: &str, device: (u64, u64), inode: u64) -> Option<u32> {
     let holders = locks.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         (words.next()? == "FLOCK").then_some(())?;
@@ -135,23 +135,23 @@ mod tests {
                      3: -> FLOCK  ADVISORY  WRITE 13 fe:01:77 0 EOF\n\
                      4: FLOCK  ADVISORY  WRITE 14 00:2f:78 0 EOF\n\
                      nonsense\n";
-        assert_eq!(find(locks, (0xfe, 1), 77), Some(12));
-        assert_eq!(find(locks, (0xfe, 9), 77), None);
-        assert_eq!(find(locks, (0xfe, 1), 78), Some(14));
-        assert_eq!(find(locks, (0xfe, 1), 79), None);
+        assert_eq!(parse_proc_locks(locks, (0xfe, 1), 77), Some(12));
+        assert_eq!(parse_proc_locks(locks, (0xfe, 9), 77), None);
+        assert_eq!(parse_proc_locks(locks, (0xfe, 1), 78), Some(14));
+        assert_eq!(parse_proc_locks(locks, (0xfe, 1), 79), None);
     }
 
     #[test]
     fn a_lock_of_ours_is_ours() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(of(&file), None);
+        assert_eq!(find(&file), None);
         file.lock().unwrap();
-        assert_eq!(of(&file), Some(std::process::id()));
+        assert_eq!(find(&file), Some(std::process::id()));
     }
 
     #[test]
     fn a_holder_is_named_with_its_program_and_its_start() {
-        let own = Holder::of(std::process::id());
+        let own = LockHolder::from_process_id(std::process::id());
         let since = own.since.clone().unwrap();
         let since = chrono::DateTime::parse_from_rfc3339(&since).unwrap();
         let age = chrono::Utc::now().signed_duration_since(since);

@@ -1,4 +1,4 @@
-//! Summary of a session for lists, read in one pass over its file. A list reads thousands of
+//! SummaryBuilder of a session for lists, read in one pass over its file. A list reads thousands of
 //! files, so most lines (tool results, data of extensions) are recognized by their first bytes
 //! and never parsed.
 
@@ -16,7 +16,7 @@ use super::members::Scalar;
 use super::paths;
 use pi_ai::half_characters;
 
-/// Summary of a session for lists. Times are milliseconds since the epoch.
+/// SummaryBuilder of a session for lists. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     pub path: PathBuf,
@@ -46,7 +46,7 @@ pub(super) fn read(path: &Path) -> Option<SessionInfo> {
             .by_ref()
             .map(|line| String::from_utf8_lossy(line).into_owned()),
     )?;
-    let mut summary = Summary::default();
+    let mut summary = SummaryBuilder::default();
     for line in lines {
         summary.add(line);
     }
@@ -81,7 +81,7 @@ fn file_time(path: &Path) -> i64 {
 }
 
 #[derive(Default)]
-struct Summary {
+struct SummaryBuilder {
     name: Option<String>,
     modified: Option<i64>,
     message_count: usize,
@@ -91,31 +91,31 @@ struct Summary {
 
 /// Class of a line, found by its first bytes.
 #[derive(Debug, PartialEq, Eq)]
-enum Beginning {
+enum LineKind {
     /// The line has nothing that a list shows.
-    Other,
+    NotListed,
     /// The line is a message of neither the user nor the model.
-    Aside,
+    OtherMessage,
     /// The line has to be parsed.
-    Unknown,
+    NeedsParsing,
 }
 
-impl Beginning {
-    fn of(line: &[u8]) -> Self {
+impl LineKind {
+    fn from_prefix(line: &[u8]) -> Self {
         let Some(rest) = line.strip_prefix(br#"{"type":""#) else {
-            return Self::Unknown;
+            return Self::NeedsParsing;
         };
         // Complete lines only: a line that was cut off is not an entry.
         let (Some(end), true) = (position(rest, b'"'), line.ends_with(b"}")) else {
-            return Self::Unknown;
+            return Self::NeedsParsing;
         };
         match &rest[..end] {
-            b"session_info" => Self::Unknown,
+            b"session_info" => Self::NeedsParsing,
             b"message" => match role(&rest[end..]) {
-                Some(b"user" | b"assistant") | None => Self::Unknown,
-                Some(_) => Self::Aside,
+                Some(b"user" | b"assistant") | None => Self::NeedsParsing,
+                Some(_) => Self::OtherMessage,
             },
-            _ => Self::Other,
+            _ => Self::NotListed,
         }
     }
 }
@@ -130,16 +130,16 @@ fn role(line: &[u8]) -> Option<&[u8]> {
     position(rest, b'"').map(|end| &rest[..end])
 }
 
-fn position(bytes: &[u8], wanted: u8) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == wanted)
+fn position(bytes: &[u8], byte: u8) -> Option<usize> {
+    bytes.iter().position(|other| *other == byte)
 }
 
-impl Summary {
+impl SummaryBuilder {
     fn add(&mut self, line: &[u8]) {
-        match Beginning::of(line) {
-            Beginning::Other => {}
-            Beginning::Aside => self.message_count += 1,
-            Beginning::Unknown => {
+        match LineKind::from_prefix(line) {
+            LineKind::NotListed => {}
+            LineKind::OtherMessage => self.message_count += 1,
+            LineKind::NeedsParsing => {
                 // Unreadable lines are reported when the session is opened.
                 let text = String::from_utf8_lossy(line);
                 if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
@@ -148,7 +148,7 @@ impl Summary {
                     && let Ok(line) = serde_json::from_str::<Line<'_>>(&mended)
                 {
                     self.add_line(line);
-                } else if let Ok(line) = serde_json::from_str::<Bare>(&text)
+                } else if let Ok(line) = serde_json::from_str::<TypeOnly>(&text)
                     && line.r#type == "message"
                 {
                     self.message_count += 1;
@@ -212,7 +212,7 @@ struct Line<'a> {
 
 /// A line whose message has an unexpected type.
 #[derive(Deserialize)]
-struct Bare {
+struct TypeOnly {
     r#type: String,
 }
 
@@ -280,43 +280,43 @@ mod tests {
         let lines = [
             (
                 r#"{"type":"custom","customType":"c","data":{}}"#,
-                Beginning::Other,
+                LineKind::NotListed,
             ),
-            (r#"{"type":"mood","id":"a"}"#, Beginning::Other),
+            (r#"{"type":"mood","id":"a"}"#, LineKind::NotListed),
             (
                 r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"toolResult","x":1}}"#,
-                Beginning::Aside,
+                LineKind::OtherMessage,
             ),
             (
                 r#"{"type":"message","id":"a","parentId":null,"timestamp":"T","message":{"role":"user","content":"x"}}"#,
-                Beginning::Unknown,
+                LineKind::NeedsParsing,
             ),
             // These have another object before the message, another order of members, or other
             // spaces.
             (
                 r#"{"type":"message","x":{"role":"toolResult"},"message":{"role":"user"}}"#,
-                Beginning::Unknown,
+                LineKind::NeedsParsing,
             ),
             (
                 r#"{"type":"message","message":{"content":"","role":"toolResult"}}"#,
-                Beginning::Unknown,
+                LineKind::NeedsParsing,
             ),
-            (r#"{ "type": "message" }"#, Beginning::Unknown),
+            (r#"{ "type": "message" }"#, LineKind::NeedsParsing),
             (
                 r#"{"type":"message","id":"a","message":{"role":"toolRes"#,
-                Beginning::Unknown,
+                LineKind::NeedsParsing,
             ),
-            (r#"{"type":"session_info","name":"n"}"#, Beginning::Unknown),
-            ("", Beginning::Unknown),
+            (r#"{"type":"session_info","name":"n"}"#, LineKind::NeedsParsing),
+            ("", LineKind::NeedsParsing),
         ];
         for (line, expected) in lines {
-            assert_eq!(Beginning::of(line.as_bytes()), expected, "{line}");
+            assert_eq!(LineKind::from_prefix(line.as_bytes()), expected, "{line}");
         }
     }
 
     #[test]
     fn what_is_odd_is_counted_all_the_same() {
-        let mut summary = Summary::default();
+        let mut summary = SummaryBuilder::default();
         for line in [
             r#"{"type":"message","message":{"role":"user","content":7}}"#,
             r#"{"type":"message","message":{"role":"user","content":{"a":1},"timestamp":3}}"#,

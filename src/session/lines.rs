@@ -10,7 +10,7 @@ use super::tree::Tree;
 
 /// Returns the context at `leaf` as JSON. `None` is the last entry, `Some(None)` the position
 /// before the first. Lines that are not entries, such as a header, are ignored.
-pub fn context_json_of(lines: &[&str], leaf: Option<Option<&str>>) -> Result<String, SessionError> {
+pub fn context_json_from_lines(lines: &[&str], leaf: Option<Option<&str>>) -> Result<String, SessionError> {
     let mut tree = Tree::default();
     for entry in lines.iter().filter_map(|line| Entry::parse(*line).ok()) {
         if entry.type_name() != "session" {
@@ -45,7 +45,7 @@ mod tests {
             r#"{"type":"message","id":"b","parentId":"a","message":{"role":"user","content":"b","timestamp":1}}"#,
         ];
         let count = |leaf| {
-            let context = context_json_of(&lines, leaf).unwrap();
+            let context = context_json_from_lines(&lines, leaf).unwrap();
             context.matches("\"role\"").count()
         };
         assert_eq!(count(None), 2);

@@ -24,7 +24,7 @@ pub struct SessionRef {
 
 /// Limit for the first line in bytes. A header has a few hundred; a longer line is not a
 /// header.
-const LONGEST_HEADER: u64 = 64 * 1024;
+const MAX_HEADER_BYTES: u64 = 64 * 1024;
 
 /// Returns the sessions of a folder, the last active first. A folder that does not exist has
 /// none. Files that are not sessions are ignored.
@@ -80,13 +80,13 @@ pub fn most_recent(dir: &Path) -> Result<Option<PathBuf>, SessionError> {
     let mut dated: Vec<_> = dated.collect();
     dated.sort();
     let mut newest_first = dated.into_iter().rev().map(|(_, path)| path);
-    Ok(newest_first.find(|path| header_of(path).is_some()))
+    Ok(newest_first.find(|path| read_header(path).is_some()))
 }
 
 /// Returns the sessions of `dir` whose id begins with `prefix`, the last written first. If one
 /// has exactly the id `prefix`, only that one is returned.
 pub fn find_by_id(dir: &Path, prefix: &str) -> Result<Vec<SessionRef>, SessionError> {
-    let mut found = refs(dir)?;
+    let mut found = session_refs(dir)?;
     found.retain(|session| session.header.id.starts_with(prefix));
     if let Some(exact) = found.iter().position(|session| session.header.id == prefix) {
         found = vec![found.swap_remove(exact)];
@@ -96,13 +96,13 @@ pub fn find_by_id(dir: &Path, prefix: &str) -> Result<Vec<SessionRef>, SessionEr
 
 /// Returns the session files of a folder, the last written first; of two with the same time the
 /// one with the later name first.
-fn refs(dir: &Path) -> Result<Vec<SessionRef>, SessionError> {
-    let mut refs: Vec<SessionRef> = session_files(dir)?
+fn session_refs(dir: &Path) -> Result<Vec<SessionRef>, SessionError> {
+    let mut session_refs: Vec<SessionRef> = session_files(dir)?
         .into_iter()
         .filter_map(|path| read_ref(path).ok().flatten())
         .collect();
-    refs.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
-    Ok(refs)
+    session_refs.sort_by(|a, b| (b.modified, &b.path).cmp(&(a.modified, &a.path)));
+    Ok(session_refs)
 }
 
 pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
@@ -127,7 +127,7 @@ fn children(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
 }
 
 /// Reads the header of a file; `None` if the file is not a session.
-pub fn header_of(path: &Path) -> Option<Header> {
+pub fn read_header(path: &Path) -> Option<Header> {
     let found = read_ref(path.to_owned()).ok().flatten();
     found.map(|found| found.header)
 }
@@ -140,7 +140,7 @@ fn read_ref(path: PathBuf) -> io::Result<Option<SessionRef>> {
     }
     let file = File::open(&path)?;
     let modified = about.modified()?;
-    let lines = BufReader::with_capacity(512, file.take(LONGEST_HEADER)).lines();
+    let lines = BufReader::with_capacity(512, file.take(MAX_HEADER_BYTES)).lines();
     // Invalid UTF-8 ends the search: a header has none.
     let header = Header::find(lines.map_while(Result::ok));
     Ok(header.map(|header| SessionRef {

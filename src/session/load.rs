@@ -49,7 +49,7 @@ pub(super) fn load(
     mut bytes: Vec<u8>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Loaded, SessionError> {
-    let tail = Tail::of(&bytes);
+    let tail = Tail::from_bytes(&bytes);
     let torn = match tail {
         Tail::Torn(start) => bytes.split_off(start),
         Tail::Nothing | Tail::Record => Vec::new(),
@@ -78,8 +78,8 @@ pub(super) fn load(
             _ => Ok(loaded),
         };
     }
-    let mut skipped = Lines::default();
-    let mut unusual = Lines::default();
+    let mut skipped = ProblemLines::default();
+    let mut unusual = ProblemLines::default();
     let mut rest = lines.as_slice();
     let header = loop {
         let (first, others) = rest.split_first().ok_or_else(not_a_session)?;
@@ -101,7 +101,7 @@ pub(super) fn load(
         let lines = migrate(&old, header.version);
         for (number, line) in lines.iter().enumerate().skip(1) {
             let parsed = Entry::parse(&**line).map(|entry| (entry, None));
-            add(&mut tree, &mut skipped, &mut unusual, number, parsed);
+            add_entry(&mut tree, &mut skipped, &mut unusual, number, parsed);
         }
         warnings.push(Warning::Migrated {
             path: path.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn load(
         let size = |line: &Line| line.raw.as_bytes().len();
         let entries = parallel::map(rest, size, |line| Entry::read(line.raw.clone()));
         for (line, entry) in rest.iter().zip(entries) {
-            add(&mut tree, &mut skipped, &mut unusual, line.number, entry);
+            add_entry(&mut tree, &mut skipped, &mut unusual, line.number, entry);
         }
         if header.version > CURRENT_VERSION {
             let version = header.version;
@@ -149,7 +149,7 @@ pub(super) fn load(
 
 type Parsed = Result<(Entry, Option<String>), serde_json::Error>;
 
-fn add(tree: &mut Tree, skipped: &mut Lines, unusual: &mut Lines, number: usize, parsed: Parsed) {
+fn add_entry(tree: &mut Tree, skipped: &mut ProblemLines, unusual: &mut ProblemLines, number: usize, parsed: Parsed) {
     match parsed {
         Ok((entry, _)) if entry.type_name() == "session" => {
             skipped.add(number, &"a second session header");
@@ -178,15 +178,15 @@ fn warn_of_orphans(tree: &Tree, path: &Path, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Lines that share one warning: there may be thousands.
+/// ProblemLines that share one warning: there may be thousands.
 #[derive(Default)]
-struct Lines {
+struct ProblemLines {
     count: usize,
     /// Line number, counted from 1, and reason of the first one.
     first: Option<(usize, String)>,
 }
 
-impl Lines {
+impl ProblemLines {
     fn add(&mut self, number: usize, reason: &dyn ToString) {
         self.count += 1;
         self.first
@@ -201,7 +201,7 @@ impl Lines {
 }
 
 impl Tail {
-    fn of(bytes: &[u8]) -> Self {
+    fn from_bytes(bytes: &[u8]) -> Self {
         let start = bytes
             .iter()
             .rposition(|byte| *byte == b'\n')
@@ -238,7 +238,7 @@ mod tests {
         ];
         for (bytes, tail) in tails {
             assert_eq!(
-                Tail::of(bytes),
+                Tail::from_bytes(bytes),
                 tail,
                 "{:?}",
                 bytes.escape_ascii().to_string()

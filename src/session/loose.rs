@@ -6,15 +6,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::backing::Backing;
+use super::persistence::Persistence;
 use super::error::{SessionError, Warning};
 use super::handle::{NewSession, Session, absolute};
 use super::load::{Tail, load};
-use super::storage::{Disk, Storage};
+use super::storage::{Disk, FileSystem};
 use super::store::SessionFile;
 
-pub struct LooseSession {
-    /// The session. If it has a file, its backing is memory except during a write.
+pub struct UnlockedSession {
+    /// The session. If it has a file, its persistence is memory except during a write.
     session: Session,
     /// Path of the file and its length in bytes when this process last read or wrote it.
     file: Option<(PathBuf, usize)>,
@@ -22,7 +22,7 @@ pub struct LooseSession {
     dir: Option<PathBuf>,
 }
 
-impl LooseSession {
+impl UnlockedSession {
     pub fn create(dir: &Path, cwd: &Path, new: NewSession) -> Result<Self, SessionError> {
         check_id(new.id.as_deref())?;
         Ok(Self {
@@ -74,26 +74,26 @@ impl LooseSession {
                     Tail::Record | Tail::Torn(_) => usize::MAX,
                 };
                 let cwd = header.cwd.clone().unwrap_or_else(|| here.to_owned());
-                let backing = Backing::Memory;
+                let persistence = Persistence::Memory;
                 let session = Session {
                     header,
                     cwd,
-                    backing,
+                    persistence,
                     tree,
                 };
                 (session, Some((path, seen)))
             }
             None => {
-                let storage: Arc<dyn Storage> = Arc::new(Disk);
+                let storage: Arc<dyn FileSystem> = Arc::new(Disk);
                 (Session::unwritten(storage, path, None, here), None)
             }
         };
         if let Some(cwd) = cwd {
             session.override_cwd(cwd);
         }
-        let mut loose = Self { session, file, dir };
-        loose.let_go();
-        Ok((loose, warnings))
+        let mut unlocked = Self { session, file, dir };
+        unlocked.release_lock();
+        Ok((unlocked, warnings))
     }
 
     /// Creates a session with all entries of `source`.
@@ -105,13 +105,13 @@ impl LooseSession {
     ) -> Result<Self, SessionError> {
         check_id(id.as_deref())?;
         let (session, _) = Session::fork_file(source, dir, cwd, id)?;
-        let mut loose = Self {
+        let mut unlocked = Self {
             session,
             file: None,
             dir: Some(dir.to_owned()),
         };
-        loose.let_go();
-        Ok(loose)
+        unlocked.release_lock();
+        Ok(unlocked)
     }
 
     /// Returns the session to read it and to move in its tree. Entries that are appended here
@@ -137,15 +137,15 @@ impl LooseSession {
         &mut self,
         work: impl FnOnce(&mut Session) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
-        self.take()?;
+        self.acquire_lock()?;
         let done = work(&mut self.session);
-        self.let_go();
+        self.release_lock();
         done
     }
 
     /// Takes the lock for good.
     pub fn into_session(mut self) -> Result<Session, SessionError> {
-        self.take()?;
+        self.acquire_lock()?;
         Ok(self.session)
     }
 
@@ -157,14 +157,14 @@ impl LooseSession {
         };
         self.session = match parent {
             Some(parent) => {
-                let storage: Arc<dyn Storage> = Arc::new(Disk);
+                let storage: Arc<dyn FileSystem> = Arc::new(Disk);
                 self.session
                     .fork_on(Some(storage), parent, Some(leaf), &dir)?
             }
             None => self.session.fork_on(None, None, Some(leaf), &dir)?,
         };
         self.file = None;
-        self.let_go();
+        self.release_lock();
         Ok(())
     }
 
@@ -178,15 +178,15 @@ impl LooseSession {
         Ok(())
     }
 
-    fn take(&mut self) -> Result<(), SessionError> {
+    fn acquire_lock(&mut self) -> Result<(), SessionError> {
         let Some((path, seen)) = &self.file else {
             return Ok(());
         };
         let vanished = || SessionError::Vanished { path: path.clone() };
-        let storage: Arc<dyn Storage> = Arc::new(Disk);
+        let storage: Arc<dyn FileSystem> = Arc::new(Disk);
         let mut file = SessionFile::open(&storage, path, &mut Vec::new())?.ok_or_else(vanished)?;
         if file.read()?.len() == *seen {
-            self.session.backing = Backing::File(file);
+            self.session.persistence = Persistence::File(file);
             return Ok(());
         }
         // Another process wrote since. Read its entries first, then append ours at our leaf.
@@ -202,13 +202,13 @@ impl LooseSession {
     }
 
     /// Releases the lock, if this process has it.
-    fn let_go(&mut self) {
-        let Backing::File(file) = &self.session.backing else {
+    fn release_lock(&mut self) {
+        let Persistence::File(file) = &self.session.persistence else {
             return;
         };
         let path = file.path().to_owned();
         let length = fs::metadata(&path).map_or(u64::MAX, |metadata| metadata.len());
-        self.session.backing = Backing::Memory;
+        self.session.persistence = Persistence::Memory;
         self.file = Some((path, usize::try_from(length).unwrap_or(usize::MAX)));
     }
 }

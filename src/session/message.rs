@@ -37,17 +37,17 @@ impl AgentMessage {
 
     /// Reads a message of an extension, whose author may have written it by hand.
     pub fn read(value: &Value) -> Result<Self, serde_json::Error> {
-        Self::deserialize(value).or_else(|error| mended(value.clone()).ok_or(error))
+        Self::deserialize(value).or_else(|error| normalized(value.clone()).ok_or(error))
     }
 }
 
 /// A message that another program wrote in another form; `None` if it cannot be understood.
-pub(super) fn mended(mut message: Value) -> Option<AgentMessage> {
+pub(super) fn normalized(mut message: Value) -> Option<AgentMessage> {
     mend(&mut message);
     let members = message.as_object_mut()?;
     match members.get("role").and_then(Value::as_str) {
         Some("bashExecution") => {
-            texts(members, &["command", "output"]);
+            make_strings(members, &["command", "output"]);
             for member in ["cancelled", "truncated"] {
                 let is_true = members.get(member) == Some(&Value::Bool(true));
                 members.insert(member.into(), is_true.into());
@@ -58,10 +58,10 @@ pub(super) fn mended(mut message: Value) -> Option<AgentMessage> {
             keep_if(members, "fullOutputPath", Value::is_string);
             keep_if(members, "excludeFromContext", Value::is_boolean);
         }
-        Some("custom") => return mended_custom(message).map(AgentMessage::Custom),
-        Some("branchSummary") => texts(members, &["summary", "fromId"]),
+        Some("custom") => return normalized_custom(message).map(AgentMessage::Custom),
+        Some("branchSummary") => make_strings(members, &["summary", "fromId"]),
         Some("compactionSummary") => {
-            texts(members, &["summary"]);
+            make_strings(members, &["summary"]);
             let tokens = members.get("tokensBefore").and_then(Value::as_f64);
             members.insert("tokensBefore".into(), (tokens.unwrap_or(0.0) as u64).into());
         }
@@ -70,10 +70,10 @@ pub(super) fn mended(mut message: Value) -> Option<AgentMessage> {
     serde_json::from_value(message).ok()
 }
 
-/// Like [`mended`], for a message or an entry of an extension.
-pub(super) fn mended_custom(mut message: Value) -> Option<CustomMessage> {
+/// Like [`normalized`], for a message or an entry of an extension.
+pub(super) fn normalized_custom(mut message: Value) -> Option<CustomMessage> {
     let members = message.as_object_mut()?;
-    texts(members, &["customType"]);
+    make_strings(members, &["customType"]);
     // Content of a user message has the same form.
     let role = members.insert("role".into(), "user".into());
     mend(&mut message);
@@ -86,7 +86,7 @@ pub(super) fn mended_custom(mut message: Value) -> Option<CustomMessage> {
 
 /// Makes a string of each member: a number as JavaScript writes it, any other value becomes
 /// empty.
-fn texts(members: &mut Map<String, Value>, names: &[&str]) {
+fn make_strings(members: &mut Map<String, Value>, names: &[&str]) {
     for &name in names {
         let text = match members.get(name) {
             Some(Value::String(_)) => continue,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::header::CURRENT_VERSION;
-use super::patch::{Line, Object, raw, string};
+use super::patch::{Line, Object, to_raw, string_member};
 use super::tree::fresh_id;
 
 /// Returns the migrated lines of a file of version `from`. `lines` begins with the header.
@@ -17,7 +17,7 @@ pub(super) fn migrate(lines: &[&str], from: u64) -> Vec<String> {
         rename_hook_messages(&mut lines);
     }
     for object in objects(&mut lines).filter(|object| is_header(object)) {
-        object.insert("version".into(), raw(&CURRENT_VERSION));
+        object.insert("version".into(), to_raw(&CURRENT_VERSION));
     }
     lines.into_iter().map(Line::into_string).collect()
 }
@@ -34,34 +34,34 @@ fn give_ids(lines: &mut [Line]) {
         }
         let id = fresh_id(|id| taken.contains(id));
         taken.insert(id.clone());
-        object.insert("id".into(), raw(&id));
-        object.insert("parentId".into(), raw(&parent));
+        object.insert("id".into(), to_raw(&id));
+        object.insert("parentId".into(), to_raw(&parent));
         parent = Some(id.clone());
         ids.push(Some(id));
     }
     for object in
-        objects(lines).filter(|object| string(object, "type") == Some("compaction".into()))
+        objects(lines).filter(|object| string_member(object, "type") == Some("compaction".into()))
     {
         let Some(index) = object.shift_remove("firstKeptEntryIndex") else {
             continue;
         };
         let index: Option<usize> = serde_json::from_str(index.get()).ok();
         if let Some(Some(id)) = index.and_then(|index| ids.get(index)) {
-            object.insert("firstKeptEntryId".into(), raw(id));
+            object.insert("firstKeptEntryId".into(), to_raw(id));
         }
     }
 }
 
 /// Renames the messages of extensions, which version 2 named after hooks.
 fn rename_hook_messages(lines: &mut [Line]) {
-    for object in objects(lines).filter(|object| string(object, "type") == Some("message".into())) {
+    for object in objects(lines).filter(|object| string_member(object, "type") == Some("message".into())) {
         let message = object.get("message").map(|message| message.get());
         let Some(Ok(mut message)) = message.map(serde_json::from_str::<Object>) else {
             continue;
         };
-        if string(&message, "role") == Some("hookMessage".into()) {
-            message.insert("role".into(), raw("custom"));
-            object.insert("message".into(), raw(&message));
+        if string_member(&message, "role") == Some("hookMessage".into()) {
+            message.insert("role".into(), to_raw("custom"));
+            object.insert("message".into(), to_raw(&message));
         }
     }
 }
@@ -74,7 +74,7 @@ fn objects(lines: &mut [Line]) -> impl Iterator<Item = &mut Object> {
 }
 
 fn is_header(object: &Object) -> bool {
-    string(object, "type").as_deref() == Some("session")
+    string_member(object, "type").as_deref() == Some("session")
 }
 
 #[cfg(test)]

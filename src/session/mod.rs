@@ -1,7 +1,7 @@
 //! Sessions: the entries of a conversation in an append-only JSONL file, which is the source of
 //! truth. Knows nothing of agents.
 
-mod backing;
+mod persistence;
 mod claim;
 mod context;
 mod context_json;
@@ -36,24 +36,24 @@ mod tree;
 mod tree_json;
 mod unsaved;
 
-pub use claim::{FolderHold, check_id};
+pub use claim::{FolderLock, check_id_free};
 pub use context::{ModelRef, SessionContext};
 pub use entry::{Entry, EntryKind};
 pub use error::{SessionError, Warning};
 pub use export::{import, is_session_file};
 pub use handle::{NewSession, Session};
 pub use header::{CURRENT_VERSION, Header};
-pub use hold::Held;
-pub use holder::Holder;
+pub use hold::LockOutcome;
+pub use holder::LockHolder;
 pub use info::SessionInfo;
-pub use lines::{context_json_of, migrate_lines};
-pub use list::{SessionRef, find_by_id, header_of, list, list_all, most_recent, session_dirs};
-pub use loose::LooseSession;
+pub use lines::{context_json_from_lines, migrate_lines};
+pub use list::{SessionRef, find_by_id, read_header, list, list_all, most_recent, session_dirs};
+pub use loose::UnlockedSession;
 pub use paths::{default_session_dir, folder_name};
-pub use raw::Raw;
+pub use raw::SharedText;
 pub use search::SessionQuery;
-pub use snapshot::Snapshot;
-pub use storage::{Disk, Storage, StoredFile};
+pub use snapshot::ReadOnlySession;
+pub use storage::{Disk, FileSystem, OpenFile};
 pub use tree::TreeNode;
 
 #[cfg(test)]

@@ -26,17 +26,17 @@ impl Line {
 
     pub(super) fn into_string(self) -> String {
         match self {
-            Self::Object(object) => raw(&object).get().to_owned(),
+            Self::Object(object) => to_raw(&object).get().to_owned(),
             Self::Unreadable(line) => line,
         }
     }
 }
 
-pub(super) fn string(object: &Object, member: &str) -> Option<String> {
+pub(super) fn string_member(object: &Object, member: &str) -> Option<String> {
     serde_json::from_str(object.get(member)?.get()).ok()
 }
 
-pub(super) fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+pub(super) fn to_raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("strings, numbers and JSON are JSON")
 }
 
@@ -46,26 +46,26 @@ pub(super) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
     let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {
         if entry.lacks_id() {
-            object.insert("id".into(), raw(&entry.id));
+            object.insert("id".into(), to_raw(&entry.id));
         }
-        object.insert("parentId".into(), raw(&parent));
+        object.insert("parentId".into(), to_raw(&parent));
     }
     line.into_string()
 }
 
 /// Returns the line of `entry` with its ids and its time as strings and all else unchanged.
-pub(super) fn with_usual_members(entry: &Entry) -> String {
+pub(super) fn with_normal_members(entry: &Entry) -> String {
     let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {
-        object.insert("id".into(), raw(&entry.id));
-        object.insert("parentId".into(), raw(&entry.parent_id));
-        object.insert("timestamp".into(), raw(&entry.timestamp));
+        object.insert("id".into(), to_raw(&entry.id));
+        object.insert("parentId".into(), to_raw(&entry.parent_id));
+        object.insert("timestamp".into(), to_raw(&entry.timestamp));
         for member in ["targetId", "firstKeptEntryId", "fromId"] {
             let number = object
                 .get(member)
                 .and_then(|id| id.get().parse::<f64>().ok());
             if let Some(id) = number.and_then(|number| Scalar::Number(number).into_id()) {
-                object.insert(member.into(), raw(&id));
+                object.insert(member.into(), to_raw(&id));
             }
         }
     }

@@ -7,7 +7,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use sha2::{Digest, Sha256};
 
 /// Maximum length in bytes of a file name that every common file system accepts.
-const LONGEST_NAME: usize = 255;
+const MAX_FILE_NAME_BYTES: usize = 255;
 
 /// Returns `<agent folder>/sessions/--home-me-project--`.
 pub fn default_session_dir(agent_dir: &Path, cwd: &Path) -> PathBuf {
@@ -20,13 +20,13 @@ pub fn folder_name(cwd: &Path) -> String {
     let text = cwd.to_string_lossy();
     let relative = text.strip_prefix(['/', '\\']).unwrap_or(&text);
     let mut name = relative.replace(['/', '\\', ':'], "-");
-    if name.len() + "----".len() > LONGEST_NAME {
+    if name.len() + "----".len() > MAX_FILE_NAME_BYTES {
         let digest = Sha256::digest(cwd.as_os_str().as_encoded_bytes());
         let digest: String = digest[..16]
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let room = LONGEST_NAME - "-----".len() - digest.len();
+        let room = MAX_FILE_NAME_BYTES - "-----".len() - digest.len();
         name.truncate(name.floor_char_boundary(room));
         name = format!("{name}-{digest}");
     }
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn a_name_too_long_for_a_folder_ends_with_a_digest() {
-        let fits = format!("/{}", "x".repeat(LONGEST_NAME - 4));
+        let fits = format!("/{}", "x".repeat(MAX_FILE_NAME_BYTES - 4));
         assert_eq!(folder_name(Path::new(&fits)), format!("--{}--", &fits[1..]));
         let long = |end: &str| PathBuf::from(format!("/{}/{end}", "é/".repeat(200)));
         let (one, other) = (folder_name(&long("one")), folder_name(&long("other")));
         assert_ne!(one, other);
-        assert!((250..=LONGEST_NAME).contains(&one.len()), "{one}");
+        assert!((250..=MAX_FILE_NAME_BYTES).contains(&one.len()), "{one}");
         assert!(one.starts_with("--é-é-"), "{one}");
         assert_eq!(one, folder_name(&long("one")));
     }

@@ -10,13 +10,13 @@ use memchr::memchr_iter;
 /// A part of a shared text. Cloning is cheap; the whole file stays in memory as long as one
 /// part does.
 #[derive(Clone)]
-pub struct Raw {
+pub struct SharedText {
     /// The file. At least `range` is UTF-8.
     bytes: Arc<Vec<u8>>,
     range: Range<usize>,
 }
 
-impl Raw {
+impl SharedText {
     /// Returns the bytes without checking that they are UTF-8.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.range.clone()]
@@ -24,7 +24,7 @@ impl Raw {
 }
 
 /// Checks on each call that the text is UTF-8, which takes less time than parsing it.
-impl Deref for Raw {
+impl Deref for SharedText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -32,7 +32,7 @@ impl Deref for Raw {
     }
 }
 
-impl From<String> for Raw {
+impl From<String> for SharedText {
     fn from(text: String) -> Self {
         Self {
             range: 0..text.len(),
@@ -41,25 +41,25 @@ impl From<String> for Raw {
     }
 }
 
-impl From<&str> for Raw {
+impl From<&str> for SharedText {
     fn from(text: &str) -> Self {
         text.to_owned().into()
     }
 }
 
-impl PartialEq for Raw {
+impl PartialEq for SharedText {
     fn eq(&self, other: &Self) -> bool {
         self.as_bytes() == other.as_bytes()
     }
 }
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for SharedText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, formatter)
     }
 }
 
-impl fmt::Display for Raw {
+impl fmt::Display for SharedText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self)
     }
@@ -69,7 +69,7 @@ impl fmt::Display for Raw {
 pub(super) struct Line {
     /// Line number, counted from 0, including blank lines.
     pub(super) number: usize,
-    pub(super) raw: Raw,
+    pub(super) raw: SharedText,
 }
 
 /// Splits a file into lines. Invalid UTF-8 is replaced; the second value is then the original
@@ -99,7 +99,7 @@ pub(super) fn lines(bytes: Vec<u8>) -> (Vec<Line>, Option<Vec<u8>>) {
     });
     let lines = ranges.enumerate().map(|(number, range)| Line {
         number,
-        raw: Raw {
+        raw: SharedText {
             bytes: Arc::clone(&bytes),
             range,
         },

@@ -94,28 +94,28 @@ impl Serialize for IdRef<'_> {
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Place<'a> {
+pub(super) struct EntryPosition<'a> {
     pub(super) id: &'a str,
     pub(super) parent_id: Option<IdRef<'a>>,
     pub(super) timestamp: &'a str,
 }
 
 #[derive(Serialize)]
-struct PlaceFirst<'a> {
+struct PositionFirst<'a> {
     r#type: &'static str,
     #[serde(flatten)]
-    place: Place<'a>,
+    position: EntryPosition<'a>,
     #[serde(flatten)]
     record: Record<'a>,
 }
 
 #[derive(Serialize)]
-struct PlaceLast<'a> {
+struct PositionLast<'a> {
     r#type: &'static str,
     #[serde(flatten)]
     record: Record<'a>,
     #[serde(flatten)]
-    place: Place<'a>,
+    position: EntryPosition<'a>,
 }
 
 impl Record<'_> {
@@ -134,17 +134,17 @@ impl Record<'_> {
     }
 
     /// Returns the line, without its line end.
-    pub(super) fn to_line(self, place: Place<'_>) -> String {
+    pub(super) fn to_line(self, position: EntryPosition<'_>) -> String {
         let r#type = self.type_name();
         let line = match self {
-            Self::Custom { .. } | Self::CustomMessage { .. } => serde_json::to_string(&PlaceLast {
+            Self::Custom { .. } | Self::CustomMessage { .. } => serde_json::to_string(&PositionLast {
                 r#type,
                 record: self,
-                place,
+                position,
             }),
-            _ => serde_json::to_string(&PlaceFirst {
+            _ => serde_json::to_string(&PositionFirst {
                 r#type,
-                place,
+                position,
                 record: self,
             }),
         };
@@ -161,7 +161,7 @@ mod tests {
     /// Expected lines were written by `JSON.stringify` in the original.
     #[test]
     fn members_stand_in_the_order_of_the_original() {
-        let place = Place {
+        let position = EntryPosition {
             id: "0000000b",
             parent_id: Some("0000000a".into()),
             timestamp: "T",
@@ -236,19 +236,19 @@ mod tests {
             ),
         ];
         for (record, line) in lines {
-            assert_eq!(record.to_line(place), line);
+            assert_eq!(record.to_line(position), line);
         }
     }
 
     #[test]
     fn a_first_entry_has_a_null_parent() {
-        let place = Place {
+        let position = EntryPosition {
             id: "a",
             parent_id: None,
             timestamp: "T",
         };
         assert_eq!(
-            Record::SessionInfo { name: "" }.to_line(place),
+            Record::SessionInfo { name: "" }.to_line(position),
             r#"{"type":"session_info","id":"a","parentId":null,"timestamp":"T","name":""}"#
         );
     }
@@ -259,7 +259,7 @@ mod tests {
             text,
             is_number: true,
         };
-        let place = Place {
+        let position = EntryPosition {
             id: "b",
             parent_id: Some(number("7")),
             timestamp: "T",
@@ -269,7 +269,7 @@ mod tests {
             label: None,
         };
         assert_eq!(
-            label.to_line(place),
+            label.to_line(position),
             r#"{"type":"label","id":"b","parentId":7,"timestamp":"T","targetId":1.5}"#
         );
     }

@@ -6,10 +6,10 @@ use regex::{Regex, RegexBuilder};
 use super::info::SessionInfo;
 
 pub struct SessionQuery {
-    wanted: Wanted,
+    condition: Condition,
 }
 
-enum Wanted {
+enum Condition {
     /// Words in lower case, all of which must occur.
     Words(Vec<String>),
     Pattern(Regex),
@@ -19,24 +19,24 @@ impl SessionQuery {
     /// Parses a query. The error says what is wrong with a regular expression.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let wanted = match text.strip_prefix("re:").map(str::trim) {
+        let condition = match text.strip_prefix("re:").map(str::trim) {
             Some("") => return Err("the regular expression after re: is empty".into()),
             Some(pattern) => {
                 let pattern = RegexBuilder::new(pattern).case_insensitive(true).build();
-                Wanted::Pattern(pattern.map_err(|error| error.to_string())?)
+                Condition::Pattern(pattern.map_err(|error| error.to_string())?)
             }
-            None => Wanted::Words(words(text)),
+            None => Condition::Words(words(text)),
         };
-        Ok(Self { wanted })
+        Ok(Self { condition })
     }
 
     pub fn matches(&self, info: &SessionInfo) -> bool {
         let name = info.name.as_deref().unwrap_or_default();
         let cwd = info.cwd.to_string_lossy();
         let text = format!("{} {name} {} {cwd}", info.id, info.all_messages_text);
-        match &self.wanted {
-            Wanted::Pattern(pattern) => pattern.is_match(&text),
-            Wanted::Words(words) => {
+        match &self.condition {
+            Condition::Pattern(pattern) => pattern.is_match(&text),
+            Condition::Words(words) => {
                 let text = plain(&text);
                 words.iter().all(|word| text.contains(word))
             }

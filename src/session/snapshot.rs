@@ -12,7 +12,7 @@ use super::header::Header;
 use super::load::load;
 
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct ReadOnlySession {
     pub header: Header,
     /// Entries in file order.
     pub entries: Vec<Arc<Entry>>,
@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub leaf: Option<String>,
 }
 
-impl Snapshot {
+impl ReadOnlySession {
     /// Reads a file, which another pi may have open; `None` if it holds nothing yet.
     pub fn read(path: &Path) -> Result<(Option<Self>, Vec<Warning>), SessionError> {
         let bytes = regular_file::read(path).map_err(SessionError::io("read", path))?;
@@ -39,8 +39,8 @@ impl Snapshot {
 }
 
 impl Session {
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub fn snapshot(&self) -> ReadOnlySession {
+        ReadOnlySession {
             header: self.header.clone(),
             entries: self.tree.entries().to_vec(),
             leaf: self.tree.leaf().map(str::to_owned),

@@ -8,12 +8,12 @@ use std::path::Path;
 use super::holder;
 
 /// Opens, moves and removes files. [`Disk`] is the real implementation.
-pub trait Storage: Send + Sync {
+pub trait FileSystem: Send + Sync {
     /// Opens an existing file for reading and appending.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Creates a file and the folders above it. Fails with `AlreadyExists` if the file exists.
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>>;
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Replaces `to` by `from` atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -23,7 +23,7 @@ pub trait Storage: Send + Sync {
 }
 
 /// One open file. Dropping it releases its lock.
-pub trait StoredFile: Send {
+pub trait OpenFile: Send {
     /// Takes the exclusive advisory lock. The operating system releases it when the process
     /// ends in any way.
     fn try_lock(&self) -> Result<(), TryLockError>;
@@ -57,8 +57,8 @@ pub trait StoredFile: Send {
 /// The file system of the machine.
 pub struct Disk;
 
-impl Storage for Disk {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+impl FileSystem for Disk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         // Opening a pipe would block, and some devices never end. `/dev/null` is accepted as
         // the path of a session that is not kept.
         if !fs::metadata(path)?.is_file() && path != Path::new("/dev/null") {
@@ -71,7 +71,7 @@ impl Storage for Disk {
         Ok(Box::new(DiskFile { file }))
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -106,7 +106,7 @@ impl Drop for DiskFile {
     }
 }
 
-impl StoredFile for DiskFile {
+impl OpenFile for DiskFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         self.file.try_lock()
     }
@@ -116,7 +116,7 @@ impl StoredFile for DiskFile {
     }
 
     fn lock_holder(&self) -> Option<u32> {
-        holder::of(&self.file)
+        lock_holder::find(&self.file)
     }
 
     fn read(&mut self) -> io::Result<Vec<u8>> {

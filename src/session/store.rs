@@ -11,21 +11,21 @@ use chrono::Utc;
 use uuid::Uuid;
 
 use super::error::{SessionError, Warning};
-use super::holder::Holder;
+use super::holder::LockHolder;
 use super::paths;
-use super::storage::{Storage, StoredFile};
+use super::storage::{FileSystem, OpenFile};
 use super::tree::fresh_id;
 
 /// How long to wait for a lock whose holder seems to be gone: a killed process may still be
 /// ending, or its child may not have called exec yet.
-const LAST_BREATH: Duration = Duration::from_secs(2);
+const ENDING_HOLDER_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct SessionFile {
     /// Declared before `file`: fields drop in order, and the lock ends when `file` is dropped.
-    unused: Option<Unused>,
-    storage: Arc<dyn Storage>,
+    unused: Option<RemoveIfEmpty>,
+    storage: Arc<dyn FileSystem>,
     path: PathBuf,
-    file: Box<dyn StoredFile>,
+    file: Box<dyn OpenFile>,
     is_locked: bool,
     /// Offset in bytes at which the last record of this process ends.
     end: u64,
@@ -33,12 +33,12 @@ pub(super) struct SessionFile {
 
 /// A file that was created in advance: it is removed on drop unless something was written to
 /// it.
-struct Unused {
-    storage: Arc<dyn Storage>,
+struct RemoveIfEmpty {
+    storage: Arc<dyn FileSystem>,
     path: PathBuf,
 }
 
-impl Drop for Unused {
+impl Drop for RemoveIfEmpty {
     fn drop(&mut self) {
         // Another file may be at this path by now.
         let there = self.storage.open(&self.path);
@@ -50,12 +50,12 @@ impl Drop for Unused {
 }
 
 /// Value of `end` if the file does not end with a complete record.
-const OPEN: u64 = u64::MAX;
+const END_INCOMPLETE: u64 = u64::MAX;
 
 impl SessionFile {
     /// Opens and locks a file; `None` if there is none.
     pub(super) fn open(
-        storage: &Arc<dyn Storage>,
+        storage: &Arc<dyn FileSystem>,
         path: &Path,
         warnings: &mut Vec<Warning>,
     ) -> Result<Option<Self>, SessionError> {
@@ -66,7 +66,7 @@ impl SessionFile {
                 Err(error) => return Err(SessionError::io("open", path)(error)),
             };
             let mut opened = Self::new(storage, path, file);
-            opened.lock_or_refuse(warnings)?;
+            opened.lock_with_grace(warnings)?;
             // A migration replaces the file. A process that opened the old file just before
             // holds a lock that protects nothing, so it opens again.
             if opened
@@ -81,7 +81,7 @@ impl SessionFile {
 
     /// Opens an existing file for reading, whether or not another process has the lock.
     pub(super) fn open_unlocked(
-        storage: &Arc<dyn Storage>,
+        storage: &Arc<dyn FileSystem>,
         path: &Path,
     ) -> Result<Option<Self>, SessionError> {
         match storage.open(path) {
@@ -93,7 +93,7 @@ impl SessionFile {
 
     /// Creates and locks a file, which must not exist or must be empty.
     pub(super) fn create(
-        storage: &Arc<dyn Storage>,
+        storage: &Arc<dyn FileSystem>,
         path: &Path,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, SessionError> {
@@ -103,7 +103,7 @@ impl SessionFile {
         let created = match storage.create(path) {
             Ok(file) => {
                 let mut created = Self::new(storage, path, file);
-                created.lock_or_refuse(warnings)?;
+                created.lock_with_grace(warnings)?;
                 created
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -122,7 +122,7 @@ impl SessionFile {
         }
     }
 
-    fn new(storage: &Arc<dyn Storage>, path: &Path, file: Box<dyn StoredFile>) -> Self {
+    fn new(storage: &Arc<dyn FileSystem>, path: &Path, file: Box<dyn OpenFile>) -> Self {
         Self {
             unused: None,
             storage: Arc::clone(storage),
@@ -134,10 +134,10 @@ impl SessionFile {
     }
 
     /// Takes the lock. Waits only for a holder that is about to end.
-    fn lock_or_refuse(&mut self, warnings: &mut Vec<Warning>) -> Result<(), SessionError> {
+    fn lock_with_grace(&mut self, warnings: &mut Vec<Warning>) -> Result<(), SessionError> {
         let began = Instant::now();
         while !self.try_lock(warnings) {
-            if self.file.lock_holder().is_some() || began.elapsed() > LAST_BREATH {
+            if self.file.lock_holder().is_some() || began.elapsed() > ENDING_HOLDER_TIMEOUT {
                 return Err(self.locked());
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -177,7 +177,7 @@ impl SessionFile {
     fn locked(&self) -> SessionError {
         SessionError::Locked {
             path: self.path.clone(),
-            holder: self.file.lock_holder().map(Holder::of),
+            holder: self.file.lock_holder().map(LockHolder::from_process_id),
         }
     }
 
@@ -200,12 +200,12 @@ impl SessionFile {
             return Ok(false);
         }
         let size = self.file.size().map_err(failed)?;
-        Ok(self.end == OPEN || size > self.end)
+        Ok(self.end == END_INCOMPLETE || size > self.end)
     }
 
     /// Removes the file on drop, unless something is written to it.
-    pub(super) fn give_up_if_empty(&mut self) {
-        self.unused = Some(Unused {
+    pub(super) fn remove_if_empty(&mut self) {
+        self.unused = Some(RemoveIfEmpty {
             storage: self.storage(),
             path: self.path.clone(),
         });
@@ -215,7 +215,7 @@ impl SessionFile {
         &self.path
     }
 
-    pub(super) fn storage(&self) -> Arc<dyn Storage> {
+    pub(super) fn storage(&self) -> Arc<dyn FileSystem> {
         Arc::clone(&self.storage)
     }
 
@@ -241,7 +241,7 @@ impl SessionFile {
             .file
             .size()
             .map_err(SessionError::io("look up", &self.path))?;
-        if start < self.end && self.end != OPEN {
+        if start < self.end && self.end != END_INCOMPLETE {
             return Err(SessionError::Shortened {
                 path: self.path.clone(),
             });
@@ -274,12 +274,12 @@ impl SessionFile {
 
     /// Stores `tail`, the content from `start` on, in a file of its own and then cuts the
     /// session file at `start`. Returns the path of the new file.
-    pub(super) fn move_aside(
+    pub(super) fn move_tail_aside(
         &mut self,
         start: usize,
         tail: &[u8],
     ) -> Result<PathBuf, SessionError> {
-        let aside = self.sibling(&dated("torn"));
+        let aside = self.sibling(&dated_suffix("torn"));
         self.write_sibling(&aside, tail)?;
         if let Err(error) = self.file.truncate(start as u64) {
             // Remove the copy: the tail is still in the session file.
@@ -293,16 +293,16 @@ impl SessionFile {
     }
 
     /// Stores the content of the file under another name and returns the path.
-    pub(super) fn keep_copy(&mut self, content: &[u8]) -> Result<PathBuf, SessionError> {
-        let aside = self.sibling(&dated("before"));
+    pub(super) fn write_backup(&mut self, content: &[u8]) -> Result<PathBuf, SessionError> {
+        let aside = self.sibling(&dated_suffix("before"));
         self.write_sibling(&aside, content)?;
         Ok(aside)
     }
 
     /// Marks the end of the file as an incomplete line, so that the next record starts on a new
     /// line.
-    pub(super) fn leave_end_open(&mut self) {
-        self.end = OPEN;
+    pub(super) fn mark_end_incomplete(&mut self) {
+        self.end = END_INCOMPLETE;
     }
 
     /// Replaces the content atomically and keeps the lock.
@@ -311,7 +311,7 @@ impl SessionFile {
         let file = self.write_sibling(&next, content)?;
         // The new file is locked before other processes can open it.
         let mut locked = Self::new(&self.storage, &self.path, file);
-        let replaced = locked.lock_or_refuse(&mut Vec::new()).and_then(|()| {
+        let replaced = locked.lock_with_grace(&mut Vec::new()).and_then(|()| {
             let renamed = self.storage.rename(&next, &self.path);
             renamed.map_err(SessionError::io("replace", &self.path))
         });
@@ -330,7 +330,7 @@ impl SessionFile {
         &self,
         path: &Path,
         content: &[u8],
-    ) -> Result<Box<dyn StoredFile>, SessionError> {
+    ) -> Result<Box<dyn OpenFile>, SessionError> {
         let created = self.storage.create(path);
         let mut file = created.map_err(SessionError::io("create", path))?;
         let written = write(&mut *file, content).map_err(|(_, error)| error);
@@ -350,14 +350,14 @@ impl SessionFile {
 }
 
 /// Returns a suffix with the time and a random part, since two calls may have the same time.
-fn dated(what: &str) -> String {
+fn dated_suffix(what: &str) -> String {
     let time = paths::iso(Utc::now()).replace([':', '.'], "-");
     format!("{what}-{time}-{}", fresh_id(|_| false))
 }
 
 /// Writes `bytes` with one call, or more if the system accepts only a part: the following call
 /// reports why. The error contains the number of bytes written.
-fn write(file: &mut dyn StoredFile, bytes: &[u8]) -> Result<(), (u64, io::Error)> {
+fn write(file: &mut dyn OpenFile, bytes: &[u8]) -> Result<(), (u64, io::Error)> {
     let mut written = 0;
     while written < bytes.len() {
         match file.append(&bytes[written..]) {

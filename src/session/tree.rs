@@ -22,7 +22,7 @@ pub(super) struct Tree {
     /// Index of the leaf in `entries`.
     leaf: Option<usize>,
     /// Number of entries at the end that are not in the file although they should be.
-    owed: usize,
+    unsaved: usize,
 }
 
 /// Key of the map from ids to entries; a separate key would be a copy of the id.
@@ -89,7 +89,7 @@ impl Tree {
 
     /// Adds an entry, which becomes the leaf.
     pub(super) fn insert(&mut self, mut entry: Entry) -> Arc<Entry> {
-        entry.assign_place(self.leaf());
+        entry.assign_position(self.leaf());
         match &entry.kind {
             EntryKind::Label {
                 target_id,
@@ -132,18 +132,18 @@ impl Tree {
         self.by_id.get(id).map(|index| &self.entries[*index])
     }
 
-    pub(super) fn owed(&self) -> usize {
-        self.owed
+    pub(super) fn unsaved(&self) -> usize {
+        self.unsaved
     }
 
     /// Marks the last entry as missing from the file.
-    pub(super) fn owe_last(&mut self) {
-        self.owed += 1;
+    pub(super) fn mark_last_unsaved(&mut self) {
+        self.unsaved += 1;
     }
 
     /// Marks the first of the missing entries as stored.
-    pub(super) fn pay_one(&mut self) {
-        self.owed -= 1;
+    pub(super) fn mark_first_saved(&mut self) {
+        self.unsaved -= 1;
     }
 
     pub(super) fn leaf(&self) -> Option<&str> {
@@ -173,7 +173,7 @@ impl Tree {
         self.leaf == self.entries.len().checked_sub(1)
     }
 
-    pub(super) fn go_to_the_end(&mut self) {
+    pub(super) fn move_to_end(&mut self) {
         self.leaf = self.entries.len().checked_sub(1);
     }
 

@@ -15,7 +15,7 @@ pub(super) fn write(nodes: &[TreeNode]) -> String {
     let roots: Vec<&TreeNode> = nodes.iter().filter(|node| node.parent.is_none()).collect();
     let mut out = String::from("[");
     let mut steps = Vec::new();
-    push(&mut steps, roots.into_iter());
+    push_nodes(&mut steps, roots.into_iter());
     while let Some(step) = steps.pop() {
         let node = match step {
             Step::Text(text) => {
@@ -36,14 +36,14 @@ pub(super) fn write(nodes: &[TreeNode]) -> String {
         }
         out += ",\"children\":[";
         steps.push(Step::Text("]}"));
-        push(&mut steps, node.children.iter().map(|child| &nodes[*child]));
+        push_nodes(&mut steps, node.children.iter().map(|child| &nodes[*child]));
     }
     out.push(']');
     out
 }
 
 /// Pushes the nodes in order, with commas between them.
-fn push<'a>(
+fn push_nodes<'a>(
     steps: &mut Vec<Step<'a>>,
     nodes: impl DoubleEndedIterator<Item = &'a TreeNode> + ExactSizeIterator,
 ) {
@@ -56,6 +56,6 @@ fn push<'a>(
 }
 
 /// Returns the data of the responses to `get_entries` and `get_tree`.
-pub(super) fn beside_leaf(member: &str, list: &str, leaf: Option<&str>) -> String {
+pub(super) fn with_leaf_id(member: &str, list: &str, leaf: Option<&str>) -> String {
     format!("{{\"{member}\":{list},\"leafId\":{}}}", json!(leaf))
 }

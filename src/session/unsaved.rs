@@ -12,9 +12,9 @@ use super::record::Record;
 
 impl Session {
     /// Appends a message that cannot be withdrawn any more. On an error the session has the
-    /// message all the same, and it is written later: see [`Self::unsaved`].
-    pub fn keep_message(&mut self, message: &AgentMessage) -> Result<(), SessionError> {
-        let held = self.hold();
+    /// message all the same, and it is written later: see [`Self::unsaved_count`].
+    pub fn append_or_buffer(&mut self, message: &AgentMessage) -> Result<(), SessionError> {
+        let held = self.acquire_lock();
         let entry = match message {
             AgentMessage::BranchSummary(_) | AgentMessage::CompactionSummary(_) => {
                 return Err(SessionError::NotAMessage {
@@ -31,33 +31,33 @@ impl Session {
                 .new_entry(Record::Message { message })
                 .with_message(message.clone()),
         };
-        let stored = held.and_then(|_| self.store_unsaved()).and_then(|()| {
-            self.backing
+        let stored = held.and_then(|_| self.write_unsaved()).and_then(|()| {
+            self.persistence
                 .append(&self.header, self.tree.entries(), &entry)
         });
         self.tree.insert(entry);
         if stored.is_err() {
-            self.tree.owe_last();
+            self.tree.mark_last_unsaved();
         }
         stored
     }
 
     /// Number of entries at the end that are not in the file although they should be.
-    pub fn unsaved(&self) -> usize {
-        self.tree.owed()
+    pub fn unsaved_count(&self) -> usize {
+        self.tree.unsaved()
     }
 
     /// Writes the missing entries to the file, as far as that is possible now.
-    pub fn store_unsaved(&mut self) -> Result<(), SessionError> {
-        if self.tree.owed() > 0 {
-            self.hold()?;
+    pub fn write_unsaved(&mut self) -> Result<(), SessionError> {
+        if self.tree.unsaved() > 0 {
+            self.acquire_lock()?;
         }
-        while self.tree.owed() > 0 {
+        while self.tree.unsaved() > 0 {
             let entries = self.tree.entries();
-            let (earlier, owed) = entries.split_at(entries.len() - self.tree.owed());
-            let next: &Arc<Entry> = &owed[0];
-            self.backing.append(&self.header, earlier, next)?;
-            self.tree.pay_one();
+            let (earlier, unsaved) = entries.split_at(entries.len() - self.tree.unsaved());
+            let next: &Arc<Entry> = &unsaved[0];
+            self.persistence.append(&self.header, earlier, next)?;
+            self.tree.mark_first_saved();
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::extensions::child::{
 };
 use crate::extensions::events::turn_end::Draft;
 use crate::extensions::registry::ExtensionId;
-use crate::session::LooseSession;
+use crate::session::UnlockedSession;
 use crate::session::message::CustomMessage;
 use crate::tools::ToolOptions;
 
@@ -238,8 +238,8 @@ pub trait SessionApi: Send + Sync {
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
     /// Creates a session to write to before it is entered; `None` if an extension
     /// cancelled.
-    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<LooseSession>>;
-    async fn enter_session(&self, prepared: LooseSession) -> ActionResult<()>;
+    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<UnlockedSession>>;
+    async fn enter_session(&self, prepared: UnlockedSession) -> ActionResult<()>;
     async fn switch_session(&self, path: String) -> ActionResult<Cancelled>;
     async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled>;
     /// Aborts the run and compacts the conversation.

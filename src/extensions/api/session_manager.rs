@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::extensions::bridge::{BridgeResult, parse};
 use crate::session::{
-    LooseSession, NewSession, Session, SessionError, SessionInfo, context_json_of,
+    UnlockedSession, NewSession, Session, SessionError, SessionInfo, context_json_from_lines,
     default_session_dir, list, list_all, migrate_lines, most_recent,
 };
 
 #[derive(Default)]
 pub struct OpenSessions {
-    held: Mutex<HashMap<u64, LooseSession>>,
+    held: Mutex<HashMap<u64, UnlockedSession>>,
     tokens: AtomicU64,
 }
 
@@ -117,13 +117,13 @@ impl SessionArgs {
 }
 
 impl OpenSessions {
-    pub fn insert(&self, session: LooseSession) -> u64 {
+    pub fn insert(&self, session: UnlockedSession) -> u64 {
         let token = self.tokens.fetch_add(1, Ordering::Relaxed) + 1;
         self.held.lock().insert(token, session);
         token
     }
 
-    pub fn take(&self, token: u64) -> Result<LooseSession, HostError> {
+    pub fn take(&self, token: u64) -> Result<UnlockedSession, HostError> {
         self.held.lock().remove(&token).ok_or_else(entered_error)
     }
 
@@ -143,7 +143,7 @@ impl OpenSessions {
             "sessions.contextOf" => parse::<EntriesArgs>(method, args).and_then(|args| {
                 let lines: Vec<&str> = args.lines.iter().map(|line| line.get()).collect();
                 let leaf = (!args.at_end).then_some(args.leaf_id.as_deref());
-                context_json_of(&lines, leaf).map_err(session_error)
+                context_json_from_lines(&lines, leaf).map_err(session_error)
             }),
             "sessions.migrate" => parse::<EntriesArgs>(method, args).map(|args| {
                 let lines: Vec<&str> = args.lines.iter().map(|line| line.get()).collect();
@@ -158,7 +158,7 @@ impl OpenSessions {
 
     /// Serves methods with small results; `None` for other methods.
     pub fn serve(&self, method: &str, args: &str) -> Option<BridgeResult> {
-        let made = |made: Result<LooseSession, SessionError>| {
+        let made = |made: Result<UnlockedSession, SessionError>| {
             let session = made.map_err(session_error)?;
             Ok(json!({ "token": self.insert(session) }))
         };
@@ -166,18 +166,18 @@ impl OpenSessions {
         let nothing = |result: Result<(), SessionError>| result.map(|()| Value::Null);
         Some(match method {
             "sessions.create" => make().and_then(|args| {
-                made(LooseSession::create(
+                made(UnlockedSession::create(
                     &args.dir(),
                     args.cwd(),
                     args.new_session(),
                 ))
             }),
             "sessions.memory" => make()
-                .and_then(|args| made(LooseSession::in_memory(args.cwd(), args.new_session()))),
+                .and_then(|args| made(UnlockedSession::in_memory(args.cwd(), args.new_session()))),
             "sessions.open" => make().and_then(|args| made(args.open(&args.path))),
             "sessions.recent" => make().and_then(|args| made(args.recent())),
             "sessions.fork" => make().and_then(|args| {
-                made(LooseSession::fork_file(
+                made(UnlockedSession::fork_file(
                     &args.path,
                     &args.dir(),
                     args.cwd(),
@@ -186,7 +186,7 @@ impl OpenSessions {
             }),
             "sessions.append" => self.with_session(method, args, |session, of| {
                 let entry = entry_arg(&of)?;
-                let stored = session.write(|session| session.append_given(entry.get()))?;
+                let stored = session.write(|session| session.append_external(entry.get()))?;
                 Ok(json!(stored.id))
             }),
             "sessions.leaf" => self.with_session(method, args, |session, of| {
@@ -197,7 +197,7 @@ impl OpenSessions {
                 let stored = session.write(|session| {
                     let before = session.leaf_id().map(str::to_owned);
                     session.set_leaf(of.id.as_deref())?;
-                    let stored = session.append_given(entry.get());
+                    let stored = session.append_external(entry.get());
                     if stored.is_err() {
                         session.set_leaf(before.as_deref())?;
                     }
@@ -218,7 +218,7 @@ impl OpenSessions {
                 let path = of.path.unwrap_or_default();
                 let dir = session.dir().map(Path::to_owned);
                 let cwd = session.session().cwd().to_owned();
-                let (other, _) = LooseSession::open(&path, dir.as_deref(), Some(&cwd), &cwd)?;
+                let (other, _) = UnlockedSession::open(&path, dir.as_deref(), Some(&cwd), &cwd)?;
                 *session = other;
                 Ok(Value::Null)
             }),
@@ -234,7 +234,7 @@ impl OpenSessions {
         &self,
         method: &str,
         args: &str,
-        work: impl FnOnce(&mut LooseSession, OpenSessionArgs) -> Result<T, SessionError>,
+        work: impl FnOnce(&mut UnlockedSession, OpenSessionArgs) -> Result<T, SessionError>,
     ) -> Result<T, HostError> {
         let of: OpenSessionArgs = parse(method, args)?;
         let mut held = self.held.lock();
@@ -244,8 +244,8 @@ impl OpenSessions {
 }
 
 impl SessionArgs {
-    fn open(&self, path: &Path) -> Result<LooseSession, SessionError> {
-        let opened = LooseSession::open(path, self.dir.as_deref(), self.cwd.as_deref(), &self.here);
+    fn open(&self, path: &Path) -> Result<UnlockedSession, SessionError> {
+        let opened = UnlockedSession::open(path, self.dir.as_deref(), self.cwd.as_deref(), &self.here);
         let (session, warnings) = opened?;
         for warning in warnings {
             tracing::warn!("{warning}");
@@ -253,10 +253,10 @@ impl SessionArgs {
         Ok(session)
     }
 
-    fn recent(&self) -> Result<LooseSession, SessionError> {
+    fn recent(&self) -> Result<UnlockedSession, SessionError> {
         match most_recent(&self.dir())? {
             Some(path) => self.open(&path),
-            None => LooseSession::create(&self.dir(), self.cwd(), NewSession::default()),
+            None => UnlockedSession::create(&self.dir(), self.cwd(), NewSession::default()),
         }
     }
 }

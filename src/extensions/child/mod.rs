@@ -36,7 +36,7 @@ use crate::ai::nesting;
 use crate::ai::registry::ModelRegistry;
 use crate::resources::prompt_templates::PromptTemplate;
 use crate::resources::skills::Skill;
-use crate::session::LooseSession;
+use crate::session::UnlockedSession;
 use crate::tools::operations::Commands;
 use crate::tools::tool::Tool;
 
@@ -556,7 +556,7 @@ pub struct ChildConfig {
     /// The extensions that `options.set` names.
     pub set: Option<ChildExtensions>,
     /// The session to continue; a new one in memory if absent.
-    pub session: Option<LooseSession>,
+    pub session: Option<UnlockedSession>,
     pub tools: Vec<Arc<dyn Tool>>,
     pub hooks: Arc<ChildHooks>,
     pub events: mpsc::Sender<ChildEvent>,

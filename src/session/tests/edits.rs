@@ -54,15 +54,15 @@ fn an_edit_says_its_target_and_what_becomes_of_it() {
         edit(&said, r#","replacement":{}"#),
         edit(&said, r#","replacement":{"content":[7]}"#),
     ] {
-        assert!(session.check_given(&refused).is_err(), "{refused}");
-        assert!(session.append_given(&refused).is_err(), "{refused}");
+        assert!(session.check_external(&refused).is_err(), "{refused}");
+        assert!(session.append_external(&refused).is_err(), "{refused}");
     }
     let edit = edit(
         &said,
         r#","replacement":{"content":[{"type":"text","text":"b"}]}"#,
     );
-    session.check_given(&edit).unwrap();
-    session.append_given(&edit).unwrap();
+    session.check_external(&edit).unwrap();
+    session.append_external(&edit).unwrap();
     assert_eq!(texts(&session.build_context()), ["b"]);
 }
 

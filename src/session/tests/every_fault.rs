@@ -24,7 +24,7 @@ enum Fault {
     FullAndStuck(usize),
     /// No operation fails, but each write accepts only this many bytes, and every other write
     /// is interrupted by a signal.
-    Sips(usize),
+    ShortWrites(usize),
 }
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ struct State {
 }
 
 struct FlakyFile {
-    file: Box<dyn StoredFile>,
+    file: Box<dyn OpenFile>,
     disk: Flaky,
 }
 
@@ -86,19 +86,19 @@ impl Flaky {
         self.step()
     }
 
-    fn wrap(&self, file: Box<dyn StoredFile>) -> Box<dyn StoredFile> {
+    fn wrap(&self, file: Box<dyn OpenFile>) -> Box<dyn OpenFile> {
         let disk = self.clone();
         Box::new(FlakyFile { file, disk })
     }
 }
 
-impl Storage for Flaky {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+impl FileSystem for Flaky {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         self.step()?;
         self.disk().open(path).map(|file| self.wrap(file))
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         self.step()?;
         self.disk().create(path).map(|file| self.wrap(file))
     }
@@ -114,7 +114,7 @@ impl Storage for Flaky {
     }
 }
 
-impl StoredFile for FlakyFile {
+impl OpenFile for FlakyFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         self.disk.step().map_err(TryLockError::Error)?;
         self.file.try_lock()
@@ -139,7 +139,7 @@ impl StoredFile for FlakyFile {
             let mut state = self.disk.0.lock();
             match state.fault {
                 Fault::Full(room) | Fault::FullAndStuck(room) => room - state.written,
-                Fault::Sips(size) => {
+                Fault::ShortWrites(size) => {
                     state.interrupt = !state.interrupt;
                     if state.interrupt {
                         return Err(io::ErrorKind::Interrupted.into());
@@ -178,38 +178,38 @@ impl StoredFile for FlakyFile {
 }
 
 /// A file as the scenario finds it, and the entries that it has.
-struct Beginning {
+struct Scenario {
     name: &'static str,
     content: Option<String>,
-    says: &'static [&'static str],
+    texts_before: &'static [&'static str],
 }
 
-fn beginnings() -> Vec<Beginning> {
+fn scenarios() -> Vec<Scenario> {
     let kept = line("aaaaaaaa", None, "kept");
     let old = r#"{"type":"session","id":"s","timestamp":"T","cwd":"/w"}"#;
     let said = r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"kept","timestamp":1}}"#;
-    let beginning = |name, content: String, says| Beginning {
+    let scenario = |name, content: String, texts_before| Scenario {
         name,
         content: Some(content),
-        says,
+        texts_before,
     };
     vec![
-        Beginning {
+        Scenario {
             name: "new",
             content: None,
-            says: &[],
+            texts_before: &[],
         },
-        beginning("empty", String::new(), &[]),
-        beginning("old", format!("{HEADER}\n{kept}\n"), &["kept"]),
-        beginning("no line end", format!("{HEADER}\n{kept}"), &["kept"]),
-        beginning(
+        scenario("empty", String::new(), &[]),
+        scenario("old", format!("{HEADER}\n{kept}\n"), &["kept"]),
+        scenario("no line end", format!("{HEADER}\n{kept}"), &["kept"]),
+        scenario(
             "torn",
             format!("{HEADER}\n{kept}\n{{\"type\":\"mess"),
             &["kept"],
         ),
-        beginning("torn header", HEADER[..30].to_owned(), &[]),
-        beginning("migrated", format!("{old}\n{said}\n"), &["kept"]),
-        beginning(
+        scenario("torn header", HEADER[..30].to_owned(), &[]),
+        scenario("migrated", format!("{old}\n{said}\n"), &["kept"]),
+        scenario(
             "migrated and torn",
             format!("{old}\n{said}\n{{\"type\":\"mess"),
             &["kept"],
@@ -219,11 +219,11 @@ fn beginnings() -> Vec<Beginning> {
 
 /// Opens a session and works in it with the fault, goes on without the fault, and opens the
 /// file again. Returns the number of operations and of bytes.
-fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
-    let told = format!("{}, {fault:?}", beginning.name);
+fn run_scenario(scenario: &Scenario, fault: Fault) -> (usize, usize) {
+    let description = format!("{}, {fault:?}", scenario.name);
     let path = Path::new("/s/s.jsonl");
     let disk = Flaky::new(fault);
-    if let Some(content) = &beginning.content {
+    if let Some(content) = &scenario.content {
         disk.disk().write(path, content);
     }
     let open = || Session::open_on(Arc::new(disk.clone()), path, Path::new("/w"));
@@ -231,8 +231,8 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
     let Ok((mut session, _)) = opened else {
         disk.lift();
         let (session, _) = open().unwrap();
-        assert_eq!(texts(&session.build_context()), beginning.says, "{told}");
-        assert_torn_is_kept(beginning, &disk.disk(), &told);
+        assert_eq!(texts(&session.build_context()), scenario.texts_before, "{description}");
+        assert_torn_is_kept(scenario, &disk.disk(), &description);
         return (0, 0);
     };
 
@@ -244,22 +244,22 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
         Err(_) => refused.push("\"model_change\""),
     }
     let mut keep = |session: &mut Session, message: &AgentMessage| {
-        let stored = session.keep_message(message);
+        let stored = session.append_or_buffer(message);
         expected.push(session.entries().last().unwrap().raw.to_string());
-        assert_eq!(stored.is_err(), session.unsaved() > 0, "{told}");
+        assert_eq!(stored.is_err(), session.unsaved_count() > 0, "{description}");
     };
     keep(&mut session, &user("question"));
     keep(&mut session, &calls("toolUse", &[("c", "bash")]));
     keep(&mut session, &result("c", "bash"));
     match session.append_label("nobody", None) {
         Err(SessionError::UnknownEntry { .. }) => {}
-        other => panic!("{told}: {other:?}"),
+        other => panic!("{description}: {other:?}"),
     }
     match session.append_custom("note", Some(&json!({ "x": 1 }))) {
         Ok(entry) => expected.push(entry.raw.to_string()),
         Err(_) => refused.push("\"note\""),
     }
-    assert_eq!(raws(&session), expected, "{told}");
+    assert_eq!(raws(&session), expected, "{description}");
     let State {
         operations,
         written,
@@ -268,13 +268,13 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
 
     disk.lift();
     let after = session.append_message(&user("after"));
-    let after = after.unwrap_or_else(|error| panic!("{told}: {error}"));
+    let after = after.unwrap_or_else(|error| panic!("{description}: {error}"));
     expected.push(after.raw.to_string());
-    assert_eq!((raws(&session), session.unsaved()), (expected.clone(), 0));
+    assert_eq!((raws(&session), session.unsaved_count()), (expected.clone(), 0));
     let context = session.build_context();
-    let mut said = beginning.says.to_vec();
-    said.extend(["question", "assistant", "bash c error=false: done", "after"]);
-    assert_eq!(texts(&context), said, "{told}");
+    let mut expected_texts = scenario.texts_before.to_vec();
+    expected_texts.extend(["question", "assistant", "bash c error=false: done", "after"]);
+    assert_eq!(texts(&context), expected_texts, "{description}");
     drop(session);
 
     let (session, warnings) = open().unwrap();
@@ -285,42 +285,42 @@ fn story(beginning: &Beginning, fault: Fault) -> (usize, usize) {
         let is_left = |raw: &String| refused.iter().any(|kind| raw.contains(kind));
         stored.retain(|raw| expected.contains(raw) || !is_left(raw));
     }
-    assert_eq!(stored, expected, "{told}");
-    assert_eq!(session.build_context(), context, "{told}");
+    assert_eq!(stored, expected, "{description}");
+    assert_eq!(session.build_context(), context, "{description}");
     // An incomplete record may be left by a write that could not be undone.
     let left = |warning: &Warning| match warning {
-        Warning::Malformed { .. } => stuck || beginning.name == "torn",
+        Warning::Malformed { .. } => stuck || scenario.name == "torn",
         _ => false,
     };
-    assert!(warnings.iter().all(left), "{told}: {warnings:?}");
-    assert_torn_is_kept(beginning, &disk.disk(), &told);
+    assert!(warnings.iter().all(left), "{description}: {warnings:?}");
+    assert_torn_is_kept(scenario, &disk.disk(), &description);
     if !stuck {
         let files = disk.disk().files();
         let fine = |name: &str| name == "s.jsonl" || name.starts_with("s.jsonl.torn-");
         assert!(
             files.iter().all(|(name, _)| fine(name)),
-            "{told}: {files:?}"
+            "{description}: {files:?}"
         );
     }
     (operations, written)
 }
 
 /// Asserts that the text of the torn line is in some file of the folder.
-fn assert_torn_is_kept(beginning: &Beginning, disk: &Memory, told: &str) {
-    let content = beginning.content.as_deref().unwrap_or_default();
+fn assert_torn_is_kept(scenario: &Scenario, disk: &Memory, description: &str) {
+    let content = scenario.content.as_deref().unwrap_or_default();
     let tail = content.rsplit('\n').next().unwrap_or_default();
     let kept = disk.files().iter().any(|(_, text)| text.contains(tail));
-    assert!(tail.is_empty() || kept, "{told}: {tail} is gone");
+    assert!(tail.is_empty() || kept, "{description}: {tail} is gone");
 }
 
 #[test]
 fn every_operation_fails_once_and_for_good() {
-    for beginning in beginnings() {
-        let (operations, _) = story(&beginning, Fault::None);
+    for scenario in scenarios() {
+        let (operations, _) = run_scenario(&scenario, Fault::None);
         assert!(operations > 10, "{operations}");
         for number in 0..operations {
-            story(&beginning, Fault::At(number));
-            story(&beginning, Fault::From(number));
+            run_scenario(&scenario, Fault::At(number));
+            run_scenario(&scenario, Fault::From(number));
         }
     }
 }
@@ -328,15 +328,15 @@ fn every_operation_fails_once_and_for_good() {
 #[test]
 fn the_disk_is_full_after_every_byte() {
     std::thread::scope(|scope| {
-        for beginning in beginnings() {
+        for scenario in scenarios() {
             scope.spawn(move || {
-                let (_, bytes) = story(&beginning, Fault::None);
+                let (_, bytes) = run_scenario(&scenario, Fault::None);
                 assert!(bytes > 500, "{bytes}");
                 for room in 0..bytes {
-                    story(&beginning, Fault::Full(room));
+                    run_scenario(&scenario, Fault::Full(room));
                     // The exact position within a word makes no difference here.
                     if room % 5 == 0 {
-                        story(&beginning, Fault::FullAndStuck(room));
+                        run_scenario(&scenario, Fault::FullAndStuck(room));
                     }
                 }
             });
@@ -346,9 +346,9 @@ fn the_disk_is_full_after_every_byte() {
 
 #[test]
 fn short_and_interrupted_writes_are_gone_on_with() {
-    for beginning in beginnings() {
+    for scenario in scenarios() {
         for size in [1, 2, 7, 100] {
-            story(&beginning, Fault::Sips(size));
+            run_scenario(&scenario, Fault::ShortWrites(size));
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct SmallDisk {
 }
 
 struct SmallFile {
-    file: Box<dyn StoredFile>,
+    file: Box<dyn OpenFile>,
     disk: SmallDisk,
 }
 
@@ -37,7 +37,7 @@ impl SmallDisk {
         }
     }
 
-    fn wrap(&self, file: Box<dyn StoredFile>) -> Box<dyn StoredFile> {
+    fn wrap(&self, file: Box<dyn OpenFile>) -> Box<dyn OpenFile> {
         Box::new(SmallFile {
             file,
             disk: self.clone(),
@@ -49,12 +49,12 @@ impl SmallDisk {
     }
 }
 
-impl Storage for SmallDisk {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+impl FileSystem for SmallDisk {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         Disk.open(path).map(|file| self.wrap(file))
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         Disk.create(path).map(|file| self.wrap(file))
     }
 
@@ -67,7 +67,7 @@ impl Storage for SmallDisk {
     }
 }
 
-impl StoredFile for SmallFile {
+impl OpenFile for SmallFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         if !self.disk.has_locks {
             return Err(TryLockError::Error(io::Error::other("no locks here")));
@@ -200,8 +200,8 @@ struct Migrating {
     done: AtomicBool,
 }
 
-impl Storage for Migrating {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+impl FileSystem for Migrating {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         let opened = Disk.open(path);
         if !self.done.swap(true, Ordering::Relaxed) {
             let next = path.with_extension("next");
@@ -214,7 +214,7 @@ impl Storage for Migrating {
         opened
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         Disk.create(path)
     }
 

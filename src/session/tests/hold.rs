@@ -24,18 +24,18 @@ fn opening_needs_no_lock_and_appending_does() {
     assert!(matches!(refused, SessionError::Locked { .. }), "{refused}");
     assert_eq!(other.entries().len(), 1);
     holder.append_message(&user("two")).unwrap();
-    holder.release();
-    assert_eq!(other.hold().unwrap(), Held::CaughtUp(1));
+    holder.release_lock();
+    assert_eq!(other.acquire_lock().unwrap(), LockOutcome::CaughtUp(1));
     other.append_message(&user("three")).unwrap();
     let refused = holder.append_message(&user("four")).unwrap_err();
     assert!(matches!(refused, SessionError::Locked { .. }), "{refused}");
-    other.release();
+    other.release_lock();
     holder.append_message(&user("four")).unwrap();
     assert_eq!(
         texts(&holder.build_context()),
         ["one", "two", "three", "four"]
     );
-    holder.release();
+    holder.release_lock();
     assert_eq!(raws(&open(&path).0), raws(&holder));
 }
 
@@ -44,7 +44,7 @@ fn one_that_had_gone_elsewhere_stays_there() {
     let (_dir, path) = begun();
     let (mut one, mut other) = (shared(&path), shared(&path));
     other.append_message(&user("two")).unwrap();
-    other.release();
+    other.release_lock();
     one.set_leaf(None).unwrap();
     one.append_message(&user("instead")).unwrap();
     assert_eq!(texts(&one.build_context()), ["instead"]);
@@ -56,14 +56,14 @@ fn what_is_owed_follows_what_others_stored() {
     let (_dir, path) = begun();
     let (mut holder, _) = open(&path);
     let mut other = shared(&path);
-    other.keep_message(&user("owed")).unwrap_err();
-    other.keep_message(&user("owed too")).unwrap_err();
+    other.append_or_buffer(&user("owed")).unwrap_err();
+    other.append_or_buffer(&user("owed too")).unwrap_err();
     holder.append_message(&user("two")).unwrap();
-    holder.release();
+    holder.release_lock();
     other.append_message(&user("three")).unwrap();
     let said = ["one", "two", "owed", "owed too", "three"];
     assert_eq!(texts(&other.build_context()), said);
-    other.release();
+    other.release_lock();
     assert_eq!(texts(&open(&path).0.build_context()), said);
 }
 
@@ -78,7 +78,7 @@ fn a_record_that_is_being_written_is_not_torn() {
     let mut other = shared(&path);
     assert_eq!(texts(&other.build_context()), ["one"]);
     fs::write(&path, [&before[..], next.as_bytes(), b"\n"].concat()).unwrap();
-    holder.release();
+    holder.release_lock();
     other.append_message(&user("three")).unwrap();
     assert_eq!(texts(&other.build_context()), ["one", "two", "three"]);
 }

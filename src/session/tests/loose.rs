@@ -1,13 +1,13 @@
 use super::*;
 
-fn open_loose(path: &Path) -> LooseSession {
+fn open_loose(path: &Path) -> UnlockedSession {
     let (session, warnings) =
-        LooseSession::open(path, None, None, Path::new("/elsewhere")).unwrap();
+        UnlockedSession::open(path, None, None, Path::new("/elsewhere")).unwrap();
     assert_eq!(warnings, []);
     session
 }
 
-fn say(session: &mut LooseSession, text: &str) -> String {
+fn say(session: &mut UnlockedSession, text: &str) -> String {
     let written = session.write(|session| session.append_message(&user(text)));
     written.unwrap().id.clone()
 }
@@ -18,33 +18,33 @@ fn a_file_in_use_can_be_looked_into() {
     let mut session = new_session(dir.path());
     session.append_message(&user("a")).unwrap();
     let path = session.path().unwrap().to_owned();
-    let mut loose = open_loose(&path);
-    assert_eq!(raws(loose.session()), raws(&session));
+    let mut unlocked = open_loose(&path);
+    assert_eq!(raws(unlocked.session()), raws(&session));
     assert_eq!(
-        (loose.path(), loose.dir()),
+        (unlocked.path(), unlocked.dir()),
         (Some(&*path), Some(dir.path()))
     );
     // Two of them cannot write at once.
-    let refused = loose.write(|session| session.append_message(&user("b")));
+    let refused = unlocked.write(|session| session.append_message(&user("b")));
     assert!(matches!(refused, Err(SessionError::Locked { .. })));
-    assert_eq!(loose.session().entries().len(), 1);
+    assert_eq!(unlocked.session().entries().len(), 1);
     drop(session);
-    say(&mut loose, "b");
+    say(&mut unlocked, "b");
     assert_eq!(texts(&open(&path).0.build_context()), ["a", "b"]);
 }
 
 #[test]
 fn nobody_is_kept_out_between_two_writes() {
     let dir = temp();
-    let mut loose =
-        LooseSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
-    say(&mut loose, "a");
-    let path = loose.path().unwrap().to_owned();
+    let mut unlocked =
+        UnlockedSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
+    say(&mut unlocked, "a");
+    let path = unlocked.path().unwrap().to_owned();
     let (mut other, _) = open(&path);
     other.append_message(&user("b")).unwrap();
     drop(other);
     // The entry is appended at the leaf of this session, not of the other one.
-    say(&mut loose, "c");
+    say(&mut unlocked, "c");
     let (session, _) = open(&path);
     let parents: Vec<_> = session
         .entries()
@@ -53,17 +53,17 @@ fn nobody_is_kept_out_between_two_writes() {
         .collect();
     let a = session.entries()[0].id.clone();
     assert_eq!(parents, [None, Some(a.clone()), Some(a)]);
-    assert_eq!(ids(session.entries()), ids(loose.session().entries()));
+    assert_eq!(ids(session.entries()), ids(unlocked.session().entries()));
 }
 
 #[test]
 fn one_that_was_not_there_is_made_when_something_is_said() {
     let dir = temp();
     let path = dir.path().join("mine.jsonl");
-    let mut loose = open_loose(&path);
+    let mut unlocked = open_loose(&path);
     assert!(!path.exists());
-    say(&mut loose, "a");
-    let session = loose.into_session().unwrap();
+    say(&mut unlocked, "a");
+    let session = unlocked.into_session().unwrap();
     assert_eq!(session.path(), Some(&*path));
     assert_eq!(session.cwd(), Path::new("/elsewhere"));
     let again = Session::open(&path, Path::new("/w"));
@@ -76,30 +76,30 @@ fn one_that_was_not_there_is_made_when_something_is_said() {
 #[test]
 fn a_path_of_it_becomes_a_session_beside_it() {
     let dir = temp();
-    let mut loose =
-        LooseSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
-    let a = say(&mut loose, "a");
-    say(&mut loose, "b");
-    let parent = loose.path().unwrap().to_owned();
-    loose.branch_off(&a).unwrap();
-    assert_ne!(loose.path(), Some(&*parent));
-    let header = loose.session().header().clone();
+    let mut unlocked =
+        UnlockedSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
+    let a = say(&mut unlocked, "a");
+    say(&mut unlocked, "b");
+    let parent = unlocked.path().unwrap().to_owned();
+    unlocked.branch_off(&a).unwrap();
+    assert_ne!(unlocked.path(), Some(&*parent));
+    let header = unlocked.session().header().clone();
     assert_eq!(header.parent_session, Some(parent));
-    say(&mut loose, "c");
-    let (session, _) = open(loose.path().unwrap());
+    say(&mut unlocked, "c");
+    let (session, _) = open(unlocked.path().unwrap());
     assert_eq!(texts(&session.build_context()), ["a", "c"]);
     assert_eq!(names(dir.path()).len(), 2);
-    assert!(loose.branch_off("nope").is_err());
+    assert!(unlocked.branch_off("nope").is_err());
 }
 
 #[test]
 fn what_is_in_memory_stays_there() {
-    let mut loose = LooseSession::in_memory(Path::new("/w"), NewSession::default()).unwrap();
-    let a = say(&mut loose, "a");
-    loose.branch_off(&a).unwrap();
-    assert_eq!((loose.path(), loose.dir()), (None, None));
-    loose.begin(NewSession::default()).unwrap();
-    assert_eq!(loose.session().entries().len(), 0);
+    let mut unlocked = UnlockedSession::in_memory(Path::new("/w"), NewSession::default()).unwrap();
+    let a = say(&mut unlocked, "a");
+    unlocked.branch_off(&a).unwrap();
+    assert_eq!((unlocked.path(), unlocked.dir()), (None, None));
+    unlocked.begin(NewSession::default()).unwrap();
+    assert_eq!(unlocked.session().entries().len(), 0);
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn a_torn_line_is_repaired_before_something_is_written() {
         line("aaaaaaaa", None, "a")
     );
     fs::write(&path, &content).unwrap();
-    let mut loose = open_loose(&path);
+    let mut unlocked = open_loose(&path);
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
         content,
         "only looked at"
     );
-    say(&mut loose, "b");
+    say(&mut unlocked, "b");
     let (session, warnings) = open(&path);
     assert_eq!(warnings, []);
     assert_eq!(texts(&session.build_context()), ["a", "b"]);
@@ -132,8 +132,8 @@ fn an_old_file_is_brought_up_before_its_ids_are_told() {
         r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"a","timestamp":1}}"#,
     ];
     fs::write(&path, old.join("\n") + "\n").unwrap();
-    let (mut loose, _) = LooseSession::open(&path, None, None, Path::new("/w")).unwrap();
-    assert_eq!(ids(loose.session().entries()), ids(open(&path).0.entries()));
+    let (mut unlocked, _) = UnlockedSession::open(&path, None, None, Path::new("/w")).unwrap();
+    assert_eq!(ids(unlocked.session().entries()), ids(open(&path).0.entries()));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn an_id_is_no_path() {
             id: Some(id.into()),
             parent_session: None,
         };
-        let made = LooseSession::create(Path::new("/nowhere"), Path::new("/w"), new);
+        let made = UnlockedSession::create(Path::new("/nowhere"), Path::new("/w"), new);
         assert!(matches!(made, Err(SessionError::BadId { .. })), "{id}");
     }
 }

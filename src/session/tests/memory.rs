@@ -48,7 +48,7 @@ impl Memory {
         files.collect()
     }
 
-    fn file(&self, inode: &Inode) -> Box<dyn StoredFile> {
+    fn file(&self, inode: &Inode) -> Box<dyn OpenFile> {
         Box::new(MemoryFile {
             disk: self.clone(),
             inode: Arc::clone(inode),
@@ -57,14 +57,14 @@ impl Memory {
     }
 }
 
-impl Storage for Memory {
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+impl FileSystem for Memory {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         let files = self.0.lock();
         let inode = files.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(self.file(inode))
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StoredFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
         let mut files = self.0.lock();
         if files.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -86,7 +86,7 @@ impl Storage for Memory {
     }
 }
 
-impl StoredFile for MemoryFile {
+impl OpenFile for MemoryFile {
     fn try_lock(&self) -> Result<(), TryLockError> {
         let mut content = self.inode.lock();
         if content.locked {

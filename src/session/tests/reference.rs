@@ -1,7 +1,7 @@
 //! A session written by the SessionManager of the original; only the entry ids were numbered by
 //! hand.
 
-use super::super::record::{Place, Record};
+use super::super::record::{EntryPosition, Record};
 use super::*;
 
 const FILE: &str = include_str!("reference.jsonl");
@@ -80,7 +80,7 @@ fn its_messages_written_by_us_are_the_same_bytes() {
         }
         let message = entry.message().unwrap().unwrap();
         let (id, parent_id) = (&*entry.id, entry.parent_id.as_deref().map(Into::into));
-        let place = Place {
+        let place = EntryPosition {
             id,
             parent_id,
             timestamp: &entry.timestamp,

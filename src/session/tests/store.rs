@@ -266,7 +266,7 @@ fn a_disk_without_locks_is_a_warning() {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
     fs::write(&path, format!("{HEADER}\n")).unwrap();
-    let storage = std::sync::Arc::new(faults::SmallDisk::without_locks());
+    let storage = std::sync::Arc::new(full_disk::SmallDisk::without_locks());
     let (_, warnings) = Session::open_on(storage, &path, Path::new("/w")).unwrap();
     assert_eq!(
         warnings,
