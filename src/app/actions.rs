@@ -34,7 +34,7 @@ use crate::extensions::child::{
 };
 use crate::extensions::registry::ExtensionId;
 use crate::session::message::CustomMessage;
-use crate::session::{Entry, UnlockedSession, SessionError};
+use crate::session::{Entry, SessionError, UnlockedSession};
 use crate::tools::ToolOptions;
 
 #[async_trait]
@@ -418,7 +418,10 @@ impl SessionApi for AgentSession {
         cancelled(self.apart(switch).await)
     }
 
-    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<UnlockedSession>> {
+    async fn prepare_session(
+        &self,
+        parent: Option<String>,
+    ) -> ActionResult<Option<UnlockedSession>> {
         let parent = parent.map(PathBuf::from);
         let prepared = AgentSession::prepare_session(self, parent).await;
         prepared.map_err(ActionError::new)

@@ -12,7 +12,7 @@ use super::refusal::{ErrorCode, Refusal};
 use super::run::object;
 use crate::agent::AgentMessage;
 use crate::resources::paths::expand_tilde;
-use crate::session::{UnlockedSession, NewSession, Session, SessionInfo};
+use crate::session::{NewSession, Session, SessionInfo, UnlockedSession};
 
 /// How much of the conversation a fork takes along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

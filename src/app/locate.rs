@@ -8,7 +8,7 @@ use super::start::{StartError, session_dir};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
 use crate::session::{
-    SessionInfo, SessionRef, find_by_id, read_header, list, list_all, session_dirs,
+    SessionInfo, SessionRef, find_by_id, list, list_all, read_header, session_dirs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq)]

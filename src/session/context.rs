@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edits::ContextEdits;
-use super::entry::{Entry, EntryKind};
-use super::error::Warning;
-use super::message::AgentMessage;
-use super::parallel;
+use crate::context_edits::ContextEdits;
+use crate::entry::{Entry, EntryKind};
+use crate::error::Warning;
+use crate::message::AgentMessage;
+use crate::parallel;
 use pi_ai::message::{AssistantMessage, ContentBlock, StopReason, ToolResultMessage};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,11 +28,11 @@ pub struct ModelRef {
     pub model_id: String,
 }
 
-pub(super) const INTERRUPTED: &str = "The tool call was interrupted: no result was recorded. It may have run in part; \
+pub(crate) const INTERRUPTED: &str = "The tool call was interrupted: no result was recorded. It may have run in part; \
      check before you repeat it.";
 
 /// Builds the context. `path` runs from the root to the leaf.
-pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
+pub(crate) fn build(path: &[Arc<Entry>]) -> SessionContext {
     let mut context = SessionContext::default();
     let entries = context_entries(path);
     let edits = ContextEdits::on_path(path);
@@ -67,7 +67,7 @@ pub(super) fn build(path: &[Arc<Entry>]) -> SessionContext {
 
 /// Returns the entries that belong to the context, in the order in which the model receives
 /// them.
-pub(super) fn context_entries(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
+pub(crate) fn context_entries(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     let compaction = path
         .iter()
         .enumerate()
@@ -93,7 +93,7 @@ pub(super) fn context_entries(path: &[Arc<Entry>]) -> Vec<&Arc<Entry>> {
     entries
 }
 
-pub(super) fn entry_model(entry: &Entry) -> Option<ModelRef> {
+pub(crate) fn entry_model(entry: &Entry) -> Option<ModelRef> {
     match &entry.kind {
         EntryKind::ModelChange { provider, model_id } => Some(ModelRef {
             provider: provider.clone(),

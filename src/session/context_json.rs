@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::context::{context_entries, entry_model};
-use super::edits::ContextEdits;
-use super::entry::{Entry, EntryKind};
+use crate::context::{context_entries, entry_model};
+use crate::context_edits::ContextEdits;
+use crate::entry::{Entry, EntryKind};
 pub use pi_ai::nesting::{self, Of};
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Line<'a> {
 
 /// Returns `{"messages":[…],"thinkingLevel":…,"model":…}`. `path` runs from the root to the
 /// leaf.
-pub(super) fn write(path: &[Arc<Entry>]) -> String {
+pub(crate) fn write(path: &[Arc<Entry>]) -> String {
     let edits = ContextEdits::on_path(path);
     let messages: Vec<String> = context_entries(path)
         .into_iter()
@@ -42,7 +42,7 @@ pub(super) fn write(path: &[Arc<Entry>]) -> String {
 
 /// Returns each entry of the context with its messages, as `{ sourceEntry, messages }`
 /// (`ProjectedSessionEntry` in newer versions of the original).
-pub(super) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
+pub(crate) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
     let edits = ContextEdits::on_path(path);
     let entries = context_entries(path).into_iter().map(|entry| {
         let edited = message(entry).and_then(|message| edits.apply_json(entry, message));

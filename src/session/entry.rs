@@ -9,15 +9,15 @@ use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::error::SessionError;
-use super::members::{Members, Scalar};
-use super::message::{
+use crate::error::SessionError;
+use crate::format::entry_writer::IdRef;
+use crate::format::json_line;
+use crate::format::members::{Members, Scalar};
+use crate::format::shared_text::SharedText;
+use crate::message::{
     self, AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,
 };
-use super::patch;
-use super::paths;
-use super::raw::SharedText;
-use super::record::IdRef;
+use crate::paths;
 use pi_ai::half_characters;
 use pi_ai::lenient::{number, text};
 pub use pi_ai::nesting::{self, Of};
@@ -97,7 +97,9 @@ impl Entry {
 
     /// Like [`Self::parse`]; also returns a description of the first member that is not in the
     /// form that pi writes.
-    pub(super) fn read(raw: impl Into<SharedText>) -> Result<(Self, Option<String>), serde_json::Error> {
+    pub(crate) fn read(
+        raw: impl Into<SharedText>,
+    ) -> Result<(Self, Option<String>), serde_json::Error> {
         let raw = raw.into();
         let members = Members::read(raw.as_bytes())?;
         let unusual = members.unusual_in_entry();
@@ -137,7 +139,7 @@ impl Entry {
     /// Assigns an id to a line without one. The id depends only on the line and its parent, so
     /// that it is the same each time the file is read. `previous` is the id of the entry before
     /// it.
-    pub(super) fn assign_position(&mut self, previous: Option<&str>) {
+    pub(crate) fn assign_position(&mut self, previous: Option<&str>) {
         let IdForm::Missing { is_chained } = self.id_form else {
             return;
         };
@@ -156,13 +158,13 @@ impl Entry {
     }
 
     /// Returns whether the line has no id.
-    pub(super) fn lacks_id(&self) -> bool {
+    pub(crate) fn lacks_id(&self) -> bool {
         matches!(self.id_form, IdForm::Missing { .. })
     }
 
     /// Returns the id in the form that other lines must use to refer to this entry, so that
     /// every program finds it.
-    pub(super) fn id_ref(&self) -> IdRef<'_> {
+    pub(crate) fn id_ref(&self) -> IdRef<'_> {
         IdRef {
             text: &self.id,
             is_number: self.id_form == IdForm::Number,
@@ -172,14 +174,14 @@ impl Entry {
     /// Returns the line for clients and extensions: ids and the time are strings.
     pub fn wire_json(&self) -> Cow<'_, str> {
         match self.is_unusual {
-            true => Cow::Owned(patch::with_normal_members(self)),
+            true => Cow::Owned(json_line::with_normal_members(self)),
             false => Cow::Borrowed(&self.raw),
         }
     }
 
     /// Returns the entry with `message` as its parsed message, which saves parsing what was
     /// just serialized.
-    pub(super) fn with_message(self, message: AgentMessage) -> Self {
+    pub(crate) fn with_message(self, message: AgentMessage) -> Self {
         Self {
             message: Arc::new(message).into(),
             ..self
@@ -219,7 +221,7 @@ impl Entry {
     }
 
     /// Fails if the line is nested too deeply to be read again.
-    pub(super) fn check_depth(&self) -> Result<(), SessionError> {
+    pub(crate) fn check_depth(&self) -> Result<(), SessionError> {
         match nesting::too_deep(&self.raw, Of::Line) {
             None => Ok(()),
             Some(reason) => Err(SessionError::BadEntry {
@@ -230,7 +232,7 @@ impl Entry {
     }
 
     /// Number of bytes that [`Self::message`] still has to parse.
-    pub(super) fn unparsed(&self) -> usize {
+    pub(crate) fn unparsed(&self) -> usize {
         match self.message.get() {
             Some(_) => 0,
             None => self.raw.as_bytes().len(),
@@ -240,7 +242,7 @@ impl Entry {
     /// Returns whether the entry justifies creating the session file. Each start of the agent
     /// appends a model and a thinking level, and extensions append their state; a file with no
     /// more than that would clutter the list and be picked by `--continue`.
-    pub(super) fn justifies_file(&self) -> bool {
+    pub(crate) fn justifies_file(&self) -> bool {
         !matches!(
             self.kind,
             EntryKind::ThinkingLevelChange { .. }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::holder::LockHolder;
+use crate::file::lock_holder::LockHolder;
 
 /// Each message names the file and says what the user can do.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,10 @@ pub enum SessionError {
          at a time. Use another id, or wait until that one has ended",
         named(.holder)
     )]
-    IdReserved { id: String, holder: Option<LockHolder> },
+    IdReserved {
+        id: String,
+        holder: Option<LockHolder>,
+    },
     #[error(
         "{path} is not a session file: its first line is not a session header. \
          It was left as it is; choose another file, or move this one away"
@@ -73,7 +76,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    pub(super) fn io<'a>(
+    pub(crate) fn io<'a>(
         action: &'static str,
         path: &'a Path,
     ) -> impl FnOnce(io::Error) -> Self + 'a {
@@ -86,7 +89,9 @@ impl SessionError {
 }
 
 fn named(holder: &Option<LockHolder>) -> String {
-    holder.as_ref().map_or_else(String::new, LockHolder::to_string)
+    holder
+        .as_ref()
+        .map_or_else(String::new, LockHolder::to_string)
 }
 
 /// Returns what the user can do about `error`, where its message does not make that plain.

@@ -5,13 +5,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::entry::Entry;
-use super::error::SessionError;
-use super::handle::{Session, absolute};
-use super::header::Header;
-use super::list::read_header;
-use super::load::load;
-use super::patch::with_parent;
+use crate::entry::Entry;
+use crate::error::SessionError;
+use crate::format::header::Header;
+use crate::format::json_line::with_parent;
+use crate::format::load::load;
+use crate::list::read_header;
+use crate::session::{Session, absolute};
 
 impl Session {
     /// Writes the entries from the root to the leaf as a session file of its own. An existing

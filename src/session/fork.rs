@@ -5,15 +5,15 @@ use pi_base::regular_file;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::persistence::Persistence;
-use super::entry::{Entry, EntryKind};
-use super::error::{SessionError, Warning};
-use super::handle::{NewSession, Session, absolute};
-use super::load::load;
-use super::patch::with_parent;
-use super::record::{EntryPosition, Record};
-use super::storage::{Disk, FileSystem};
-use super::tree::Tree;
+use crate::entry::{Entry, EntryKind};
+use crate::error::{SessionError, Warning};
+use crate::file::fs::{Disk, FileSystem};
+use crate::file::persistence::Persistence;
+use crate::format::entry_writer::{EntryPosition, Record};
+use crate::format::json_line::with_parent;
+use crate::format::load::load;
+use crate::session::{NewSession, Session, absolute};
+use crate::tree::Tree;
 
 impl Session {
     /// Creates a session in `dir` with the entries from the root to `leaf`; `None` creates an
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Like [`Self::fork_to`], on the given storage; `None` creates the copy in memory.
-    pub(super) fn fork_on(
+    pub(crate) fn fork_on(
         &self,
         storage: Option<Arc<dyn FileSystem>>,
         parent_session: Option<PathBuf>,

@@ -42,7 +42,7 @@ impl AgentMessage {
 }
 
 /// A message that another program wrote in another form; `None` if it cannot be understood.
-pub(super) fn normalized(mut message: Value) -> Option<AgentMessage> {
+pub(crate) fn normalized(mut message: Value) -> Option<AgentMessage> {
     mend(&mut message);
     let members = message.as_object_mut()?;
     match members.get("role").and_then(Value::as_str) {
@@ -71,7 +71,7 @@ pub(super) fn normalized(mut message: Value) -> Option<AgentMessage> {
 }
 
 /// Like [`normalized`], for a message or an entry of an extension.
-pub(super) fn normalized_custom(mut message: Value) -> Option<CustomMessage> {
+pub(crate) fn normalized_custom(mut message: Value) -> Option<CustomMessage> {
     let members = message.as_object_mut()?;
     make_strings(members, &["customType"]);
     // Content of a user message has the same form.

@@ -1,59 +1,41 @@
 //! Sessions: the entries of a conversation in an append-only JSONL file, which is the source of
 //! truth. Knows nothing of agents.
 
-mod persistence;
-mod claim;
 mod context;
+mod context_edits;
 mod context_json;
-mod edits;
 mod entry;
 mod error;
 mod export;
+mod file;
 mod fork;
-mod given;
-mod handle;
-mod header;
-mod hold;
-mod holder;
-mod info;
-mod lines;
+mod format;
 mod list;
-mod load;
-mod loose;
-mod members;
 pub mod message;
-mod migrate;
 mod parallel;
-mod patch;
 mod paths;
-mod raw;
-mod record;
-mod search;
-mod snapshot;
-mod storage;
-mod store;
+mod session;
 mod tree;
 mod tree_json;
-mod unsaved;
 
-pub use claim::{FolderLock, check_id_free};
 pub use context::{ModelRef, SessionContext};
 pub use entry::{Entry, EntryKind};
 pub use error::{SessionError, Warning};
 pub use export::{import, is_session_file};
-pub use handle::{NewSession, Session};
-pub use header::{CURRENT_VERSION, Header};
-pub use hold::LockOutcome;
-pub use holder::LockHolder;
-pub use info::SessionInfo;
-pub use lines::{context_json_from_lines, migrate_lines};
-pub use list::{SessionRef, find_by_id, read_header, list, list_all, most_recent, session_dirs};
-pub use loose::UnlockedSession;
+pub use file::fs::{Disk, FileSystem, OpenFile};
+pub use file::id_reservation::{FolderLock, check_id_free};
+pub use file::lock::LockOutcome;
+pub use file::lock_holder::LockHolder;
+pub use file::read_only::ReadOnlySession;
+pub use file::unlocked::UnlockedSession;
+pub use format::detached_entries::{context_json_from_lines, migrate_lines};
+pub use format::header::{CURRENT_VERSION, Header};
+pub use format::shared_text::SharedText;
+pub use list::search::SessionQuery;
+pub use list::summary::SessionInfo;
+pub use list::{SessionRef, find_by_id, list, list_all, most_recent, read_header, session_dirs};
 pub use paths::{default_session_dir, folder_name};
-pub use raw::SharedText;
-pub use search::SessionQuery;
-pub use snapshot::ReadOnlySession;
-pub use storage::{Disk, FileSystem, OpenFile};
+pub use session::{NewSession, Session};
 pub use tree::TreeNode;
 
 #[cfg(test)]

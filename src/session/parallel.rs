@@ -11,7 +11,7 @@ use pi_ai::nesting;
 const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Returns `work` of each item, in order. `bytes` estimates the work for an item.
-pub(super) fn map<T: Sync, R: Send>(
+pub(crate) fn map<T: Sync, R: Send>(
     items: &[T],
     bytes: impl Fn(&T) -> usize,
     work: impl Fn(&T) -> R + Sync,

@@ -34,22 +34,22 @@ pub fn folder_name(cwd: &Path) -> String {
 }
 
 /// Returns `2026-01-31T12-00-00-000Z_<id>.jsonl`.
-pub(super) fn file_name(timestamp: &str, id: &str) -> String {
+pub(crate) fn file_name(timestamp: &str, id: &str) -> String {
     format!("{}_{id}.jsonl", timestamp.replace([':', '.'], "-"))
 }
 
 /// Formats a time as JavaScript's `toISOString` does.
-pub(super) fn iso(time: DateTime<Utc>) -> String {
+pub(crate) fn iso(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Formats milliseconds since the epoch like [`iso`]; `None` if the time is out of range.
-pub(super) fn iso_of_millis(millis: i64) -> Option<String> {
+pub(crate) fn iso_of_millis(millis: i64) -> Option<String> {
     DateTime::from_timestamp_millis(millis).map(iso)
 }
 
 /// Parses a time to milliseconds since the epoch; 0 if it is not a time.
-pub(super) fn millis(timestamp: &str) -> i64 {
+pub(crate) fn millis(timestamp: &str) -> i64 {
     DateTime::parse_from_rfc3339(timestamp).map_or(0, |time| time.timestamp_millis())
 }
 

@@ -1,20 +1,20 @@
 //! Tests of the session store with real files.
 
 mod context;
+mod context_edits;
 mod crash;
 mod damage;
-mod edits;
 mod every_fault;
 mod export;
-mod faults;
 mod fork;
 mod forms;
-mod hold;
+mod full_disk;
 mod list;
-mod loose;
-mod memory;
+mod lock;
+mod memory_disk;
 mod reference;
-mod store;
+mod session;
+mod unlocked;
 
 use std::fs;
 use std::path::Path;

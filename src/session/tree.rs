@@ -9,12 +9,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use uuid::Uuid;
 
-use super::entry::{Entry, EntryKind};
-use super::error::SessionError;
-use super::record::IdRef;
+use crate::entry::{Entry, EntryKind};
+use crate::error::SessionError;
+use crate::format::entry_writer::IdRef;
 
 #[derive(Default)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     entries: Vec<Arc<Entry>>,
     by_id: HashMap<ById, usize>,
     labels: IndexMap<String, Label>,
@@ -48,9 +48,9 @@ impl PartialEq for ById {
 
 impl Eq for ById {}
 
-pub(super) struct Label {
-    pub(super) text: String,
-    pub(super) timestamp: String,
+pub(crate) struct Label {
+    pub(crate) text: String,
+    pub(crate) timestamp: String,
 }
 
 /// One entry with its parent and children as indexes in the list. A list is used because a
@@ -68,7 +68,7 @@ pub struct TreeNode {
 }
 
 /// Generates an id of 8 hex digits that is not taken.
-pub(super) fn fresh_id(taken: impl Fn(&str) -> bool) -> String {
+pub(crate) fn fresh_id(taken: impl Fn(&str) -> bool) -> String {
     loop {
         let mut id = Uuid::new_v4().simple().to_string();
         id.truncate(8);
@@ -79,7 +79,7 @@ pub(super) fn fresh_id(taken: impl Fn(&str) -> bool) -> String {
 }
 
 impl Tree {
-    pub(super) fn with_capacity(entries: usize) -> Self {
+    pub(crate) fn with_capacity(entries: usize) -> Self {
         Self {
             entries: Vec::with_capacity(entries),
             by_id: HashMap::with_capacity(entries),
@@ -88,7 +88,7 @@ impl Tree {
     }
 
     /// Adds an entry, which becomes the leaf.
-    pub(super) fn insert(&mut self, mut entry: Entry) -> Arc<Entry> {
+    pub(crate) fn insert(&mut self, mut entry: Entry) -> Arc<Entry> {
         entry.assign_position(self.leaf());
         match &entry.kind {
             EntryKind::Label {
@@ -124,44 +124,44 @@ impl Tree {
         entry
     }
 
-    pub(super) fn entries(&self) -> &[Arc<Entry>] {
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<&Arc<Entry>> {
+    pub(crate) fn get(&self, id: &str) -> Option<&Arc<Entry>> {
         self.by_id.get(id).map(|index| &self.entries[*index])
     }
 
-    pub(super) fn unsaved(&self) -> usize {
+    pub(crate) fn unsaved(&self) -> usize {
         self.unsaved
     }
 
     /// Marks the last entry as missing from the file.
-    pub(super) fn mark_last_unsaved(&mut self) {
+    pub(crate) fn mark_last_unsaved(&mut self) {
         self.unsaved += 1;
     }
 
     /// Marks the first of the missing entries as stored.
-    pub(super) fn mark_first_saved(&mut self) {
+    pub(crate) fn mark_first_saved(&mut self) {
         self.unsaved -= 1;
     }
 
-    pub(super) fn leaf(&self) -> Option<&str> {
+    pub(crate) fn leaf(&self) -> Option<&str> {
         self.leaf.map(|index| self.entries[index].id.as_str())
     }
 
     /// Returns the id of the leaf in the form that the next entry must use.
-    pub(super) fn leaf_ref(&self) -> Option<IdRef<'_>> {
+    pub(crate) fn leaf_ref(&self) -> Option<IdRef<'_>> {
         self.leaf.map(|index| self.entries[index].id_ref())
     }
 
     /// Returns an id in the form that other entries must use.
-    pub(super) fn id_ref<'a>(&'a self, id: &'a str) -> IdRef<'a> {
+    pub(crate) fn id_ref<'a>(&'a self, id: &'a str) -> IdRef<'a> {
         self.get(id).map_or(id.into(), |entry| entry.id_ref())
     }
 
     /// Sets the leaf. `None` is the position before the first entry.
-    pub(super) fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
+    pub(crate) fn set_leaf(&mut self, leaf: Option<&str>) -> Result<(), SessionError> {
         self.leaf = match leaf {
             Some(id) => Some(*self.by_id.get(id).ok_or_else(|| unknown(id))?),
             None => None,
@@ -169,33 +169,33 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         self.leaf == self.entries.len().checked_sub(1)
     }
 
-    pub(super) fn move_to_end(&mut self) {
+    pub(crate) fn move_to_end(&mut self) {
         self.leaf = self.entries.len().checked_sub(1);
     }
 
-    pub(super) fn known(&self, id: &str) -> Result<&Arc<Entry>, SessionError> {
+    pub(crate) fn known(&self, id: &str) -> Result<&Arc<Entry>, SessionError> {
         self.get(id).ok_or_else(|| unknown(id))
     }
 
-    pub(super) fn labels(&self) -> &IndexMap<String, Label> {
+    pub(crate) fn labels(&self) -> &IndexMap<String, Label> {
         &self.labels
     }
 
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    pub(super) fn new_id(&self) -> String {
+    pub(crate) fn new_id(&self) -> String {
         fresh_id(|id| self.by_id.contains_key(id))
     }
 
     /// Returns the path from the root to `from`. If an ancestor is missing, the path begins
     /// after it.
-    pub(super) fn path_to(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
+    pub(crate) fn path_to(&self, from: Option<&str>) -> Vec<Arc<Entry>> {
         let mut path = Vec::new();
         // A damaged file may contain a cycle.
         let mut seen = vec![false; self.entries.len()];
@@ -215,7 +215,7 @@ impl Tree {
     }
 
     /// Returns the entries whose parent is named and missing.
-    pub(super) fn orphans(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(crate) fn orphans(&self) -> impl Iterator<Item = &Arc<Entry>> {
         let mut previous = None;
         self.entries.iter().filter(move |entry| {
             let parent = entry.parent_id.as_deref();
@@ -228,7 +228,7 @@ impl Tree {
     }
 
     /// Returns the nodes in file order, so that indexes are those of [`Tree::entries`].
-    pub(super) fn nodes(&self) -> Vec<TreeNode> {
+    pub(crate) fn nodes(&self) -> Vec<TreeNode> {
         let mut nodes: Vec<TreeNode> = (0..self.entries.len()).map(|i| self.node(i)).collect();
         for index in 0..nodes.len() {
             if let Some(parent) = nodes[index].parent {

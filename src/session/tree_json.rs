@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::tree::TreeNode;
+use crate::tree::TreeNode;
 
 enum Step<'a> {
     Text(&'static str),
@@ -11,7 +11,7 @@ enum Step<'a> {
 }
 
 /// Returns `[{"entry":…,"children":[…],"label"?,"labelTimestamp"?}]`.
-pub(super) fn write(nodes: &[TreeNode]) -> String {
+pub(crate) fn write(nodes: &[TreeNode]) -> String {
     let roots: Vec<&TreeNode> = nodes.iter().filter(|node| node.parent.is_none()).collect();
     let mut out = String::from("[");
     let mut steps = Vec::new();
@@ -56,6 +56,6 @@ fn push_nodes<'a>(
 }
 
 /// Returns the data of the responses to `get_entries` and `get_tree`.
-pub(super) fn with_leaf_id(member: &str, list: &str, leaf: Option<&str>) -> String {
+pub(crate) fn with_leaf_id(member: &str, list: &str, leaf: Option<&str>) -> String {
     format!("{{\"{member}\":{list},\"leafId\":{}}}", json!(leaf))
 }

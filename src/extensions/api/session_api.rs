@@ -238,7 +238,10 @@ pub trait SessionApi: Send + Sync {
     async fn new_session(&self, parent: Option<String>) -> ActionResult<Cancelled>;
     /// Creates a session to write to before it is entered; `None` if an extension
     /// cancelled.
-    async fn prepare_session(&self, parent: Option<String>) -> ActionResult<Option<UnlockedSession>>;
+    async fn prepare_session(
+        &self,
+        parent: Option<String>,
+    ) -> ActionResult<Option<UnlockedSession>>;
     async fn enter_session(&self, prepared: UnlockedSession) -> ActionResult<()>;
     async fn switch_session(&self, path: String) -> ActionResult<Cancelled>;
     async fn fork(&self, entry: String, position: Option<String>) -> ActionResult<Cancelled>;

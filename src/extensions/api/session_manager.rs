@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::extensions::bridge::{BridgeResult, parse};
 use crate::session::{
-    UnlockedSession, NewSession, Session, SessionError, SessionInfo, context_json_from_lines,
+    NewSession, Session, SessionError, SessionInfo, UnlockedSession, context_json_from_lines,
     default_session_dir, list, list_all, migrate_lines, most_recent,
 };
 
@@ -245,7 +245,8 @@ impl OpenSessions {
 
 impl SessionArgs {
     fn open(&self, path: &Path) -> Result<UnlockedSession, SessionError> {
-        let opened = UnlockedSession::open(path, self.dir.as_deref(), self.cwd.as_deref(), &self.here);
+        let opened =
+            UnlockedSession::open(path, self.dir.as_deref(), self.cwd.as_deref(), &self.here);
         let (session, warnings) = opened?;
         for warning in warnings {
             tracing::warn!("{warning}");

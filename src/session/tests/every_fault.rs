@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::memory::Memory;
+use super::memory_disk::Memory;
 use super::*;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -231,7 +231,11 @@ fn run_scenario(scenario: &Scenario, fault: Fault) -> (usize, usize) {
     let Ok((mut session, _)) = opened else {
         disk.lift();
         let (session, _) = open().unwrap();
-        assert_eq!(texts(&session.build_context()), scenario.texts_before, "{description}");
+        assert_eq!(
+            texts(&session.build_context()),
+            scenario.texts_before,
+            "{description}"
+        );
         assert_torn_is_kept(scenario, &disk.disk(), &description);
         return (0, 0);
     };
@@ -246,7 +250,11 @@ fn run_scenario(scenario: &Scenario, fault: Fault) -> (usize, usize) {
     let mut keep = |session: &mut Session, message: &AgentMessage| {
         let stored = session.append_or_buffer(message);
         expected.push(session.entries().last().unwrap().raw.to_string());
-        assert_eq!(stored.is_err(), session.unsaved_count() > 0, "{description}");
+        assert_eq!(
+            stored.is_err(),
+            session.unsaved_count() > 0,
+            "{description}"
+        );
     };
     keep(&mut session, &user("question"));
     keep(&mut session, &calls("toolUse", &[("c", "bash")]));
@@ -270,7 +278,10 @@ fn run_scenario(scenario: &Scenario, fault: Fault) -> (usize, usize) {
     let after = session.append_message(&user("after"));
     let after = after.unwrap_or_else(|error| panic!("{description}: {error}"));
     expected.push(after.raw.to_string());
-    assert_eq!((raws(&session), session.unsaved_count()), (expected.clone(), 0));
+    assert_eq!(
+        (raws(&session), session.unsaved_count()),
+        (expected.clone(), 0)
+    );
     let context = session.build_context();
     let mut expected_texts = scenario.texts_before.to_vec();
     expected_texts.extend(["question", "assistant", "bash c error=false: done", "after"]);

@@ -1,8 +1,8 @@
 //! A session written by the SessionManager of the original; only the entry ids were numbered by
 //! hand.
 
-use super::super::record::{EntryPosition, Record};
 use super::*;
+use crate::format::entry_writer::{EntryPosition, Record};
 
 const FILE: &str = include_str!("reference.jsonl");
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde::de::IgnoredAny;
 use uuid::Uuid;
 
-use super::members::{Members, Scalar};
-use super::paths;
+use crate::format::members::{Members, Scalar};
+use crate::paths;
 
 pub const CURRENT_VERSION: u64 = 3;
 
@@ -40,7 +40,7 @@ struct Line {
 
 impl Header {
     /// Makes the header of a new session. `id` is normally a new UUID v7.
-    pub(super) fn new(id: Option<String>, cwd: &Path, parent_session: Option<&Path>) -> Self {
+    pub(crate) fn new(id: Option<String>, cwd: &Path, parent_session: Option<&Path>) -> Self {
         let line = Line {
             r#type: "session",
             version: CURRENT_VERSION,
@@ -61,13 +61,13 @@ impl Header {
     }
 
     /// Parses the header; `None` if the line is not a session header.
-    pub(super) fn parse(raw: &str) -> Option<Self> {
+    pub(crate) fn parse(raw: &str) -> Option<Self> {
         Self::read(raw).map(|(header, _)| header)
     }
 
     /// Like [`Self::parse`]; also returns a description of the first member that is not in the
     /// form that pi writes.
-    pub(super) fn read(raw: &str) -> Option<(Self, Option<String>)> {
+    pub(crate) fn read(raw: &str) -> Option<(Self, Option<String>)> {
         let members = Members::read(raw.as_bytes()).ok()?;
         if !members.r#type.is("session") {
             return None;
@@ -85,14 +85,14 @@ impl Header {
     }
 
     /// Finds the header in the first lines of a file: it is the first line that is JSON.
-    pub(super) fn find(lines: impl IntoIterator<Item = String>) -> Option<Self> {
+    pub(crate) fn find(lines: impl IntoIterator<Item = String>) -> Option<Self> {
         let is_json = |line: &str| serde_json::from_str::<IgnoredAny>(line).is_ok();
         let mut lines = lines.into_iter();
         let first = lines.find(|line| is_json(without_mark(line)))?;
         Self::parse(without_mark(&first).trim_end())
     }
 
-    pub(super) fn file_name(&self) -> String {
+    pub(crate) fn file_name(&self) -> String {
         paths::file_name(&self.timestamp, &self.id)
     }
 }

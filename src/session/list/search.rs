@@ -3,7 +3,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::info::SessionInfo;
+use crate::list::summary::SessionInfo;
 
 pub struct SessionQuery {
     condition: Condition,

@@ -133,7 +133,10 @@ fn an_old_file_is_brought_up_before_its_ids_are_told() {
     ];
     fs::write(&path, old.join("\n") + "\n").unwrap();
     let (mut unlocked, _) = UnlockedSession::open(&path, None, None, Path::new("/w")).unwrap();
-    assert_eq!(ids(unlocked.session().entries()), ids(open(&path).0.entries()));
+    assert_eq!(
+        ids(unlocked.session().entries()),
+        ids(open(&path).0.entries())
+    );
 }
 
 #[test]

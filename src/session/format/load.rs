@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 
-use super::entry::Entry;
-use super::error::{SessionError, Warning};
-use super::header::{CURRENT_VERSION, Header};
-use super::migrate::migrate;
-use super::parallel;
-use super::raw::{Line, lines};
-use super::tree::Tree;
+use crate::entry::Entry;
+use crate::error::{SessionError, Warning};
+use crate::format::header::{CURRENT_VERSION, Header};
+use crate::format::migrate::migrate;
+use crate::format::shared_text::{Line, lines};
+use crate::parallel;
+use crate::tree::Tree;
 
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     /// The header and the tree; `None` if the file holds nothing yet.
-    pub(super) session: Option<(Header, Tree)>,
-    pub(super) tail: Tail,
+    pub(crate) session: Option<(Header, Tree)>,
+    pub(crate) tail: Tail,
     /// The bytes after the last line end, if they are an incomplete record.
-    pub(super) torn: Vec<u8>,
+    pub(crate) torn: Vec<u8>,
     /// The new content of the file, if a migration changed it.
-    pub(super) migrated: Option<String>,
+    pub(crate) migrated: Option<String>,
     /// The complete lines as they were, if they were not UTF-8.
-    pub(super) damaged: Option<Vec<u8>>,
+    pub(crate) damaged: Option<Vec<u8>>,
 }
 
 /// The end of a file after its last line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tail {
+pub(crate) enum Tail {
     Nothing,
     /// A complete record that only lacks its line end.
     Record,
@@ -44,7 +44,7 @@ fn is_header_start(bytes: &[u8]) -> bool {
     bytes.starts_with(HEADER_START)
 }
 
-pub(super) fn load(
+pub(crate) fn load(
     path: &Path,
     mut bytes: Vec<u8>,
     warnings: &mut Vec<Warning>,
@@ -149,7 +149,13 @@ pub(super) fn load(
 
 type Parsed = Result<(Entry, Option<String>), serde_json::Error>;
 
-fn add_entry(tree: &mut Tree, skipped: &mut ProblemLines, unusual: &mut ProblemLines, number: usize, parsed: Parsed) {
+fn add_entry(
+    tree: &mut Tree,
+    skipped: &mut ProblemLines,
+    unusual: &mut ProblemLines,
+    number: usize,
+    parsed: Parsed,
+) {
     match parsed {
         Ok((entry, _)) if entry.type_name() == "session" => {
             skipped.add(number, &"a second session header");

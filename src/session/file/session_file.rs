@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use chrono::Utc;
 use uuid::Uuid;
 
-use super::error::{SessionError, Warning};
-use super::holder::LockHolder;
-use super::paths;
-use super::storage::{FileSystem, OpenFile};
-use super::tree::fresh_id;
+use crate::error::{SessionError, Warning};
+use crate::file::fs::{FileSystem, OpenFile};
+use crate::file::lock_holder::LockHolder;
+use crate::paths;
+use crate::tree::fresh_id;
 
 /// How long to wait for a lock whose holder seems to be gone: a killed process may still be
 /// ending, or its child may not have called exec yet.
 const ENDING_HOLDER_TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) struct SessionFile {
+pub(crate) struct SessionFile {
     /// Declared before `file`: fields drop in order, and the lock ends when `file` is dropped.
     unused: Option<RemoveIfEmpty>,
     storage: Arc<dyn FileSystem>,
@@ -54,7 +54,7 @@ const END_INCOMPLETE: u64 = u64::MAX;
 
 impl SessionFile {
     /// Opens and locks a file; `None` if there is none.
-    pub(super) fn open(
+    pub(crate) fn open(
         storage: &Arc<dyn FileSystem>,
         path: &Path,
         warnings: &mut Vec<Warning>,
@@ -80,7 +80,7 @@ impl SessionFile {
     }
 
     /// Opens an existing file for reading, whether or not another process has the lock.
-    pub(super) fn open_unlocked(
+    pub(crate) fn open_unlocked(
         storage: &Arc<dyn FileSystem>,
         path: &Path,
     ) -> Result<Option<Self>, SessionError> {
@@ -92,7 +92,7 @@ impl SessionFile {
     }
 
     /// Creates and locks a file, which must not exist or must be empty.
-    pub(super) fn create(
+    pub(crate) fn create(
         storage: &Arc<dyn FileSystem>,
         path: &Path,
         warnings: &mut Vec<Warning>,
@@ -146,7 +146,7 @@ impl SessionFile {
     }
 
     /// Takes the lock without waiting.
-    pub(super) fn lock(&mut self) -> Result<(), SessionError> {
+    pub(crate) fn lock(&mut self) -> Result<(), SessionError> {
         let mut warnings = Vec::new();
         if !self.try_lock(&mut warnings) {
             return Err(self.locked());
@@ -182,19 +182,19 @@ impl SessionFile {
     }
 
     /// Lets other processes write. A lock that cannot be released is kept.
-    pub(super) fn unlock(&mut self) {
+    pub(crate) fn unlock(&mut self) {
         if self.is_locked && self.file.unlock().is_ok() {
             self.is_locked = false;
         }
     }
 
-    pub(super) fn is_locked(&self) -> bool {
+    pub(crate) fn is_locked(&self) -> bool {
         self.is_locked
     }
 
     /// Returns whether another process appended after our last record or our last read. False
     /// for a file that is missing or shorter: [`Self::append`] reports that.
-    pub(super) fn has_grown(&self) -> Result<bool, SessionError> {
+    pub(crate) fn has_grown(&self) -> Result<bool, SessionError> {
         let failed = |error| SessionError::io("look up", &self.path)(error);
         if !self.file.is_at(&self.path).map_err(failed)? {
             return Ok(false);
@@ -204,22 +204,22 @@ impl SessionFile {
     }
 
     /// Removes the file on drop, unless something is written to it.
-    pub(super) fn remove_if_empty(&mut self) {
+    pub(crate) fn remove_if_empty(&mut self) {
         self.unused = Some(RemoveIfEmpty {
             storage: self.storage(),
             path: self.path.clone(),
         });
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn storage(&self) -> Arc<dyn FileSystem> {
+    pub(crate) fn storage(&self) -> Arc<dyn FileSystem> {
         Arc::clone(&self.storage)
     }
 
-    pub(super) fn read(&mut self) -> Result<Vec<u8>, SessionError> {
+    pub(crate) fn read(&mut self) -> Result<Vec<u8>, SessionError> {
         let content = self
             .file
             .read()
@@ -230,7 +230,7 @@ impl SessionFile {
 
     /// Appends whole lines. After `Ok` they survive SIGKILL. After an error the file is as
     /// before, or its next record starts on a new line.
-    pub(super) fn append(&mut self, lines: &str) -> Result<(), SessionError> {
+    pub(crate) fn append(&mut self, lines: &str) -> Result<(), SessionError> {
         let at = self.file.is_at(&self.path);
         if !at.map_err(SessionError::io("look up", &self.path))? {
             return Err(SessionError::Vanished {
@@ -274,7 +274,7 @@ impl SessionFile {
 
     /// Stores `tail`, the content from `start` on, in a file of its own and then cuts the
     /// session file at `start`. Returns the path of the new file.
-    pub(super) fn move_tail_aside(
+    pub(crate) fn move_tail_aside(
         &mut self,
         start: usize,
         tail: &[u8],
@@ -293,7 +293,7 @@ impl SessionFile {
     }
 
     /// Stores the content of the file under another name and returns the path.
-    pub(super) fn write_backup(&mut self, content: &[u8]) -> Result<PathBuf, SessionError> {
+    pub(crate) fn write_backup(&mut self, content: &[u8]) -> Result<PathBuf, SessionError> {
         let aside = self.sibling(&dated_suffix("before"));
         self.write_sibling(&aside, content)?;
         Ok(aside)
@@ -301,12 +301,12 @@ impl SessionFile {
 
     /// Marks the end of the file as an incomplete line, so that the next record starts on a new
     /// line.
-    pub(super) fn mark_end_incomplete(&mut self) {
+    pub(crate) fn mark_end_incomplete(&mut self) {
         self.end = END_INCOMPLETE;
     }
 
     /// Replaces the content atomically and keeps the lock.
-    pub(super) fn replace(&mut self, content: &[u8]) -> Result<(), SessionError> {
+    pub(crate) fn replace(&mut self, content: &[u8]) -> Result<(), SessionError> {
         let next = self.sibling(&format!("new-{}", Uuid::new_v4()));
         let file = self.write_sibling(&next, content)?;
         // The new file is locked before other processes can open it.

@@ -5,11 +5,11 @@ use pi_base::regular_file;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::error::{SessionError, Warning};
-use super::handle::Session;
-use super::header::Header;
-use super::load::load;
+use crate::entry::Entry;
+use crate::error::{SessionError, Warning};
+use crate::format::header::Header;
+use crate::format::load::load;
+use crate::session::Session;
 
 #[derive(Clone, Debug)]
 pub struct ReadOnlySession {

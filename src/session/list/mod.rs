@@ -1,6 +1,9 @@
 //! Finding sessions by folder, age or the beginning of their id. No file is opened for writing,
 //! so that sessions in use can be listed.
 
+pub(crate) mod search;
+pub(crate) mod summary;
+
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -9,9 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-use super::error::SessionError;
-use super::header::Header;
-use super::info::{self, SessionInfo};
+use crate::error::SessionError;
+use crate::format::header::Header;
+use summary::SessionInfo;
 
 /// A session file with its header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +53,7 @@ fn read_all(files: Vec<PathBuf>) -> Vec<SessionInfo> {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(info) = info::read(path) {
+                    if let Some(info) = summary::read(path) {
                         found.lock().expect("no worker panics").push(info);
                     }
                 }
@@ -105,7 +108,7 @@ fn session_refs(dir: &Path) -> Result<Vec<SessionRef>, SessionError> {
     Ok(session_refs)
 }
 
-pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
+pub(crate) fn session_files(dir: &Path) -> Result<Vec<PathBuf>, SessionError> {
     let mut files = children(dir)?;
     files.retain(|path| {
         path.extension()

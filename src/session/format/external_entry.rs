@@ -1,15 +1,15 @@
 //! Entries that extensions made. They are checked before they are stored, because a file that
 //! cannot be read again is worse than an error.
 
-use super::edits;
-use super::entry::{Entry, EntryKind};
-use super::error::SessionError;
-use super::patch::{Object, to_raw, string_member};
-use super::record::EntryPosition;
+use crate::context_edits;
+use crate::entry::{Entry, EntryKind};
+use crate::error::SessionError;
+use crate::format::entry_writer::EntryPosition;
+use crate::format::json_line::{Object, string_member, to_raw};
 
 /// Returns the entry at its position in the tree, with its members in the order of the
 /// original.
-pub(super) fn parse(external: &str, position: EntryPosition<'_>) -> Result<Entry, SessionError> {
+pub(crate) fn parse(external: &str, position: EntryPosition<'_>) -> Result<Entry, SessionError> {
     let bad = |reason: String| SessionError::BadEntry {
         what: "the entry".into(),
         reason,
@@ -63,7 +63,7 @@ fn check(entry: &Entry) -> Result<(), SessionError> {
                 "a summary is an entry of its own: use appendCompaction or branchWithSummary",
             ));
         }
-        EntryKind::ContextEdit { .. } if !edits::is_complete(&entry.raw) => {
+        EntryKind::ContextEdit { .. } if !context_edits::is_complete(&entry.raw) => {
             return Err(bad(
                 "`replacement` is null, or an object with `content`, a text or an array of blocks",
             ));
@@ -80,8 +80,8 @@ fn check(entry: &Entry) -> Result<(), SessionError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::IdRef;
     use super::*;
+    use crate::format::entry_writer::IdRef;
 
     const POSITION: EntryPosition<'_> = EntryPosition {
         id: "b",

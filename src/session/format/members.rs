@@ -10,13 +10,13 @@ use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::paths;
+use crate::paths;
 use pi_ai::half_characters;
 pub use pi_ai::nesting::{self, Of};
 
 /// Value of one member.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Scalar<'a> {
+pub(crate) enum Scalar<'a> {
     #[default]
     Missing,
     Null,
@@ -30,50 +30,50 @@ pub(super) enum Scalar<'a> {
 /// All members that any kind of line has outside of its message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Members<'a> {
+pub(crate) struct Members<'a> {
     #[serde(borrow)]
-    pub(super) r#type: Scalar<'a>,
+    pub(crate) r#type: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) id: Scalar<'a>,
+    pub(crate) id: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) parent_id: Scalar<'a>,
+    pub(crate) parent_id: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) timestamp: Scalar<'a>,
+    pub(crate) timestamp: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) version: Scalar<'a>,
+    pub(crate) version: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) cwd: Scalar<'a>,
+    pub(crate) cwd: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) parent_session: Scalar<'a>,
+    pub(crate) parent_session: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) message: MessageHead<'a>,
+    pub(crate) message: MessageHead<'a>,
     #[serde(borrow)]
-    pub(super) thinking_level: Scalar<'a>,
+    pub(crate) thinking_level: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) provider: Scalar<'a>,
+    pub(crate) provider: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) model_id: Scalar<'a>,
+    pub(crate) model_id: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) first_kept_entry_id: Scalar<'a>,
+    pub(crate) first_kept_entry_id: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) custom_type: Scalar<'a>,
+    pub(crate) custom_type: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) target_id: Scalar<'a>,
+    pub(crate) target_id: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) label: Scalar<'a>,
+    pub(crate) label: Scalar<'a>,
     #[serde(borrow)]
-    pub(super) name: Scalar<'a>,
+    pub(crate) name: Scalar<'a>,
 }
 
 /// Role of a message. The role is `Missing` if `message` is not an object.
 #[derive(Debug, Default)]
-pub(super) struct MessageHead<'a> {
-    pub(super) role: Scalar<'a>,
+pub(crate) struct MessageHead<'a> {
+    pub(crate) role: Scalar<'a>,
 }
 
 impl Members<'_> {
     /// Reads one line. Fails if the line is not a JSON object.
-    pub(super) fn read(line: &[u8]) -> Result<Members<'_>, serde_json::Error> {
+    pub(crate) fn read(line: &[u8]) -> Result<Members<'_>, serde_json::Error> {
         if !line.trim_ascii_start().starts_with(b"{") {
             return Err(serde_json::Error::custom("it is not a JSON object"));
         }
@@ -88,7 +88,7 @@ impl Members<'_> {
 
     /// Describes the first member of an entry that is not in the form that pi writes; `None` if
     /// all are.
-    pub(super) fn unusual_in_entry(&self) -> Option<String> {
+    pub(crate) fn unusual_in_entry(&self) -> Option<String> {
         use Scalar::{Missing, Null, Text};
         let members = [
             ("type", &self.r#type, matches!(self.r#type, Text(_))),
@@ -113,7 +113,7 @@ impl Members<'_> {
 
     /// Describes the first member of a header that is not in the form that pi writes; `None` if
     /// all are.
-    pub(super) fn unusual_in_header(&self) -> Option<String> {
+    pub(crate) fn unusual_in_header(&self) -> Option<String> {
         use Scalar::{Missing, Null, Number, Text};
         let members = [
             ("id", &self.id, matches!(self.id, Text(_))),
@@ -143,7 +143,7 @@ impl Members<'_> {
 
     /// Returns the time of the entry or header in ISO 8601; empty if there is none. A number
     /// counts milliseconds since the epoch, as in `new Date(number)`.
-    pub(super) fn time(&self) -> String {
+    pub(crate) fn time(&self) -> String {
         match &self.timestamp {
             Scalar::Text(text) => text.to_string(),
             Scalar::Number(number) => paths::iso_of_millis(*number as i64).unwrap_or_default(),
@@ -161,7 +161,7 @@ fn first_unusual<const COUNT: usize>(
 
 impl<'a> Scalar<'a> {
     /// Returns the text if the value is a string.
-    pub(super) fn into_text(self) -> Option<String> {
+    pub(crate) fn into_text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.into_owned()),
             _ => None,
@@ -170,7 +170,7 @@ impl<'a> Scalar<'a> {
 
     /// Returns a string as it is, and a number as JavaScript writes it, which is how ids are
     /// looked up.
-    pub(super) fn into_id(self) -> Option<String> {
+    pub(crate) fn into_id(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text.into_owned()),
             // JavaScript writes negative zero without its sign.
@@ -180,7 +180,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(crate) fn is(&self, text: &str) -> bool {
         matches!(self, Self::Text(own) if own == text)
     }
 

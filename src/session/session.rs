@@ -6,22 +6,22 @@ use std::sync::Arc;
 use chrono::Utc;
 use serde_json::Value;
 
-use super::persistence::Persistence;
-use super::context::{self, SessionContext};
-use super::context_json;
-use super::entry::{Entry, EntryKind};
-use super::error::{SessionError, Warning};
-use super::given;
-use super::header::Header;
-use super::list;
-use super::load::{Tail, load};
-use super::message::AgentMessage;
-use super::paths;
-use super::record::{EntryPosition, Record};
-use super::storage::{Disk, FileSystem};
-use super::store::SessionFile;
-use super::tree::{Tree, TreeNode};
-use super::tree_json;
+use crate::context::{self, SessionContext};
+use crate::context_json;
+use crate::entry::{Entry, EntryKind};
+use crate::error::{SessionError, Warning};
+use crate::file::fs::{Disk, FileSystem};
+use crate::file::persistence::Persistence;
+use crate::file::session_file::SessionFile;
+use crate::format::entry_writer::{EntryPosition, Record};
+use crate::format::external_entry;
+use crate::format::header::Header;
+use crate::format::load::{Tail, load};
+use crate::list;
+use crate::message::AgentMessage;
+use crate::paths;
+use crate::tree::{Tree, TreeNode};
+use crate::tree_json;
 use pi_ai::message::UserContent;
 
 /// Options of a new session. The default is a generated id and no parent.
@@ -35,10 +35,10 @@ pub struct NewSession {
 /// A session, and the only writer of its file from the first append or [`Session::open`] to
 /// [`Session::release_lock`].
 pub struct Session {
-    pub(super) header: Header,
-    pub(super) cwd: PathBuf,
-    pub(super) persistence: Persistence,
-    pub(super) tree: Tree,
+    pub(crate) header: Header,
+    pub(crate) cwd: PathBuf,
+    pub(crate) persistence: Persistence,
+    pub(crate) tree: Tree,
 }
 
 impl Session {
@@ -47,7 +47,12 @@ impl Session {
         Self::create_on(Arc::new(Disk), dir, cwd, new)
     }
 
-    pub fn create_on(storage: Arc<dyn FileSystem>, dir: &Path, cwd: &Path, new: NewSession) -> Self {
+    pub fn create_on(
+        storage: Arc<dyn FileSystem>,
+        dir: &Path,
+        cwd: &Path,
+        new: NewSession,
+    ) -> Self {
         let header = Header::new(new.id, cwd, new.parent_session.as_deref());
         let path = absolute(&dir.join(header.file_name()));
         Self {
@@ -128,7 +133,7 @@ impl Session {
         ))
     }
 
-    pub(super) fn unwritten(
+    pub(crate) fn unwritten(
         storage: Arc<dyn FileSystem>,
         path: PathBuf,
         file: Option<SessionFile>,
@@ -315,7 +320,7 @@ impl Session {
         self.store(entry)
     }
 
-    pub(super) fn new_entry(&self, record: Record<'_>) -> Entry {
+    pub(crate) fn new_entry(&self, record: Record<'_>) -> Entry {
         let line = record.to_line(EntryPosition {
             id: &self.tree.new_id(),
             parent_id: self.tree.leaf_ref(),
@@ -484,6 +489,6 @@ fn repair_end(
 
 /// Makes a path absolute without reading the disk. A relative path stays relative if the
 /// process has no working directory.
-pub(super) fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

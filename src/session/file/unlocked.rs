@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::persistence::Persistence;
-use super::error::{SessionError, Warning};
-use super::handle::{NewSession, Session, absolute};
-use super::load::{Tail, load};
-use super::storage::{Disk, FileSystem};
-use super::store::SessionFile;
+use crate::error::{SessionError, Warning};
+use crate::file::fs::{Disk, FileSystem};
+use crate::file::persistence::Persistence;
+use crate::file::session_file::SessionFile;
+use crate::format::load::{Tail, load};
+use crate::session::{NewSession, Session, absolute};
 
 pub struct UnlockedSession {
     /// The session. If it has a file, its persistence is memory except during a write.

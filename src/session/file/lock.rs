@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::persistence::Persistence;
-use super::entry::Entry;
-use super::error::{SessionError, Warning};
-use super::handle::{Session, absolute};
-use super::load::{Tail, load};
-use super::patch::with_parent;
-use super::storage::{Disk, FileSystem};
-use super::store::SessionFile;
+use crate::entry::Entry;
+use crate::error::{SessionError, Warning};
+use crate::file::fs::{Disk, FileSystem};
+use crate::file::persistence::Persistence;
+use crate::file::session_file::SessionFile;
+use crate::format::json_line::with_parent;
+use crate::format::load::{Tail, load};
+use crate::session::{Session, absolute};
 
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -118,7 +118,11 @@ impl Session {
 
     /// Reads the file again. A session whose leaf was the last entry moves to the new last
     /// entry; any other leaf stays.
-    fn catch_up(&mut self, storage: Arc<dyn FileSystem>, path: &Path) -> Result<LockOutcome, SessionError> {
+    fn catch_up(
+        &mut self,
+        storage: Arc<dyn FileSystem>,
+        path: &Path,
+    ) -> Result<LockOutcome, SessionError> {
         let (mut fresh, warnings) = Self::open_on(storage, path, &self.cwd)?;
         if !fresh.is_stored() {
             return Err(SessionError::Vanished {

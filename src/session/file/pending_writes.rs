@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::error::SessionError;
-use super::handle::Session;
-use super::message::AgentMessage;
-use super::record::Record;
+use crate::entry::Entry;
+use crate::error::SessionError;
+use crate::format::entry_writer::Record;
+use crate::message::AgentMessage;
+use crate::session::Session;
 
 impl Session {
     /// Appends a message that cannot be withdrawn any more. On an error the session has the

@@ -11,9 +11,9 @@ use std::time::UNIX_EPOCH;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::header::Header;
-use super::members::Scalar;
-use super::paths;
+use crate::format::header::Header;
+use crate::format::members::Scalar;
+use crate::paths;
 use pi_ai::half_characters;
 
 /// SummaryBuilder of a session for lists. Times are milliseconds since the epoch.
@@ -35,7 +35,7 @@ pub struct SessionInfo {
 }
 
 /// Reads the summary; `None` if the file cannot be read or is not a session.
-pub(super) fn read(path: &Path) -> Option<SessionInfo> {
+pub(crate) fn read(path: &Path) -> Option<SessionInfo> {
     let bytes = pi_base::regular_file::read(path).ok()?;
     let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| {
         let line = line.trim_ascii();
@@ -306,7 +306,10 @@ mod tests {
                 r#"{"type":"message","id":"a","message":{"role":"toolRes"#,
                 LineKind::NeedsParsing,
             ),
-            (r#"{"type":"session_info","name":"n"}"#, LineKind::NeedsParsing),
+            (
+                r#"{"type":"session_info","name":"n"}"#,
+                LineKind::NeedsParsing,
+            ),
             ("", LineKind::NeedsParsing),
         ];
         for (line, expected) in lines {

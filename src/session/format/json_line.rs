@@ -5,26 +5,26 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::entry::Entry;
-use super::members::Scalar;
-use super::record::IdRef;
+use crate::entry::Entry;
+use crate::format::entry_writer::IdRef;
+use crate::format::members::Scalar;
 
-pub(super) type Object = IndexMap<String, Box<RawValue>>;
+pub(crate) type Object = IndexMap<String, Box<RawValue>>;
 
-pub(super) enum Line {
+pub(crate) enum Line {
     Object(Object),
     Unreadable(String),
 }
 
 impl Line {
-    pub(super) fn new(line: &str) -> Self {
+    pub(crate) fn new(line: &str) -> Self {
         match serde_json::from_str(line) {
             Ok(object) => Self::Object(object),
             Err(_) => Self::Unreadable(line.to_owned()),
         }
     }
 
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         match self {
             Self::Object(object) => to_raw(&object).get().to_owned(),
             Self::Unreadable(line) => line,
@@ -32,17 +32,17 @@ impl Line {
     }
 }
 
-pub(super) fn string_member(object: &Object, member: &str) -> Option<String> {
+pub(crate) fn string_member(object: &Object, member: &str) -> Option<String> {
     serde_json::from_str(object.get(member)?.get()).ok()
 }
 
-pub(super) fn to_raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+pub(crate) fn to_raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("strings, numbers and JSON are JSON")
 }
 
 /// Returns the line of `entry` with another parent and all else unchanged. A line without an id
 /// gets the assigned one.
-pub(super) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
+pub(crate) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
     let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {
         if entry.lacks_id() {
@@ -54,7 +54,7 @@ pub(super) fn with_parent(entry: &Entry, parent: Option<IdRef<'_>>) -> String {
 }
 
 /// Returns the line of `entry` with its ids and its time as strings and all else unchanged.
-pub(super) fn with_normal_members(entry: &Entry) -> String {
+pub(crate) fn with_normal_members(entry: &Entry) -> String {
     let mut line = Line::new(&entry.raw);
     if let Line::Object(object) = &mut line {
         object.insert("id".into(), to_raw(&entry.id));

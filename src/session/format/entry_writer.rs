@@ -4,13 +4,13 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::message::AgentMessage;
+use crate::message::AgentMessage;
 use pi_ai::message::UserContent;
 
 /// An entry without its position in the tree.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
-pub(super) enum Record<'a> {
+pub(crate) enum Record<'a> {
     Message {
         message: &'a AgentMessage,
     },
@@ -65,9 +65,9 @@ pub(super) enum Record<'a> {
 /// The id of another entry in the form that its line has: both original programs compare with
 /// `===`, for which `7` and `"7"` differ.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct IdRef<'a> {
-    pub(super) text: &'a str,
-    pub(super) is_number: bool,
+pub(crate) struct IdRef<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) is_number: bool,
 }
 
 impl<'a> From<&'a str> for IdRef<'a> {
@@ -94,10 +94,10 @@ impl Serialize for IdRef<'_> {
 
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct EntryPosition<'a> {
-    pub(super) id: &'a str,
-    pub(super) parent_id: Option<IdRef<'a>>,
-    pub(super) timestamp: &'a str,
+pub(crate) struct EntryPosition<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) parent_id: Option<IdRef<'a>>,
+    pub(crate) timestamp: &'a str,
 }
 
 #[derive(Serialize)]
@@ -134,14 +134,16 @@ impl Record<'_> {
     }
 
     /// Returns the line, without its line end.
-    pub(super) fn to_line(self, position: EntryPosition<'_>) -> String {
+    pub(crate) fn to_line(self, position: EntryPosition<'_>) -> String {
         let r#type = self.type_name();
         let line = match self {
-            Self::Custom { .. } | Self::CustomMessage { .. } => serde_json::to_string(&PositionLast {
-                r#type,
-                record: self,
-                position,
-            }),
+            Self::Custom { .. } | Self::CustomMessage { .. } => {
+                serde_json::to_string(&PositionLast {
+                    r#type,
+                    record: self,
+                    position,
+                })
+            }
             _ => serde_json::to_string(&PositionFirst {
                 r#type,
                 position,

@@ -18,7 +18,7 @@ pub struct SharedText {
 
 impl SharedText {
     /// Returns the bytes without checking that they are UTF-8.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.range.clone()]
     }
 }
@@ -66,15 +66,15 @@ impl fmt::Display for SharedText {
 }
 
 /// A line that is not blank, without its line end.
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Line number, counted from 0, including blank lines.
-    pub(super) number: usize,
-    pub(super) raw: SharedText,
+    pub(crate) number: usize,
+    pub(crate) raw: SharedText,
 }
 
 /// Splits a file into lines. Invalid UTF-8 is replaced; the second value is then the original
 /// content.
-pub(super) fn lines(bytes: Vec<u8>) -> (Vec<Line>, Option<Vec<u8>>) {
+pub(crate) fn lines(bytes: Vec<u8>) -> (Vec<Line>, Option<Vec<u8>>) {
     let (bytes, damaged) = match simdutf8::basic::from_utf8(&bytes) {
         Ok(_) => (bytes, None),
         Err(_) => {

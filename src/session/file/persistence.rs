@@ -4,13 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::entry::Entry;
-use super::error::SessionError;
-use super::header::Header;
-use super::storage::FileSystem;
-use super::store::SessionFile;
+use crate::entry::Entry;
+use crate::error::SessionError;
+use crate::file::fs::FileSystem;
+use crate::file::session_file::SessionFile;
+use crate::format::header::Header;
 
-pub(super) enum Persistence {
+pub(crate) enum Persistence {
     Memory,
     Unwritten {
         storage: Arc<dyn FileSystem>,
@@ -22,7 +22,7 @@ pub(super) enum Persistence {
 }
 
 impl Persistence {
-    pub(super) fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::Memory => None,
             Self::Unwritten { path, .. } => Some(path),
@@ -32,7 +32,7 @@ impl Persistence {
 
     /// Stores `entry`. `earlier` are the entries before it; they are written first if there is
     /// no file yet.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         header: &Header,
         earlier: &[Arc<Entry>],
@@ -51,7 +51,7 @@ impl Persistence {
 
     /// Writes the header and all entries in one `write`. Does nothing if the session is stored
     /// already.
-    pub(super) fn write<'a>(
+    pub(crate) fn write<'a>(
         &mut self,
         header: &Header,
         entries: impl Iterator<Item = &'a Entry>,

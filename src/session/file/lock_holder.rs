@@ -15,7 +15,7 @@ pub struct LockHolder {
 
 impl LockHolder {
     #[cfg(target_os = "linux")]
-    pub(super) fn from_process_id(process: u32) -> Self {
+    pub(crate) fn from_process_id(process: u32) -> Self {
         let program = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
         Self {
             process,
@@ -26,7 +26,7 @@ impl LockHolder {
 
     /// Other systems than Linux do not report more.
     #[cfg(not(target_os = "linux"))]
-    pub(super) fn from_process_id(process: u32) -> Self {
+    pub(crate) fn from_process_id(process: u32) -> Self {
         Self {
             process,
             program: None,
@@ -74,7 +74,7 @@ fn start_time(process: u32) -> Option<String> {
 /// Returns the process that holds the lock of `file`; `None` if there is none, if the system
 /// does not report it, or if the process is about to end and its lock with it.
 #[cfg(target_os = "linux")]
-pub(super) fn find(file: &File) -> Option<u32> {
+pub(crate) fn find(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let metadata = file.metadata().ok()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -87,7 +87,7 @@ pub(super) fn find(file: &File) -> Option<u32> {
 
 /// Other systems than Linux do not report lock holders.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn find(_file: &File) -> Option<u32> {
+pub(crate) fn find(_file: &File) -> Option<u32> {
     None
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use super::holder;
+use crate::file::lock_holder;
 
 /// Opens, moves and removes files. [`Disk`] is the real implementation.
 pub trait FileSystem: Send + Sync {

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::persistence::Persistence;
-use super::error::SessionError;
-use super::handle::Session;
-use super::list::session_files;
-use super::storage::{Disk, FileSystem};
-use super::store::SessionFile;
+use crate::error::SessionError;
+use crate::file::fs::{Disk, FileSystem};
+use crate::file::persistence::Persistence;
+use crate::file::session_file::SessionFile;
+use crate::list::session_files;
+use crate::session::Session;
 
 /// Looking up an id and creating its file takes milliseconds; after this time the lock is given
 /// up.

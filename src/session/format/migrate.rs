@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
-use super::header::CURRENT_VERSION;
-use super::patch::{Line, Object, to_raw, string_member};
-use super::tree::fresh_id;
+use crate::format::header::CURRENT_VERSION;
+use crate::format::json_line::{Line, Object, string_member, to_raw};
+use crate::tree::fresh_id;
 
 /// Returns the migrated lines of a file of version `from`. `lines` begins with the header.
-pub(super) fn migrate(lines: &[&str], from: u64) -> Vec<String> {
+pub(crate) fn migrate(lines: &[&str], from: u64) -> Vec<String> {
     let mut lines: Vec<Line> = lines.iter().map(|line| Line::new(line)).collect();
     if from < 2 {
         give_ids(&mut lines);
@@ -54,7 +54,9 @@ fn give_ids(lines: &mut [Line]) {
 
 /// Renames the messages of extensions, which version 2 named after hooks.
 fn rename_hook_messages(lines: &mut [Line]) {
-    for object in objects(lines).filter(|object| string_member(object, "type") == Some("message".into())) {
+    for object in
+        objects(lines).filter(|object| string_member(object, "type") == Some("message".into()))
+    {
         let message = object.get("message").map(|message| message.get());
         let Some(Ok(mut message)) = message.map(serde_json::from_str::<Object>) else {
             continue;

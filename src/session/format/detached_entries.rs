@@ -1,16 +1,19 @@
 //! Functions for entries that extensions hold without their file: migration to the current
 //! version, and their context.
 
-use super::context_json;
-use super::entry::Entry;
-use super::error::SessionError;
-use super::header::{CURRENT_VERSION, Header};
-use super::migrate::migrate;
-use super::tree::Tree;
+use crate::context_json;
+use crate::entry::Entry;
+use crate::error::SessionError;
+use crate::format::header::{CURRENT_VERSION, Header};
+use crate::format::migrate::migrate;
+use crate::tree::Tree;
 
 /// Returns the context at `leaf` as JSON. `None` is the last entry, `Some(None)` the position
 /// before the first. Lines that are not entries, such as a header, are ignored.
-pub fn context_json_from_lines(lines: &[&str], leaf: Option<Option<&str>>) -> Result<String, SessionError> {
+pub fn context_json_from_lines(
+    lines: &[&str],
+    leaf: Option<Option<&str>>,
+) -> Result<String, SessionError> {
     let mut tree = Tree::default();
     for entry in lines.iter().filter_map(|line| Entry::parse(*line).ok()) {
         if entry.type_name() != "session" {

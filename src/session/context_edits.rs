@@ -8,12 +8,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::entry::{Entry, EntryKind};
-use super::message::AgentMessage;
+use crate::entry::{Entry, EntryKind};
+use crate::message::AgentMessage;
 pub use pi_ai::nesting::{self, Of};
 
 /// Maps the id of an edited entry to the last edit.
-pub(super) struct ContextEdits<'a>(HashMap<&'a str, &'a Entry>);
+pub(crate) struct ContextEdits<'a>(HashMap<&'a str, &'a Entry>);
 
 #[derive(Deserialize)]
 struct Body {
@@ -28,7 +28,7 @@ enum Edit {
 
 impl<'a> ContextEdits<'a> {
     /// Collects the edits on `path`, which runs from the root to the leaf.
-    pub(super) fn on_path(path: &'a [Arc<Entry>]) -> Self {
+    pub(crate) fn on_path(path: &'a [Arc<Entry>]) -> Self {
         let edits = path.iter().filter_map(|entry| match &entry.kind {
             EntryKind::ContextEdit { target_id } => Some((target_id.as_str(), &**entry)),
             _ => None,
@@ -37,7 +37,7 @@ impl<'a> ContextEdits<'a> {
     }
 
     /// Returns the message as the model receives it; `None` if the edit removes it.
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &self,
         entry: &Entry,
         message: Arc<AgentMessage>,
@@ -46,7 +46,8 @@ impl<'a> ContextEdits<'a> {
             None => Some(message),
             Some(Edit::Omit) => None,
             Some(Edit::Replace(content)) => {
-                let edited = serde_json::to_value(&*message).map(|value| with_content(value, content));
+                let edited =
+                    serde_json::to_value(&*message).map(|value| with_content(value, content));
                 let edited = edited.and_then(serde_json::from_value);
                 // An edit whose result cannot be read is ignored.
                 Some(edited.map_or(message, Arc::new))
@@ -56,7 +57,7 @@ impl<'a> ContextEdits<'a> {
 
     /// Like [`Self::apply`], for the JSON of a message. Members that the edit does not name
     /// stay as they are.
-    pub(super) fn apply_json(&self, entry: &Entry, message: String) -> Option<String> {
+    pub(crate) fn apply_json(&self, entry: &Entry, message: String) -> Option<String> {
         match self.edit(entry) {
             None => Some(message),
             Some(Edit::Omit) => None,
@@ -99,7 +100,7 @@ fn with_content(mut message: Value, content: Value) -> Value {
 }
 
 /// Returns whether `raw` has all members that an edit needs.
-pub(super) fn is_complete(raw: &str) -> bool {
+pub(crate) fn is_complete(raw: &str) -> bool {
     nesting::from_str(raw, Of::Line).is_ok_and(|body: Body| match &body.replacement {
         Value::Null => true,
         replacement => match replacement.get("content") {
