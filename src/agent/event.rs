@@ -333,7 +333,7 @@ impl ExtensionError {
     }
 
     /// Returns the path of the extension's file, or `command:<name> of <extension>`.
-    pub fn place_and_name(&self) -> String {
+    pub fn path_and_name(&self) -> String {
         let path = &self.extension_path;
         match &self.details.extension {
             Some(extension) if !path.contains('/') => format!("{path} of {}", extension.name),
@@ -342,7 +342,7 @@ impl ExtensionError {
     }
 
     /// Makes an error from a value that an extension's code threw.
-    pub fn thrown(
+    pub fn from_thrown(
         path: impl Into<String>,
         event: impl Into<String>,
         plain: String,
@@ -354,14 +354,14 @@ impl ExtensionError {
     }
 
     /// Adds the position of a stack frame, if there is one, to an error that was not thrown.
-    pub fn in_frame(mut self, frame: Option<String>) -> Self {
+    pub fn with_frame(mut self, frame: Option<String>) -> Self {
         let stack = frame.map(|frame| format!("{}\n{frame}", self.error));
         self.details.stack = self.details.stack.or(stack);
         self
     }
 
     /// Returns the stack, or the message if there is none, for display.
-    pub fn whole(&self) -> &str {
+    pub fn stack_or_message(&self) -> &str {
         self.details.stack.as_deref().unwrap_or(&self.error)
     }
 }
@@ -488,7 +488,7 @@ impl UiMethod {
 
     /// Returns the request that removes what this one shows, if it stays until removed. The
     /// previous title of a terminal is unknown, so a title is not removed.
-    pub fn taken_away(&self) -> Option<Self> {
+    pub fn removal(&self) -> Option<Self> {
         match self {
             Self::SetStatus { status_key, .. } => Some(Self::SetStatus {
                 status_key: status_key.clone(),
@@ -508,7 +508,7 @@ impl UiMethod {
     }
 
     /// Returns whether the extension waits for a response.
-    pub fn is_question(&self) -> bool {
+    pub fn is_dialog(&self) -> bool {
         matches!(
             self,
             Self::Select { .. } | Self::Confirm { .. } | Self::Input { .. } | Self::Editor { .. }

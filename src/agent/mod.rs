@@ -1,11 +1,11 @@
 //! The agent: turns, tool calls, queues, retry. Knows neither providers, nor tools, nor
 //! storage.
 
-mod beginnings;
 pub mod event;
 pub mod queue;
 pub mod retry;
 pub mod run;
+mod start_order;
 mod tool_calls;
 
 pub use pi_session::message::AgentMessage;

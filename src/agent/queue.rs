@@ -26,40 +26,42 @@ pub struct Queues {
 struct Queued {
     message: Arc<AgentMessage>,
     /// The message waits for a run and does not start one.
-    quiet: bool,
+    silent: bool,
 }
 
 impl Queues {
     pub fn push(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
-        let quiet = false;
-        self.of(delivery).push_back(Queued { message, quiet });
+        let silent = false;
+        self.queue_mut(delivery)
+            .push_back(Queued { message, silent });
     }
 
     /// Queues a message for the next run without starting one.
-    pub fn push_quiet(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
-        let quiet = true;
-        self.of(delivery).push_back(Queued { message, quiet });
+    pub fn push_silent(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
+        let silent = true;
+        self.queue_mut(delivery)
+            .push_back(Queued { message, silent });
     }
 
-    fn of(&mut self, delivery: Delivery) -> &mut VecDeque<Queued> {
+    fn queue_mut(&mut self, delivery: Delivery) -> &mut VecDeque<Queued> {
         match delivery {
             Delivery::Steer => &mut self.steering,
             Delivery::FollowUp => &mut self.follow_up,
         }
     }
 
-    /// Takes the messages to deliver now: all quiet ones, and others according to the mode of
+    /// Takes the messages to deliver now: all silent ones, and others according to the mode of
     /// the queue.
     pub fn take(&mut self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
         let mode = match delivery {
             Delivery::Steer => self.steering_mode,
             Delivery::FollowUp => self.follow_up_mode,
         };
-        let queue = self.of(delivery);
+        let queue = self.queue_mut(delivery);
         let (taken, rest) = match mode {
             QueueMode::All => (std::mem::take(queue), VecDeque::new()),
             QueueMode::OneAtATime => {
-                let (mut taken, mut rest) = apart(queue);
+                let (mut taken, mut rest) = split_silent(queue);
                 taken.extend(rest.pop_front());
                 (taken, rest)
             }
@@ -68,19 +70,19 @@ impl Queues {
         taken.into_iter().map(|queued| queued.message).collect()
     }
 
-    /// Takes the quiet steering messages, which need no answer.
-    pub fn take_quiet(&mut self) -> Vec<Arc<AgentMessage>> {
-        let (quiet, rest) = apart(&mut self.steering);
+    /// Takes the silent steering messages, which need no answer.
+    pub fn take_silent(&mut self) -> Vec<Arc<AgentMessage>> {
+        let (silent, rest) = split_silent(&mut self.steering);
         self.steering = rest;
-        quiet.into_iter().map(|queued| queued.message).collect()
+        silent.into_iter().map(|queued| queued.message).collect()
     }
 
     /// Puts messages that could not be delivered back to the front of the queue.
     pub fn put_back(&mut self, delivery: Delivery, messages: Vec<Arc<AgentMessage>>) {
-        let queue = self.of(delivery);
+        let queue = self.queue_mut(delivery);
         for message in messages.into_iter().rev() {
-            let quiet = false;
-            queue.push_front(Queued { message, quiet });
+            let silent = false;
+            queue.push_front(Queued { message, silent });
         }
     }
 
@@ -89,7 +91,7 @@ impl Queues {
         self.follow_up.clear();
     }
 
-    pub fn is_steered(&self) -> bool {
+    pub fn has_steering(&self) -> bool {
         !self.steering.is_empty()
     }
 
@@ -98,9 +100,9 @@ impl Queues {
     }
 
     /// Returns whether a message is queued that needs an answer.
-    pub fn want_a_run(&self) -> bool {
+    pub fn need_run(&self) -> bool {
         let mut queued = self.steering.iter().chain(&self.follow_up);
-        queued.any(|queued| !queued.quiet)
+        queued.any(|queued| !queued.silent)
     }
 
     /// Returns all queued messages in the order of delivery.
@@ -125,9 +127,9 @@ impl Queues {
     }
 }
 
-/// Splits a queue into quiet messages and others.
-fn apart(queue: &mut VecDeque<Queued>) -> (VecDeque<Queued>, VecDeque<Queued>) {
-    queue.drain(..).partition(|queued| queued.quiet)
+/// Splits a queue into silent messages and others.
+fn split_silent(queue: &mut VecDeque<Queued>) -> (VecDeque<Queued>, VecDeque<Queued>) {
+    queue.drain(..).partition(|queued| queued.silent)
 }
 
 #[cfg(test)]
@@ -168,24 +170,24 @@ mod tests {
     #[test]
     fn what_is_quiet_waits_for_what_is_not() {
         let mut queues = Queues::default();
-        queues.push_quiet(Delivery::Steer, user("a"));
-        assert!(!queues.want_a_run() && !queues.is_empty());
+        queues.push_silent(Delivery::Steer, user("a"));
+        assert!(!queues.need_run() && !queues.is_empty());
         queues.push(Delivery::FollowUp, user("b"));
-        assert!(queues.want_a_run());
+        assert!(queues.need_run());
         assert_eq!(queues.take(Delivery::Steer).len(), 1);
     }
 
-    /// Regression: user messages waited behind a quiet one, with a request for each.
+    /// Regression: user messages waited behind a silent one, with a request for each.
     #[test]
     fn what_is_quiet_holds_up_nothing() {
         let mut queues = Queues::default();
-        queues.push_quiet(Delivery::Steer, user("a"));
+        queues.push_silent(Delivery::Steer, user("a"));
         queues.push(Delivery::Steer, user("s"));
         queues.push(Delivery::Steer, user("t"));
-        queues.push_quiet(Delivery::Steer, user("c"));
+        queues.push_silent(Delivery::Steer, user("c"));
         assert_eq!(queues.take(Delivery::Steer).len(), 3);
         assert_eq!(queues.texts().0, ["t"]);
-        assert!(queues.take_quiet().is_empty());
+        assert!(queues.take_silent().is_empty());
         assert_eq!(queues.take(Delivery::Steer).len(), 1);
     }
 

@@ -32,10 +32,10 @@ pub trait RunHooks: Send + Sync {
 
     /// Emits `message_start` for a complete message and returns the message, which handlers may
     /// change.
-    async fn begin(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
+    async fn begin_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
 
     /// Emits `message_end` and returns the final message, which handlers may change.
-    async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
+    async fn finish_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage>;
 
     /// Emits `context` and returns the messages for the model, which handlers may change.
     async fn transform_context(
@@ -45,7 +45,11 @@ pub trait RunHooks: Send + Sync {
     ) -> Vec<Arc<AgentMessage>>;
 
     /// Emits `context_with_system` and returns the request, which handlers may change.
-    async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked;
+    async fn transform_request(
+        &self,
+        request: ModelRequest,
+        cancel: &CancellationToken,
+    ) -> ModelRequest;
 
     /// Returns the tools that the model may call in its next answer. Called before each turn
     /// begins, so tools that handlers select from `turn_start` on apply to the following turn.
@@ -96,17 +100,17 @@ pub trait RunHooks: Send + Sync {
     /// Takes the messages to deliver after the turn that has just ended.
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>>;
     /// Takes those steering messages that need no answer.
-    async fn take_quiet(&self) -> Vec<Arc<AgentMessage>>;
+    async fn take_silent(&self) -> Vec<Arc<AgentMessage>>;
 
     /// Takes the messages that continue a run that would end.
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>>;
 
     /// Reports that queued messages are about to be appended.
-    async fn queue_taken(&self);
+    async fn queue_delivered(&self);
 }
 
 /// A request to the model.
-pub struct Asked {
+pub struct ModelRequest {
     pub system_prompt: String,
     pub messages: Vec<Arc<AgentMessage>>,
     pub tools: Vec<ToolSpec>,
@@ -116,11 +120,11 @@ pub struct Asked {
 #[derive(Default)]
 pub struct TurnEnd {
     /// Messages that were appended.
-    pub said: Vec<Arc<AgentMessage>>,
+    pub appended: Vec<Arc<AgentMessage>>,
     /// The whole context, if earlier messages have changed.
     pub context: Option<Vec<Arc<AgentMessage>>>,
     /// Whether the model is asked once more even if no message is queued.
-    pub go_on: bool,
+    pub continues: bool,
 }
 
 /// The reason why a tool must not run.
@@ -188,9 +192,9 @@ pub async fn run(
     hooks.emit(Event::AgentStart).await;
     hooks.emit(Event::TurnStart).await;
     for message in prompts {
-        transcript.say(message).await;
+        transcript.append(message).await;
     }
-    transcript.turns(config, tools, cancel).await;
+    transcript.run_turns(config, tools, cancel).await;
     let messages = transcript.new;
     hooks
         .emit(Event::AgentEnd {
@@ -211,28 +215,28 @@ pub(super) struct Transcript<'a> {
 
 impl Transcript<'_> {
     /// Emits the events of a complete message and appends its final form.
-    pub(super) async fn say(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
-        let message = self.hooks.begin(message).await;
-        self.keep(message).await
+    pub(super) async fn append(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let message = self.hooks.begin_message(message).await;
+        self.finish_and_append(message).await
     }
 
-    async fn keep(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
-        let message = self.hooks.finish(message).await;
+    async fn finish_and_append(&mut self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let message = self.hooks.finish_message(message).await;
         self.context.push(message.clone());
         self.new.push(message.clone());
         message
     }
 
-    fn add(&mut self, end: TurnEnd) {
-        self.new.extend(end.said.iter().cloned());
+    fn apply_turn_end(&mut self, end: TurnEnd) {
+        self.new.extend(end.appended.iter().cloned());
         match end.context {
             Some(context) => *self.context = context,
-            None => self.context.extend(end.said),
+            None => self.context.extend(end.appended),
         }
     }
 
     /// Runs turns until the run ends. `tools` are the tools of the first turn.
-    async fn turns(
+    async fn run_turns(
         &mut self,
         config: &RunConfig,
         mut tools: Vec<Arc<dyn Tool>>,
@@ -242,7 +246,7 @@ impl Transcript<'_> {
         let mut waiting = self.hooks.take_steering().await;
         let mut first = true;
         loop {
-            let (mut calls_tools, mut go_on) = (true, false);
+            let (mut calls_tools, mut continues) = (true, false);
             while calls_tools || !waiting.is_empty() {
                 if !std::mem::take(&mut first) {
                     tools = self.hooks.tools();
@@ -253,12 +257,12 @@ impl Transcript<'_> {
                     .iter()
                     .any(|one| matches!(**one, AgentMessage::User(_)))
                 {
-                    self.hooks.queue_taken().await;
+                    self.hooks.queue_delivered().await;
                 }
                 for message in waiting.drain(..) {
-                    self.say(message).await;
+                    self.append(message).await;
                 }
-                let message = self.answer(config, &tools, cancel).await;
+                let message = self.call_model(config, &tools, cancel).await;
                 let Some(assistant) = message.as_assistant() else {
                     return;
                 };
@@ -273,11 +277,11 @@ impl Transcript<'_> {
                 };
                 calls_tools = !tool_results.is_empty() && !terminate;
                 let end = self.hooks.end_turn(message.clone(), tool_results).await;
-                go_on = end.go_on;
-                self.add(end);
+                continues = end.continues;
+                self.apply_turn_end(end);
                 if failed || !calls_tools {
-                    for message in self.hooks.take_quiet().await {
-                        self.say(message).await;
+                    for message in self.hooks.take_silent().await {
+                        self.append(message).await;
                     }
                 }
                 if failed {
@@ -286,14 +290,14 @@ impl Transcript<'_> {
                 waiting = self.hooks.take_steering().await;
             }
             waiting = self.hooks.take_follow_up().await;
-            if waiting.is_empty() && !go_on {
+            if waiting.is_empty() && !continues {
                 return;
             }
         }
     }
 
     /// Streams one answer of the model and appends it.
-    async fn answer(
+    async fn call_model(
         &mut self,
         config: &RunConfig,
         tools: &[Arc<dyn Tool>],
@@ -303,12 +307,12 @@ impl Transcript<'_> {
             .hooks
             .transform_context(self.context.clone(), cancel)
             .await;
-        let asked = Asked {
+        let request = ModelRequest {
             system_prompt: config.system_prompt.clone(),
             messages,
             tools: tools.iter().map(|tool| tool.spec().clone()).collect(),
         };
-        let asked = self.hooks.transform_request(asked, cancel).await;
+        let request = self.hooks.transform_request(request, cancel).await;
         let options = match self.hooks.stream_options().await {
             Ok(options) => options,
             Err(error) => {
@@ -317,13 +321,13 @@ impl Transcript<'_> {
                     failed.stop_reason = StopReason::Aborted;
                 }
                 let message = Arc::new(AgentMessage::Assistant(failed));
-                return self.say(message).await;
+                return self.append(message).await;
             }
         };
         let shows_images = self.hooks.shows_images();
-        let told = asked.messages.iter();
-        let told = told.filter_map(|message| message.to_llm());
-        let messages: Vec<Message> = told
+        let messages = request.messages.iter();
+        let messages = messages.filter_map(|message| message.to_llm());
+        let messages: Vec<Message> = messages
             .map(|message| match shows_images {
                 true => message,
                 false => message.without_images(),
@@ -331,12 +335,12 @@ impl Transcript<'_> {
             .collect();
         // Some servers refuse an empty list, others a conversation with calls but without a
         // list.
-        let is_told = !asked.tools.is_empty() || mentions_tools(&messages);
+        let sends_tools = !request.tools.is_empty() || mentions_tools(&messages);
         let mut stream = config.api.stream(Request {
             model: config.model.clone(),
-            system_prompt: Some(asked.system_prompt).filter(|text| !text.is_empty()),
+            system_prompt: Some(request.system_prompt).filter(|text| !text.is_empty()),
             messages,
-            tools: is_told.then_some(asked.tools),
+            tools: sends_tools.then_some(request.tools),
             options,
             cancel: cancel.clone(),
         });
@@ -366,8 +370,8 @@ impl Transcript<'_> {
         };
         let message = Arc::new(AgentMessage::Assistant(done));
         match started {
-            true => self.keep(message).await,
-            false => self.say(message).await,
+            true => self.finish_and_append(message).await,
+            false => self.append(message).await,
         }
     }
 }

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentMessage;
-use super::beginnings::{self, Beginning};
 use super::event::Event;
 use super::run::{Outcome, RunHooks, Transcript};
+use super::start_order::{self, StartSlot};
 use pi_ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, now};
 use pi_ai::tool_arguments;
 use pi_tools::FILE_CHANGING;
@@ -28,7 +28,7 @@ struct Prepared<'a> {
     args: Value,
 }
 
-fn named<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Option<&'a Arc<dyn Tool>> {
+fn find_tool<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Option<&'a Arc<dyn Tool>> {
     tools.iter().find(|tool| tool.spec().name == name)
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn execute(
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
     let truncated = message.stop_reason == StopReason::Length;
     let one_by_one = calls.iter().any(|call| {
-        named(tools, &call.name)
+        find_tool(tools, &call.name)
             .is_some_and(|tool| tool.execution_mode() == ExecutionMode::Sequential)
     });
     let mut results = Vec::with_capacity(calls.len());
@@ -54,13 +54,13 @@ pub(super) async fn execute(
                     let alone = std::slice::from_ref(&prepared);
                     wait_before_files_change(transcript.hooks, alone, cancel).await;
                     let outcome =
-                        run(transcript.hooks, &prepared, &Beginning::default(), cancel).await;
-                    review(transcript.hooks, &prepared, outcome, cancel).await
+                        run(transcript.hooks, &prepared, &StartSlot::default(), cancel).await;
+                    apply_after_hook(transcript.hooks, &prepared, outcome, cancel).await
                 }
                 Err(outcome) => outcome,
             };
             terminate &= outcome.output.terminate;
-            results.push(finish(transcript, call, outcome).await);
+            results.push(finish_call(transcript, call, outcome).await);
         }
         return (results, terminate);
     }
@@ -70,28 +70,31 @@ pub(super) async fn execute(
             Ok(call) => prepared.push(call),
             Err(outcome) => {
                 terminate &= outcome.output.terminate;
-                results.push(finish(transcript, call, outcome).await);
+                results.push(finish_call(transcript, call, outcome).await);
             }
         }
     }
     let hooks = transcript.hooks;
     wait_before_files_change(hooks, &prepared, cancel).await;
     let queueing: Vec<_> = prepared.iter().map(|one| one.tool.queueing()).collect();
-    let beginnings = beginnings::in_order(&queueing);
+    let slots = start_order::start_slots(&queueing);
     let (ended, outcomes): (Vec<_>, Vec<_>) = prepared.iter().map(|_| oneshot::channel()).unzip();
-    let running = prepared.iter().zip(&beginnings).zip(ended).map(
-        |((prepared, beginning), ended)| async move {
-            // The receiver below waits for every call.
-            let _ = ended.send(run(hooks, prepared, beginning, cancel).await);
-        },
-    );
+    let running =
+        prepared
+            .iter()
+            .zip(&slots)
+            .zip(ended)
+            .map(|((prepared, slot), ended)| async move {
+                // The receiver below waits for every call.
+                let _ = ended.send(run(hooks, prepared, slot, cancel).await);
+            });
     // Runs concurrently with the tools: a slow handler of one result delays no other tool.
     let finishing = async {
         for (prepared, outcome) in prepared.iter().zip(outcomes) {
             let Ok(outcome) = outcome.await else { continue };
-            let outcome = review(hooks, prepared, outcome, cancel).await;
+            let outcome = apply_after_hook(hooks, prepared, outcome, cancel).await;
             terminate &= outcome.output.terminate;
-            results.push(finish(transcript, prepared.call, outcome).await);
+            results.push(finish_call(transcript, prepared.call, outcome).await);
         }
     };
     futures::future::join(futures::future::join_all(running), finishing).await;
@@ -125,9 +128,9 @@ async fn prepare<'a>(
 ) -> Result<Prepared<'a>, Outcome> {
     let args = hooks.begin_tool_call(call).await;
     if truncated {
-        return Err(Outcome::error(truncated_text(call)));
+        return Err(Outcome::error(truncation_error(call)));
     }
-    let tool = named(tools, &call.name)
+    let tool = find_tool(tools, &call.name)
         .ok_or_else(|| Outcome::error(format!("Tool {} not found", call.name)))?
         .clone();
     if let Some(error) = &call.arguments_error {
@@ -155,7 +158,7 @@ async fn prepare<'a>(
 
 /// Returns why a call does not run if its answer reached the output limit. Even arguments that
 /// are valid JSON may be incomplete, e.g. lack the rest of a list of edits.
-fn truncated_text(call: &ToolCall) -> String {
+fn truncation_error(call: &ToolCall) -> String {
     let cut = call.arguments_error.as_deref().map(tool_arguments::reason);
     let cut = cut.map(|reason| format!(" {reason}.")).unwrap_or_default();
     format!(
@@ -167,19 +170,19 @@ fn truncated_text(call: &ToolCall) -> String {
 }
 
 /// Maximum number of queued partial results. Beyond that the newest replaces the one before it.
-const UPDATES: usize = 64;
+const MAX_QUEUED_UPDATES: usize = 64;
 
 /// Partial results of a tool that wait for delivery. The tool never waits.
 #[derive(Default)]
-struct Updates {
+struct UpdateQueue {
     waiting: Mutex<VecDeque<ToolOutput>>,
     more: Notify,
 }
 
-impl Updates {
+impl UpdateQueue {
     fn push(&self, output: ToolOutput) {
         let mut waiting = self.waiting.lock();
-        if waiting.len() == UPDATES {
+        if waiting.len() == MAX_QUEUED_UPDATES {
             waiting.pop_back();
         }
         waiting.push_back(output);
@@ -197,20 +200,20 @@ impl Updates {
 async fn run(
     hooks: &dyn RunHooks,
     prepared: &Prepared<'_>,
-    beginning: &Beginning,
+    slot: &StartSlot,
     cancel: &CancellationToken,
 ) -> Outcome {
-    let begun = beginning.begun.clone().map(CancellationToken::drop_guard);
-    if !beginning.turn(&prepared.call.name, cancel).await {
+    let started = slot.started.clone().map(CancellationToken::drop_guard);
+    if !slot.wait(&prepared.call.name, cancel).await {
         return Outcome::error("Operation aborted");
     }
     let (at_once, elsewhere) = match prepared.tool.queueing() {
-        Queueing::Elsewhere { .. } => (None, begun),
-        Queueing::AtOnce | Queueing::Never => (begun, None),
+        Queueing::Elsewhere { .. } => (None, started),
+        Queueing::AtOnce | Queueing::Never => (started, None),
     };
-    let updates = Arc::<Updates>::default();
+    let updates = Arc::<UpdateQueue>::default();
     let sink = updates.clone();
-    let begun_at = Instant::now();
+    let started_at = Instant::now();
     let execution = prepared.tool.execute(ToolInvocation {
         id: prepared.call.id.clone(),
         args: prepared.args.clone(),
@@ -224,7 +227,7 @@ async fn run(
         Poll::Pending => None,
     };
     drop(at_once);
-    let tell = async || {
+    let emit_updates = async || {
         while let Some(output) = updates.pop() {
             let update = Event::ToolExecutionUpdate {
                 tool_call_id: prepared.call.id.clone(),
@@ -241,13 +244,13 @@ async fn run(
         }
         tokio::select! {
             biased;
-            () = updates.more.notified() => tell().await,
+            () = updates.more.notified() => emit_updates().await,
             result = &mut execution => break result,
         }
     };
-    let duration = Some(begun_at.elapsed());
+    let duration = Some(started_at.elapsed());
     // Emit partial results that came together with the result.
-    tell().await;
+    emit_updates().await;
     match result {
         Ok(output) => Outcome {
             is_error: output.says_it_failed(),
@@ -261,7 +264,7 @@ async fn run(
     }
 }
 
-async fn review(
+async fn apply_after_hook(
     hooks: &dyn RunHooks,
     prepared: &Prepared<'_>,
     mut outcome: Outcome,
@@ -273,7 +276,7 @@ async fn review(
     outcome
 }
 
-async fn finish(
+async fn finish_call(
     transcript: &mut Transcript<'_>,
     call: &ToolCall,
     outcome: Outcome,
@@ -288,5 +291,5 @@ async fn finish(
         is_error: outcome.is_error,
         timestamp: now(),
     }));
-    transcript.say(message).await
+    transcript.append(message).await
 }

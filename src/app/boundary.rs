@@ -121,7 +121,7 @@ impl AgentSession {
         let outcome = {
             let state = self.state.lock();
             // Somebody has more to do already.
-            if state.run.is_some() || state.summary.is_some() || state.queues.want_a_run() {
+            if state.run.is_some() || state.summary.is_some() || state.queues.need_run() {
                 return;
             }
             state.outcome()
@@ -132,7 +132,7 @@ impl AgentSession {
             return;
         };
         let end = hooks.commit(SETTLE, proposal).await;
-        if !end.go_on || here.is_cancelled() {
+        if !end.continues || here.is_cancelled() {
             return;
         }
         let more = NewRun {
@@ -158,7 +158,7 @@ impl Hooks<'_> {
                         message: message.clone(),
                     };
                     self.emit(start).await;
-                    end.said.push(self.finish(message).await);
+                    end.appended.push(self.finish_message(message).await);
                     let stored = session.state.lock().session.leaf_id().map(str::to_owned);
                     self.appended(stored).await;
                 }
@@ -186,9 +186,9 @@ impl Hooks<'_> {
                 state.context = state.session.build_context().messages;
                 end.context = Some(state.context.clone());
             }
-            end.go_on = proposal.continues && (state.can_go_on() || !state.queues.is_empty());
+            end.continues = proposal.continues && (state.can_go_on() || !state.queues.is_empty());
         }
-        if proposal.continues && !end.go_on {
+        if proposal.continues && !end.continues {
             let problem = "A handler wants to go on, but the model has had the last word: `entries` \
                            must have a custom_message, too";
             self.complain(event, problem.to_owned()).await;

@@ -18,8 +18,8 @@ use crate::ai::half_characters;
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::model::Model;
 use crate::compaction::{
-    Compacted, Preparation, SummaryError, Unprepared, estimate, estimate_context, of_usage,
-    outgrows, prepare, summarize,
+    Compacted, NothingToCompact, Preparation, SummaryError, estimate, estimate_context,
+    exceeds_window, prepare, summarize, usage_tokens,
 };
 use crate::extensions::diagnostics::results::CompactionResult;
 use crate::resources::settings::CompactionSettings;
@@ -54,7 +54,7 @@ enum CompactError {
     #[error("{CANCELLED}")]
     Cancelled,
     #[error(transparent)]
-    Nothing(#[from] Unprepared),
+    Nothing(#[from] NothingToCompact),
     #[error(transparent)]
     NoSummarizer(NoSummarizer),
     #[error("{0}")]
@@ -153,7 +153,7 @@ impl AgentSession {
             }
             let now = compactions();
             if now.0 == before.0 && now.1 > before.1 {
-                return Err(Unprepared::Already.into());
+                return Err(NothingToCompact::Already.into());
             }
             if let Some(summarising) = self.begin_summary() {
                 return Ok(summarising);
@@ -328,7 +328,7 @@ impl AgentSession {
             let context = state.session.build_context().messages;
             let preparation = prepare(&path, &context, settings)?;
             let leaf = path.into_iter().next_back();
-            (leaf.ok_or(Unprepared::TooSmall)?, preparation)
+            (leaf.ok_or(NothingToCompact::TooSmall)?, preparation)
         };
         let given = self
             .ask_for_summary(&preparation, &leaf, focus, why, work)
@@ -472,9 +472,9 @@ impl State {
                 }
                 estimate.tokens
             }
-            _ => of_usage(&answer.usage),
+            _ => usage_tokens(&answer.usage),
         };
-        outgrows(tokens, model.context_window, settings).then_some(Due::Threshold)
+        exceeds_window(tokens, model.context_window, settings).then_some(Due::Threshold)
     }
 
     /// Whether a count of the model is about what it is told now.
@@ -486,7 +486,7 @@ impl State {
         let mut counted = answers.filter_map(|message| {
             let answer = message.as_assistant()?;
             let is_counted = !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
-            is_counted.then(|| of_usage(&answer.usage) > 0)
+            is_counted.then(|| usage_tokens(&answer.usage) > 0)
         });
         counted.next().unwrap_or(false)
     }

@@ -569,7 +569,7 @@ impl AgentSession {
         if state.run.is_none() || state.ending.is_some() {
             return Err(message);
         }
-        state.queues.push_quiet(Delivery::Steer, message);
+        state.queues.push_silent(Delivery::Steer, message);
         Ok(())
     }
 

@@ -72,7 +72,7 @@ impl AgentSession {
         }
         match begins {
             true => state.queues.push(delivery, message),
-            false => state.queues.push_quiet(delivery, message),
+            false => state.queues.push_silent(delivery, message),
         }
         Ok(())
     }
@@ -136,7 +136,7 @@ impl AgentSession {
             state.handed = Some(self.hold_summary(state));
             return false;
         }
-        state.ended_well() && state.queues.want_a_run()
+        state.ended_well() && state.queues.need_run()
     }
 
     /// Begins a run with what is queued, unless something else is at work meanwhile,
@@ -144,7 +144,7 @@ impl AgentSession {
     pub(super) async fn start_queued(&self) {
         let prompts = {
             let queues = &mut self.state.lock().queues;
-            match queues.is_steered() {
+            match queues.has_steering() {
                 // The run takes it before it asks the model, and follow-ups later.
                 true => Vec::new(),
                 false => queues.take(Delivery::FollowUp),
@@ -166,7 +166,7 @@ impl AgentSession {
     /// `here` was taken.
     pub(super) fn owe_run(&self, here: &CancellationToken) {
         let mut state = self.state.lock();
-        state.owed = state.queues.want_a_run() && !here.is_cancelled();
+        state.owed = state.queues.need_run() && !here.is_cancelled();
     }
 
     /// Begins the run that is owed to what is queued, unless a prompt may still begin
@@ -175,7 +175,7 @@ impl AgentSession {
         let now = {
             let mut state = self.state.lock();
             let now = state.preparing == 0 && std::mem::take(&mut state.owed);
-            now && state.queues.want_a_run()
+            now && state.queues.need_run()
         };
         if now {
             self.start_queued().await;

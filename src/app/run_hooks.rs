@@ -17,7 +17,7 @@ use super::run::object;
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
-use crate::agent::run::{Asked, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
+use crate::agent::run::{ModelRequest, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
 use crate::ai::message::{StopReason, ToolCall, now};
 use crate::ai::model::ThinkingLevel;
 use crate::ai::stream::StreamOptions;
@@ -184,12 +184,12 @@ impl RunHooks for Hooks<'_> {
         self.tell_others(event, told.ends).await;
     }
 
-    async fn begin(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+    async fn begin_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
         self.tell_of(message, |message| Event::MessageStart { message })
             .await
     }
 
-    async fn finish(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+    async fn finish_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
         self.tell_of(message, |message| Event::MessageEnd { message })
             .await
     }
@@ -281,7 +281,11 @@ impl RunHooks for Hooks<'_> {
         messages
     }
 
-    async fn transform_request(&self, asked: Asked, cancel: &CancellationToken) -> Asked {
+    async fn transform_request(
+        &self,
+        asked: ModelRequest,
+        cancel: &CancellationToken,
+    ) -> ModelRequest {
         let added = std::mem::take(&mut *self.system.lock());
         self.session.with_system(asked, added, cancel).await
     }
@@ -362,15 +366,15 @@ impl RunHooks for Hooks<'_> {
         self.take(Delivery::Steer)
     }
 
-    async fn take_quiet(&self) -> Vec<Arc<AgentMessage>> {
-        self.session.state.lock().queues.take_quiet()
+    async fn take_silent(&self) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take_silent()
     }
 
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
         self.take(Delivery::FollowUp)
     }
 
-    async fn queue_taken(&self) {
+    async fn queue_delivered(&self) {
         self.session.queue_changed().await;
     }
 }

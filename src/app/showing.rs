@@ -65,7 +65,7 @@ impl State {
             Shown::Message(_) => (None, 0),
         };
         if let (Some(place), Shown::Ui(method)) = (&place, &what) {
-            match method.taken_away() {
+            match method.removal() {
                 Some(nothing) if nothing != *method => {
                     self.shown.insert(place.clone(), nothing);
                 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentSession;
 use super::run::object;
 use crate::agent::AgentMessage;
-use crate::agent::run::Asked;
+use crate::agent::run::ModelRequest;
 use crate::ai::message::{UserContent, now};
 use crate::ai::stream::ToolSpec;
 use crate::extensions::diagnostics::results;
@@ -79,10 +79,10 @@ impl AgentSession {
     /// of `context_with_system` make of it.
     pub(super) async fn with_system(
         &self,
-        asked: Asked,
+        asked: ModelRequest,
         added: Vec<Value>,
         cancel: &CancellationToken,
-    ) -> Asked {
+    ) -> ModelRequest {
         let has_handlers = self.extensions.has_handlers(EVENT);
         if !has_handlers && added.is_empty() {
             return asked;
@@ -91,7 +91,7 @@ impl AgentSession {
         messages.extend(added);
         if !has_handlers {
             return match read(&messages.into()) {
-                Ok((told, _)) => Asked {
+                Ok((told, _)) => ModelRequest {
                     system_prompt: told.prompt(),
                     tools: told.tools.into_values().collect(),
                     ..asked
@@ -108,7 +108,7 @@ impl AgentSession {
         let emission = self.extensions.emit(EVENT, event, cancel).await;
         let changed = emission.event.get("messages").cloned().unwrap_or_default();
         match read(&changed) {
-            Ok((told, messages)) => Asked {
+            Ok((told, messages)) => ModelRequest {
                 system_prompt: told.prompt(),
                 messages,
                 tools: told.tools.into_values().collect(),
@@ -121,7 +121,7 @@ impl AgentSession {
         }
     }
 
-    fn system_message(&self, asked: &Asked) -> Value {
+    fn system_message(&self, asked: &ModelRequest) -> Value {
         let sections = self.sections_now(&asked.system_prompt);
         let content = match sections {
             Some(_) => "",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::files::{FileLists, FileOperations};
+use super::file_ops::{FileLists, FileOperations};
 use super::prompts;
 use super::summarize::{Summarizer, SummaryError, prompt};
 use super::tokens::estimate;
@@ -13,9 +13,9 @@ use pi_session::message::AgentMessage;
 use pi_session::{Entry, EntryKind};
 
 /// Limit of the summary in tokens.
-const LIMIT: u64 = 2048;
+const SUMMARY_MAX_TOKENS: u64 = 2048;
 /// Context window in tokens of a model whose window is unknown.
-const WINDOW: u64 = 128_000;
+const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
 
 /// The entries between the old leaf and the common ancestor with the target.
 #[derive(Clone, Debug, Default)]
@@ -60,21 +60,27 @@ pub async fn summarize_branch(
     cancel: &CancellationToken,
 ) -> Result<(String, FileLists), SummaryError> {
     let window = match summarizer.model.context_window {
-        0 => WINDOW,
+        0 => DEFAULT_CONTEXT_WINDOW,
         window => window,
     };
-    let (messages, files, _) = newest(entries, window.saturating_sub(request.reserve_tokens));
+    let (messages, files, _) =
+        newest_messages(entries, window.saturating_sub(request.reserve_tokens));
     if messages.is_empty() {
         return Ok(("No content to summarize".to_owned(), FileLists::default()));
     }
-    let given = request.instructions.as_deref();
-    let given = given.filter(|instructions| !instructions.is_empty());
-    let instructions = match given {
+    let focus = request.instructions.as_deref();
+    let focus = focus.filter(|instructions| !instructions.is_empty());
+    let instructions = match focus {
         Some(instructions) if request.replace_instructions => instructions.to_owned(),
-        given => prompts::with_focus(prompts::branch(), given),
+        focus => prompts::with_focus(prompts::branch(), focus),
     };
-    let asked = summarizer.ask(prompt(&messages, None, instructions), LIMIT, None, cancel);
-    let summary = asked.text("Summarization failed").await?;
+    let reply = summarizer.request(
+        prompt(&messages, None, instructions),
+        SUMMARY_MAX_TOKENS,
+        None,
+        cancel,
+    );
+    let summary = reply.text("Summarization failed").await?;
     let files = files.lists();
     let text = format!("{}{summary}{}", prompts::BRANCH_PREAMBLE, files.to_text());
     Ok((text, files))
@@ -82,7 +88,7 @@ pub async fn summarize_branch(
 
 /// Returns as many of the newest messages as fit into `budget` tokens (0: all), the files of
 /// the entries that were visited, and the tokens of the messages.
-pub fn newest(
+pub fn newest_messages(
     entries: &[Arc<Entry>],
     budget: u64,
 ) -> (Vec<Arc<AgentMessage>>, FileOperations, u64) {

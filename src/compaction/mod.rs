@@ -3,19 +3,19 @@
 //! session; that is the caller's task.
 
 mod branch;
-mod cut;
-mod files;
+mod cut_point;
+mod file_ops;
 mod prepare;
 mod prompts;
+mod serialize;
 mod summarize;
-mod text;
 mod tokens;
 
-pub use branch::{BranchPart, BranchRequest, branch_part, newest, summarize_branch};
-pub use cut::cut_point;
-pub use prepare::{Preparation, Unprepared, prepare};
+pub use branch::{BranchPart, BranchRequest, branch_part, newest_messages, summarize_branch};
+pub use cut_point::cut_point;
+pub use prepare::{NothingToCompact, Preparation, prepare};
 pub use summarize::{Compacted, Summarizer, SummaryError, summarize};
-pub use tokens::{ContextEstimate, estimate, estimate_context, of_usage, outgrows};
+pub use tokens::{ContextEstimate, estimate, estimate_context, exceeds_window, usage_tokens};
 
 #[cfg(test)]
 mod tests;

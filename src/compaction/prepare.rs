@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::cut::find_cut;
-use super::files::FileOperations;
+use super::cut_point::find_cut;
+use super::file_ops::FileOperations;
 use super::tokens::estimate_context;
 use pi_resources::settings::CompactionSettings;
 use pi_session::message::AgentMessage;
@@ -30,7 +30,7 @@ pub struct Preparation {
 
 /// The reason why there is nothing to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unprepared {
+pub enum NothingToCompact {
     #[error("Already compacted")]
     Already,
     #[error("Nothing to compact (session too small)")]
@@ -44,24 +44,24 @@ pub fn prepare(
     path: &[Arc<Entry>],
     context: &[Arc<AgentMessage>],
     settings: CompactionSettings,
-) -> Result<Preparation, Unprepared> {
+) -> Result<Preparation, NothingToCompact> {
     if context.is_empty() {
-        return Err(Unprepared::TooSmall);
+        return Err(NothingToCompact::TooSmall);
     }
     let previous = path
         .iter()
         .rposition(|entry| matches!(entry.kind, EntryKind::Compaction { .. }));
     if previous.is_some_and(|index| index + 1 == path.len()) {
-        return Err(Unprepared::Already);
+        return Err(NothingToCompact::Already);
     }
-    let start = previous.map_or(0, |index| kept_since(path, index));
+    let start = previous.map_or(0, |index| first_kept_index(path, index));
     let cut = find_cut(path, start, settings.keep_recent_tokens);
-    let first_kept = path.get(cut.first_kept).ok_or(Unprepared::TooSmall)?;
+    let first_kept = path.get(cut.first_kept).ok_or(NothingToCompact::TooSmall)?;
     let history_end = cut.turn_start.unwrap_or(cut.first_kept);
     let messages_to_summarize = messages(&path[start..history_end]);
     let turn_prefix_messages = messages(&path[history_end..cut.first_kept]);
     if messages_to_summarize.is_empty() && turn_prefix_messages.is_empty() {
-        return Err(Unprepared::TooSmall);
+        return Err(NothingToCompact::TooSmall);
     }
     let mut file_ops = FileOperations::default();
     if let Some(index) = previous {
@@ -84,7 +84,7 @@ pub fn prepare(
 
 /// Returns the index of the first entry that the compaction at `index` kept; no summary covers
 /// the entries from there on.
-fn kept_since(path: &[Arc<Entry>], index: usize) -> usize {
+fn first_kept_index(path: &[Arc<Entry>], index: usize) -> usize {
     let EntryKind::Compaction {
         first_kept_entry_id,
     } = &path[index].kind
@@ -99,11 +99,11 @@ fn kept_since(path: &[Arc<Entry>], index: usize) -> usize {
 /// Returns the messages of the entries without earlier summaries, which are carried over
 /// separately.
 fn messages(entries: &[Arc<Entry>]) -> Vec<Arc<AgentMessage>> {
-    let said = entries
+    let kept = entries
         .iter()
         .filter(|entry| !matches!(entry.kind, EntryKind::Compaction { .. }));
     // Unreadable entries are reported by the warnings of the context.
-    said.filter_map(|entry| entry.message().ok().flatten())
+    kept.filter_map(|entry| entry.message().ok().flatten())
         .collect()
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::prepare::Preparation;
-use super::{prompts, text};
+use super::{prompts, serialize};
 use pi_ai::message::{AssistantMessage, Message, StopReason, UserMessage};
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::stream::{Api, AssistantStream, Request, StreamItem, StreamOptions};
@@ -67,7 +67,7 @@ pub async fn summarize(
             let history = history(preparation, focus, summarizer, cancel);
             history.text("Summarization failed").await?
         }
-        false => split(preparation, focus, summarizer, cancel).await?,
+        false => summarize_split(preparation, focus, summarizer, cancel).await?,
     };
     let files = preparation.file_ops.lists();
     summary.push_str(&files.to_text());
@@ -83,7 +83,7 @@ pub async fn summarize(
 
 /// Requests two summaries: of the messages before the split turn, and of the beginning of the
 /// turn.
-async fn split(
+async fn summarize_split(
     preparation: &Preparation,
     focus: Option<&str>,
     summarizer: &Summarizer,
@@ -96,7 +96,7 @@ async fn split(
             prompts::turn_prefix(),
         );
         let limit = preparation.settings.reserve_tokens / 2;
-        summarizer.ask(request, limit, None, cancel)
+        summarizer.request(request, limit, None, cancel)
     };
     const FAILED: &str = "Turn prefix summarization failed";
     let (history, prefix) = match preparation.messages_to_summarize.is_empty() {
@@ -107,7 +107,7 @@ async fn split(
         false => {
             let mut history = history(preparation, focus, summarizer, cancel);
             // The requests are made in this order and answered concurrently.
-            history.begun().await;
+            history.wait_started().await;
             let prefix = ask_prefix();
             tokio::try_join!(history.text("Summarization failed"), prefix.text(FAILED))?
         }
@@ -122,7 +122,7 @@ fn history(
     focus: Option<&str>,
     summarizer: &Summarizer,
     cancel: &CancellationToken,
-) -> Answer {
+) -> SummaryReply {
     let previous = preparation.previous_summary.as_deref();
     let previous = previous.filter(|summary| !summary.is_empty());
     let instructions = match previous {
@@ -132,7 +132,7 @@ fn history(
     let instructions = prompts::with_focus(instructions, focus);
     let request = prompt(&preparation.messages_to_summarize, previous, instructions);
     let limit = preparation.settings.reserve_tokens.saturating_mul(4) / 5;
-    summarizer.ask(request, limit, Some(ThinkingLevel::High), cancel)
+    summarizer.request(request, limit, Some(ThinkingLevel::High), cancel)
 }
 
 /// Returns the prompt: the conversation, the previous summary if there is one, and the
@@ -144,7 +144,7 @@ pub(super) fn prompt(
 ) -> String {
     let mut prompt = format!(
         "<conversation>\n{}\n</conversation>\n\n",
-        text::conversation(messages)
+        serialize::conversation(messages)
     );
     if let Some(previous) = previous {
         prompt += &format!("<previous-summary>\n{previous}\n</previous-summary>\n\n");
@@ -154,13 +154,13 @@ pub(super) fn prompt(
 
 impl Summarizer {
     /// Requests a summary. `limit` is the maximum length of the answer in tokens.
-    pub(super) fn ask(
+    pub(super) fn request(
         &self,
         prompt: String,
         limit: u64,
         thinking: Option<ThinkingLevel>,
         cancel: &CancellationToken,
-    ) -> Answer {
+    ) -> SummaryReply {
         // Models with a lower output limit would refuse the request.
         let limit = match self.model.max_tokens {
             0 => limit,
@@ -170,7 +170,7 @@ impl Summarizer {
         let thinks = |level: &ThinkingLevel| self.model.reasoning && *level != ThinkingLevel::Off;
         let request = Request {
             model: self.model.clone(),
-            system_prompt: Some(prompts::ROLE.to_owned()),
+            system_prompt: Some(prompts::SYSTEM_PROMPT.to_owned()),
             messages: vec![Message::User(UserMessage::new(prompt, Vec::new()))],
             tools: None,
             options: StreamOptions {
@@ -184,7 +184,7 @@ impl Summarizer {
             },
             cancel: cancel.clone(),
         };
-        Answer {
+        SummaryReply {
             stream: self.api.stream(request),
             done: None,
         }
@@ -192,14 +192,14 @@ impl Summarizer {
 }
 
 /// An answer that is being streamed.
-pub(super) struct Answer {
+pub(super) struct SummaryReply {
     stream: AssistantStream,
     done: Option<Arc<AssistantMessage>>,
 }
 
-impl Answer {
+impl SummaryReply {
     /// Waits until the first part of the answer has arrived.
-    async fn begun(&mut self) {
+    async fn wait_started(&mut self) {
         if let Some(StreamItem::Done(message)) = self.stream.next().await {
             self.done = Some(message);
         }

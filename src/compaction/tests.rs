@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::branch::{BranchRequest, branch_part, summarize_branch};
-use super::cut::{Cut, find_cut};
+use super::cut_point::{Cut, find_cut};
 use super::tokens::{estimate, js_json};
 use super::*;
 use pi_ai::message::{Message, UserMessage};
@@ -107,7 +107,7 @@ fn settings(keep_recent_tokens: u64) -> CompactionSettings {
     }
 }
 
-fn prepared(session: &Session, keep: u64) -> Result<Preparation, Unprepared> {
+fn prepared(session: &Session, keep: u64) -> Result<Preparation, NothingToCompact> {
     let context = session.build_context().messages;
     prepare(&session.branch(None), &context, settings(keep))
 }
@@ -175,11 +175,11 @@ fn what_the_provider_counted_is_not_guessed() {
 #[test]
 fn only_a_known_window_can_be_outgrown() {
     let settings = settings(0);
-    assert!(outgrows(4001, 5000, settings));
-    assert!(!outgrows(4000, 5000, settings));
-    assert!(!outgrows(4000, 0, settings));
+    assert!(exceeds_window(4001, 5000, settings));
+    assert!(!exceeds_window(4000, 5000, settings));
+    assert!(!exceeds_window(4000, 0, settings));
     // A reserve that is larger than the window leaves nothing.
-    assert!(outgrows(1, 500, settings));
+    assert!(exceeds_window(1, 500, settings));
 }
 
 /// The expected cuts are those of the original.
@@ -217,15 +217,15 @@ fn a_conversation_is_cut_where_enough_of_it_follows() {
 fn there_may_be_nothing_to_do() {
     let mut session = session();
     session.append_model_change("p", "m").unwrap();
-    assert_eq!(prepared(&session, 10), Err(Unprepared::TooSmall));
+    assert_eq!(prepared(&session, 10), Err(NothingToCompact::TooSmall));
     say(&mut session, "ua");
     let kept = session.branch(None)[1].id.clone();
     // Everything would be kept.
-    assert_eq!(prepared(&session, 1000), Err(Unprepared::TooSmall));
+    assert_eq!(prepared(&session, 1000), Err(NothingToCompact::TooSmall));
     session
         .append_compaction("s", &kept, 1, None, None)
         .unwrap();
-    assert_eq!(prepared(&session, 10), Err(Unprepared::Already));
+    assert_eq!(prepared(&session, 10), Err(NothingToCompact::Already));
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_conversation_is_one_text() {
     let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
     let cut = "🦀".repeat(1000);
     assert_eq!(
-        super::text::conversation(&messages),
+        super::serialize::conversation(&messages),
         format!(
             "[User]: do it\n\n[Assistant thinking]: hm\n\n[Assistant]: one\ntwo\n\n\
              [Assistant tool calls]: read(path=\"a\", limit=2); ls()\n\n\

@@ -22,7 +22,7 @@ pub struct ContextEstimate {
 }
 
 /// Returns the provider's count up to and including the answer.
-pub fn of_usage(usage: &Usage) -> u64 {
+pub fn usage_tokens(usage: &Usage) -> u64 {
     match usage.total_tokens {
         0 => [usage.output, usage.cache_read, usage.cache_write]
             .into_iter()
@@ -41,7 +41,7 @@ pub fn estimate_context(messages: &[Arc<AgentMessage>]) -> ContextEstimate {
     let base = counted.and_then(|index| messages[index].as_assistant());
     let rest = &messages[counted.map_or(0, |index| index + 1)..];
     let tokens = rest.iter().map(|message| estimate(message)).fold(
-        base.map_or(0, |answer| of_usage(&answer.usage)),
+        base.map_or(0, |answer| usage_tokens(&answer.usage)),
         u64::saturating_add,
     );
     ContextEstimate { tokens, counted }
@@ -49,7 +49,7 @@ pub fn estimate_context(messages: &[Arc<AgentMessage>]) -> ContextEstimate {
 
 /// Returns whether `tokens` leave less than the reserve. A window of 0 means that the window is
 /// unknown.
-pub fn outgrows(tokens: u64, context_window: u64, settings: CompactionSettings) -> bool {
+pub fn exceeds_window(tokens: u64, context_window: u64, settings: CompactionSettings) -> bool {
     context_window > 0 && tokens > context_window.saturating_sub(settings.reserve_tokens)
 }
 
@@ -61,23 +61,23 @@ pub fn estimate(message: &AgentMessage) -> u64 {
         AgentMessage::Custom(custom) => content(&custom.content, IMAGE_CHARACTERS),
         AgentMessage::ToolResult(result) => blocks(&result.content, IMAGE_CHARACTERS),
         AgentMessage::Assistant(answer) => answer.content.iter().map(block).sum(),
-        AgentMessage::BashExecution(bash) => units(&bash.command) + units(&bash.output),
-        AgentMessage::BranchSummary(branch) => units(&branch.summary),
-        AgentMessage::CompactionSummary(compaction) => units(&compaction.summary),
+        AgentMessage::BashExecution(bash) => utf16_len(&bash.command) + utf16_len(&bash.output),
+        AgentMessage::BranchSummary(branch) => utf16_len(&branch.summary),
+        AgentMessage::CompactionSummary(compaction) => utf16_len(&compaction.summary),
     };
     (characters as u64).div_ceil(4)
 }
 
 fn content(content: &UserContent, image: usize) -> usize {
     match content {
-        UserContent::Text(text) => units(text),
+        UserContent::Text(text) => utf16_len(text),
         UserContent::Blocks(parts) => blocks(parts, image),
     }
 }
 
 fn blocks(blocks: &[ContentBlock], image: usize) -> usize {
     let characters = blocks.iter().map(|block| match block {
-        ContentBlock::Text(text) => units(&text.text),
+        ContentBlock::Text(text) => utf16_len(&text.text),
         ContentBlock::Image(_) => image,
         ContentBlock::Other(_) => 0,
     });
@@ -86,14 +86,16 @@ fn blocks(blocks: &[ContentBlock], image: usize) -> usize {
 
 fn block(block: &AssistantBlock) -> usize {
     match block {
-        AssistantBlock::Text(text) => units(&text.text),
-        AssistantBlock::Thinking(thinking) => units(&thinking.thinking),
-        AssistantBlock::ToolCall(call) => units(&call.name) + units(&js_json(&call.arguments)),
+        AssistantBlock::Text(text) => utf16_len(&text.text),
+        AssistantBlock::Thinking(thinking) => utf16_len(&thinking.thinking),
+        AssistantBlock::ToolCall(call) => {
+            utf16_len(&call.name) + utf16_len(&js_json(&call.arguments))
+        }
     }
 }
 
 /// Returns the length as in JavaScript, in UTF-16 units.
-pub(super) fn units(text: &str) -> usize {
+pub(super) fn utf16_len(text: &str) -> usize {
     match text.is_ascii() {
         true => text.len(),
         false => text.encode_utf16().count(),

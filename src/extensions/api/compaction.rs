@@ -20,8 +20,8 @@ use crate::ai::api::api;
 use crate::ai::model::Model;
 use crate::ai::stream::Api;
 use crate::compaction::{
-    BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest, summarize,
-    summarize_branch,
+    BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest_messages,
+    summarize, summarize_branch,
 };
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::session::Entry;
@@ -117,7 +117,8 @@ impl Summaries {
                 }))
             }),
             "compaction.branchPart" => parse::<BranchPartArgs>(method, args).and_then(|args| {
-                let (messages, files, tokens) = newest(&entries(&args.entries)?, args.budget);
+                let (messages, files, tokens) =
+                    newest_messages(&entries(&args.entries)?, args.budget);
                 Ok(json!({ "messages": messages, "fileOps": files, "totalTokens": tokens }))
             }),
             "compaction.abort" => parse::<TokenArgs>(method, args).map(|args| {

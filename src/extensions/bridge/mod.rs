@@ -243,7 +243,7 @@ impl BridgeHost {
         stack: Option<String>,
     ) {
         let path = self.registry.lock().path(extension);
-        let error = ExtensionError::thrown(path, event, plain, stack);
+        let error = ExtensionError::from_thrown(path, event, plain, stack);
         self.emit(Event::ExtensionError(error));
     }
 

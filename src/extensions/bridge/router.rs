@@ -40,7 +40,8 @@ impl BridgeHost {
                 let extension = report.extension;
                 let extension = extension.unwrap_or_else(|| self.current().extension);
                 let path = self.registry.lock().path(extension);
-                let error = ExtensionError::thrown(path, report.event, report.plain, Some(stack));
+                let error =
+                    ExtensionError::from_thrown(path, report.event, report.plain, Some(stack));
                 self.emit(Event::ExtensionError(match report.warning {
                     true => error.as_warning(),
                     false => error,

@@ -58,7 +58,7 @@ impl BridgeHost {
     ) {
         let path = self.registry.lock().path(extension);
         let stack = stack_of(&message, frame);
-        let warning = ExtensionError::thrown(path, event, message, stack).as_warning();
+        let warning = ExtensionError::from_thrown(path, event, message, stack).as_warning();
         self.emit(Event::ExtensionError(warning));
     }
 

@@ -31,7 +31,7 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
     }
     if error.details.location.is_none() {
         // A stack that the message quotes belongs to another error.
-        let whole = error.whole();
+        let whole = error.stack_or_message();
         let stack = whole
             .split_once(&error.error)
             .map_or("", |(_, stack)| stack);
@@ -43,7 +43,10 @@ pub fn explain(error: &mut ExtensionError, path: Option<&str>) {
         error.error = reason(&error.error);
     }
     // The parser includes the code of a syntax error already.
-    let is_shown = error.whole().lines().any(|line| line.trim() == "|");
+    let is_shown = error
+        .stack_or_message()
+        .lines()
+        .any(|line| line.trim() == "|");
     if error.details.code_frame.is_none() && !is_shown {
         error.details.code_frame = error.details.location.as_ref().and_then(code_frame);
     }
@@ -261,7 +264,8 @@ mod tests {
     fn quoted_stack_is_not_the_position() {
         let quoted = "it said\n    at other (/p/other.ts:1:1)";
         let stack = format!("Error: {quoted}\n    at mine (/p/mine.ts:2:3)");
-        let mut error = ExtensionError::thrown("/p/mine.ts", "load", quoted.into(), Some(stack));
+        let mut error =
+            ExtensionError::from_thrown("/p/mine.ts", "load", quoted.into(), Some(stack));
         explain(&mut error, None);
         assert_eq!(error.details.location, Some(position("/p/mine.ts", 2, 3)));
     }
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn suggestion_is_added_once() {
         let message = "ctx.ui.notfy is not a function";
-        let mut error = ExtensionError::thrown("command:go", "command", message.into(), None);
+        let mut error = ExtensionError::from_thrown("command:go", "command", message.into(), None);
         explain(&mut error, Some("/p/mine.ts"));
         explain(&mut error, None);
         assert_eq!(error.error, format!("{message}: is `ctx.ui.notify` meant?"));

@@ -210,7 +210,7 @@ impl Generation {
                         let path = self.host.registry.lock().path(extension);
                         let place = self.position_if_timed_out(&failure, handler).await;
                         let error = failure.to_error(path, name);
-                        emission.errors.push(error.in_frame(place));
+                        emission.errors.push(error.with_frame(place));
                     }
                     if kind.on_error == OnError::Block {
                         emission.block_reason = Some(failure.plain());
@@ -239,7 +239,7 @@ impl Generation {
         };
         let errors = mistakes.into_iter().map(|mistake| {
             let path = self.host.registry.lock().path(extension);
-            ExtensionError::new(path, event, mistake).in_frame(place.clone())
+            ExtensionError::new(path, event, mistake).with_frame(place.clone())
         });
         errors.collect()
     }

@@ -88,7 +88,7 @@ impl CallFailure {
     /// Makes the error to report.
     pub fn to_error(&self, path: impl Into<String>, event: impl Into<String>) -> ExtensionError {
         let (plain, stack) = self.parts();
-        ExtensionError::thrown(path, event, plain, stack)
+        ExtensionError::from_thrown(path, event, plain, stack)
     }
 
     /// Returns the message as in the original, and the stack as JavaScript formats it.

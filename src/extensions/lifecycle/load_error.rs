@@ -29,7 +29,7 @@ impl LoadFailure {
             .and_then(|place| text.strip_suffix(&shown(place)));
         let stack = format!("{}\n{frames}", message.unwrap_or(text));
         let stack = Some(stack).filter(|_| !frames.is_empty());
-        let mut error = ExtensionError::thrown(path, "load", text.clone(), stack);
+        let mut error = ExtensionError::from_thrown(path, "load", text.clone(), stack);
         // A syntax error's position is in the text, not where the module was imported.
         error.details.location = match message {
             Some(_) => place,

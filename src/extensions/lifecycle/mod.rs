@@ -462,7 +462,7 @@ impl Extensions {
                 .await;
             let path = generation.host.registry.lock().path(extension);
             let error = failure.to_error(format!("command:{name}"), "command");
-            let mut error = error.in_frame(place);
+            let mut error = error.with_frame(place);
             explain(&mut error, Some(&path));
             self.show_error(error).await;
         }

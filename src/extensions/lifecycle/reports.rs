@@ -124,7 +124,7 @@ impl IsolateEnd {
     /// Returns the error to report, with the stack.
     pub fn to_error(&self, path: String, event: String, sentence: String) -> ExtensionError {
         let stack = (!self.stack.is_empty()).then(|| format!("{sentence}\n{}", self.stack));
-        ExtensionError::thrown(path, event, sentence, stack)
+        ExtensionError::from_thrown(path, event, sentence, stack)
     }
 }
 

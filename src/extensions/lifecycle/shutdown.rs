@@ -128,7 +128,7 @@ fn to_error(host: &BridgeHost, event: &str, thrown: ThrownError) -> ExtensionErr
     let extension = thrown.extension.or_else(author);
     let extension = extension.unwrap_or(host.current().extension);
     let path = host.registry.lock().path(extension);
-    ExtensionError::thrown(path, event, thrown.plain, Some(stack))
+    ExtensionError::from_thrown(path, event, thrown.plain, Some(stack))
 }
 
 /// Emits `exit` without a caller that waits, then stops the isolate.

@@ -489,7 +489,7 @@ impl Client {
                 code = &mut shutdown => break code,
                 Some(event) = events.recv() => {
                     if let Event::ExtensionUiRequest(request) = &*event
-                        && request.method.is_question()
+                        && request.method.is_dialog()
                     {
                         session.answer_ui(&request.id, UiAnswer::Cancelled);
                         continue;

@@ -413,7 +413,7 @@ impl Renderer {
                 };
             }
             // The path is that of a command, which is its name.
-            path if !path.contains('/') => error.place_and_name(),
+            path if !path.contains('/') => error.path_and_name(),
             path => extension_name(path),
         };
         let line = format!(
@@ -510,10 +510,10 @@ impl Renderer {
 /// Returns the error's message with the position in the extension, which may differ from where it
 /// was thrown.
 fn positioned_line(error: &ExtensionError) -> String {
-    let line = error_line(error.whole());
+    let line = error_line(error.stack_or_message());
     match &error.details.location {
         Some(position) if !line.contains(&position.file) => {
-            let first = first_line(error.whole());
+            let first = first_line(error.stack_or_message());
             format!(
                 "{first} at {}:{}:{}",
                 position.file, position.line, position.column

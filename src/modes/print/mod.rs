@@ -67,8 +67,8 @@ pub(super) fn print_extension_event(event: &Event) -> bool {
 fn print_extension_report(what: &str, report: &ExtensionError) {
     print_stderr(&format!(
         "Extension {what} ({}): {}",
-        report.place_and_name(),
-        report.whole()
+        report.path_and_name(),
+        report.stack_or_message()
     ));
     if let Some(frame) = &report.details.code_frame {
         print_stderr(frame);

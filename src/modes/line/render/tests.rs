@@ -326,7 +326,7 @@ fn a_thrown_error_shows_the_line_of_the_extension() {
     let stack =
         "SyntaxError: bad\n    at JSON.parse (<anonymous>)\n    at handler (/x/gate.ts:3:5)";
     let mut error =
-        ExtensionError::thrown("/x/gate.ts", "command", "bad".into(), Some(stack.into()));
+        ExtensionError::from_thrown("/x/gate.ts", "command", "bad".into(), Some(stack.into()));
     explain(&mut error, None);
     let text = Rendering::new(PLAIN)
         .event(Event::ExtensionError(error))

@@ -13,53 +13,53 @@ use pi_tools::tool::Queueing;
 
 /// When one call may start, and how its start is announced.
 #[derive(Default)]
-pub(super) struct Beginning {
-    after: Option<Earlier>,
+pub(super) struct StartSlot {
+    after: Option<Predecessor>,
     /// Cancelled when the call has started; `None` if no other call waits for it.
-    pub begun: Option<CancellationToken>,
+    pub started: Option<CancellationToken>,
 }
 
 #[derive(Clone)]
-struct Earlier {
-    begun: CancellationToken,
+struct Predecessor {
+    started: CancellationToken,
     /// Maximum time to wait: code that runs elsewhere may never start.
     within: Option<Duration>,
 }
 
-/// Returns one [`Beginning`] for each call, in order. Calls only wait if a built-in tool
+/// Returns one [`StartSlot`] for each call, in order. Calls only wait if a built-in tool
 /// changes files after a tool whose code runs elsewhere.
-pub(super) fn in_order(calls: &[Queueing]) -> Vec<Beginning> {
+pub(super) fn start_slots(calls: &[Queueing]) -> Vec<StartSlot> {
     let is_elsewhere = |call: &Queueing| matches!(call, Queueing::Elsewhere { .. });
     let first = calls.iter().position(is_elsewhere);
     let last_at_once = calls.iter().rposition(|call| *call == Queueing::AtOnce);
     let last = calls.iter().rposition(|call| *call != Queueing::Never);
     let (Some(first), Some(last_at_once), Some(last)) = (first, last_at_once, last) else {
-        return calls.iter().map(|_| Beginning::default()).collect();
+        return calls.iter().map(|_| StartSlot::default()).collect();
     };
-    let mut earlier: Option<Earlier> = None;
-    let beginnings = calls.iter().enumerate().map(|(index, call)| {
+    let mut predecessor: Option<Predecessor> = None;
+    let slots = calls.iter().enumerate().map(|(index, call)| {
         let is_ordered = first < last_at_once && index >= first;
         if !is_ordered || *call == Queueing::Never {
-            return Beginning::default();
+            return StartSlot::default();
         }
-        let after = earlier.take();
-        let begun = (index < last).then(CancellationToken::new);
-        earlier = begun.clone().map(|begun| Earlier {
-            begun,
+        let after = predecessor.take();
+        let started = (index < last).then(CancellationToken::new);
+        predecessor = started.clone().map(|started| Predecessor {
+            started,
             within: match call {
                 Queueing::Elsewhere { within } => Some(*within),
                 Queueing::AtOnce | Queueing::Never => None,
             },
         });
-        Beginning { after, begun }
+        StartSlot { after, started }
     });
-    beginnings.collect()
+    slots.collect()
 }
 
-impl Beginning {
+impl StartSlot {
     /// Waits until the call may start. Returns `false` if the run was aborted meanwhile.
-    pub async fn turn(&self, tool: &str, cancel: &CancellationToken) -> bool {
-        let Some(Earlier { begun, within }) = &self.after else {
+    pub async fn wait(&self, tool: &str, cancel: &CancellationToken) -> bool {
+        let Some(Predecessor { started, within }) = &self.after else {
             return true;
         };
         let late = async {
@@ -71,7 +71,7 @@ impl Beginning {
         tokio::select! {
             biased;
             () = cancel.cancelled() => return false,
-            () = begun.cancelled() => {}
+            () = started.cancelled() => {}
             () = late => tracing::warn!(
                 "{tool} goes on: the call before it has not begun for {within:?}"
             ),

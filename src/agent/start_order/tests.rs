@@ -8,19 +8,17 @@ const FAR: Queueing = Queueing::Elsewhere {
 
 /// Returns for each call the index of the call that it waits for.
 fn waits(calls: &[Queueing]) -> Vec<Option<usize>> {
-    let beginnings = in_order(calls);
-    let whose = |after: &Earlier| {
-        after.begun.cancel();
-        let is_it = |one: &Beginning| {
-            one.begun
+    let slots = start_slots(calls);
+    let whose = |after: &Predecessor| {
+        after.started.cancel();
+        let is_it = |one: &StartSlot| {
+            one.started
                 .as_ref()
                 .is_some_and(CancellationToken::is_cancelled)
         };
-        beginnings.iter().rposition(is_it)
+        slots.iter().rposition(is_it)
     };
-    let waits = beginnings
-        .iter()
-        .map(|one| one.after.as_ref().and_then(whose));
+    let waits = slots.iter().map(|one| one.after.as_ref().and_then(whose));
     waits.collect()
 }
 
@@ -50,15 +48,15 @@ fn only_a_built_in_after_one_from_elsewhere_puts_calls_in_order() {
 #[tokio::test]
 async fn who_never_begins_holds_up_nobody_for_long() {
     let within = Duration::from_millis(20);
-    let beginnings = in_order(&[Queueing::Elsewhere { within }, Queueing::AtOnce, FAR]);
+    let slots = start_slots(&[Queueing::Elsewhere { within }, Queueing::AtOnce, FAR]);
     let cancel = CancellationToken::new();
     let order = Mutex::new(Vec::new());
     let begin = async |index: usize| {
-        assert!(beginnings[index].turn("tool", &cancel).await);
+        assert!(slots[index].wait("tool", &cancel).await);
         order.lock().push(index);
         drop(
-            beginnings[index]
-                .begun
+            slots[index]
+                .started
                 .clone()
                 .map(CancellationToken::drop_guard),
         );
@@ -69,9 +67,9 @@ async fn who_never_begins_holds_up_nobody_for_long() {
 
 #[tokio::test]
 async fn an_abort_ends_the_wait() {
-    let beginnings = in_order(&[FAR, Queueing::AtOnce]);
+    let slots = start_slots(&[FAR, Queueing::AtOnce]);
     let cancel = CancellationToken::new();
-    let turn = beginnings[1].turn("tool", &cancel);
+    let turn = slots[1].wait("tool", &cancel);
     let (goes_on, ()) = tokio::join!(turn, async { cancel.cancel() });
     assert!(!goes_on);
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::tokens::{js_json, units};
+use super::tokens::{js_json, utf16_len};
 use pi_ai::message::{AssistantBlock, ContentBlock, Message, ToolCall, UserContent};
 use pi_session::message::AgentMessage;
 
 /// Limit of a tool result in UTF-16 units; more does not help a summary.
-const LONGEST_RESULT: usize = 2000;
+const MAX_RESULT_UTF16_UNITS: usize = 2000;
 
 pub(super) fn conversation(messages: &[Arc<AgentMessage>]) -> String {
     let mut parts = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn conversation(messages: &[Arc<AgentMessage>]) -> String {
                 };
                 part(&mut parts, "User", &text);
             }
-            Message::Assistant(answer) => said(&mut parts, &answer.content),
+            Message::Assistant(answer) => add_answer(&mut parts, &answer.content),
             Message::ToolResult(result) => {
                 part(
                     &mut parts,
@@ -42,7 +42,7 @@ fn part(parts: &mut Vec<String>, title: &str, text: &str) {
     }
 }
 
-fn said(parts: &mut Vec<String>, content: &[AssistantBlock]) {
+fn add_answer(parts: &mut Vec<String>, content: &[AssistantBlock]) {
     let (mut thoughts, mut texts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for block in content {
         match block {
@@ -64,14 +64,14 @@ fn said(parts: &mut Vec<String>, content: &[AssistantBlock]) {
 }
 
 fn call_text(call: &ToolCall) -> String {
-    let given: Vec<String> = match &call.arguments {
+    let arguments: Vec<String> = match &call.arguments {
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| format!("{name}={}", js_json(value)))
             .collect(),
         _ => Vec::new(),
     };
-    format!("{}({})", call.name, given.join(", "))
+    format!("{}({})", call.name, arguments.join(", "))
 }
 
 fn joined(blocks: &[ContentBlock]) -> String {
@@ -83,17 +83,17 @@ fn joined(blocks: &[ContentBlock]) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    let length = units(text);
-    if length <= LONGEST_RESULT {
+    let length = utf16_len(text);
+    if length <= MAX_RESULT_UTF16_UNITS {
         return text.to_owned();
     }
-    let mut room = LONGEST_RESULT;
+    let mut room = MAX_RESULT_UTF16_UNITS;
     let kept = text.chars().take_while(|character| {
         let fits = character.len_utf16() <= room;
         room = room.saturating_sub(character.len_utf16());
         fits
     });
     let kept: String = kept.collect();
-    let rest = length - LONGEST_RESULT;
+    let rest = length - MAX_RESULT_UTF16_UNITS;
     format!("{kept}\n\n[... {rest} more characters truncated]")
 }

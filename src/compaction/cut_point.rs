@@ -25,7 +25,7 @@ pub fn cut_point(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> (usize,
 /// Finds the cut in `path[start..]`.
 pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Cut {
     let mut cut = match next_cut_point(path, start) {
-        Some(first) => far_enough(path, start, keep_recent).unwrap_or(first),
+        Some(first) => cut_after_budget(path, start, keep_recent).unwrap_or(first),
         None => {
             return Cut {
                 first_kept: start,
@@ -55,7 +55,7 @@ pub(super) fn find_cut(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> C
 
 /// Returns the first cut point at or after the entry from which `keep_recent` tokens follow;
 /// the last cut point before it if only tool results follow.
-fn far_enough(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usize> {
+fn cut_after_budget(path: &[Arc<Entry>], start: usize, keep_recent: u64) -> Option<usize> {
     let mut tokens = 0_u64;
     for index in (start..path.len()).rev() {
         let entry = &path[index];
