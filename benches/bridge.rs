@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pi::ai::registry::ModelRegistry;
 use pi::extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
-use pi::resources::extension_paths::ExtensionPath;
+use pi::resources::discovery::extensions::ExtensionPath;
 use pi::resources::settings::ExtensionHost;
 use pi::resources::source_info::SourceInfo;
 use pi::tools::tool::ToolInvocation;

@@ -6,7 +6,7 @@ use super::packages::Progress;
 use crate::ai::model::ThinkingLevel;
 use crate::extensions::ConsoleSink;
 use crate::resources::paths::Paths;
-use crate::resources::prompt_files::PromptFlags;
+use crate::resources::prompts::system_prompt_files::PromptFlags;
 
 pub struct AppConfig {
     /// The folder to work in, the user's home, and `~/.pi/agent`.

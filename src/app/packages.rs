@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::AgentSession;
+use crate::resources::discovery::is_local_source;
 use crate::resources::packages::{Output, Packages};
-use crate::resources::resource_paths::is_local_source;
 use crate::resources::settings::SettingsScope;
 
 /// For one run of npm or git: whoever starts pi waits for it.

@@ -6,10 +6,10 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::AgentSession;
-use crate::resources::context_files::ContextFile;
 use crate::resources::paths::package_dir;
+use crate::resources::prompts::context_files::ContextFile;
+use crate::resources::prompts::system_prompt::{Docs, PromptTool, SystemPrompt};
 use crate::resources::skills::{Skill, skills_block};
-use crate::resources::system_prompt::{Docs, PromptTool, SystemPrompt};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

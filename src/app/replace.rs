@@ -14,7 +14,7 @@ use super::session::begin;
 use super::start::find_extensions;
 use super::texts::Added;
 use crate::extensions::{Emission, LoadReport, ineffective_limits};
-use crate::resources::resource_paths::NamedPath;
+use crate::resources::discovery::NamedPath;
 use crate::session::{NewSession, Session};
 
 const RELOAD_LATER: &str = "Wait for the current response to finish before reloading";
@@ -203,7 +203,8 @@ impl AgentSession {
             let error = format!("cannot work in {}: {error}", cwd.display());
             self.report("<session>", "chdir", error).await;
         }
-        self.settings.enter(&self.config.paths.with_cwd(&cwd));
+        self.settings
+            .switch_project(&self.config.paths.with_cwd(&cwd));
         self.note_settings("session");
         self.extensions.set_allowance(&self.settings);
         self.state.lock().auto_compaction = self.settings.values().compaction.enabled;

@@ -319,7 +319,7 @@ impl RunHooks for Hooks<'_> {
             reasoning: Some(thinking),
             thinking_budgets: session.settings.values().thinking_budgets.clone(),
             session_id: Some(id),
-            max_retry_delay_ms: Some(session.settings.values().retry.longest_asked_ms()),
+            max_retry_delay_ms: Some(session.settings.values().retry.max_requested_delay_ms()),
             transport: Some(session.settings.values().transport),
             hooks: ProviderHooks::of(session),
             ..StreamOptions::default()

@@ -32,7 +32,7 @@ use crate::extensions::child::{
     ChildConfig, ChildEvent, ChildExtensions, ChildHooks, ChildResources, ChildSession,
 };
 use crate::extensions::parse_drafts;
-use crate::resources::prompt_files::PromptFlags;
+use crate::resources::prompts::system_prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
 use crate::session::{Session, Warning};
@@ -127,7 +127,7 @@ impl AgentSession {
         let extensions = extensions.map(|file| file.to_string_lossy().into_owned());
         let extensions = extensions.collect();
         let paths = self.config.paths.with_cwd(&cwd);
-        let paths = paths.of_extension(agent_dir, options.project_trusted);
+        let paths = paths.for_extension(agent_dir, options.project_trusted);
         let session = match session {
             Some(session) => session.into_session().map_err(|error| wrong(&error))?,
             None => Session::in_memory(&cwd),

@@ -31,7 +31,7 @@ use crate::ai::select::SelectError;
 use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::registry::FlagKind;
 use crate::extensions::{Extensions, ExtensionsConfig, ineffective_limits};
-use crate::resources::extension_paths::{self, ExtensionPath, ResourceSources};
+use crate::resources::discovery::extensions::{self, ExtensionPath, ResourceSources};
 use crate::resources::paths::expand_tilde;
 use crate::resources::settings::Settings;
 use crate::session::{
@@ -133,7 +133,7 @@ impl AgentSession {
             }
             None => make(Arc::clone(&models)),
         };
-        settings.use_theme(config.theme.clone());
+        settings.override_theme(config.theme.clone());
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let complaints = settings.take_warnings();
         notes.extend(complaints.iter().map(|warning| warning.describe("startup")));
@@ -345,7 +345,7 @@ pub(super) fn find_extensions(
     cwd: &Path,
 ) -> (Vec<ExtensionPath>, Vec<String>) {
     let paths = config.paths.with_cwd(cwd);
-    let found = extension_paths::find_extensions(&ResourceSources {
+    let found = extensions::find_extensions(&ResourceSources {
         paths: &paths,
         settings,
         cli_extensions: &config.extensions,

@@ -151,7 +151,7 @@ impl AgentSession {
             api,
             api_key: credentials.api_key,
             headers: credentials.headers,
-            max_retry_delay_ms: Some(self.settings.values().retry.longest_asked_ms()),
+            max_retry_delay_ms: Some(self.settings.values().retry.max_requested_delay_ms()),
             thinking: None,
             session_id: None,
         })

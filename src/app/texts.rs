@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::AgentSession;
 use super::config::{AppConfig, KindFlags};
 use super::tools::{CommandSource, SlashCommand};
-use crate::resources::prompt_templates::{
+use crate::resources::discovery::{NamedPath, ResourceSources};
+use crate::resources::prompts::templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
 };
-use crate::resources::resource_paths::{NamedPath, ResourceSources};
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, expand_skill_command, load_skills};
 use crate::resources::themes::{BUILT_IN, SYSTEM, Theme, find_theme, load_themes};

@@ -11,8 +11,8 @@ use super::AgentSession;
 use super::prompt_options::{PromptFile, PromptOptions};
 use super::state::State;
 use super::tool_selection::ToolSelection;
-use crate::resources::context_files::{ContextFile, load_context_files};
-use crate::resources::prompt_files::load_prompt_texts;
+use crate::resources::prompts::context_files::{ContextFile, load_context_files};
+use crate::resources::prompts::system_prompt_files::load_prompt_texts;
 use crate::resources::source_info::SourceInfo;
 use crate::tools::tool::Tool;
 use crate::tools::{self, ToolOptions};
@@ -84,7 +84,7 @@ impl AgentSession {
         let of_extensions = self.extensions.tools().into_iter();
         let of_extensions = of_extensions.map(|(tool, info)| (tool, info.source));
         let given = self.beside.tools.iter().map(|tool| {
-            let source = SourceInfo::given(&tool.spec().name);
+            let source = SourceInfo::sdk(&tool.spec().name);
             (tool.clone(), source)
         });
         for (tool, source) in of_extensions.chain(given) {

@@ -7,9 +7,9 @@ use super::args::{Arguments, Options, is_own_option};
 use super::{CliError, Mode, print_stderr};
 use crate::ai::model::ThinkingLevel;
 use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use crate::resources::discovery::is_local_source;
 use crate::resources::paths::{Paths, expand_tilde};
-use crate::resources::prompt_files::PromptFlags;
-use crate::resources::resource_paths::is_local_source;
+use crate::resources::prompts::system_prompt_files::PromptFlags;
 
 /// Maximum bytes of a session id, which is part of a file name.
 const MAX_ID_BYTES: usize = 200;

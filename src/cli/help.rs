@@ -12,7 +12,7 @@ use super::{CliError, Mode, output, paths, runtime, warn};
 use crate::agent::event::Event;
 use crate::app::{AgentSession, AppConfig, EventSink, ModelChoice, SessionTarget, StartError};
 use crate::extensions::registry::{FlagKind, FlagRegistration};
-use crate::resources::extension_paths::{ResourceSources, find_extensions};
+use crate::resources::discovery::extensions::{ResourceSources, find_extensions};
 use crate::resources::settings::Settings;
 
 const EXTRA_HELP: &str = "\

@@ -36,9 +36,9 @@ use crate::app::{AppConfig, PromptContent, SessionTarget, StartError};
 use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
 use crate::modes::{self, print_stderr};
+use crate::resources::discovery::ResourceSources;
 use crate::resources::migrations;
 use crate::resources::paths::Paths;
-use crate::resources::resource_paths::ResourceSources;
 use crate::resources::settings::{ExtensionHost, Settings};
 use crate::resources::themes::{find_theme, load_themes};
 use crate::resources::trust;
@@ -155,7 +155,7 @@ fn version() -> Result<(), CliError> {
 /// Applies `--approve` and `--no-approve`. When both flags are given, the stricter one applies.
 fn approve(yes: bool, no: bool) {
     if yes || no {
-        trust::approve(!no);
+        trust::set_approval(!no);
     }
 }
 

@@ -4,7 +4,9 @@
 use std::io::{self, IsTerminal};
 
 use super::{CliError, output, paths, print_stderr, proxy, warn};
-use crate::resources::packages::{Configured, Contents, Output, PackageError, Packages, Updated};
+use crate::resources::packages::{
+    ConfiguredPackage, Contents, Output, PackageError, Packages, UpdateOutcome,
+};
 use crate::resources::settings::{Settings, SettingsScope};
 use crate::resources::source_info::SourceScope;
 
@@ -213,7 +215,7 @@ fn install(
     scope: SettingsScope,
 ) -> Result<String, PackageError> {
     let folder = packages.install(source, scope)?;
-    let contents = Contents::of(&folder);
+    let contents = Contents::read(&folder);
     Ok(format!("Installed {source}\nIt brings:\n{contents}\n"))
 }
 
@@ -233,10 +235,12 @@ fn update(packages: &Packages<'_>, source: Option<&str>) -> Result<String, Packa
     let mut lines = String::new();
     packages.update(source, |package, updated| {
         lines += &match updated {
-            Updated::Yes => String::new(),
-            Updated::Current => format!("{} is the newest already\n", package.source),
-            Updated::Pinned => format!("{} stays: its source names a version\n", package.source),
-            Updated::Local => format!("{} stays: it is a folder of yours\n", package.source),
+            UpdateOutcome::Yes => String::new(),
+            UpdateOutcome::Current => format!("{} is the newest already\n", package.source),
+            UpdateOutcome::Pinned => {
+                format!("{} stays: its source names a version\n", package.source)
+            }
+            UpdateOutcome::Local => format!("{} stays: it is a folder of yours\n", package.source),
         };
     })?;
     lines += &match source {
@@ -265,7 +269,7 @@ fn list(packages: &Packages<'_>) -> String {
     blocks.join("\n")
 }
 
-fn entry(package: &Configured) -> String {
+fn entry(package: &ConfiguredPackage) -> String {
     let filtered = if package.filtered { " (filtered)" } else { "" };
     let location = match (&package.folder, &package.problem) {
         (Some(folder), _) => folder.display().to_string(),

@@ -9,7 +9,7 @@ use std::path::Path;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::diagnostic::Diagnostic;
+use crate::diagnostic::Diagnostic;
 
 mod table;
 
@@ -102,7 +102,7 @@ impl Keybindings {
                 continue;
             };
             for key in &wanted {
-                match normal(key) {
+                match normalize_key(key) {
                     Some(normal) => claims.entry(normal).or_default().push(action),
                     None => complain(format!("\"{written}\": \"{key}\" is no key")),
                 }
@@ -198,7 +198,7 @@ const NAMED_KEYS: [&str; 30] = [
 ];
 
 /// Returns the normal form of a key: modifiers may be written in any order and case.
-pub fn normal(key: &str) -> Option<String> {
+pub fn normalize_key(key: &str) -> Option<String> {
     let lower = key.to_lowercase();
     // `ctrl++` is the key `+`.
     let (modifiers, base) = match lower.strip_suffix("++") {
@@ -297,10 +297,10 @@ mod tests {
             ("ctrl+]", "ctrl+]"),
             ("pageUp", "pageup"),
         ] {
-            assert_eq!(normal(written).as_deref(), Some(form), "{written}");
+            assert_eq!(normalize_key(written).as_deref(), Some(form), "{written}");
         }
         for wrong in ["", "ctrl+", "hyper+x", "f13", "xx", "é"] {
-            assert_eq!(normal(wrong), None, "{wrong}");
+            assert_eq!(normalize_key(wrong), None, "{wrong}");
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     fn our_own_keys_are_keys() {
         for (action, keys) in &DEFAULTS {
             for key in *keys {
-                assert!(normal(key).is_some(), "{action}: {key}");
+                assert!(normalize_key(key).is_some(), "{action}: {key}");
             }
         }
         for (_, new) in &OLD_NAMES {

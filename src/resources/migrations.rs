@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::diagnostic::Diagnostic;
-use super::keybindings;
-use super::paths::Paths;
-use super::settings::{Settings, SettingsScope};
+use crate::diagnostic::Diagnostic;
+use crate::keybindings;
+use crate::paths::Paths;
+use crate::settings::{Settings, SettingsScope};
 use pi_ai::auth::AuthStore;
 use pi_ai::file_lock::FileLock;
 
@@ -23,18 +23,18 @@ pub fn run(paths: &Paths) -> Vec<String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         format!("Could not move {what} to where pi looks for it: {error}")
     };
-    match keys(paths) {
+    match move_keys(paths) {
         Ok(providers) if providers.is_empty() => {}
         Ok(providers) => notes.push(format!("Moved to auth.json: {}", providers.join(", "))),
         Err(error) => notes.push(failed("keys", &error)),
     }
-    if let Err(error) = sessions(paths) {
+    if let Err(error) = move_sessions(paths) {
         notes.push(failed("sessions", &error));
     }
-    if let Err(error) = programs(paths) {
+    if let Err(error) = move_programs(paths) {
         notes.push(failed("fd and rg", &error));
     }
-    if let Err(error) = key_names(&paths.keybindings()) {
+    if let Err(error) = rename_actions(&paths.keybindings()) {
         notes.push(failed("keybindings.json", &error));
     }
     for (root, scope) in roots(paths) {
@@ -87,7 +87,7 @@ fn roots(paths: &Paths) -> [(PathBuf, &'static str); 2] {
 
 /// Moves `oauth.json` and the setting `apiKeys` to `auth.json`, unless that exists. The old
 /// ones are removed once the new file is complete.
-fn keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+fn move_keys(paths: &Paths) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let auth = paths.auth();
     if auth.exists() {
         return Ok(Vec::new());
@@ -139,7 +139,7 @@ fn object_in(path: &Path) -> Option<Map<String, Value>> {
 }
 
 /// Moves session files that are in the agent folder itself.
-fn sessions(paths: &Paths) -> io::Result<()> {
+fn move_sessions(paths: &Paths) -> io::Result<()> {
     let entries = match fs::read_dir(&paths.agent_dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -172,9 +172,9 @@ fn sessions(paths: &Paths) -> io::Result<()> {
 fn cwd_of_session(path: &Path) -> io::Result<Option<String>> {
     use std::io::{BufRead, BufReader, Read};
     /// Maximum length of a header in bytes.
-    const LONGEST: u64 = 1 << 20;
+    const MAX_HEADER_BYTES: u64 = 1 << 20;
     let mut line = Vec::new();
-    BufReader::new(fs::File::open(path)?.take(LONGEST)).read_until(b'\n', &mut line)?;
+    BufReader::new(fs::File::open(path)?.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut line)?;
     let header: Value = serde_json::from_slice(&line).unwrap_or_default();
     let is_session = header["type"] == "session";
     let cwd = header["cwd"]
@@ -190,7 +190,7 @@ fn session_folder(cwd: &str) -> String {
 }
 
 /// Moves pi's own programs, which were in `tools` before.
-fn programs(paths: &Paths) -> io::Result<()> {
+fn move_programs(paths: &Paths) -> io::Result<()> {
     for name in PROGRAMS {
         let (from, to) = (
             paths.agent_dir.join("tools").join(name),
@@ -209,7 +209,7 @@ fn programs(paths: &Paths) -> io::Result<()> {
 }
 
 /// Renames actions that had no name space before.
-fn key_names(path: &Path) -> io::Result<()> {
+fn rename_actions(path: &Path) -> io::Result<()> {
     let has_old =
         |object: Option<Map<String, Value>>| object.and_then(|o| keybindings::migrated(&o));
     if has_old(object_in(path)).is_none() {

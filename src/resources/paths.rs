@@ -6,7 +6,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use super::trust::{self, Distrust};
+use crate::trust::{self, Distrust};
 
 /// Name of a project's configuration folder.
 pub const PROJECT_DIR_NAME: &str = ".pi";
@@ -79,7 +79,7 @@ impl Paths {
         let cwd = absolute(cwd);
         match self.distrust {
             _ if cwd == self.cwd => self.clone(),
-            Some(Distrust::Asked) => Self {
+            Some(Distrust::Requested) => Self {
                 cwd,
                 ..self.clone()
             },
@@ -89,13 +89,13 @@ impl Paths {
 
     /// Returns the locations of a session that an extension starts, with the agent folder that
     /// it chose. The project is only trusted if it is trusted here and by the extension.
-    pub fn of_extension(&self, agent_dir: PathBuf, is_trusted: bool) -> Self {
+    pub fn for_extension(&self, agent_dir: PathBuf, is_trusted: bool) -> Self {
         let mut paths = match agent_dir == self.agent_dir {
             true => self.clone(),
             false => Self::new(self.home.clone(), agent_dir, self.cwd.clone()),
         };
         if !is_trusted {
-            paths.distrust = Some(Distrust::Asked);
+            paths.distrust = Some(Distrust::Requested);
         }
         paths
     }

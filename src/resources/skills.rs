@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::diagnostic::Diagnostic;
-use super::frontmatter::Document;
-use super::paths::ResourceKind;
-use super::resource_paths::{NamedPath, ResourcePath, ResourceSources};
-use super::source_info::SourceInfo;
+use crate::diagnostic::Diagnostic;
+use crate::discovery::{NamedPath, ResourcePath, ResourceSources};
+use crate::paths::ResourceKind;
+use crate::prompts::frontmatter::Document;
+use crate::source_info::SourceInfo;
 
 const COMMAND: &str = "/skill:";
-const LONGEST_NAME: usize = 64;
-const LONGEST_DESCRIPTION: usize = 1024;
+const MAX_NAME_CHARACTERS: usize = 64;
+const MAX_DESCRIPTION_CHARACTERS: usize = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,7 +28,7 @@ pub struct Skill {
     #[serde(serialize_with = "shown", default)]
     pub base_dir: PathBuf,
     /// Source of the skill. Skills made by extensions may lack it.
-    #[serde(default = "SourceInfo::made_up")]
+    #[serde(default = "SourceInfo::without_origin")]
     pub source_info: SourceInfo,
     /// Hides the skill from the system prompt; the user can still invoke it.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub fn load_skills(
     sources: &ResourceSources<'_>,
     named: &[NamedPath],
 ) -> (Vec<Skill>, Vec<Diagnostic>) {
-    let found = sources.find_and(ResourceKind::Skills, named);
+    let found = sources.find_with_named(ResourceKind::Skills, named);
     let mut problems = found.diagnostics;
     let mut skills: Vec<Skill> = Vec::new();
     let mut owners: HashMap<String, PathBuf> = HashMap::new();
@@ -103,9 +103,9 @@ fn load(resource: ResourcePath, problems: &mut Vec<Diagnostic>) -> Option<Skill>
         return None;
     };
     let length = description.chars().count();
-    if length > LONGEST_DESCRIPTION {
+    if length > MAX_DESCRIPTION_CHARACTERS {
         warn(format!(
-            "its description has {length} characters; {LONGEST_DESCRIPTION} are allowed"
+            "its description has {length} characters; {MAX_DESCRIPTION_CHARACTERS} are allowed"
         ));
     }
     Some(Skill {
@@ -133,9 +133,9 @@ fn complaints_about(name: &str, dir_name: &str) -> Vec<String> {
         ));
     }
     let length = name.chars().count();
-    if length > LONGEST_NAME {
+    if length > MAX_NAME_CHARACTERS {
         complaints.push(format!(
-            "its name has {length} characters; {LONGEST_NAME} are allowed"
+            "its name has {length} characters; {MAX_NAME_CHARACTERS} are allowed"
         ));
     }
     let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -50,7 +50,7 @@ impl SourceInfo {
 
     /// Makes the origin of a tool that the program passed when it started the session:
     /// `<sdk:name>`.
-    pub fn given(name: &str) -> Self {
+    pub fn sdk(name: &str) -> Self {
         Self {
             path: format!("<sdk:{name}>"),
             source: "sdk".to_owned(),
@@ -59,10 +59,10 @@ impl SourceInfo {
     }
 
     /// Makes the origin of a resource without a file and without another known origin: `<sdk>`.
-    pub fn made_up() -> Self {
+    pub fn without_origin() -> Self {
         Self {
             path: "<sdk>".to_owned(),
-            ..Self::given("")
+            ..Self::sdk("")
         }
     }
 

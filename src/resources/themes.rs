@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::diagnostic::Diagnostic;
-use super::paths::ResourceKind;
-use super::resource_paths::{NamedPath, ResourceSources};
-use super::source_info::SourceInfo;
+use crate::diagnostic::Diagnostic;
+use crate::discovery::{NamedPath, ResourceSources};
+use crate::paths::ResourceKind;
+use crate::source_info::SourceInfo;
 
 /// The tokens that every theme must define. Newer versions have more, which have fallbacks for
 /// themes without them (`js/modules/pi-coding-agent/theme/colors.ts`).
@@ -140,7 +140,7 @@ pub fn load_themes(
     sources: &ResourceSources<'_>,
     named: &[NamedPath],
 ) -> (Vec<Theme>, Vec<Diagnostic>) {
-    let found = sources.find_and(ResourceKind::Themes, named);
+    let found = sources.find_with_named(ResourceKind::Themes, named);
     let mut problems = found.diagnostics;
     let mut themes: Vec<Theme> = Vec::new();
     let mut owners: HashMap<String, PathBuf> = HashMap::new();

@@ -10,14 +10,14 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-use super::paths::PROJECT_DIR_NAME;
-use super::settings::global_value;
+use crate::paths::PROJECT_DIR_NAME;
+use crate::settings::global_value;
 
 /// Value of `--approve` and `--no-approve`.
 static APPROVAL: OnceLock<bool> = OnceLock::new();
 
 /// Files in a project's `.pi` that can change the behavior of pi.
-const RESOURCES: [&str; 7] = [
+const TRUSTED_NAMES: [&str; 7] = [
     "settings.json",
     "extensions",
     "skills",
@@ -31,7 +31,7 @@ const RESOURCES: [&str; 7] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Distrust {
     /// Requested by `--no-approve`, or by the extension that started the session.
-    Asked,
+    Requested,
     /// Recorded in `file` for `folder`, which is the project or one of its ancestors.
     Recorded { file: PathBuf, folder: PathBuf },
     /// The setting `defaultProjectTrust` is `never`.
@@ -43,7 +43,7 @@ pub enum Distrust {
 impl fmt::Display for Distrust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked => f.write_str("asked for with --no-approve"),
+            Self::Requested => f.write_str("asked for with --no-approve"),
             Self::Recorded { file, folder } => {
                 write!(
                     f,
@@ -65,7 +65,7 @@ impl fmt::Display for Distrust {
 }
 
 /// Sets the trust for all projects from the command line. Only the first call has an effect.
-pub fn approve(all: bool) {
+pub fn set_approval(all: bool) {
     // The first value stays, because earlier decisions were based on it.
     let _ = APPROVAL.set(all);
 }
@@ -76,24 +76,24 @@ pub fn approve(all: bool) {
 pub fn distrust(agent_dir: &Path, project: &Path) -> Option<Distrust> {
     match APPROVAL.get() {
         Some(true) => return None,
-        Some(false) => return Some(Distrust::Asked),
+        Some(false) => return Some(Distrust::Requested),
         None => {}
     }
     let file = agent_dir.join("trust.json");
-    match recorded(&file, project) {
+    match recorded_answer(&file, project) {
         Ok(Some((_, true))) => None,
         Ok(Some((folder, false))) => Some(Distrust::Recorded { file, folder }),
-        Ok(None) => by_default(agent_dir),
+        Ok(None) => default_distrust(agent_dir),
         Err(why) => Some(Distrust::Unreadable { file, why }),
     }
 }
 
 /// Returns whether the project has resources that trust would enable.
 pub fn has_something_to_trust(home: &Path, project: &Path) -> bool {
-    let project = real(project);
+    let project = canonical(project);
     let own = project.join(PROJECT_DIR_NAME);
-    let mine = real(home).join(".agents/skills");
-    RESOURCES.iter().any(|name| own.join(name).exists())
+    let mine = canonical(home).join(".agents/skills");
+    TRUSTED_NAMES.iter().any(|name| own.join(name).exists())
         || (project.ancestors())
             .map(|folder| folder.join(".agents/skills"))
             .any(|skills| skills != mine && skills.exists())
@@ -101,7 +101,7 @@ pub fn has_something_to_trust(home: &Path, project: &Path) -> bool {
 
 /// Returns the recorded answer for `project`, or for its nearest ancestor, with the folder. The
 /// error describes the problem with the file.
-pub fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, String> {
+pub fn recorded_answer(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, String> {
     let Some(answers) = object(file)? else {
         return Ok(None);
     };
@@ -110,7 +110,7 @@ pub fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, 
             return Err(format!("{folder:?} is neither true nor false nor null"));
         }
     }
-    let project = real(project);
+    let project = canonical(project);
     let answer = |folder: &Path| {
         let answer = answers.get(folder.to_string_lossy().as_ref())?;
         Some((folder.to_path_buf(), answer.as_bool()?))
@@ -119,7 +119,7 @@ pub fn recorded(file: &Path, project: &Path) -> Result<Option<(PathBuf, bool)>, 
 }
 
 /// Returns the default from the global settings; a project must not declare itself trusted.
-fn by_default(agent_dir: &Path) -> Option<Distrust> {
+fn default_distrust(agent_dir: &Path) -> Option<Distrust> {
     let file = agent_dir.join("settings.json");
     let value = global_value(&file, "defaultProjectTrust")?;
     (value == "never").then_some(Distrust::Default { file })
@@ -139,6 +139,6 @@ fn object(file: &Path) -> Result<Option<Map<String, Value>>, String> {
 }
 
 /// Returns the canonical path, or the path itself if it does not exist.
-fn real(folder: &Path) -> PathBuf {
+fn canonical(folder: &Path) -> PathBuf {
     std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf())
 }

@@ -7,10 +7,10 @@ use js_runtime::{SyntaxProblem, check_syntax};
 
 use super::Doctor;
 use crate::resources::diagnostic::Diagnostic;
-use crate::resources::extension_paths::find_extensions;
+use crate::resources::discovery::ResourceSources;
+use crate::resources::discovery::extensions::find_extensions;
 use crate::resources::packages::{Output, Packages};
-use crate::resources::prompt_templates::load_prompt_templates;
-use crate::resources::resource_paths::ResourceSources;
+use crate::resources::prompts::templates::load_prompt_templates;
 use crate::resources::skills::load_skills;
 use crate::resources::source_info::SourceScope;
 use crate::resources::themes::{BUILT_IN, SYSTEM, find_theme, load_themes};

@@ -11,7 +11,7 @@ use crate::cli::{CliError, output, paths};
 use crate::extensions::diagnostics::error_context::extension_name;
 use crate::extensions::registry::RendererKind;
 use crate::extensions::registry::inventory::DescribedExtension;
-use crate::resources::extension_paths::{
+use crate::resources::discovery::extensions::{
     ExtensionPath, ExtensionPaths, ResourceSources, find_extensions,
 };
 use crate::resources::paths::Paths;

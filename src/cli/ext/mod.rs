@@ -17,7 +17,7 @@ use crate::ai::registry::ModelRegistry;
 use crate::extensions::diagnostics::error_context::{code_frame, explain};
 use crate::extensions::registry::inventory::DescribedExtension;
 use crate::extensions::{Extensions, ExtensionsConfig};
-use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::discovery::extensions::ExtensionPath;
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 

@@ -10,21 +10,21 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::extensions::bridge::{BridgeResult, parse};
-use crate::resources::context_files::load_context_files;
 use crate::resources::diagnostic::Diagnostic;
+use crate::resources::discovery::{NamedPath, ResourceSources};
 use crate::resources::packages::Packages;
-use crate::resources::packages::places::Places;
+use crate::resources::packages::install_paths::InstallPaths;
 use crate::resources::packages::run::Output;
 use crate::resources::packages::source::PackageSource;
 use crate::resources::paths::{Paths, ResourceKind};
-use crate::resources::prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
-use crate::resources::prompt_templates::load_prompt_templates;
-use crate::resources::resource_paths::{NamedPath, ResourceSources};
+use crate::resources::prompts::context_files::load_context_files;
+use crate::resources::prompts::system_prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
+use crate::resources::prompts::templates::load_prompt_templates;
 use crate::resources::settings::Settings;
 use crate::resources::skills::{Skill, load_skills, skills_block};
 use crate::resources::source_info::SourceScope;
 use crate::resources::themes::{Theme, load_themes};
-use crate::resources::trust::{has_something_to_trust, recorded};
+use crate::resources::trust::{has_something_to_trust, recorded_answer};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +75,7 @@ fn default_true() -> bool {
 impl ResourceArgs {
     pub(in crate::extensions) fn paths(&self) -> Paths {
         let paths = Paths::from_env(&self.cwd);
-        paths.of_extension(self.agent_dir.clone(), self.project_trusted)
+        paths.for_extension(self.agent_dir.clone(), self.project_trusted)
     }
 
     pub(in crate::extensions) fn settings(&self, paths: &Paths) -> Arc<Settings> {
@@ -102,7 +102,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             json!(has_something_to_trust(&home, &cwd))
         }),
         "resources.trust" => parse::<TrustArgs>(method, args).and_then(|TrustArgs { file, cwd }| {
-            let decision = recorded(&file, &cwd).map_err(|why| {
+            let decision = recorded_answer(&file, &cwd).map_err(|why| {
                 let file = file.display();
                 HostError::new(format!(
                     "{file} cannot be read: {why}. Correct or remove it"
@@ -157,7 +157,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             let paths = args.resources.paths();
             let settings = args.resources.settings(&paths);
             let source = PackageSource::parse(&args.source).ok();
-            let place = |source| Places::new(&paths, &settings).of(&source, args.scope).ok();
+            let place = |source| InstallPaths::new(&paths, &settings).package_folder(&source, args.scope).ok();
             let folder = source.and_then(place).filter(|folder| folder.exists());
             json!(folder.map(|folder| folder.to_string_lossy().into_owned()))
         }),

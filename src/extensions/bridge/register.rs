@@ -16,7 +16,7 @@ type Registered = Result<(), String>;
 
 /// Returns a warning if the shortcut's key cannot be typed.
 fn untypable_key(key: &str) -> Option<String> {
-    keybindings::normal(key).is_none().then(|| {
+    keybindings::normalize_key(key).is_none().then(|| {
         format!(
             "pi.registerShortcut: there is no key \"{key}\". Write \"ctrl+x\", \"alt+enter\", \
              \"shift+f5\": ctrl, shift, alt or super, and a character or the name of a key"

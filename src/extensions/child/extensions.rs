@@ -17,7 +17,7 @@ use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::bridge::{BridgeResult, parse, to_value};
 use crate::extensions::lifecycle::{Extensions, LoadReport};
 use crate::extensions::registry::inventory::DescribedExtension;
-use crate::resources::extension_paths::{ExtensionPath, ResourceSources, find_extensions};
+use crate::resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
 use crate::resources::paths::Paths;
 use crate::resources::settings::Settings;
 

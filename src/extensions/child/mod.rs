@@ -34,7 +34,7 @@ use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::nesting;
 use crate::ai::registry::ModelRegistry;
-use crate::resources::prompt_templates::PromptTemplate;
+use crate::resources::prompts::templates::PromptTemplate;
 use crate::resources::skills::Skill;
 use crate::session::UnlockedSession;
 use crate::tools::operations::Commands;

@@ -374,7 +374,7 @@ fn take_batch_result(generation: &Generation, json: &str) {
         event,
     } in result.skipped
     {
-        let limit = generation.limits.of(&event);
+        let limit = generation.limits.for_event(&event);
         generation.watch_skipped(extension, PendingCall::Queued(handler), &event, limit);
     }
 }
@@ -437,7 +437,7 @@ async fn check_deadline<'a>(
         finish_notice(notice);
         return Some(limit / 2);
     };
-    let limit = generation.limits.of(&current.event);
+    let limit = generation.limits.for_event(&current.event);
     let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
     let waited = generation.host.queued_handler_wait(current.extension);
     let used = elapsed.saturating_sub(waited + lost);

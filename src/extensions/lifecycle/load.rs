@@ -16,7 +16,7 @@ use crate::extensions::diagnostics::error_context::find_location;
 use crate::extensions::lifecycle::{Extensions, LoadReport};
 use crate::extensions::limits::slow_notice::Outcome;
 use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
-use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::discovery::extensions::ExtensionPath;
 use crate::resources::settings::ExtensionHost;
 
 /// Most loads take milliseconds. An abort within [`ABORT_GRACE`] may be meant for something

@@ -41,7 +41,7 @@ use super::lifecycle::reports::{RateLimiter, Reports, Stops};
 use super::registry::tool::ExtensionTool;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
-use crate::resources::extension_paths::ExtensionPath;
+use crate::resources::discovery::extensions::ExtensionPath;
 use crate::resources::settings::Settings;
 use crate::tools::tool::Tool;
 

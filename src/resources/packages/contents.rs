@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::discovery::resources_of_package;
 use crate::paths::ResourceKind;
-use crate::resource_paths::resources_of_package;
 
 /// Scripts that npm runs when it installs a folder.
-const SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];
+const INSTALL_SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];
 
 /// The contents of a package. Printed as a list with one line each.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Contents {
 
 impl Contents {
     /// Returns all contents, including those that the settings leave out.
-    pub fn of(root: &Path) -> Self {
+    pub fn read(root: &Path) -> Self {
         let files = ResourceKind::ALL.into_iter().flat_map(|kind| {
             let files = resources_of_package(root, kind).into_iter();
             files.map(move |file| (kind, file))
@@ -70,7 +70,7 @@ pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
         let script = manifest.get("scripts")?.get(*name)?.as_str()?;
         Some((*name, script.to_owned()))
     };
-    SCRIPTS.iter().filter_map(script).collect()
+    INSTALL_SCRIPTS.iter().filter_map(script).collect()
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         let file = dir.path().join("one.ts");
         fs::write(&file, "").unwrap();
         let line = format!("  extension  {}  (runs when pi starts)", file.display());
-        assert_eq!(Contents::of(&file).to_string(), line);
+        assert_eq!(Contents::read(&file).to_string(), line);
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
             fs::write(path, "").unwrap();
         }
         assert_eq!(
-            Contents::of(dir.path()).to_string(),
+            Contents::read(dir.path()).to_string(),
             "  extension  extensions/a.ts  (runs when pi starts)\n  skill      skills/s/SKILL.md\n  \
              prompt     prompts/p.md\n  theme      themes/t.json"
         );
@@ -110,7 +110,7 @@ mod tests {
         fs::write(dir.path().join("package.json"), manifest).unwrap();
         assert_eq!(scripts_of(dir.path()), [("postinstall", "make".to_owned())]);
         assert_eq!(
-            Contents::of(dir.path()).to_string(),
+            Contents::read(dir.path()).to_string(),
             "  nothing that pi can use"
         );
     }

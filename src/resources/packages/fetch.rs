@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::contents::scripts_of;
-use super::folders::{Kept, copy_tree, staging, swap};
+use super::folder_swap::{FolderBackup, copy_tree, staging, swap};
 use super::run::Program;
 use super::source::{GitSource, NpmSource};
 use super::{PackageError, PackageSource, Packages};
@@ -23,14 +23,14 @@ impl Packages<'_> {
         scope: SourceScope,
     ) -> Result<std::path::PathBuf, PackageError> {
         if let PackageSource::Git(git) = source {
-            let target = self.places.of(source, scope)?;
+            let target = self.install_paths.package_folder(source, scope)?;
             if target.exists() {
-                match self.is_where_wanted(git, &target) {
+                match self.is_up_to_date(git, &target) {
                     Ok(true) => {}
                     Ok(false) => self.fetch_git(git, None, &target, scope)?,
                     Err(error) if self.is_checked_out(git, &target) => {
                         let url = &git.repository;
-                        (self.tell)(&format!("{url} cannot be asked, the clone stays: {error}"));
+                        (self.report)(&format!("{url} cannot be asked, the clone stays: {error}"));
                     }
                     Err(error) => return Err(error),
                 }
@@ -49,7 +49,7 @@ impl Packages<'_> {
         match source {
             PackageSource::Npm(npm) => self.fetch_npm(npm, &npm.spec, scope)?,
             PackageSource::Git(git) => {
-                let target = self.places.of(source, scope)?;
+                let target = self.install_paths.package_folder(source, scope)?;
                 let same = git.reference.is_none() || self.is_checked_out(git, &target);
                 if !target.exists() || !same {
                     self.fetch_git(git, None, &target, scope)?;
@@ -57,7 +57,7 @@ impl Packages<'_> {
             }
             PackageSource::Local(_) => {}
         }
-        let folder = self.places.of(source, scope)?;
+        let folder = self.install_paths.package_folder(source, scope)?;
         match folder.exists() {
             true => Ok(folder),
             false => Err(PackageError::NoSuchPath(folder)),
@@ -65,20 +65,20 @@ impl Packages<'_> {
     }
 
     /// Updates a package. Returns whether there was a newer version.
-    pub(super) fn renew(
+    pub(super) fn update_package(
         &self,
         source: &PackageSource,
         scope: SourceScope,
     ) -> Result<bool, PackageError> {
         match source {
             PackageSource::Npm(npm) => {
-                let folder = self.places.of(source, scope)?;
+                let folder = self.install_paths.package_folder(source, scope)?;
                 let before = version_of(&folder);
                 self.fetch_npm(npm, &format!("{}@latest", npm.name), scope)?;
                 Ok(before != version_of(&folder))
             }
             PackageSource::Git(git) => {
-                let target = self.places.of(source, scope)?;
+                let target = self.install_paths.package_folder(source, scope)?;
                 if !target.exists() {
                     self.fetch_git(git, None, &target, scope)?;
                     return Ok(true);
@@ -94,7 +94,7 @@ impl Packages<'_> {
         }
     }
 
-    pub(super) fn take_away(
+    pub(super) fn uninstall(
         &self,
         source: &PackageSource,
         scope: SourceScope,
@@ -102,26 +102,32 @@ impl Packages<'_> {
         match source {
             PackageSource::Npm(npm) if scope == SourceScope::User => {
                 let args = ["uninstall", "-g", npm.name.as_str()];
-                Ok(self.places.npm.run(&args, &self.paths.cwd, self.output)?)
+                Ok(self
+                    .install_paths
+                    .npm
+                    .run(&args, &self.paths.cwd, self.output)?)
             }
             PackageSource::Npm(npm) => {
-                let root = self.places.npm_project(scope);
+                let root = self.install_paths.npm_project(scope);
                 if !root.exists() {
                     return Ok(());
                 }
                 let prefix = root.to_string_lossy();
                 let args = ["uninstall", npm.name.as_str(), "--prefix", &*prefix];
-                Ok(self.places.npm.run(&args, &self.paths.cwd, self.output)?)
+                Ok(self
+                    .install_paths
+                    .npm
+                    .run(&args, &self.paths.cwd, self.output)?)
             }
             PackageSource::Git(_) => {
-                let target = self.places.of(source, scope)?;
+                let target = self.install_paths.package_folder(source, scope)?;
                 match fs::remove_dir_all(&target) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(files(&target)(error));
                     }
                     _ => {}
                 }
-                let root = self.places.git_root(scope);
+                let root = self.install_paths.git_root(scope);
                 let mut parents = target.ancestors().skip(1);
                 // Only empty folders can be removed.
                 parents.all(|dir| dir != root && fs::remove_dir(dir).is_ok());
@@ -137,25 +143,26 @@ impl Packages<'_> {
         spec: &str,
         scope: SourceScope,
     ) -> Result<(), PackageError> {
-        let program = &self.places.npm;
+        let program = &self.install_paths.npm;
         if scope == SourceScope::User {
             // The global folder of npm, which npm changes in place.
-            let folder = self.places.ask_npm_root()?.join(&npm.name);
-            let store = self.places.cache().join("kept");
-            let kept = Kept::of(&folder, &store, &npm.name).map_err(files(&folder))?;
+            let folder = self.install_paths.query_npm_root()?.join(&npm.name);
+            let store = self.install_paths.cache().join("kept");
+            let backup =
+                FolderBackup::create(&folder, &store, &npm.name).map_err(files(&folder))?;
             let done = program.run(&["install", "-g", spec], &self.paths.cwd, self.output);
-            match (done, kept) {
-                (Ok(()), Some(kept)) => kept.discard(),
+            match (done, backup) {
+                (Ok(()), Some(backup)) => backup.discard(),
                 (Ok(()), None) => {}
-                (Err(error), Some(kept)) => {
-                    kept.restore().map_err(files(&folder))?;
+                (Err(error), Some(backup)) => {
+                    backup.restore().map_err(files(&folder))?;
                     return Err(error.into());
                 }
                 (Err(error), None) => return Err(error.into()),
             }
             return Ok(());
         }
-        let root = self.places.npm_project(scope);
+        let root = self.install_paths.npm_project(scope);
         prepare_project(&root).map_err(files(&root))?;
         let new = staging(&root).map_err(files(&root))?;
         for name in PROJECT_FILES.into_iter().chain(["node_modules"]) {
@@ -187,7 +194,7 @@ impl Packages<'_> {
         target: &Path,
         scope: SourceScope,
     ) -> Result<(), PackageError> {
-        let root = self.places.git_root(scope);
+        let root = self.install_paths.git_root(scope);
         prepare_root(&root).map_err(files(&root))?;
         let staging = staging(&root).map_err(files(&root))?;
         let clone = staging.path().join("clone");
@@ -213,10 +220,10 @@ impl Packages<'_> {
         }
         if clone.join("package.json").exists() {
             for (name, script) in scripts_of(&clone) {
-                (self.tell)(&format!("npm runs its script \"{name}\": {script}"));
+                (self.report)(&format!("npm runs its script \"{name}\": {script}"));
             }
             let args = ["install", "--omit=dev"];
-            self.places.npm.run(&args, &clone, self.output)?;
+            self.install_paths.npm.run(&args, &clone, self.output)?;
         }
         swap(&clone, target, staging.path()).map_err(files(target))
     }
@@ -236,13 +243,13 @@ impl Packages<'_> {
         clone: &Path,
     ) -> Result<bool, PackageError> {
         let reference = branch.map_or("HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
-        let remote = self.ask_remote(git, &[&reference], clone)?;
+        let remote = self.query_remote(git, &[&reference], clone)?;
         Ok(remote.is_some() && remote == self.commit("HEAD", clone))
     }
 
     /// Returns whether the clone is at the commit of its source's tag, branch or default
     /// branch, which is looked up in the repository. Commits never change.
-    fn is_where_wanted(&self, git: &GitSource, clone: &Path) -> Result<bool, PackageError> {
+    fn is_up_to_date(&self, git: &GitSource, clone: &Path) -> Result<bool, PackageError> {
         let Some(reference) = &git.reference else {
             return self.is_newest(git, None, clone);
         };
@@ -250,9 +257,9 @@ impl Packages<'_> {
         // is listed after the tag itself.
         let tag = format!("refs/tags/{reference}");
         let names = [&format!("{tag}^{{}}"), &tag];
-        let remote = match self.ask_remote(git, &names.map(String::as_str), clone)? {
+        let remote = match self.query_remote(git, &names.map(String::as_str), clone)? {
             Some(commit) => Some(commit),
-            None => self.ask_remote(git, &[&format!("refs/heads/{reference}")], clone)?,
+            None => self.query_remote(git, &[&format!("refs/heads/{reference}")], clone)?,
         };
         match remote {
             Some(commit) => Ok(Some(commit) == self.commit("HEAD", clone)),
@@ -261,7 +268,7 @@ impl Packages<'_> {
     }
 
     /// Returns the commit of the last of these references that the repository has.
-    fn ask_remote(
+    fn query_remote(
         &self,
         git: &GitSource,
         references: &[&str],

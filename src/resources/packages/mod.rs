@@ -1,11 +1,11 @@
 //! Packages: published extensions, skills, prompt templates and themes. This module installs
-//! and removes them; [`super::resource_paths`] finds the resources in them.
+//! and removes them; [`crate::discovery`] finds the resources in them.
 
 mod contents;
 mod fetch;
-mod folders;
-mod missing;
-pub mod places;
+mod folder_swap;
+mod install_missing;
+pub mod install_paths;
 pub mod run;
 pub mod source;
 
@@ -19,11 +19,11 @@ pub use contents::Contents;
 pub use run::{Output, RunError};
 pub use source::{PackageSource, SourceError};
 
-use self::places::Places;
+use self::install_paths::InstallPaths;
 use self::source::relative_to;
-use super::paths::Paths;
-use super::settings::{Settings, SettingsError, SettingsScope};
-use super::source_info::SourceScope;
+use crate::paths::Paths;
+use crate::settings::{Settings, SettingsError, SettingsScope};
+use crate::source_info::SourceScope;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
@@ -43,7 +43,7 @@ pub enum PackageError {
 
 /// A package of the settings and its folder.
 #[derive(Debug)]
-pub struct Configured {
+pub struct ConfiguredPackage {
     pub source: String,
     pub scope: SourceScope,
     /// Whether the settings select some of its resources.
@@ -56,7 +56,7 @@ pub struct Configured {
 
 /// The result of updating one package.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Updated {
+pub enum UpdateOutcome {
     Yes,
     /// The newest version was installed already.
     Current,
@@ -69,10 +69,10 @@ pub enum Updated {
 pub struct Packages<'a> {
     paths: &'a Paths,
     settings: &'a Settings,
-    places: Places,
+    install_paths: InstallPaths,
     output: Output,
     /// Receives progress messages.
-    tell: &'a dyn Fn(&str),
+    report: &'a dyn Fn(&str),
 }
 
 impl<'a> Packages<'a> {
@@ -80,14 +80,14 @@ impl<'a> Packages<'a> {
         paths: &'a Paths,
         settings: &'a Settings,
         output: Output,
-        tell: &'a dyn Fn(&str),
+        report: &'a dyn Fn(&str),
     ) -> Self {
         Self {
             paths,
             settings,
-            places: Places::new(paths, settings),
+            install_paths: InstallPaths::new(paths, settings),
             output,
-            tell,
+            report,
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Packages<'a> {
     pub fn install(&self, source: &str, scope: SettingsScope) -> Result<PathBuf, PackageError> {
         let parsed = PackageSource::parse(source)?;
         let _lock = self.lock()?;
-        (self.tell)(&format!("Installing {source}..."));
+        (self.report)(&format!("Installing {source}..."));
         let folder = match &parsed {
             PackageSource::Local(path) => {
                 // On a command line a path is relative to the working directory.
@@ -133,7 +133,7 @@ impl<'a> Packages<'a> {
     /// Removes a package from the disk and the settings.
     pub fn remove(&self, source: &str, scope: SettingsScope) -> Result<(), PackageError> {
         let identity = self.identity_on_command_line(source);
-        let is_it = |configured: &Configured, scope| {
+        let is_it = |configured: &ConfiguredPackage, scope| {
             configured.scope == source_scope(scope)
                 && self.identity_of(&configured.source, scope) == identity
         };
@@ -153,9 +153,9 @@ impl<'a> Packages<'a> {
             });
         }
         let _lock = self.lock()?;
-        (self.tell)(&format!("Removing {source}..."));
+        (self.report)(&format!("Removing {source}..."));
         if let Ok(parsed) = PackageSource::parse(source) {
-            self.take_away(&parsed, source_scope(scope))?;
+            self.uninstall(&parsed, source_scope(scope))?;
         }
         self.settings.edit(scope, |settings| {
             list_of(settings).retain(|entry| {
@@ -169,7 +169,7 @@ impl<'a> Packages<'a> {
     pub fn update(
         &self,
         source: Option<&str>,
-        mut done: impl FnMut(&Configured, Updated),
+        mut done: impl FnMut(&ConfiguredPackage, UpdateOutcome),
     ) -> Result<(), PackageError> {
         let wanted = source.map(|source| self.identity_on_command_line(source));
         let configured = self.configured();
@@ -187,13 +187,13 @@ impl<'a> Packages<'a> {
             matched = true;
             let parsed = PackageSource::parse(&package.source)?;
             let updated = match &parsed {
-                PackageSource::Local(_) => Updated::Local,
-                _ if parsed.is_pinned() => Updated::Pinned,
+                PackageSource::Local(_) => UpdateOutcome::Local,
+                _ if parsed.is_pinned() => UpdateOutcome::Pinned,
                 _ => {
-                    (self.tell)(&format!("Updating {}...", package.source));
-                    match self.renew(&parsed, package.scope)? {
-                        true => Updated::Yes,
-                        false => Updated::Current,
+                    (self.report)(&format!("Updating {}...", package.source));
+                    match self.update_package(&parsed, package.scope)? {
+                        true => UpdateOutcome::Yes,
+                        false => UpdateOutcome::Current,
                     }
                 }
             };
@@ -209,19 +209,19 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the packages of the settings: the user's, then the project's.
-    pub fn configured(&self) -> Vec<Configured> {
+    pub fn configured(&self) -> Vec<ConfiguredPackage> {
         let mut all = Vec::new();
         for scope in [SettingsScope::Global, SettingsScope::Project] {
             for entry in &self.settings.values_of(scope).packages {
                 let scope = source_scope(scope);
                 let folder = PackageSource::parse(&entry.source)
                     .map_err(PackageError::from)
-                    .and_then(|source| Ok(self.places.of(&source, scope)?));
+                    .and_then(|source| Ok(self.install_paths.package_folder(&source, scope)?));
                 let (folder, problem) = match folder {
                     Ok(folder) => (folder.exists().then_some(folder), None),
                     Err(error) => (None, Some(error.to_string())),
                 };
-                all.push(Configured {
+                all.push(ConfiguredPackage {
                     source: entry.source.clone(),
                     scope,
                     filtered: entry.filter.is_some(),
@@ -234,7 +234,7 @@ impl<'a> Packages<'a> {
     }
 
     fn base(&self, scope: SettingsScope) -> PathBuf {
-        self.places.base(source_scope(scope))
+        self.install_paths.base(source_scope(scope))
     }
 
     /// Returns the identity of a source in the settings of that scope. An invalid source is
@@ -256,9 +256,9 @@ impl<'a> Packages<'a> {
     }
 
     /// Suggests a source if the user left out `npm:` or `git:`.
-    fn suggestion(&self, source: &str, configured: &[Configured]) -> String {
+    fn suggestion(&self, source: &str, configured: &[ConfiguredPackage]) -> String {
         let source = source.trim();
-        let means = |package: &&Configured| match PackageSource::parse(&package.source) {
+        let means = |package: &&ConfiguredPackage| match PackageSource::parse(&package.source) {
             Ok(PackageSource::Npm(npm)) => source == npm.name || source == npm.spec,
             Ok(PackageSource::Git(git)) => {
                 let short = format!("{}/{}", git.host, git.path);
@@ -277,8 +277,8 @@ impl<'a> Packages<'a> {
 
     /// Takes the lock for installations. Waits for other processes.
     fn lock(&self) -> Result<File, PackageError> {
-        let path = self.places.cache().join("packages.lock");
-        let locked = fs::create_dir_all(self.places.cache())
+        let path = self.install_paths.cache().join("packages.lock");
+        let locked = fs::create_dir_all(self.install_paths.cache())
             .and_then(|()| File::create(&path))
             .and_then(|file| file.lock().map(|()| file));
         locked.map_err(|source| PackageError::Files { path, source })

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Number of bytes of a failed program's output that are reported.
-const TAIL: u64 = 2000;
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_REPORTED_BYTES: u64 = 2000;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit of a query, such as for the folder of packages.
-const QUICK: Duration = Duration::from_secs(120);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A program and its first arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub enum RunError {
         source: io::Error,
         advice: &'static str,
     },
-    #[error("{command} {how}{said}")]
+    #[error("{command} {how}{last_output}")]
     Failed {
         command: String,
         how: String,
         /// The last lines of output, unless they were shown already.
-        said: String,
+        last_output: String,
     },
     #[error("the setting npmCommand is empty: it has to name a program")]
     NoProgram,
@@ -70,12 +70,12 @@ impl Program {
         let Output::Silent(limit) = output else {
             let status = self.start(&mut command)?.wait();
             let status = status.map_err(|source| self.cannot_start(source))?;
-            return self.judge(args, Ok(status), String::new());
+            return self.check_status(args, Ok(status), String::new());
         };
-        let mut said = self.capture(&mut command)?;
+        let mut last_output = self.capture(&mut command)?;
         let status = wait(self.start(&mut command)?, limit);
-        let text = tail(&mut said).unwrap_or_default();
-        self.judge(args, status, text)
+        let text = tail(&mut last_output).unwrap_or_default();
+        self.check_status(args, status, text)
     }
 
     /// Runs a query and returns its stdout.
@@ -85,9 +85,9 @@ impl Program {
         let mut out = temporary().map_err(|source| self.cannot_start(source))?;
         let stdout = out.try_clone();
         command.stdout(stdout.map_err(|source| self.cannot_start(source))?);
-        let status = wait(self.start(&mut command)?, QUICK);
+        let status = wait(self.start(&mut command)?, QUERY_TIMEOUT);
         let text = tail(&mut errors).unwrap_or_default();
-        self.judge(args, status, text)?;
+        self.check_status(args, status, text)?;
         let mut text = String::new();
         let read = out
             .seek(SeekFrom::Start(0))
@@ -96,11 +96,11 @@ impl Program {
         Ok(text)
     }
 
-    pub(super) fn odd(&self, args: &[&str], said: &str) -> RunError {
+    pub(super) fn unexpected_output(&self, args: &[&str], last_output: &str) -> RunError {
         RunError::Failed {
             command: self.line(args),
             how: "gave an answer that cannot be used".to_owned(),
-            said: format!(": {said}"),
+            last_output: format!(": {last_output}"),
         }
     }
 
@@ -133,11 +133,11 @@ impl Program {
         command.spawn().map_err(|source| self.cannot_start(source))
     }
 
-    fn judge(
+    fn check_status(
         &self,
         args: &[&str],
         status: Result<ExitStatus, String>,
-        said: String,
+        last_output: String,
     ) -> Result<(), RunError> {
         let how = match status {
             Ok(status) if status.success() => return Ok(()),
@@ -147,14 +147,14 @@ impl Program {
             },
             Err(how) => how,
         };
-        let said = match said.trim() {
+        let last_output = match last_output.trim() {
             "" => String::new(),
             text => format!(":\n{text}"),
         };
         Err(RunError::Failed {
             command: self.line(args),
             how,
-            said,
+            last_output,
         })
     }
 
@@ -190,7 +190,7 @@ fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus, String> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
-            Ok(None) if start.elapsed() < limit => thread::sleep(PAUSE),
+            Ok(None) if start.elapsed() < limit => thread::sleep(POLL_INTERVAL),
             Ok(None) => {
                 // The program may have ended meanwhile.
                 let _ = child.kill();
@@ -204,7 +204,7 @@ fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus, String> {
 
 fn tail(file: &mut File) -> io::Result<String> {
     let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(MAX_REPORTED_BYTES)))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

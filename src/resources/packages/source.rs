@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use reqwest::Url;
 
+use crate::discovery::is_local_source;
 use crate::paths::Paths;
-use crate::resource_paths::is_local_source;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageSource {

@@ -48,7 +48,7 @@ pub struct ExtensionTimeouts {
 
 impl ExtensionTimeouts {
     /// Returns the limit for a handler of this event.
-    pub fn of(&self, event: &str) -> Duration {
+    pub fn for_event(&self, event: &str) -> Duration {
         self.events.get(event).copied().unwrap_or(self.handler)
     }
 
@@ -83,7 +83,7 @@ fn milliseconds_by_name<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Arc<BTreeMap<String, Duration>>, D::Error> {
     let values = BTreeMap::<String, NonZeroU64>::deserialize(deserializer)
-        .map_err(|error| D::Error::custom(of_milliseconds(error)))?;
+        .map_err(|error| D::Error::custom(name_milliseconds(error)))?;
     let limits = values
         .into_iter()
         .map(|(name, value)| (name, Duration::from_millis(value.get())));
@@ -92,12 +92,12 @@ fn milliseconds_by_name<'de, D: Deserializer<'de>>(
 
 fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let value = NonZeroU64::deserialize(deserializer)
-        .map_err(|error| D::Error::custom(of_milliseconds(error)))?;
+        .map_err(|error| D::Error::custom(name_milliseconds(error)))?;
     Ok(Duration::from_millis(value.get()))
 }
 
 /// Replaces serde's message, which names a Rust type.
-fn of_milliseconds(error: impl ToString) -> String {
+fn name_milliseconds(error: impl ToString) -> String {
     error.to_string().replace(
         "a nonzero u64",
         "a whole number of milliseconds, at least 1",
@@ -111,7 +111,7 @@ pub struct HeapMb(u64);
 
 impl HeapMb {
     /// V8 fails to start with less.
-    const LEAST: u64 = 64;
+    const MIN: u64 = 64;
 
     pub fn get(self) -> u64 {
         self.0
@@ -128,8 +128,8 @@ impl TryFrom<u64> for HeapMb {
     type Error = String;
 
     fn try_from(value: u64) -> Result<Self, String> {
-        if value < Self::LEAST {
-            return Err(format!("expected at least {} (MiB)", Self::LEAST));
+        if value < Self::MIN {
+            return Err(format!("expected at least {} (MiB)", Self::MIN));
         }
         Ok(Self(value))
     }

@@ -24,8 +24,8 @@ pub use values::{
     QueueMode, RetrySettings, SettingsValues,
 };
 
-use super::paths::Paths;
-use super::trust::{self, Distrust};
+use crate::paths::Paths;
+use crate::trust::{self, Distrust};
 use pi_ai::model::ThinkingLevel;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ struct Project {
 impl Project {
     fn new(paths: &Paths) -> Self {
         let why = paths.distrust.as_ref().filter(|why| {
-            **why != Distrust::Asked && trust::has_something_to_trust(&paths.home, &paths.cwd)
+            **why != Distrust::Requested && trust::has_something_to_trust(&paths.home, &paths.cwd)
         });
         Self {
             path: paths.project_settings(),
@@ -266,7 +266,7 @@ impl Settings {
     }
 
     /// Switches to the project of `paths` and loads its current settings.
-    pub fn enter(&self, paths: &Paths) {
+    pub fn switch_project(&self, paths: &Paths) {
         let Some(files) = &self.files else { return };
         let project = Project::new(paths);
         let stays = *files.project.read() == project;
@@ -370,12 +370,12 @@ impl Settings {
     }
 
     /// Overrides the theme of the files until a theme is set. Nothing is stored.
-    pub fn use_theme(&self, name: Option<String>) {
+    pub fn override_theme(&self, name: Option<String>) {
         *self.run_theme.lock() = name;
     }
 
     pub fn set_theme(&self, name: &str) -> Result<(), SettingsError> {
-        self.use_theme(None);
+        self.override_theme(None);
         self.change_global(&[Change::set("theme", name)])
     }
 

@@ -27,12 +27,13 @@ pub(super) fn objects<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 }
 
 /// Returns a value as JavaScript sees it: `null` counts as absent, and 3.0 as a whole number.
-pub(super) fn tidy(value: &Value) -> Option<Value> {
+pub(super) fn to_javascript_form(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Object(object) => {
             let entries = object.iter();
-            let kept = entries.filter_map(|(key, value)| Some((key.clone(), tidy(value)?)));
+            let kept =
+                entries.filter_map(|(key, value)| Some((key.clone(), to_javascript_form(value)?)));
             Some(Value::Object(kept.collect()))
         }
         Value::Number(number) => Some(match number.as_f64() {

@@ -145,7 +145,7 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
     let values = settings.values();
     assert_eq!(values.retry.max_retries, 7);
     assert_eq!(
-        values.extension_timeouts.of("agent_end"),
+        values.extension_timeouts.for_event("agent_end"),
         Duration::from_millis(300)
     );
     assert_eq!(settings.take_warnings(), [], "each is shown once");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
-use super::shape::{object, objects, tidy};
+use super::shape::{object, objects, to_javascript_form};
 use crate::paths::ResourceKind;
 use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use pi_ai::stream::{MAX_RETRY_DELAY_MS, Transport};
@@ -54,7 +54,7 @@ pub struct SettingsValues {
     pub enable_skill_commands: Option<bool>,
     pub last_changelog_version: Option<String>,
     pub collapse_changelog: bool,
-    pub enable_install_telemetry: Switch,
+    pub enable_install_telemetry: EnabledByDefault,
     #[serde(deserialize_with = "object")]
     pub terminal: TerminalSettings,
     pub double_escape_action: DoubleEscapeAction,
@@ -92,7 +92,7 @@ impl SettingsValues {
     /// Deserializes an object that passed [`valid_part`]. A value of the wrong type would reset
     /// all settings to their defaults.
     pub(super) fn read(object: &Object) -> Self {
-        let tidied = tidy(&Value::Object(object.clone())).unwrap_or_default();
+        let tidied = to_javascript_form(&Value::Object(object.clone())).unwrap_or_default();
         Self::deserialize(tidied).unwrap_or_else(|error| {
             tracing::error!(%error, "settings that were valid one by one are not together");
             Self::default()
@@ -165,14 +165,14 @@ pub(super) fn valid_part(object: &Object) -> (Object, Vec<String>) {
         let right = |value| check(key, value);
         Some((
             key.clone(),
-            right_part(key, value, &right, &mut complaints)?,
+            valid_part_of(key, value, &right, &mut complaints)?,
         ))
     });
     (valid.collect(), complaints)
 }
 
 /// Returns the part of a value that `check` accepts.
-fn right_part(
+fn valid_part_of(
     path: &str,
     value: &Value,
     check: &dyn Fn(Value) -> Result<(), serde_json::Error>,
@@ -181,7 +181,7 @@ fn right_part(
     let Err(error) = check(value.clone()) else {
         return Some(value.clone());
     };
-    let mut of_parts = Vec::new();
+    let mut part_complaints = Vec::new();
     let rest = match value {
         Value::Object(members) => {
             let members = members.iter().filter_map(|(name, member)| {
@@ -189,7 +189,7 @@ fn right_part(
                 let path = format!("{path}.{name}");
                 Some((
                     name.clone(),
-                    right_part(&path, member, &alone, &mut of_parts)?,
+                    valid_part_of(&path, member, &alone, &mut part_complaints)?,
                 ))
             });
             Value::Object(members.collect())
@@ -199,7 +199,9 @@ fn right_part(
             for (index, element) in elements.iter().enumerate() {
                 match check(Value::Array(vec![element.clone()])) {
                     Ok(()) => rest.push(element.clone()),
-                    Err(error) => of_parts.push(ignored(&format!("{path}[{index}]"), &error)),
+                    Err(error) => {
+                        part_complaints.push(ignored(&format!("{path}[{index}]"), &error))
+                    }
                 }
             }
             Value::Array(rest)
@@ -207,7 +209,7 @@ fn right_part(
         _ => Value::Null,
     };
     if !rest.is_null() && check(rest.clone()).is_ok() {
-        complaints.append(&mut of_parts);
+        complaints.append(&mut part_complaints);
         return Some(rest);
     }
     complaints.push(ignored(path, &error));
@@ -220,7 +222,8 @@ fn ignored(path: &str, error: &serde_json::Error) -> String {
 
 fn check(key: &str, value: Value) -> Result<(), serde_json::Error> {
     let one = Object::from_iter([(key.to_owned(), value)]);
-    SettingsValues::deserialize(tidy(&Value::Object(one)).unwrap_or_default()).map(drop)
+    SettingsValues::deserialize(to_javascript_form(&Value::Object(one)).unwrap_or_default())
+        .map(drop)
 }
 
 /// How many queued messages are delivered at a time.
@@ -333,7 +336,7 @@ pub struct RetrySettings {
     pub base_delay_ms: u64,
     /// Maximum delay between two attempts in milliseconds.
     pub max_agent_delay_ms: u64,
-    /// See [`Self::longest_asked_ms`].
+    /// See [`Self::max_requested_delay_ms`].
     pub(super) max_delay_ms: u64,
     #[serde(deserialize_with = "object")]
     pub(super) provider: ProviderRetrySettings,
@@ -349,7 +352,7 @@ pub(super) struct ProviderRetrySettings {
 impl RetrySettings {
     /// Returns the longest delay that a server may request, in milliseconds; requests with
     /// longer ones fail. 0 means no limit.
-    pub fn longest_asked_ms(&self) -> u64 {
+    pub fn max_requested_delay_ms(&self) -> u64 {
         self.provider
             .max_retry_delay_ms
             .unwrap_or(self.max_delay_ms)
@@ -389,9 +392,9 @@ impl Default for ImageSettings {
 /// A setting that is on by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Switch(pub bool);
+pub struct EnabledByDefault(pub bool);
 
-impl Default for Switch {
+impl Default for EnabledByDefault {
     fn default() -> Self {
         Self(true)
     }

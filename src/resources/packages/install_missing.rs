@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::fetch::version_of;
-use super::folders::Kept;
+use super::folder_swap::FolderBackup;
 use super::{Contents, PackageSource, Packages, source_scope};
 use crate::settings::SettingsScope;
 use crate::source_info::SourceScope;
@@ -25,11 +25,11 @@ impl Packages<'_> {
         let missing = self.missing(named);
         let mut problems = Vec::new();
         for (text, source, scope) in missing {
-            (self.tell)(&format!("Installing {text}..."));
+            (self.report)(&format!("Installing {text}..."));
             match self.fetch(&source, scope) {
                 Ok(folder) => {
-                    let contents = Contents::of(&folder);
-                    (self.tell)(&format!("Installed {text}. It brings:\n{contents}"));
+                    let contents = Contents::read(&folder);
+                    (self.report)(&format!("Installed {text}. It brings:\n{contents}"));
                 }
                 Err(error) => {
                     problems.push(format!(
@@ -67,18 +67,18 @@ impl Packages<'_> {
         if matches!(source, PackageSource::Local(_)) {
             return false;
         }
-        let Ok(folder) = self.places.of(source, scope) else {
+        let Ok(folder) = self.install_paths.package_folder(source, scope) else {
             return true;
         };
         let PackageSource::Npm(npm) = source else {
             return !folder.exists();
         };
-        let store = self.places.cache().join("kept");
+        let store = self.install_paths.cache().join("kept");
         if scope == SourceScope::User
-            && let Some(kept) = Kept::left_over(&folder, &store, &npm.name)
+            && let Some(backup) = FolderBackup::find_leftover(&folder, &store, &npm.name)
         {
             // If that fails, the package is fetched again.
-            let _ = kept.restore();
+            let _ = backup.restore();
         }
         match npm.exact_version() {
             Some(version) => version_of(&folder).as_deref() != Some(version),

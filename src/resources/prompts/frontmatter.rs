@@ -15,14 +15,14 @@ pub enum FrontmatterError {
     #[error("the YAML between the lines of --- cannot be read: {0}")]
     Yaml(#[from] serde_yaml_ng::Error),
     #[error(
-        "the YAML between the lines of --- cannot be read: more than {DEEPEST} brackets are open"
+        "the YAML between the lines of --- cannot be read: more than {MAX_OPEN_BRACKETS} brackets are open"
     )]
     TooDeep,
 }
 
 /// Maximum nesting of brackets. The parser has a much lower limit but reaches it in quadratic
 /// time.
-const DEEPEST: usize = 1000;
+const MAX_OPEN_BRACKETS: usize = 1000;
 
 impl Document {
     pub fn parse(text: &str) -> Result<Self, FrontmatterError> {
@@ -34,7 +34,7 @@ impl Document {
                 body: text,
             });
         };
-        if opened(yaml) > DEEPEST {
+        if max_open_brackets(yaml) > MAX_OPEN_BRACKETS {
             return Err(FrontmatterError::TooDeep);
         }
         // Only a mapping has fields.
@@ -65,7 +65,7 @@ impl Document {
 }
 
 /// Returns the maximum number of open brackets, including those in strings.
-fn opened(yaml: &str) -> usize {
+fn max_open_brackets(yaml: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in yaml.bytes() {
         match byte {

@@ -56,7 +56,7 @@ impl Package<'_> {
 
     /// Returns whether the folder declares resources. A folder that does not may be a module
     /// itself.
-    pub(super) fn is_laid_out(&self, problems: &mut Vec<Diagnostic>) -> bool {
+    pub(super) fn declares_resources(&self, problems: &mut Vec<Diagnostic>) -> bool {
         let mut kinds = ResourceKind::ALL.iter();
         self.filter.is_some()
             || kinds.any(|kind| self.root.join(kind.name()).exists())

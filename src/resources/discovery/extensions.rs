@@ -1,10 +1,10 @@
 //! The modules to load as extensions, in load order.
 
-pub use super::resource_paths::{
+pub use crate::discovery::{
     FoundResources as ExtensionPaths, ResourcePath as ExtensionPath, ResourceSources,
 };
 
-use super::paths::ResourceKind;
+use crate::paths::ResourceKind;
 
 /// Returns the paths of the extensions. A path given by `-e` may be a folder without resources,
 /// which is imported as a module itself.

@@ -16,15 +16,15 @@ use crate::settings::Settings;
 use crate::source_info::SourceScope;
 
 /// Time for which the cached answer of npm is used without asking again.
-const MOMENT: Duration = Duration::from_secs(60);
+const NPM_ROOT_TTL: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct InstallPaths {
     pub(super) paths: Paths,
     pub(super) npm: Program,
 }
 
-impl Places {
+impl InstallPaths {
     pub fn new(paths: &Paths, settings: &Settings) -> Self {
         Self {
             paths: paths.clone(),
@@ -42,7 +42,11 @@ impl Places {
     }
 
     /// Returns the folder of a package, whether or not it exists.
-    pub fn of(&self, source: &PackageSource, scope: SourceScope) -> Result<PathBuf, RunError> {
+    pub fn package_folder(
+        &self,
+        source: &PackageSource,
+        scope: SourceScope,
+    ) -> Result<PathBuf, RunError> {
         Ok(match source {
             PackageSource::Local(path) => self.paths.resolve(path, &self.base(scope)),
             PackageSource::Npm(npm) => self.node_modules(scope, &npm.name)?.join(&npm.name),
@@ -53,7 +57,7 @@ impl Places {
     /// Returns the npm project with the packages of a project or of single runs.
     pub(super) fn npm_project(&self, scope: SourceScope) -> PathBuf {
         match scope {
-            SourceScope::Temporary => self.temporary().join("npm"),
+            SourceScope::Temporary => self.temporary_root().join("npm"),
             _ => self.paths.project_dir().join("npm"),
         }
     }
@@ -63,7 +67,7 @@ impl Places {
         match scope {
             SourceScope::User => self.paths.git_packages(),
             SourceScope::Project => self.paths.project_dir().join("git"),
-            SourceScope::Temporary => self.temporary().join("git"),
+            SourceScope::Temporary => self.temporary_root().join("git"),
         }
     }
 
@@ -81,7 +85,7 @@ impl Places {
 
     /// Returns the folder for packages of single runs. The original uses the system's temporary
     /// folder, where other users could place code.
-    fn temporary(&self) -> PathBuf {
+    fn temporary_root(&self) -> PathBuf {
         self.cache().join("packages")
     }
 
@@ -93,26 +97,26 @@ impl Places {
         if scope != SourceScope::User {
             return Ok(self.npm_project(scope).join("node_modules"));
         }
-        match self.remembered_root() {
+        match self.cached_root() {
             Some((root, fresh)) if fresh || root.join(package).is_dir() => Ok(root),
-            _ => self.ask_npm_root(),
+            _ => self.query_npm_root(),
         }
     }
 
     /// Asks npm for its global folder and caches the answer for the next start.
-    pub(super) fn ask_npm_root(&self) -> Result<PathBuf, RunError> {
+    pub(super) fn query_npm_root(&self) -> Result<PathBuf, RunError> {
         let root = self.npm.output(&["root", "-g"], &self.paths.cwd)?;
         let root = PathBuf::from(root.trim());
         if !root.is_absolute() {
-            let said = root.display().to_string();
-            return Err(self.npm.odd(&["root", "-g"], &said));
+            let answer = root.display().to_string();
+            return Err(self.npm.unexpected_output(&["root", "-g"], &answer));
         }
-        let known = NpmRoot {
+        let cached = NpmRoot {
             key: self.root_key(),
             root: root.clone(),
         };
         // Without the cache a start is only slower.
-        if let Ok(text) = serde_json::to_string(&known)
+        if let Ok(text) = serde_json::to_string(&cached)
             && fs::create_dir_all(self.cache()).is_ok()
         {
             let _ = fs::write(self.root_file(), text);
@@ -120,15 +124,15 @@ impl Places {
         Ok(root)
     }
 
-    /// Returns the cached folder, and whether npm was asked within [`MOMENT`]: then a package
+    /// Returns the cached folder, and whether npm was asked within [`NPM_ROOT_TTL`]: then a package
     /// that is missing there does not cause another question.
-    fn remembered_root(&self) -> Option<(PathBuf, bool)> {
+    fn cached_root(&self) -> Option<(PathBuf, bool)> {
         let file = self.root_file();
         let text = regular_file::read_text(&file).ok()?;
-        let known: NpmRoot = serde_json::from_str(&text).ok()?;
+        let cached: NpmRoot = serde_json::from_str(&text).ok()?;
         let age = fs::metadata(file).ok()?.modified().ok()?.elapsed();
-        let fresh = age.is_ok_and(|age| age < MOMENT);
-        (known.key == self.root_key()).then_some((known.root, fresh))
+        let fresh = age.is_ok_and(|age| age < NPM_ROOT_TTL);
+        (cached.key == self.root_key()).then_some((cached.root, fresh))
     }
 
     fn root_file(&self) -> PathBuf {

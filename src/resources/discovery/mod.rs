@@ -3,6 +3,7 @@
 //! prompts and themes.
 
 pub mod collect;
+pub mod extensions;
 mod listing;
 mod package;
 mod patterns;
@@ -18,12 +19,12 @@ pub use package::is_local_source;
 use self::collect::{SkillLayout, collect_dir, collect_path, files_in, skills};
 use self::package::Package;
 use self::patterns::{Patterns, is_pattern};
-use super::diagnostic::Diagnostic;
-use super::packages::PackageSource;
-use super::packages::places::Places;
-use super::paths::{Paths, ResourceKind};
-use super::settings::{PackageFilter, Settings, SettingsScope};
-use super::source_info::{Origin, SourceInfo, SourceScope};
+use crate::diagnostic::Diagnostic;
+use crate::packages::PackageSource;
+use crate::packages::install_paths::InstallPaths;
+use crate::paths::{Paths, ResourceKind};
+use crate::settings::{PackageFilter, Settings, SettingsScope};
+use crate::source_info::{Origin, SourceInfo, SourceScope};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourcePath {
@@ -55,28 +56,28 @@ impl ResourceSources<'_> {
         let mut finder = Finder {
             sources: self,
             kind,
-            found: Found::new(kind),
+            found: Candidates::new(kind),
             problems: Vec::new(),
         };
         // If a file is found several times, the first of these calls decides its origin and
         // whether it is enabled. The result is sorted later.
-        finder.packages();
-        finder.settings_entries(SettingsScope::Project);
-        finder.settings_entries(SettingsScope::Global);
+        finder.add_packages();
+        finder.add_settings_entries(SettingsScope::Project);
+        finder.add_settings_entries(SettingsScope::Global);
         if !self.paths.ignores_project() {
-            finder.own_folder(SettingsScope::Project);
+            finder.add_own_folder(SettingsScope::Project);
         }
-        finder.own_folder(SettingsScope::Global);
-        let mut configured = std::mem::replace(&mut finder.found, Found::new(kind));
+        finder.add_own_folder(SettingsScope::Global);
+        let mut configured = std::mem::replace(&mut finder.found, Candidates::new(kind));
         configured.list.sort_by_key(Candidate::rank);
         if !self.discover {
             // Problems are dropped: this search only served to recognize the files of the
             // command line.
             finder.problems.clear();
         }
-        finder.command_line();
+        finder.add_command_line();
         let mut paths = Vec::new();
-        let mut seen = Seen::new(kind);
+        let mut seen = SeenFiles::new(kind);
         for mut candidate in finder.found.list {
             // A file of the command line that was also found otherwise keeps that origin.
             if let Some(known) = configured.get(&candidate.resource.path) {
@@ -105,12 +106,12 @@ impl ResourceSources<'_> {
 impl ResourceSources<'_> {
     /// Returns the found resources and, last, those named by a flag such as `--skill` or by an
     /// extension. Named resources are used even if discovery is off.
-    pub fn find_and(&self, kind: ResourceKind, named: &[NamedPath]) -> FoundResources {
+    pub fn find_with_named(&self, kind: ResourceKind, named: &[NamedPath]) -> FoundResources {
         let FoundResources {
             mut paths,
             mut diagnostics,
         } = self.find(kind);
-        let mut seen = Seen::new(kind);
+        let mut seen = SeenFiles::new(kind);
         for found in &paths {
             seen.is_new(&found.path, true);
         }
@@ -204,16 +205,16 @@ impl Candidate {
 
 /// The files found so far. The first find of a file decides its origin and whether it is
 /// enabled.
-struct Found {
+struct Candidates {
     list: Vec<Candidate>,
-    seen: Seen,
+    seen: SeenFiles,
 }
 
-impl Found {
+impl Candidates {
     fn new(kind: ResourceKind) -> Self {
         Self {
             list: Vec::new(),
-            seen: Seen::new(kind),
+            seen: SeenFiles::new(kind),
         }
     }
 
@@ -233,7 +234,7 @@ impl Found {
 }
 
 /// Detects files that were found before.
-struct Seen {
+struct SeenFiles {
     /// Whether links to a file count as different resources. Prompts and themes are named after
     /// their path, so each link has another name.
     by_name: bool,
@@ -242,7 +243,7 @@ struct Seen {
     real: HashSet<PathBuf>,
 }
 
-impl Seen {
+impl SeenFiles {
     fn new(kind: ResourceKind) -> Self {
         Self {
             by_name: matches!(kind, ResourceKind::Prompts | ResourceKind::Themes),
@@ -253,11 +254,11 @@ impl Seen {
 
     fn is_new(&mut self, path: &Path, enabled: bool) -> bool {
         let is_new = self.paths.insert(path.to_owned());
-        is_new && (!enabled || self.by_name || self.real.insert(real(path)))
+        is_new && (!enabled || self.by_name || self.real.insert(canonical(path)))
     }
 }
 
-fn real(path: &Path) -> PathBuf {
+fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -269,7 +270,7 @@ pub(crate) fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathB
         return is_extension.then(|| root.to_owned()).into_iter().collect();
     }
     let package = Package { root, filter: None };
-    if is_extension && !package.is_laid_out(&mut problems) {
+    if is_extension && !package.declares_resources(&mut problems) {
         return vec![root.to_owned()];
     }
     let files = package.resources(kind, &mut problems).into_iter();
@@ -279,19 +280,19 @@ pub(crate) fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathB
 struct Finder<'a> {
     sources: &'a ResourceSources<'a>,
     kind: ResourceKind,
-    found: Found,
+    found: Candidates,
     problems: Vec<Diagnostic>,
 }
 
 impl Finder<'_> {
     /// Adds the files that the settings of one root name.
-    fn settings_entries(&mut self, scope: SettingsScope) {
+    fn add_settings_entries(&mut self, scope: SettingsScope) {
         let base = &self.base(scope);
         let values = self.sources.settings.values_of(scope);
         let entries = values.resources(self.kind).iter();
         let (globs, plain): (Vec<_>, Vec<_>) = entries.partition(|entry| is_pattern(entry));
         let (patterns, complaints) = Patterns::parse(globs.into_iter().map(String::as_str));
-        self.complain(base, complaints);
+        self.report_all(base, complaints);
         for entry in plain {
             let path = self.sources.paths.resolve(entry, base);
             if !path.exists() {
@@ -311,7 +312,7 @@ impl Finder<'_> {
     }
 
     /// Adds the files in the folder of one root, as far as its settings do not disable them.
-    fn own_folder(&mut self, scope: SettingsScope) {
+    fn add_own_folder(&mut self, scope: SettingsScope) {
         let base = self.base(scope);
         let values = self.sources.settings.values_of(scope);
         // Invalid patterns were reported with the entries of the settings.
@@ -358,7 +359,7 @@ impl Finder<'_> {
         }
     }
 
-    fn packages(&mut self) {
+    fn add_packages(&mut self) {
         let mut known = HashSet::new();
         for scope in [SettingsScope::Project, SettingsScope::Global] {
             let base = self.base(scope);
@@ -392,9 +393,9 @@ impl Finder<'_> {
         parsed: &PackageSource,
         scope: SourceScope,
     ) -> Option<PathBuf> {
-        let places = Places::new(self.sources.paths, self.sources.settings);
+        let install_paths = InstallPaths::new(self.sources.paths, self.sources.settings);
         let mut place = PathBuf::from(source);
-        let message = match (places.of(parsed, scope), parsed) {
+        let message = match (install_paths.package_folder(parsed, scope), parsed) {
             (Ok(root), _) if root.exists() => return Some(root),
             (Ok(root), PackageSource::Local(_)) => {
                 place = root;
@@ -437,7 +438,7 @@ impl Finder<'_> {
         }
         origin.base_dir = Some(root.to_string_lossy().into_owned());
         let package = Package { root, filter };
-        if is_extension && !package.is_laid_out(&mut self.problems) {
+        if is_extension && !package.declares_resources(&mut self.problems) {
             self.found.add(root.to_owned(), &origin, true);
             return;
         }
@@ -446,7 +447,7 @@ impl Finder<'_> {
         }
     }
 
-    fn command_line(&mut self) {
+    fn add_command_line(&mut self) {
         let Paths { cwd, .. } = self.sources.paths;
         for source in self.sources.cli_extensions {
             let root = match PackageSource::parse(source) {
@@ -503,7 +504,7 @@ impl Finder<'_> {
         }
     }
 
-    fn complain(&mut self, base: &Path, complaints: Vec<String>) {
+    fn report_all(&mut self, base: &Path, complaints: Vec<String>) {
         let complaints = complaints.into_iter();
         let problems = complaints.map(|message| Diagnostic::warning(base, message));
         self.problems.extend(problems);

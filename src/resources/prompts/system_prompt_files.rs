@@ -6,8 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::diagnostic::Diagnostic;
-use super::paths::Paths;
+use crate::diagnostic::Diagnostic;
+use crate::paths::Paths;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptTexts {

@@ -4,8 +4,8 @@ use pi_base::regular_file;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::diagnostic::Diagnostic;
-use super::paths::Paths;
+use crate::diagnostic::Diagnostic;
+use crate::paths::Paths;
 
 /// Names in order of preference: the first one that a folder has is read.
 const NAMES: [&str; 5] = [

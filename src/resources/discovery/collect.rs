@@ -182,15 +182,15 @@ impl<'a> Walk<'a> {
 }
 
 /// Minimum similarity at which one name is suggested for another.
-const LIKENESS: f32 = 0.7;
+const SUGGESTION_CUTOFF: f32 = 0.7;
 
 /// Returns the errors in `pi` of a `package.json` with the kind of resource. Unknown members
 /// may belong to other programs.
-fn slips(pi: &Value) -> Vec<(ResourceKind, String)> {
+fn manifest_errors(pi: &Value) -> Vec<(ResourceKind, String)> {
     let Some(members) = pi.as_object() else {
         let like = "{ \"extensions\": [\"./index.ts\"] }";
-        let slip = format!("\"pi\" must be an object, such as {like}");
-        return vec![(ResourceKind::Extensions, slip)];
+        let error = format!("\"pi\" must be an object, such as {like}");
+        return vec![(ResourceKind::Extensions, error)];
     };
     let names = ResourceKind::ALL.map(ResourceKind::name);
     let kind_of = |name: &str| {
@@ -198,24 +198,24 @@ fn slips(pi: &Value) -> Vec<(ResourceKind, String)> {
             .into_iter()
             .find(|kind| kind.name() == name)
     };
-    let slip_of = |name: &str, value: &Value| {
+    let error_in = |name: &str, value: &Value| {
         let Some(kind) = kind_of(name) else {
-            let meant = nearest(name, &names, LIKENESS);
+            let meant = nearest(name, &names, SUGGESTION_CUTOFF);
             let meant = meant.filter(|meant| !members.contains_key(*meant))?;
-            let slip = format!("\"pi.{name}\" means nothing: is \"pi.{meant}\" meant?");
-            return Some((kind_of(meant)?, slip));
+            let error = format!("\"pi.{name}\" means nothing: is \"pi.{meant}\" meant?");
+            return Some((kind_of(meant)?, error));
         };
         let Some(list) = value.as_array() else {
-            let slip = format!("\"pi.{name}\" must be a list of paths, such as [\"./{name}\"]");
-            return Some((kind, slip));
+            let error = format!("\"pi.{name}\" must be a list of paths, such as [\"./{name}\"]");
+            return Some((kind, error));
         };
         let index = list.iter().position(|entry| !entry.is_string())?;
         Some((kind, format!("\"pi.{name}[{index}]\" must be a path")))
     };
-    let slips = members
+    let manifest_errors = members
         .iter()
-        .filter_map(|(name, value)| slip_of(name, value));
-    slips.collect()
+        .filter_map(|(name, value)| error_in(name, value));
+    manifest_errors.collect()
 }
 
 /// The `pi` object of a `package.json`.
@@ -251,9 +251,11 @@ impl Manifest {
             }
         };
         let pi = package.get("pi")?;
-        let own = slips(pi).into_iter().filter(|(of, _)| kind == *of);
-        problems.extend(own.map(|(_, slip)| {
-            let message = format!("{}: {slip}", path.display());
+        let own = manifest_errors(pi)
+            .into_iter()
+            .filter(|(of, _)| kind == *of);
+        problems.extend(own.map(|(_, error)| {
+            let message = format!("{}: {error}", path.display());
             Diagnostic::warning(&path, message)
         }));
         let pi = pi.as_object()?;

@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
-use super::diagnostic::Diagnostic;
-use super::frontmatter::Document;
-use super::paths::ResourceKind;
-use super::resource_paths::{NamedPath, ResourcePath, ResourceSources};
-use super::skills::shown;
-use super::source_info::SourceInfo;
+use crate::diagnostic::Diagnostic;
+use crate::discovery::{NamedPath, ResourcePath, ResourceSources};
+use crate::paths::ResourceKind;
+use crate::prompts::frontmatter::Document;
+use crate::skills::shown;
+use crate::source_info::SourceInfo;
 
 const LONGEST_DESCRIPTION: usize = 60;
 
@@ -28,7 +28,7 @@ pub struct PromptTemplate {
     pub content: String,
     #[serde(serialize_with = "shown", default)]
     pub file_path: PathBuf,
-    #[serde(default = "SourceInfo::made_up")]
+    #[serde(default = "SourceInfo::without_origin")]
     pub source_info: SourceInfo,
 }
 
@@ -38,7 +38,7 @@ pub fn load_prompt_templates(
     sources: &ResourceSources<'_>,
     named: &[NamedPath],
 ) -> (Vec<PromptTemplate>, Vec<Diagnostic>) {
-    let found = sources.find_and(ResourceKind::Prompts, named);
+    let found = sources.find_with_named(ResourceKind::Prompts, named);
     let mut problems = found.diagnostics;
     let mut templates: Vec<PromptTemplate> = Vec::new();
     let mut owners: HashMap<String, PathBuf> = HashMap::new();

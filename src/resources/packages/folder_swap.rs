@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Prefix of folders that are not complete yet.
-const UNFINISHED: &str = ".installing-";
+const STAGING_PREFIX: &str = ".installing-";
 
 /// Creates a folder for new content next to its final place, because a rename cannot cross file
 /// systems. Removes leftovers of processes that were killed.
@@ -15,13 +15,18 @@ pub(super) fn staging(root: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(root)?;
     for entry in fs::read_dir(root)?.flatten() {
         let name = entry.file_name();
-        if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+        if name
+            .as_encoded_bytes()
+            .starts_with(STAGING_PREFIX.as_bytes())
+        {
             // The caller has the lock, so no other process uses it. A folder that cannot be
             // removed does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
-    tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(root)
+    tempfile::Builder::new()
+        .prefix(STAGING_PREFIX)
+        .tempdir_in(root)
 }
 
 /// Renames `new` to `target`. An existing `target` is moved to `aside`, a folder that the
@@ -74,24 +79,24 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// A backup of a folder that a program changes in place.
-pub(super) struct Kept {
+pub(super) struct FolderBackup {
     folder: PathBuf,
     copy: PathBuf,
 }
 
-impl Kept {
+impl FolderBackup {
     /// Makes a backup; `None` if there is no folder.
-    pub(super) fn of(folder: &Path, store: &Path, name: &str) -> io::Result<Option<Self>> {
+    pub(super) fn create(folder: &Path, store: &Path, name: &str) -> io::Result<Option<Self>> {
         if !folder.is_dir() {
             return Ok(None);
         }
-        let kept = Self::at(folder, store, name);
+        let backup = Self::at(folder, store, name);
         let staging = staging(store)?;
         let unfinished = staging.path().join("copy");
         copy_tree(folder, &unfinished)?;
         // The rename makes the backup appear complete or not at all.
-        swap(&unfinished, &kept.copy, staging.path())?;
-        Ok(Some(kept))
+        swap(&unfinished, &backup.copy, staging.path())?;
+        Ok(Some(backup))
     }
 
     fn at(folder: &Path, store: &Path, name: &str) -> Self {
@@ -116,10 +121,10 @@ impl Kept {
     }
 
     /// Returns the backup that a killed process left, if the folder is broken.
-    pub(super) fn left_over(folder: &Path, store: &Path, name: &str) -> Option<Self> {
-        let kept = Self::at(folder, store, name);
+    pub(super) fn find_leftover(folder: &Path, store: &Path, name: &str) -> Option<Self> {
+        let backup = Self::at(folder, store, name);
         let broken = !folder.join("package.json").is_file();
-        (broken && kept.copy.is_dir()).then_some(kept)
+        (broken && backup.copy.is_dir()).then_some(backup)
     }
 }
 
@@ -165,29 +170,33 @@ mod tests {
         let folder = tree(dir.path(), "pkg", "old");
         std::os::unix::fs::symlink("sub/file", folder.join("link")).unwrap();
         assert!(
-            Kept::of(&dir.path().join("none"), &store, "x")
+            FolderBackup::create(&dir.path().join("none"), &store, "x")
                 .unwrap()
                 .is_none()
         );
-        let kept = Kept::of(&folder, &store, "@s/pkg").unwrap().unwrap();
+        let backup = FolderBackup::create(&folder, &store, "@s/pkg")
+            .unwrap()
+            .unwrap();
         assert!(
-            Kept::left_over(&folder, &store, "@s/pkg").is_none(),
+            FolderBackup::find_leftover(&folder, &store, "@s/pkg").is_none(),
             "it works"
         );
         fs::write(folder.join("sub/file"), "broken").unwrap();
         fs::write(folder.join("sub/more"), "broken").unwrap();
-        kept.restore().unwrap();
+        backup.restore().unwrap();
         assert_eq!(text(&folder), "old");
         assert!(!folder.join("sub/more").exists());
         assert!(folder.join("link").is_symlink());
         // The process was killed after the copy was made.
-        Kept::of(&folder, &store, "@s/pkg").unwrap().unwrap();
+        FolderBackup::create(&folder, &store, "@s/pkg")
+            .unwrap()
+            .unwrap();
         fs::remove_dir_all(&folder).unwrap();
-        Kept::left_over(&folder, &store, "@s/pkg")
+        FolderBackup::find_leftover(&folder, &store, "@s/pkg")
             .unwrap()
             .restore()
             .unwrap();
         assert_eq!(text(&folder), "old");
-        assert!(Kept::left_over(&folder, &store, "@s/pkg").is_none());
+        assert!(FolderBackup::find_leftover(&folder, &store, "@s/pkg").is_none());
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::NaiveDate;
 
-use super::context_files::ContextFile;
+use crate::prompts::context_files::ContextFile;
 
 /// The parts of an active tool that the prompt contains.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +142,7 @@ pub struct Docs {
 }
 
 impl Docs {
-    /// Finds the documents in `package_dir` (see [`super::paths::package_dir`]); `None` if
+    /// Finds the documents in `package_dir` (see [`crate::paths::package_dir`]); `None` if
     /// there are none.
     pub fn find(package_dir: &Path) -> Option<Self> {
         let entries = fs::read_dir(package_dir.join("docs")).ok()?;
