@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_comes_first() {
+    fn messages_put_back_come_first() {
         let mut queues = Queues {
             follow_up_mode: QueueMode::All,
             ..Queues::default()
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quiet_waits_for_what_is_not() {
+    fn silent_message_waits_for_another() {
         let mut queues = Queues::default();
         queues.push_silent(Delivery::Steer, user("a"));
         assert!(!queues.need_run() && !queues.is_empty());
@@ -179,7 +179,7 @@ mod tests {
 
     /// Regression: user messages waited behind a silent one, with a request for each.
     #[test]
-    fn what_is_quiet_holds_up_nothing() {
+    fn silent_message_delays_nothing() {
         let mut queues = Queues::default();
         queues.push_silent(Delivery::Steer, user("a"));
         queues.push(Delivery::Steer, user("s"));

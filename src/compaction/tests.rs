@@ -156,7 +156,7 @@ fn four_characters_are_a_token_as_javascript_counts_them() {
 }
 
 #[test]
-fn what_the_provider_counted_is_not_guessed() {
+fn provider_count_is_not_estimated() {
     let said = |messages: &[AgentMessage]| {
         let messages: Vec<_> = messages.iter().cloned().map(Arc::new).collect();
         let ContextEstimate { tokens, counted } = estimate_context(&messages);
@@ -241,7 +241,7 @@ fn a_turn_that_is_too_long_is_split() {
 }
 
 #[test]
-fn a_second_compaction_goes_on_from_the_first() {
+fn second_compaction_continues_from_the_first() {
     let mut session = session();
     session.append_message(&user("one")).unwrap();
     session
@@ -271,7 +271,7 @@ fn a_second_compaction_goes_on_from_the_first() {
 }
 
 #[test]
-fn the_details_of_an_extension_are_left_alone() {
+fn details_of_extensions_are_ignored() {
     let mut session = session();
     let kept = session.append_message(&user("kept")).unwrap().id.clone();
     let details = json!({"readFiles": ["theirs"]});
@@ -452,7 +452,7 @@ async fn a_split_first_turn_has_no_history() {
 }
 
 #[tokio::test]
-async fn no_summary_is_better_than_an_empty_one() {
+async fn empty_summary_is_an_error() {
     let mut session = session();
     say(&mut session, "uaua");
     let failed = |answer: AgentMessage| async {
@@ -486,7 +486,7 @@ fn ids(entries: &[Arc<Entry>]) -> Vec<&str> {
 }
 
 #[test]
-fn a_branch_is_left_where_the_ways_part() {
+fn branch_part_begins_after_common_ancestor() {
     let mut session = session();
     say(&mut session, "uaua");
     let old = session.branch(None);
@@ -515,7 +515,7 @@ async fn branch(session: &Session, request: BranchRequest) -> (String, String) {
 }
 
 #[tokio::test]
-async fn as_much_of_a_branch_is_summarised_as_fits() {
+async fn branch_summary_has_as_much_as_fits() {
     let mut session = session();
     let details = json!({"readFiles": ["far"], "modifiedFiles": []});
     session
@@ -545,7 +545,7 @@ async fn as_much_of_a_branch_is_summarised_as_fits() {
 }
 
 #[tokio::test]
-async fn instructions_are_added_or_take_the_place_of_ours() {
+async fn instructions_are_added_or_replace_default_ones() {
     let mut session = session();
     say(&mut session, "ua");
     let request = |replace_instructions| BranchRequest {
@@ -564,7 +564,7 @@ async fn instructions_are_added_or_take_the_place_of_ours() {
 }
 
 #[tokio::test]
-async fn a_branch_without_words_needs_no_model() {
+async fn branch_without_messages_needs_no_model() {
     let mut session = session();
     say(&mut session, "l");
     let (summary, prompt) = branch(&session, BranchRequest::default()).await;

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_keys_stand_for_ours() {
+    fn keys_of_the_user_replace_default_keys() {
         let text = json!({"app.clear": "ctrl+x", "tui.editor.undo": [], "cursorUp": ["up", "ctrl+k", "up"]});
         let (bindings, problems) = load(&text.to_string());
         assert_eq!(problems, Vec::<String>::new());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_and_the_rest_holds() {
+    fn invalid_parts_are_reported_and_the_rest_is_used() {
         let text = json!({"app.clear": 5, "app.gone": "x", "interrupt": "esc", "app.interrupt": "Hyper+x",
             "app.exit": ["ctrl+alt+q"], "app.suspend": "alt+CTRL+q"});
         let (bindings, problems) = load(&text.to_string());
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_keys_are_keys() {
+    fn own_settings_are_known_keys() {
         for (action, keys) in &DEFAULTS {
             for key in *keys {
                 assert!(normalize_key(key).is_some(), "{action}: {key}");

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_auth_json_that_is_there_is_left_alone() {
+    fn existing_auth_json_is_not_changed() {
         let fixture = Fixture::new(&[
             ("agent/auth.json", "broken"),
             ("agent/oauth.json", r#"{"a": {"access": "x"}}"#),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn without_anything_nothing_is_made() {
+    fn nothing_is_created_without_old_files() {
         let fixture = Fixture::new(&[]);
         assert_eq!(run(&fixture.paths), Vec::<String>::new());
         assert_eq!(fs::read_dir(fixture.dir.path()).unwrap().count(), 0);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let mut json = theme();
         json["vars"] = json!({"a": "b", "b": "a"});
         let colors = json["colors"].as_object_mut().unwrap();

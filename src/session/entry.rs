@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_is_no_reason_to_lose_anything() {
+    fn lone_surrogate_does_not_lose_the_entry() {
         let raw = r#"{"type":"message","id":"b","parentId":"a","timestamp":"T","message":{"role":"user","content":"cut \ud83d","timestamp":0}}"#;
         let entry = Entry::parse(raw).unwrap();
         assert_eq!(&*entry.raw, raw);
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_and_has_no_id_is_no_entry() {
+    fn line_without_type_and_id_is_not_an_entry() {
         for raw in [
             "[]",
             "7",

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_the_order_of_the_things() {
+    fn results_are_in_the_order_of_items() {
         let items: Vec<usize> = (0..1000).collect();
         for bytes in [0, 1, WORTH_A_THREAD] {
             assert_eq!(map(&items, |_| bytes, |item| *item), items);

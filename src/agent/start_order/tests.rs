@@ -23,7 +23,7 @@ fn waits(calls: &[Queueing]) -> Vec<Option<usize>> {
 }
 
 #[test]
-fn only_a_built_in_after_one_from_elsewhere_puts_calls_in_order() {
+fn calls_wait_only_if_built_in_follows_remote_tool() {
     use Queueing::{AtOnce, Never};
     let cases = [
         (vec![], vec![]),
@@ -46,7 +46,7 @@ fn only_a_built_in_after_one_from_elsewhere_puts_calls_in_order() {
 
 /// The tool never reports that it has started.
 #[tokio::test]
-async fn who_never_begins_holds_up_nobody_for_long() {
+async fn call_that_never_starts_delays_others_briefly() {
     let within = Duration::from_millis(20);
     let slots = start_slots(&[Queueing::Elsewhere { within }, Queueing::AtOnce, FAR]);
     let cancel = CancellationToken::new();

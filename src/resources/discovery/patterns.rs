@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_is_also_meant_by_its_folder() {
+    fn skill_is_also_matched_by_its_folder() {
         let files = [
             "skills/one/SKILL.md",
             "skills/two/SKILL.md",

@@ -223,7 +223,7 @@ fn patterns_of_settings_disable_discovered_files() {
 }
 
 #[test]
-fn a_file_that_the_project_disables_and_the_user_names_is_loaded() {
+fn file_disabled_by_project_but_named_by_user_is_loaded() {
     let fixture = Fixture::new(&[
         ("p/.pi/extensions/a.ts", ""),
         (
@@ -264,7 +264,7 @@ fn one_file_under_two_names_is_found_once() {
 }
 
 #[test]
-fn what_is_missing_is_reported() {
+fn missing_resources_are_reported() {
     let fixture = Fixture::new(&[(
         "agent/settings.json",
         r#"{"extensions": ["gone.ts"], "packages": ["./nopkg", "npm:x"]}"#,
@@ -300,7 +300,7 @@ fn what_is_missing_is_reported() {
 }
 
 #[test]
-fn a_discovered_file_given_on_the_command_line_goes_first_and_stays_what_it_is() {
+fn discovered_file_on_command_line_goes_first_and_keeps_origin() {
     let fixture = Fixture::new(&[
         ("p/.pi/extensions/a.ts", ""),
         ("p/.pi/extensions/b.ts", ""),
@@ -363,7 +363,7 @@ fn filters_and_manifests_of_packages() {
 }
 
 #[test]
-fn globs_of_a_manifest_are_what_they_find() {
+fn globs_of_a_manifest_are_expanded() {
     let fixture = Fixture::new(&[
         ("agent/settings.json", r#"{"packages": ["~/pkg"]}"#),
         (
@@ -392,7 +392,7 @@ fn globs_of_a_manifest_are_what_they_find() {
 }
 
 #[test]
-fn the_projects_entry_of_a_package_stands_for_the_users() {
+fn package_of_project_replaces_that_of_user() {
     let fixture = Fixture::new(&[
         ("agent/settings.json", r#"{"packages": ["~/pkg"]}"#),
         (
@@ -405,7 +405,7 @@ fn the_projects_entry_of_a_package_stands_for_the_users() {
 }
 
 #[test]
-fn a_manifest_that_does_not_parse_is_reported_and_the_index_used() {
+fn invalid_manifest_is_reported_and_index_is_used() {
     let fixture = Fixture::new(&[
         ("agent/extensions/x/package.json", "{"),
         ("agent/extensions/x/index.ts", ""),
@@ -446,7 +446,7 @@ fn skills_of_all_roots() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_a_prompt_is_another_prompt_and_one_to_an_extension_is_not() {
+fn link_to_prompt_is_another_prompt_but_not_for_extensions() {
     let fixture = Fixture::new(&[
         ("agent/prompts/review.md", "do it"),
         ("agent/extensions/one.ts", ""),
@@ -477,7 +477,7 @@ fn a_link_to_a_prompt_is_another_prompt_and_one_to_an_extension_is_not() {
 }
 
 #[test]
-fn a_circle_of_links_ends() {
+fn cycle_of_links_ends() {
     let fixture = Fixture::new(&[("agent/skills/a/b/SKILL.md", "")]);
     let skills = fixture.paths.agent_dir.join("skills");
     std::os::unix::fs::symlink(&skills, skills.join("a/loop")).unwrap();

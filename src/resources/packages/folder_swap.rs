@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_new_takes_the_place_of_the_old() {
+    fn swap_replaces_the_old_folder() {
         let dir = tempfile::tempdir().unwrap();
         let staging = staging(dir.path()).unwrap();
         let new = tree(staging.path(), "new", "new");
@@ -164,7 +164,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_kept_can_be_put_back() {
+    fn backup_can_be_restored() {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("store");
         let folder = tree(dir.path(), "pkg", "old");

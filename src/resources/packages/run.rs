@@ -223,7 +223,7 @@ mod tests {
     const LIMIT: Output = Output::Silent(Duration::from_secs(60));
 
     #[test]
-    fn a_failure_tells_the_command_and_its_last_words() {
+    fn failure_reports_command_and_last_output() {
         let dir = tempfile::tempdir().unwrap();
         shell("true").run(&[], dir.path(), LIMIT).unwrap();
         let program = shell("echo out; echo err >&2; exit 3");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_stopped() {
+    fn program_is_stopped_at_time_limit() {
         let dir = tempfile::tempdir().unwrap();
         let limit = Output::Silent(Duration::from_millis(50));
         let error = shell("exec sleep 600").run(&[], dir.path(), limit);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_prints_and_what_is_not_there() {
+    fn output_and_missing_program() {
         let dir = tempfile::tempdir().unwrap();
         let program = shell("echo /root; echo noise >&2");
         assert_eq!(program.output(&[], dir.path()).unwrap(), "/root\n");

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_are_paths_and_identities_know_no_versions() {
+    fn other_sources_are_paths_and_identities_ignore_versions() {
         let local = |text: &str| PackageSource::Local(text.to_owned());
         assert_eq!(PackageSource::parse("./x").unwrap(), local("./x"));
         assert_eq!(PackageSource::parse("x").unwrap(), local("x"));

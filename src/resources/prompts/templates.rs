@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_look_like_placeholders_stay_what_they_are() {
+    fn placeholders_in_arguments_are_not_replaced() {
         assert_eq!(expand("$1 $@", "$@ $& $1"), "$@ $@ $& $1");
     }
 

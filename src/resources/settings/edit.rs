@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_formatting_beside_a_change_stay() {
+    fn comments_and_formatting_around_a_change_stay() {
         let text = "// mine\n{\n\t\"theme\": \"dark\", // the best\n\t\"list\": [1,2],\n\t\
                     /* later */ \"retry\": {\"enabled\": true,},\n}\n";
         let new = json!({"theme": "light", "list": [1, 2], "retry": {"enabled": true, "maxRetries": 1}, "x": {"y": "z"}});
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_goes_takes_nothing_else_along() {
+    fn removing_a_key_removes_nothing_else() {
         let text = "{\n  \"a\": 1,\n  // about b\n  \"b\": 2,\n  \"c\":   3\n}";
         assert_eq!(
             rewritten(text, json!({"b": 2, "c": 3})),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_wrote_stays_as_a_program_writes_it() {
+    fn generated_file_keeps_its_format() {
         let text = "{\n  \"a\": [\n    1\n  ]\n}\n";
         assert_eq!(
             rewritten(text, json!({"a": [1, 2]})),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_counts_as_json_counts_it() {
+    fn last_duplicate_key_is_used() {
         let text = "{ \"a\": 1, \"b\": 0, \"a\": 2 }";
         let again = rewritten(text, json!({"a": 3, "b": 0}));
         assert_eq!(parse(&again).unwrap(), json!({"a": 3, "b": 0}));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_an_error_with_its_place() {
+    fn invalid_json_is_an_error_with_its_position() {
         let error = parse("{\n  \"a\": 1\n  \"b\": 2\n}").unwrap_err();
         assert_eq!((error.line(), error.column()), (3, 3));
         for text in [

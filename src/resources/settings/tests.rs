@@ -152,7 +152,7 @@ fn a_value_of_the_wrong_type_is_ignored_alone_and_reported() {
 }
 
 #[test]
-fn old_forms_are_migrated_on_read_and_in_the_file_on_write() {
+fn old_forms_are_migrated_on_read_and_stored_on_write() {
     let fixture = Fixture::new(
         r#"{"queueMode": "all", "websockets": true, "skills": {"enableSkillCommands": false, "customDirectories": ["~/s"]}}"#,
         r#"{"skills": {"customDirectories": []}, "websockets": "odd"}"#,
@@ -231,7 +231,7 @@ fn a_change_can_remove_a_key_and_write_the_project() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_is_reported_with_its_place_and_never_overwritten() {
+fn invalid_file_is_reported_and_never_overwritten() {
     let broken = "{\n  \"defaultModel\": \"a\"\n,,}";
     let fixture = Fixture::new(broken, r#"{"theme": "dark"}"#);
     let settings = Settings::load(&fixture.paths);
@@ -257,7 +257,7 @@ fn a_file_that_does_not_parse_is_reported_with_its_place_and_never_overwritten()
 }
 
 #[test]
-fn what_could_not_be_stored_is_stored_with_the_next_setting() {
+fn unsaved_change_is_stored_with_next_one() {
     let fixture = Fixture::new("{", "");
     let settings = Settings::load(&fixture.paths);
     settings.set_steering_mode(QueueMode::All).unwrap_err();
@@ -364,7 +364,7 @@ fn a_link_stays_a_link_and_the_mode_stays() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_nowhere_stays_a_link_too() {
+fn dangling_link_stays_a_link() {
     let fixture = Fixture::new("{}", "");
     fs::remove_file(fixture.global()).unwrap();
     let target = fixture.paths.home.join("dotfiles.json");
@@ -471,7 +471,7 @@ fn every_key_has_a_type() {
 
 /// Regression: serde read the elements of the list as the members in order.
 #[test]
-fn a_list_in_the_place_of_an_object_is_ignored_and_reported() {
+fn list_instead_of_object_is_ignored_and_reported() {
     let fixture = Fixture::new(
         r#"{"extensionTimeouts": [1], "compaction": [false], "retry": {"enabled": false, "provider": [5]},
             "images": [false, true], "branchSummary": [1], "terminal": [false], "markdown": ["x"],

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_taken_until_its_session_is_gone_and_leaves_nothing() {
+    fn id_is_reserved_until_session_is_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let mut session = named(dir.path(), "job-1");
         session.reserve_id().unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_stays_and_what_a_killed_program_left_goes() {
+    fn stored_file_stays_and_leftover_empty_file_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let mut session = named(dir.path(), "job-2");
         session.reserve_id().unwrap();

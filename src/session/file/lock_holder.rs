@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_ours_is_ours() {
+    fn own_lock_is_found() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(find(&file), None);
         file.lock().unwrap();

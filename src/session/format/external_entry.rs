@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_again_is_refused() {
+    fn unreadable_external_entries_are_refused() {
         for external in [
             "7",
             "{}",

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_none() {
+    fn invalid_headers_are_none() {
         for line in [
             "",
             "{}",
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_another_type_do_not_cost_the_header() {
+    fn members_of_another_type_do_not_lose_the_header() {
         for (version, number) in [
             ("\"3\"", 3),
             ("\" 2 \"", 2),

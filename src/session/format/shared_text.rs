@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf8_is_replaced_and_kept() {
+    fn invalid_utf8_is_replaced_and_original_kept() {
         let bytes = b"a\xff\nb".to_vec();
         let (lines, damaged) = lines(bytes.clone());
         let lines: Vec<&str> = lines.iter().map(|line| &*line.raw).collect();

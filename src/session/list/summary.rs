@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_lines_are_told_by_their_beginning() {
+    fn most_lines_are_classified_by_their_prefix() {
         let lines = [
             (
                 r#"{"type":"custom","customType":"c","data":{}}"#,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_counted_all_the_same() {
+    fn unusual_messages_are_counted() {
         let mut summary = SummaryBuilder::default();
         for line in [
             r#"{"type":"message","message":{"role":"user","content":7}}"#,

@@ -27,7 +27,7 @@ fn a_compaction_stands_before_what_was_kept() {
 }
 
 #[test]
-fn an_earlier_compaction_among_the_kept_is_not_told_twice() {
+fn earlier_compaction_among_kept_entries_is_left_out() {
     let mut session = session();
     let kept = session.append_message(&user("kept")).unwrap().id.clone();
     session
@@ -42,7 +42,7 @@ fn an_earlier_compaction_among_the_kept_is_not_told_twice() {
 }
 
 #[test]
-fn a_compaction_that_kept_nothing_we_know_stands_alone() {
+fn compaction_with_unknown_first_kept_entry_stands_alone() {
     let mut session = session();
     session.append_message(&user("old")).unwrap();
     session
@@ -95,7 +95,7 @@ fn model_and_thinking_level_are_the_last_on_the_path() {
 }
 
 #[test]
-fn calls_without_a_result_are_answered_after_those_with_one() {
+fn missing_results_are_added_after_existing_ones() {
     let mut session = session();
     session
         .append_message(&calls(
@@ -126,7 +126,7 @@ fn calls_without_a_result_are_answered_after_those_with_one() {
 }
 
 #[test]
-fn a_later_call_with_the_same_id_does_not_answer_an_earlier_one() {
+fn later_call_with_same_id_does_not_answer_earlier_one() {
     let mut session = session();
     session
         .append_message(&calls("toolUse", &[("call_0", "read")]))
@@ -161,7 +161,7 @@ fn calls_of_a_message_that_failed_are_not_answered() {
 }
 
 #[test]
-fn a_message_that_cannot_be_read_is_left_out_with_a_warning() {
+fn unreadable_message_is_left_out_with_a_warning() {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
     let bad = line("bbbbbbbb", Some("aaaaaaaa"), "x").replace("\"x\"", "{}");

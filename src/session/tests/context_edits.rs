@@ -18,7 +18,7 @@ fn edit(id: &str, parent: &str, target: &str, replacement: serde_json::Value) ->
 }
 
 #[test]
-fn the_last_edit_on_the_path_says_what_the_model_hears() {
+fn last_edit_on_path_applies() {
     let dir = temp();
     let lines = [
         line("a", None, "first"),
@@ -42,7 +42,7 @@ fn the_last_edit_on_the_path_says_what_the_model_hears() {
 }
 
 #[test]
-fn an_edit_says_its_target_and_what_becomes_of_it() {
+fn edit_needs_target_and_replacement() {
     let mut session = Session::in_memory(Path::new("/w"));
     let said = session.append_message(&user("a")).unwrap().id.clone();
     let edit = |target: &str, rest: &str| {
@@ -67,7 +67,7 @@ fn an_edit_says_its_target_and_what_becomes_of_it() {
 }
 
 #[test]
-fn a_session_of_a_newer_original_opens_without_a_complaint() {
+fn session_of_newer_original_opens_without_warnings() {
     let dir = temp();
     let system = json!({
         "type": "message", "id": "0", "parentId": null, "timestamp": "2026-01-01T00:00:00.000Z",

@@ -96,7 +96,7 @@ fn malformed_lines_stay_in_the_file_and_are_counted() {
 }
 
 #[test]
-fn a_missing_parent_is_told() {
+fn missing_parent_is_warned_of() {
     let content = format!(
         "{HEADER}\n{}\n{}\n",
         line("aaaaaaaa", None, "one"),
@@ -123,7 +123,7 @@ fn a_circle_of_parents_ends() {
 }
 
 #[test]
-fn somebody_elses_file_is_left_alone() {
+fn file_of_another_program_is_not_changed() {
     for content in [
         "# Notes\n",
         "no line end",
@@ -155,7 +155,7 @@ fn an_empty_file_becomes_a_session() {
 }
 
 #[test]
-fn bytes_that_are_no_text_do_not_cost_the_entry() {
+fn invalid_utf8_does_not_lose_the_entry() {
     let mut content = format!("{HEADER}\n{}\n", line("aaaaaaaa", None, "a@b")).into_bytes();
     let at = content.iter().position(|byte| *byte == b'@').unwrap();
     content[at] = 0xff;

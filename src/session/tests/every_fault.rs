@@ -356,7 +356,7 @@ fn the_disk_is_full_after_every_byte() {
 }
 
 #[test]
-fn short_and_interrupted_writes_are_gone_on_with() {
+fn short_and_interrupted_writes_are_continued() {
     for scenario in scenarios() {
         for size in [1, 2, 7, 100] {
             run_scenario(&scenario, Fault::ShortWrites(size));

@@ -46,7 +46,7 @@ fn a_session_is_not_exported_onto_itself() {
 }
 
 #[test]
-fn another_session_is_not_exported_over_but_an_earlier_copy_is() {
+fn export_replaces_earlier_copy_but_not_another_session() {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
     fs::write(&path, format!("{HEADER}\n{}\n", line("a", None, "one"))).unwrap();
@@ -91,7 +91,7 @@ fn an_import_replaces_nothing() {
 }
 
 #[test]
-fn what_is_no_session_is_not_imported() {
+fn import_refuses_files_that_are_not_sessions() {
     let (outside, dir) = (temp(), temp());
     for content in ["", "hello\n", "{\"type\":\"message\",\"id\":\"a\"}\n"] {
         let source = outside.path().join("x.jsonl");

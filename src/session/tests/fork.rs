@@ -33,7 +33,7 @@ fn a_fork_has_the_path_its_labels_and_a_parent() {
 }
 
 #[test]
-fn a_fork_before_the_first_message_waits_for_its_own() {
+fn fork_before_first_message_has_no_file_yet() {
     let dir = temp();
     let mut session = new_session(dir.path());
     let model = session.append_model_change("p", "m").unwrap().id.clone();
@@ -60,7 +60,7 @@ fn a_fork_in_memory_stays_there() {
 }
 
 #[test]
-fn a_file_in_use_can_be_copied_whole_and_into_another_folder() {
+fn file_in_use_can_be_forked() {
     let (here, there) = (temp(), temp());
     let mut session = new_session(here.path());
     let a = session.append_message(&user("a")).unwrap().id.clone();
@@ -76,7 +76,7 @@ fn a_file_in_use_can_be_copied_whole_and_into_another_folder() {
 }
 
 #[test]
-fn a_record_that_another_pi_is_just_writing_is_not_copied_and_not_touched() {
+fn record_being_written_is_not_copied_or_changed() {
     let (here, there) = (temp(), temp());
     let source = here.path().join("s.jsonl");
     let content = format!(

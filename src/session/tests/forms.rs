@@ -49,7 +49,7 @@ fn conversation() -> Vec<String> {
 }
 
 #[test]
-fn times_of_any_form_cost_no_entry_and_are_told_once() {
+fn times_of_any_form_are_kept_and_warned_of_once() {
     for value in [json!(1_700_000_000_007_i64), json!(null), json!({})] {
         let mut lines = conversation();
         for line in &mut lines {
@@ -79,7 +79,7 @@ fn times_of_any_form_cost_no_entry_and_are_told_once() {
 }
 
 #[test]
-fn a_version_that_is_a_text_is_a_version() {
+fn version_may_be_a_string() {
     let mut lines = conversation();
     lines[0] = with(&lines[0], "version", Some(json!("3")));
     let (dir, session, warnings) = read(&lines, "\n");
@@ -89,7 +89,7 @@ fn a_version_that_is_a_text_is_a_version() {
 }
 
 #[test]
-fn ids_that_are_numbers_hold_the_tree_and_new_entries_name_them_so() {
+fn number_ids_work_and_new_entries_refer_to_numbers() {
     let mut lines = conversation();
     lines[1] = with(&lines[1], "id", Some(json!(1)));
     lines[2] = with(
@@ -167,7 +167,7 @@ fn a_parent_that_is_missing_or_null_is_none() {
 }
 
 #[test]
-fn marks_and_line_ends_are_no_text() {
+fn byte_order_marks_and_line_ends_are_not_content() {
     let mut lines = conversation();
     for line in &mut lines {
         line.insert(0, '\u{feff}');
@@ -236,7 +236,7 @@ proptest! {
     /// The file must stay unchanged, no line may be lost, and appended entries must be found
     /// again.
     #[test]
-    fn no_form_of_a_member_costs_a_line(
+    fn no_form_of_a_member_loses_a_line(
         changes in proptest::collection::vec(
             (1..4_usize, 0..9_usize, proptest::option::of(any_json())), 1..6),
         ends in prop_oneof![Just("\n"), Just("\r\n")],
@@ -270,7 +270,7 @@ proptest! {
     /// A header with a member of any type must be read as a session of the current version or
     /// be migrated.
     #[test]
-    fn no_form_of_a_header_s_member_costs_the_file(
+    fn no_form_of_a_header_member_loses_the_file(
         member in 0..3_usize, value in proptest::option::of(any_json()),
     ) {
         let mut lines = conversation();

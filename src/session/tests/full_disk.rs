@@ -178,7 +178,7 @@ fn a_record_after_a_torn_one_starts_on_its_own_line() {
 }
 
 #[test]
-fn a_session_that_could_not_be_created_is_created_later() {
+fn session_file_is_created_later_after_a_failure() {
     let (dir, disk) = (temp(), SmallDisk::new());
     let path = dir.path().join("s.jsonl");
     let (mut session, _) = disk.open(&path);
@@ -228,7 +228,7 @@ impl FileSystem for Migrating {
 }
 
 #[test]
-fn a_lock_on_a_file_that_was_replaced_is_not_taken_for_one() {
+fn lock_of_replaced_file_does_not_count() {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
     fs::write(

@@ -28,7 +28,7 @@ fn the_most_recent_session_is_continued() {
 }
 
 #[test]
-fn where_there_is_none_a_new_one_begins() {
+fn continue_recent_creates_a_session_if_there_is_none() {
     let dir = temp();
     let missing = dir.path().join("missing");
     let (session, warnings) = Session::continue_recent(&missing, Path::new("/w")).unwrap();
@@ -53,7 +53,7 @@ fn an_id_is_found_by_its_beginning() {
 }
 
 #[test]
-fn a_list_tells_what_a_selector_shows() {
+fn list_has_the_columns_of_the_selector() {
     let dir = temp();
     let rest = [
         r#"{"type":"session_info","id":"1","parentId":null,"timestamp":"T","name":"first"}"#,

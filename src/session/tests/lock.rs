@@ -40,7 +40,7 @@ fn opening_needs_no_lock_and_appending_does() {
 }
 
 #[test]
-fn one_that_had_gone_elsewhere_stays_there() {
+fn moved_leaf_stays_after_catching_up() {
     let (_dir, path) = begun();
     let (mut one, mut other) = (shared(&path), shared(&path));
     other.append_message(&user("two")).unwrap();
@@ -52,7 +52,7 @@ fn one_that_had_gone_elsewhere_stays_there() {
 }
 
 #[test]
-fn what_is_owed_follows_what_others_stored() {
+fn unsaved_entries_follow_entries_of_others() {
     let (_dir, path) = begun();
     let (mut holder, _) = open(&path);
     let mut other = shared(&path);

@@ -71,7 +71,7 @@ fn its_context_is_the_original_s() {
 }
 
 #[test]
-fn its_messages_written_by_us_are_the_same_bytes() {
+fn messages_serialize_to_the_same_bytes() {
     let (_dir, session) = reference();
     let mut written = 0;
     for entry in session.entries() {

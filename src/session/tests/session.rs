@@ -7,7 +7,7 @@ const _: fn() = || {
 };
 
 #[test]
-fn a_session_nobody_typed_into_never_reaches_disk() {
+fn session_without_messages_has_no_file() {
     let dir = temp();
     let sessions = dir.path().join("sessions");
     let mut session = new_session(&sessions);
@@ -91,7 +91,7 @@ fn every_kind_of_entry_comes_back_as_it_was_appended() {
 }
 
 #[test]
-fn names_and_labels_can_be_taken_away() {
+fn names_and_labels_can_be_removed() {
     let mut session = Session::in_memory(Path::new("/w"));
     let id = session.append_message(&user("x")).unwrap().id.clone();
     session.append_session_info("n").unwrap();
@@ -138,7 +138,7 @@ fn a_path_that_does_not_exist_becomes_a_session_there() {
 }
 
 #[test]
-fn a_path_that_somebody_else_took_meanwhile_is_not_mixed_with_theirs() {
+fn path_taken_by_another_program_is_not_mixed() {
     let dir = temp();
     let path = dir.path().join("mine.jsonl");
     let (mut ours, _) = open(&path);
@@ -165,7 +165,7 @@ fn a_file_deleted_under_us_is_an_error_and_not_a_hole() {
 }
 
 #[test]
-fn what_another_program_appended_does_not_fuse_with_ours() {
+fn record_of_another_program_does_not_fuse_with_ours() {
     let dir = temp();
     let mut session = new_session(dir.path());
     let first = session.append_message(&user("x")).unwrap().id.clone();

@@ -13,7 +13,7 @@ fn say(session: &mut UnlockedSession, text: &str) -> String {
 }
 
 #[test]
-fn a_file_in_use_can_be_looked_into() {
+fn file_in_use_can_be_read() {
     let dir = temp();
     let mut session = new_session(dir.path());
     session.append_message(&user("a")).unwrap();
@@ -34,7 +34,7 @@ fn a_file_in_use_can_be_looked_into() {
 }
 
 #[test]
-fn nobody_is_kept_out_between_two_writes() {
+fn other_processes_can_write_between_two_writes() {
     let dir = temp();
     let mut unlocked =
         UnlockedSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
@@ -57,7 +57,7 @@ fn nobody_is_kept_out_between_two_writes() {
 }
 
 #[test]
-fn one_that_was_not_there_is_made_when_something_is_said() {
+fn missing_file_is_created_on_first_append() {
     let dir = temp();
     let path = dir.path().join("mine.jsonl");
     let mut unlocked = open_loose(&path);
@@ -74,7 +74,7 @@ fn one_that_was_not_there_is_made_when_something_is_said() {
 }
 
 #[test]
-fn a_path_of_it_becomes_a_session_beside_it() {
+fn branch_off_creates_another_session() {
     let dir = temp();
     let mut unlocked =
         UnlockedSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
@@ -93,7 +93,7 @@ fn a_path_of_it_becomes_a_session_beside_it() {
 }
 
 #[test]
-fn what_is_in_memory_stays_there() {
+fn session_in_memory_has_no_file() {
     let mut unlocked = UnlockedSession::in_memory(Path::new("/w"), NewSession::default()).unwrap();
     let a = say(&mut unlocked, "a");
     unlocked.branch_off(&a).unwrap();
@@ -124,7 +124,7 @@ fn a_torn_line_is_repaired_before_something_is_written() {
 }
 
 #[test]
-fn an_old_file_is_brought_up_before_its_ids_are_told() {
+fn old_file_is_migrated_before_its_ids_are_used() {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
     let old = [
