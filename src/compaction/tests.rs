@@ -35,7 +35,7 @@ fn assistant(content: Value, stop_reason: &str, tokens: u64) -> AgentMessage {
     }))
 }
 
-fn says(text: &str) -> AgentMessage {
+fn answer(text: &str) -> AgentMessage {
     assistant(json!([{"type": "text", "text": text}]), "stop", 0)
 }
 
@@ -59,9 +59,9 @@ fn ten(text: &str) -> String {
 /// Appends messages of 10 tokens each; calls have 5.
 fn say(session: &mut Session, roles: &str) {
     for role in roles.chars() {
-        let said = match role {
+        let message = match role {
             'u' => user(&ten("u")),
-            'a' => says(&ten("a")),
+            'a' => answer(&ten("a")),
             'c' => calls("bash", json!({"command": "x"})),
             'r' => result(&ten("r")),
             'b' => message(json!({
@@ -85,7 +85,7 @@ fn say(session: &mut Session, roles: &str) {
             }
             other => panic!("{other}"),
         };
-        session.append_message(&said).unwrap();
+        session.append_message(&message).unwrap();
     }
 }
 
@@ -132,7 +132,7 @@ fn four_characters_are_a_token_as_javascript_counts_them() {
         (user("12345"), 2),
         // Each character has two UTF-16 units.
         (user("🦀🦀🦀"), 2),
-        (says(""), 0),
+        (answer(""), 0),
         (calls("read", json!({"path": "a", "n": 1.0})), 6),
         (
             message(json!({"role": "user", "content": [image, text], "timestamp": 1})),
@@ -157,19 +157,19 @@ fn four_characters_are_a_token_as_javascript_counts_them() {
 
 #[test]
 fn provider_count_is_not_estimated() {
-    let said = |messages: &[AgentMessage]| {
+    let estimated = |messages: &[AgentMessage]| {
         let messages: Vec<_> = messages.iter().cloned().map(Arc::new).collect();
         let ContextEstimate { tokens, counted } = estimate_context(&messages);
         (tokens, counted)
     };
     let counted = assistant(json!([]), "stop", 1000);
     let failed = assistant(json!([{"type": "text", "text": "12345678"}]), "error", 7);
-    assert_eq!(said(&[user("1234"), says("1234")][..1]), (1, None));
+    assert_eq!(estimated(&[user("1234"), answer("1234")][..1]), (1, None));
     assert_eq!(
-        said(&[user("1234"), counted.clone(), user("12345")]),
+        estimated(&[user("1234"), counted.clone(), user("12345")]),
         (1002, Some(1))
     );
-    assert_eq!(said(&[counted, user("1234"), failed]), (1003, Some(0)));
+    assert_eq!(estimated(&[counted, user("1234"), failed]), (1003, Some(0)));
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn second_compaction_continues_from_the_first() {
         .append_compaction("first", &kept, 1, Some(&details), Some(false))
         .unwrap();
     session.append_message(&user("two")).unwrap();
-    session.append_message(&says("three")).unwrap();
+    session.append_message(&answer("three")).unwrap();
     session.append_message(&user("four")).unwrap();
     let preparation = prepared(&session, 1).unwrap();
     assert_eq!(preparation.previous_summary.as_deref(), Some("first"));
@@ -314,13 +314,13 @@ fn a_conversation_is_one_text() {
 #[derive(Default)]
 struct Scripted {
     answers: Mutex<Vec<AgentMessage>>,
-    asked: Mutex<Vec<Request>>,
+    requests: Mutex<Vec<Request>>,
 }
 
 impl Api for Scripted {
     fn stream(&self, request: Request) -> AssistantStream {
         let (sender, stream) = AssistantStream::channel();
-        self.asked.lock().push(request);
+        self.requests.lock().push(request);
         let AgentMessage::Assistant(answer) = self.answers.lock().remove(0) else {
             panic!("an answer");
         };
@@ -332,7 +332,7 @@ impl Api for Scripted {
 fn scripted(answers: Vec<AgentMessage>) -> (Arc<Scripted>, Summarizer) {
     let api = Arc::new(Scripted {
         answers: Mutex::new(answers),
-        asked: Mutex::default(),
+        requests: Mutex::default(),
     });
     let model: Model = serde_json::from_value(json!({
         "id": "m", "name": "M", "api": "a", "provider": "p", "baseUrl": "", "reasoning": true,
@@ -368,7 +368,7 @@ async fn summary(
     let (api, summarizer) = scripted(answers);
     let cancel = CancellationToken::new();
     let compacted = summarize(&preparation, focus, &summarizer, &cancel).await;
-    (std::mem::take(&mut *api.asked.lock()), compacted)
+    (std::mem::take(&mut *api.requests.lock()), compacted)
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn a_model_is_asked_for_the_summary() {
         session.append_message(&result("")).unwrap();
     }
     session.append_message(&user("kept")).unwrap();
-    let (asked, compacted) = summary(&session, 1, Some("tests"), vec![says("sum")]).await;
+    let (requests, compacted) = summary(&session, 1, Some("tests"), vec![answer("sum")]).await;
     let kept = session.branch(None)[4].id.clone();
     assert_eq!(
         compacted.unwrap(),
@@ -395,14 +395,14 @@ async fn a_model_is_asked_for_the_summary() {
             details: Some(json!({"readFiles": ["r"], "modifiedFiles": ["w"]})),
         }
     );
-    let prompt = prompt_of(&asked[0]);
+    let prompt = prompt_of(&requests[0]);
     assert!(prompt.starts_with(
         "<conversation>\n[Assistant tool calls]: write(path=\"w\")\n\n\
          [Assistant tool calls]: read(path=\"r\")\n</conversation>\n\n"
     ));
     assert!(!prompt.contains("previous-summary"), "{prompt}");
     assert!(prompt.ends_with("\n\nAdditional focus: tests"), "{prompt}");
-    let options = &asked[0].options;
+    let options = &requests[0].options;
     // The settings allow 800 tokens, the model only 700.
     assert_eq!(options.max_tokens, Some(700));
     assert_eq!(options.reasoning, Some(ThinkingLevel::High));
@@ -416,8 +416,8 @@ async fn an_earlier_summary_is_shown() {
         .append_compaction("first", &kept, 1, None, None)
         .unwrap();
     session.append_message(&user("two")).unwrap();
-    let (asked, _) = summary(&session, 1, None, vec![says("sum")]).await;
-    let prompt = prompt_of(&asked[0]);
+    let (requests, _) = summary(&session, 1, None, vec![answer("sum")]).await;
+    let prompt = prompt_of(&requests[0]);
     assert!(prompt.contains(
         "[User]: kept\n</conversation>\n\n<previous-summary>\nfirst\n</previous-summary>\n\n"
     ));
@@ -427,23 +427,23 @@ async fn an_earlier_summary_is_shown() {
 async fn a_split_turn_has_two_summaries() {
     let mut session = session();
     say(&mut session, "uaucrcra");
-    let answers = vec![says("history"), says("prefix")];
-    let (asked, compacted) = summary(&session, 15, None, answers).await;
+    let answers = vec![answer("history"), answer("prefix")];
+    let (requests, compacted) = summary(&session, 15, None, answers).await;
     assert_eq!(
         compacted.unwrap().summary,
         "history\n\n---\n\n**Turn Context (split turn):**\n\nprefix"
     );
-    let limits = asked.iter().map(|request| request.options.max_tokens);
+    let limits = requests.iter().map(|request| request.options.max_tokens);
     assert_eq!(limits.collect::<Vec<_>>(), [Some(700), Some(500)]);
-    assert_eq!(asked[1].options.reasoning, None);
+    assert_eq!(requests[1].options.reasoning, None);
 }
 
 #[tokio::test]
 async fn a_split_first_turn_has_no_history() {
     let mut session = session();
     say(&mut session, "ucrcra");
-    let (asked, compacted) = summary(&session, 15, None, vec![says("prefix")]).await;
-    assert_eq!(asked.len(), 1);
+    let (requests, compacted) = summary(&session, 15, None, vec![answer("prefix")]).await;
+    assert_eq!(requests.len(), 1);
     let summary = compacted.unwrap().summary;
     assert!(
         summary.starts_with("No prior history.\n\n---\n\n"),
@@ -474,7 +474,7 @@ async fn empty_summary_is_an_error() {
     assert_eq!(refused, because("no"));
     assert_eq!(refused.to_string(), "Summarization failed: no");
     assert_eq!(
-        failed(says(" \n")).await,
+        failed(answer(" \n")).await,
         because("the model answered without a text")
     );
     let aborted = assistant(json!([{"type": "text", "text": "half"}]), "aborted", 0);
@@ -504,14 +504,14 @@ fn branch_part_begins_after_common_ancestor() {
 }
 
 async fn branch(session: &Session, request: BranchRequest) -> (String, String) {
-    let (api, summarizer) = scripted(vec![says("sum")]);
+    let (api, summarizer) = scripted(vec![answer("sum")]);
     let cancel = CancellationToken::new();
     let entries = session.branch(None);
     let (summary, _) = summarize_branch(&entries, &request, &summarizer, &cancel)
         .await
         .unwrap();
-    let asked = api.asked.lock();
-    (summary, asked.first().map(prompt_of).unwrap_or_default())
+    let requests = api.requests.lock();
+    (summary, requests.first().map(prompt_of).unwrap_or_default())
 }
 
 #[tokio::test]

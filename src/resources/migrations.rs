@@ -56,7 +56,7 @@ pub fn run(paths: &Paths) -> Vec<String> {
 /// Warns of folders of earlier versions that are not read any more.
 pub fn old_folders(paths: &Paths) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mut tell = |dir: PathBuf, what: &str| {
+    let mut warn = |dir: PathBuf, what: &str| {
         let message = format!(
             "{}: {what} are extensions today; move them to the folder extensions",
             dir.display()
@@ -66,13 +66,13 @@ pub fn old_folders(paths: &Paths) -> Vec<Diagnostic> {
     for (root, _) in roots(paths) {
         let hooks = root.join("hooks");
         if hooks.is_dir() {
-            tell(hooks, "hooks");
+            warn(hooks, "hooks");
         }
         let tools = root.join("tools");
         let entries = fs::read_dir(&tools).into_iter().flatten().flatten();
         let mut names = entries.map(|entry| entry.file_name().to_string_lossy().to_lowercase());
         if names.any(|name| !name.starts_with('.') && !PROGRAMS.contains(&name.as_str())) {
-            tell(tools, "custom tools");
+            warn(tools, "custom tools");
         }
     }
     found

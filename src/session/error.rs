@@ -129,7 +129,7 @@ pub enum Warning {
         bytes: usize,
         reason: String,
     },
-    #[error("{path}: the last line lacked its line end and got it; nothing was lost")]
+    #[error("{path}: added the missing newline at the end of the file; no data was lost")]
     MissingNewline { path: PathBuf },
     #[error(
         "{path}: {count} line(s) cannot be read and were skipped, the first is line {line}: \

@@ -276,16 +276,16 @@ impl Packages<'_> {
     ) -> Result<Option<String>, PackageError> {
         let mut args = vec!["ls-remote", "--", git.repository.as_str()];
         args.extend(references);
-        let said = Program::git().output(&args, clone)?;
-        let last = said.lines().last();
+        let output = Program::git().output(&args, clone)?;
+        let last = output.lines().last();
         Ok(last.and_then(|line| Some(line.split_whitespace().next()?.to_owned())))
     }
 
     fn commit(&self, name: &str, clone: &Path) -> Option<String> {
         let name = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &name];
-        let said = Program::git().output(&args, clone).ok()?;
-        Some(said.trim().to_owned())
+        let output = Program::git().output(&args, clone).ok()?;
+        Some(output.trim().to_owned())
     }
 
     /// Returns whether a clone is at the commit that its source names.

@@ -52,8 +52,8 @@ pub fn load_prompt_texts(paths: &Paths, flags: &PromptFlags) -> (PromptTexts, Ve
 /// Returns the project's file of that name, or else the user's.
 pub fn prompt_file(paths: &Paths, name: &str) -> Option<PathBuf> {
     let project = paths.trusted_project_dir();
-    let places = project.into_iter().chain([paths.agent_dir.clone()]);
-    let mut files = places.map(|dir| dir.join(name));
+    let folders = project.into_iter().chain([paths.agent_dir.clone()]);
+    let mut files = folders.map(|dir| dir.join(name));
     files.find(|path| path.exists())
 }
 

@@ -157,12 +157,12 @@ fn substitute(content: &str, args: &[String]) -> String {
             return at(position).unwrap_or_default();
         }
         if let (Some(which), Some(default)) = (found.get(4), found.get(5)) {
-            let given = match which.as_str() {
+            let argument = match which.as_str() {
                 "@" => Some(args.join(" ")),
                 digits => at(digits.parse().unwrap_or(usize::MAX)),
             };
-            let given = given.filter(|text| !text.is_empty());
-            return given.unwrap_or_else(|| default.as_str().to_owned());
+            let argument = argument.filter(|text| !text.is_empty());
+            return argument.unwrap_or_else(|| default.as_str().to_owned());
         }
         let from = number(found, 2).unwrap_or(1).saturating_sub(1);
         let count = number(found, 3).unwrap_or(usize::MAX);

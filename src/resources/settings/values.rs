@@ -283,12 +283,14 @@ impl Default for Compaction {
 
 impl Compaction {
     pub fn of(&self, model: Option<&Model>) -> CompactionSettings {
-        let said = model.and_then(|model| self.model_overrides.get(&model.reference()));
-        let said = said.copied().unwrap_or_default();
+        let overrides = model.and_then(|model| self.model_overrides.get(&model.reference()));
+        let overrides = overrides.copied().unwrap_or_default();
         CompactionSettings {
             enabled: self.enabled,
-            reserve_tokens: said.reserve_tokens.unwrap_or(self.reserve_tokens),
-            keep_recent_tokens: said.keep_recent_tokens.unwrap_or(self.keep_recent_tokens),
+            reserve_tokens: overrides.reserve_tokens.unwrap_or(self.reserve_tokens),
+            keep_recent_tokens: overrides
+                .keep_recent_tokens
+                .unwrap_or(self.keep_recent_tokens),
         }
     }
 }

@@ -99,10 +99,10 @@ fn parse_proc_locks(locks: &str, device: (u64, u64), inode: u64) -> Option<u32> 
         let mut words = line.split_whitespace().skip(1);
         (words.next()? == "FLOCK").then_some(())?;
         let process: u32 = words.nth(2)?.parse().ok()?;
-        let mut place = words.next()?.split(':');
-        let major = u64::from_str_radix(place.next()?, 16).ok()?;
-        let minor = u64::from_str_radix(place.next()?, 16).ok()?;
-        let there: u64 = place.next()?.parse().ok()?;
+        let mut device_and_inode = words.next()?.split(':');
+        let major = u64::from_str_radix(device_and_inode.next()?, 16).ok()?;
+        let minor = u64::from_str_radix(device_and_inode.next()?, 16).ok()?;
+        let there: u64 = device_and_inode.next()?.parse().ok()?;
         (there == inode).then_some((process, (major, minor)))
     });
     let holders: Vec<_> = holders.collect();
@@ -156,10 +156,10 @@ mod tests {
         let since = chrono::DateTime::parse_from_rfc3339(&since).unwrap();
         let age = chrono::Utc::now().signed_duration_since(since);
         assert!((-2..3600).contains(&age.num_seconds()), "{own:?}");
-        let said = own.to_string();
+        let text = own.to_string();
         assert!(
-            said.starts_with(&format!(" (process {}) [", own.process)),
-            "{said}"
+            text.starts_with(&format!(" (process {}) [", own.process)),
+            "{text}"
         );
     }
 }

@@ -22,8 +22,8 @@ fn a_compaction_stands_before_what_was_kept() {
         .append_compaction("second", &kept, 20, None, None)
         .unwrap();
     session.append_message(&user("after")).unwrap();
-    let heard = texts(&session.build_context());
-    assert_eq!(heard, ["compaction: second", "kept too", "after"]);
+    let actual = texts(&session.build_context());
+    assert_eq!(actual, ["compaction: second", "kept too", "after"]);
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn earlier_compaction_among_kept_entries_is_left_out() {
     session
         .append_compaction("second", &kept, 20, None, None)
         .unwrap();
-    let heard = texts(&session.build_context());
-    assert_eq!(heard, ["compaction: second", "kept", "between"]);
+    let actual = texts(&session.build_context());
+    assert_eq!(actual, ["compaction: second", "kept", "between"]);
 }
 
 #[test]

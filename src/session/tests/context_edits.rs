@@ -44,21 +44,21 @@ fn last_edit_on_path_applies() {
 #[test]
 fn edit_needs_target_and_replacement() {
     let mut session = Session::in_memory(Path::new("/w"));
-    let said = session.append_message(&user("a")).unwrap().id.clone();
+    let target = session.append_message(&user("a")).unwrap().id.clone();
     let edit = |target: &str, rest: &str| {
         format!(r#"{{"type":"context_edit","targetId":"{target}"{rest}}}"#)
     };
     for refused in [
         edit("nobody", r#","replacement":null"#),
-        edit(&said, ""),
-        edit(&said, r#","replacement":{}"#),
-        edit(&said, r#","replacement":{"content":[7]}"#),
+        edit(&target, ""),
+        edit(&target, r#","replacement":{}"#),
+        edit(&target, r#","replacement":{"content":[7]}"#),
     ] {
         assert!(session.check_external(&refused).is_err(), "{refused}");
         assert!(session.append_external(&refused).is_err(), "{refused}");
     }
     let edit = edit(
-        &said,
+        &target,
         r#","replacement":{"content":[{"type":"text","text":"b"}]}"#,
     );
     session.check_external(&edit).unwrap();

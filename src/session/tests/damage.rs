@@ -9,9 +9,9 @@ fn file(content: impl AsRef<[u8]>) -> (TempDir, std::path::PathBuf) {
 
 #[test]
 fn a_torn_last_line_is_moved_aside_with_a_warning() {
-    let whole = format!("{HEADER}\n{}\n", line("aaaaaaaa", None, "kept"));
+    let complete = format!("{HEADER}\n{}\n", line("aaaaaaaa", None, "kept"));
     let torn = &line("bbbbbbbb", Some("aaaaaaaa"), "cut")[..40];
-    let (dir, path) = file(format!("{whole}{torn}"));
+    let (dir, path) = file(format!("{complete}{torn}"));
     let (mut session, warnings) = open(&path);
     let [
         Warning::TornTail {
@@ -30,9 +30,9 @@ fn a_torn_last_line_is_moved_aside_with_a_warning() {
         "{:?}",
         names(dir.path())
     );
-    assert_eq!(fs::read_to_string(&path).unwrap(), whole);
+    assert_eq!(fs::read_to_string(&path).unwrap(), complete);
     let next = session.append_message(&user("next")).unwrap();
-    let expected = format!("{whole}{}\n", next.raw);
+    let expected = format!("{complete}{}\n", next.raw);
     assert_eq!(fs::read_to_string(&path).unwrap(), expected);
     drop(session);
     let (session, warnings) = open(&path);
@@ -53,8 +53,8 @@ fn a_file_cut_at_any_byte_opens() {
     for cut in 17..=content.len() {
         let (_dir, path) = file(&content.as_bytes()[..cut]);
         let (session, _) = open(&path);
-        let whole = |line: &&String| content.find(line.as_str()).unwrap() + line.len() <= cut;
-        let expected: Vec<String> = lines[1..].iter().filter(whole).cloned().collect();
+        let complete = |line: &&String| content.find(line.as_str()).unwrap() + line.len() <= cut;
+        let expected: Vec<String> = lines[1..].iter().filter(complete).cloned().collect();
         assert_eq!(raws(&session), expected, "cut at {cut}");
         drop(session);
         if cut > HEADER.len() {
@@ -246,15 +246,15 @@ fn a_long_file_is_in_order_and_its_damage_is_where_it_was() {
         panic!("{warnings:?}");
     };
     let lines: Vec<&str> = content.lines().skip(1).collect();
-    let whole: Vec<&str> = lines
+    let complete: Vec<&str> = lines
         .iter()
         .copied()
         .filter(|line| line.len() > 9)
         .collect();
-    assert_eq!(raws(&session), whole);
-    let said = texts(&session.build_context());
-    assert_eq!(said.len(), 4000);
-    for (number, said) in said.iter().enumerate() {
-        assert_eq!(*said, format!("{number} {text}"));
+    assert_eq!(raws(&session), complete);
+    let shown = texts(&session.build_context());
+    assert_eq!(shown.len(), 4000);
+    for (number, shown) in shown.iter().enumerate() {
+        assert_eq!(*shown, format!("{number} {text}"));
     }
 }

@@ -22,11 +22,11 @@ fn read(lines: &[String], end: &str) -> (TempDir, Session, Vec<Warning>) {
 }
 
 fn forms(warnings: &[Warning]) -> Vec<&str> {
-    let told = warnings.iter().map(|warning| match warning {
+    let forms = warnings.iter().map(|warning| match warning {
         Warning::UnusualForm { form, .. } => form.as_str(),
         other => panic!("{other}"),
     });
-    told.collect()
+    forms.collect()
 }
 
 fn with(line: &str, member: &str, value: Option<Value>) -> String {
@@ -141,19 +141,19 @@ fn messages_without_ids_follow_each_other() {
     let (_dir, mut session, warnings) = read(&lines, "\n");
     assert_eq!(forms(&warnings), ["`id` is missing"]);
     session.append_message(&user("next")).unwrap();
-    let (path, said) = (
+    let (path, expected) = (
         session.path().unwrap().to_owned(),
         ["yes", "yes", "no", "next"],
     );
-    assert_eq!(texts(&session.build_context()), said);
+    assert_eq!(texts(&session.build_context()), expected);
     let fork = session
         .fork_to(session.leaf_id(), &path.with_extension("d"))
         .unwrap();
     let copy = session.export_branch(&path.with_extension("copy")).unwrap();
     drop(session);
-    assert_eq!(texts(&open(&path).0.build_context()), said);
-    assert_eq!(texts(&open(&copy).0.build_context()), said);
-    assert_eq!(texts(&fork.build_context()), said);
+    assert_eq!(texts(&open(&path).0.build_context()), expected);
+    assert_eq!(texts(&open(&copy).0.build_context()), expected);
+    assert_eq!(texts(&fork.build_context()), expected);
 }
 
 #[test]
@@ -207,14 +207,14 @@ fn members_that_a_message_does_not_need_may_be_anything() {
         .to_string(),
     );
     let (_dir, session, _) = read(&lines, "\n");
-    let said = ["one", "two", "three", "four", "bashExecution"];
-    assert_eq!(texts(&session.build_context()), said);
+    let expected = ["one", "two", "three", "four", "bashExecution"];
+    assert_eq!(texts(&session.build_context()), expected);
     let summary = json!({"type": "compaction", "id": 9, "parentId": "e", "summary": "all",
         "firstKeptEntryId": "e", "tokensBefore": "1e3"});
     lines.push(summary.to_string());
     let (_dir, session, _) = read(&lines, "\n");
-    let said = ["compaction: all", "bashExecution"];
-    assert_eq!(texts(&session.build_context()), said);
+    let expected = ["compaction: all", "bashExecution"];
+    assert_eq!(texts(&session.build_context()), expected);
 }
 
 /// Generates JSON of every type.
@@ -258,12 +258,12 @@ proptest! {
         prop_assert_eq!(texts(&session), 3);
         let leaf = session.leaf_id().map(str::to_owned);
         session.append_message(&user("next")).unwrap();
-        let told = session.branch(None).len();
+        let length = session.branch(None).len();
         let path = session.path().unwrap().to_owned();
         drop(session);
         let (session, _) = open(&path);
         prop_assert_eq!(texts(&session), 4);
-        prop_assert_eq!(session.branch(None).len(), told);
+        prop_assert_eq!(session.branch(None).len(), length);
         prop_assert_eq!(&session.entries()[3].parent_id, &leaf);
     }
 

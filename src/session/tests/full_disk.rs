@@ -172,8 +172,8 @@ fn a_record_after_a_torn_one_starts_on_its_own_line() {
         session.append_message(&user("fourth")).unwrap();
         drop(session);
         let (session, _) = open(path);
-        let heard = texts(&session.build_context());
-        assert_eq!(heard, ["first", "third", "fourth"]);
+        let actual = texts(&session.build_context());
+        assert_eq!(actual, ["first", "third", "fourth"]);
     });
 }
 

@@ -6,7 +6,7 @@ fn shared(path: &Path) -> Session {
     Session::open_shared(path, Path::new("/w")).unwrap().0
 }
 
-fn begun() -> (TempDir, std::path::PathBuf) {
+fn started_session() -> (TempDir, std::path::PathBuf) {
     let dir = temp();
     let path = dir.path().join("s.jsonl");
     let content = format!("{HEADER}\n{}\n", line("aaaaaaaa", None, "one"));
@@ -16,7 +16,7 @@ fn begun() -> (TempDir, std::path::PathBuf) {
 
 #[test]
 fn opening_needs_no_lock_and_appending_does() {
-    let (_dir, path) = begun();
+    let (_dir, path) = started_session();
     let (mut holder, _) = open(&path);
     let mut other = shared(&path);
     assert_eq!(texts(&other.build_context()), ["one"]);
@@ -41,7 +41,7 @@ fn opening_needs_no_lock_and_appending_does() {
 
 #[test]
 fn moved_leaf_stays_after_catching_up() {
-    let (_dir, path) = begun();
+    let (_dir, path) = started_session();
     let (mut one, mut other) = (shared(&path), shared(&path));
     other.append_message(&user("two")).unwrap();
     other.release_lock();
@@ -53,7 +53,7 @@ fn moved_leaf_stays_after_catching_up() {
 
 #[test]
 fn unsaved_entries_follow_entries_of_others() {
-    let (_dir, path) = begun();
+    let (_dir, path) = started_session();
     let (mut holder, _) = open(&path);
     let mut other = shared(&path);
     other.append_or_buffer(&user("owed")).unwrap_err();
@@ -61,15 +61,15 @@ fn unsaved_entries_follow_entries_of_others() {
     holder.append_message(&user("two")).unwrap();
     holder.release_lock();
     other.append_message(&user("three")).unwrap();
-    let said = ["one", "two", "owed", "owed too", "three"];
-    assert_eq!(texts(&other.build_context()), said);
+    let expected = ["one", "two", "owed", "owed too", "three"];
+    assert_eq!(texts(&other.build_context()), expected);
     other.release_lock();
-    assert_eq!(texts(&open(&path).0.build_context()), said);
+    assert_eq!(texts(&open(&path).0.build_context()), expected);
 }
 
 #[test]
 fn a_record_that_is_being_written_is_not_torn() {
-    let (_dir, path) = begun();
+    let (_dir, path) = started_session();
     let (mut holder, _) = open(&path);
     let before = fs::read(&path).unwrap();
     let next = line("bbbbbbbb", Some("aaaaaaaa"), "two");
