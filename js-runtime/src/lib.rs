@@ -11,8 +11,9 @@
 //! A module uses only modules of its own layer and of those above it in this list. There are no
 //! import cycles outside `loader` and `backend::process`, whose files belong together.
 //!
-//! 1. `error`, `node::{certificates, inspector, plain_host, private_pipe, stdio}`, `limits::process_limits`,
-//!    `attribution::{heap_growth, heap_snapshot, imports, intrinsics_guard, sampler}`: each alone.
+//! 1. `error`, `node::{certificates, inspector, plain_host, private_pipe, stdio}`,
+//!    `limits::process_limits`, `attribution::{heap_growth, heap_snapshot, imports,
+//!    intrinsics_guard, sampler}`: each alone.
 //! 2. `limits::watchdog`, then `limits::{memory, descriptors}`: stop an isolate.
 //! 3. `attribution::{interrupt, stack_dump}`: read the stack in a V8 interrupt.
 //! 4. `loader`: from `import` to JavaScript. `syntax` checks a file with its parser.

@@ -1,5 +1,5 @@
-//! What an isolate gets besides deno_runtime to behave like Node: standard streams, workers,
-//! TLS certificates and the inspector.
+//! Additions to deno_runtime that make an isolate behave like Node: standard streams, workers, TLS
+//! certificates and the inspector.
 
 pub(crate) mod bootstrap;
 pub(crate) mod certificates;

@@ -1,5 +1,5 @@
-//! What the loader remembers: on disk between starts, in memory between isolates, and
-//! prefetched while an isolate starts.
+//! Caches of the loader: on disk between starts, in memory between isolates, and prefetched while
+//! an isolate starts.
 
 pub(in crate::loader) mod builtin_code;
 pub(in crate::loader) mod external_string;
