@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_lie_where_the_environment_says_or_beside_the_executable() {
+    fn documents_are_found_by_environment_or_executable() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path();
         std::fs::create_dir_all(home.join("share/docs")).unwrap();

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_skill_loads_without_discovery_and_a_missing_one_is_reported() {
+    fn named_skill_loads_without_discovery_and_missing_is_reported() {
         let fixture = Fixture::new(&[
             ("agent/skills/auto/SKILL.md", "---\ndescription: d\n---\n"),
             ("x/mine/SKILL.md", "---\ndescription: d\n---\n"),

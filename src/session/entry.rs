@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_cannot_be_read_is_an_error_that_names_its_entry() {
+    fn unreadable_message_is_an_error_that_names_its_entry() {
         let raw = r#"{"type":"message","id":"b","parentId":null,"timestamp":"T","message":{"role":"user","content":7,"timestamp":0}}"#;
         let entry = Entry::parse(raw).unwrap();
         assert_eq!(

@@ -162,7 +162,7 @@ mod tests {
 
     /// Expected lines were written by `JSON.stringify` in the original.
     #[test]
-    fn members_stand_in_the_order_of_the_original() {
+    fn members_have_the_order_of_the_original() {
         let position = EntryPosition {
             id: "0000000b",
             parent_id: Some("0000000a".into()),

@@ -93,7 +93,7 @@ mod tests {
     };
 
     #[test]
-    fn members_stand_where_the_original_puts_them() {
+    fn external_members_have_the_order_of_the_original() {
         let cases = [
             (
                 r#"{"type":"message","message":{"role":"user","content":"x","timestamp":1,"more":{ "y":1.0 }}}"#,

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_expression_is_told() {
+    fn invalid_expression_is_an_error() {
         assert!(SessionQuery::parse("re:(").is_err());
         assert!(SessionQuery::parse("re:").is_err());
     }

@@ -5,7 +5,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn a_compaction_stands_before_what_was_kept() {
+fn compaction_comes_before_kept_messages() {
     let mut session = session();
     session.append_message(&user("old")).unwrap();
     let kept = session.append_message(&user("kept")).unwrap().id.clone();

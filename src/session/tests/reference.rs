@@ -16,7 +16,7 @@ fn reference() -> (TempDir, Session) {
 }
 
 #[test]
-fn it_opens_and_stays_as_it_is() {
+fn original_session_opens_and_file_is_unchanged() {
     let (_dir, session) = reference();
     let lines: Vec<String> = FILE.lines().map(str::to_owned).collect();
     assert_eq!(*session.header().raw, *lines[0]);
@@ -33,7 +33,7 @@ fn it_opens_and_stays_as_it_is() {
 }
 
 #[test]
-fn its_context_is_the_original_s() {
+fn context_is_that_of_the_original() {
     let (_dir, mut session) = reference();
     let context = session.build_context();
     assert_eq!(
