@@ -23,7 +23,7 @@ pub mod app;
 pub mod cli;
 pub use pi_compaction as compaction;
 pub mod export;
-pub mod extensions;
+pub use pi_extensions as extensions;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod modes;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::Limits;
 use super::bridge::ConsoleSink;
-use crate::ai::registry::ModelRegistry;
-use crate::resources::paths::Paths;
-use crate::resources::settings::{ExtensionHost, Settings};
+use pi_ai::registry::ModelRegistry;
+use pi_resources::paths::Paths;
+use pi_resources::settings::{ExtensionHost, Settings};
 
 /// Limits from the settings for one generation.
 #[derive(Clone, Debug)]

@@ -12,7 +12,6 @@ mod lifecycle;
 mod limits;
 pub mod registry;
 
-pub use crate::resources::settings::ExtensionTimeouts as Limits;
 pub use api::user_bash::UserBash;
 pub use bridge::ConsoleSink;
 pub use config::{Allowance, ExtensionsConfig};
@@ -24,3 +23,4 @@ pub use events::turn_end::{Draft, Proposal, parse_drafts};
 pub use lifecycle::debugger::waits_for_debugger;
 pub use lifecycle::load_error::LoadFailure;
 pub use lifecycle::{Extensions, LoadReport, Statistics};
+pub use pi_resources::settings::ExtensionTimeouts as Limits;

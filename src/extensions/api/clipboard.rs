@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::extensions::bridge::{BridgeResult, parse};
+use crate::bridge::{BridgeResult, parse};
 
 /// Time limit per program. `wl-copy` serves the copied text from the background afterwards.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(5);

@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::compaction_stream::SummaryRequests;
 use super::session::parse_thinking_level;
-use crate::agent::AgentMessage;
-use crate::ai::api::api;
-use crate::ai::model::Model;
-use crate::ai::stream::Api;
-use crate::compaction::{
+use crate::bridge::{BridgeResult, parse, to_value};
+use pi_agent::AgentMessage;
+use pi_ai::api::api;
+use pi_ai::model::Model;
+use pi_ai::stream::Api;
+use pi_compaction::{
     BranchRequest, Preparation, Summarizer, SummaryError, cut_point, estimate, newest_messages,
     summarize, summarize_branch,
 };
-use crate::extensions::bridge::{BridgeResult, parse, to_value};
-use crate::session::Entry;
+use pi_session::Entry;
 
 /// Summaries that are being written.
 pub struct Summaries {

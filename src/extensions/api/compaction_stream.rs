@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::ai::message::{AssistantBlock, AssistantMessage, StopReason, TextContent, Usage, now};
-use crate::ai::model::Model;
-use crate::ai::stream::{Api, AssistantStream, Request, StreamItem};
-use crate::extensions::bridge::{BridgeResult, parse};
+use crate::bridge::{BridgeResult, parse};
+use pi_ai::message::{AssistantBlock, AssistantMessage, StopReason, TextContent, Usage, now};
+use pi_ai::model::Model;
+use pi_ai::stream::{Api, AssistantStream, Request, StreamItem};
 
 /// Maximum number of simultaneous requests of a summary.
 const REQUEST_CAPACITY: usize = 2;

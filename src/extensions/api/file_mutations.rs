@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::tools::mutation_queue::{FileMutationGuard, lock_file};
+use crate::bridge::{BridgeResult, parse};
+use pi_tools::mutation_queue::{FileMutationGuard, lock_file};
 
 /// Locks of files that extensions are changing, by token.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::extensions::bridge::{BridgeResult, parse, to_value};
-use crate::tools::image::{self, ImageType, Limits};
+use crate::bridge::{BridgeResult, parse, to_value};
+use pi_tools::image::{self, ImageType, Limits};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::agent::AgentMessage;
-use crate::ai::message::{StopReason, ToolCall};
-use crate::ai::{api, catalogue, classify, partial_json, secret_value::Env};
-use crate::extensions::bridge::{BridgeResult, parse, to_value};
+use crate::bridge::{BridgeResult, parse, to_value};
+use pi_agent::AgentMessage;
+use pi_ai::message::{StopReason, ToolCall};
+use pi_ai::{api, catalogue, classify, partial_json, secret_value::Env};
 
 #[derive(Deserialize)]
 struct TextArgs {

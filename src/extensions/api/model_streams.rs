@@ -16,20 +16,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::model_catalogue::env_api_key;
 use super::session::parse_thinking_level;
-use crate::agent::event::MessageUpdate;
-use crate::ai::api::api;
-use crate::ai::api_options::{ApiOptions, Retention};
-use crate::ai::demo;
-use crate::ai::lenient::{headers, number, or_default};
-use crate::ai::mend::mend;
-use crate::ai::message::{AssistantMessage, Message, StopReason};
-use crate::ai::model::{Model, ThinkingBudgets, ThinkingLevel};
-use crate::ai::provided::GivenModel;
-use crate::ai::secret_value::Env;
-use crate::ai::stream::{
-    AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec,
-};
-use crate::extensions::bridge::{BridgeResult, parse};
+use crate::bridge::{BridgeResult, parse};
+use pi_agent::event::MessageUpdate;
+use pi_ai::api::api;
+use pi_ai::api_options::{ApiOptions, Retention};
+use pi_ai::demo;
+use pi_ai::lenient::{headers, number, or_default};
+use pi_ai::mend::mend;
+use pi_ai::message::{AssistantMessage, Message, StopReason};
+use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
+use pi_ai::provided::GivenModel;
+use pi_ai::secret_value::Env;
+use pi_ai::stream::{AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec};
 
 /// Maximum number of events sent to the bridge at once.
 const EVENT_BATCH: usize = 64;

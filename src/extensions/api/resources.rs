@@ -9,32 +9,32 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::resources::diagnostic::Diagnostic;
-use crate::resources::discovery::{NamedPath, ResourceSources};
-use crate::resources::packages::Packages;
-use crate::resources::packages::install_paths::InstallPaths;
-use crate::resources::packages::run::Output;
-use crate::resources::packages::source::PackageSource;
-use crate::resources::paths::{Paths, ResourceKind};
-use crate::resources::prompts::context_files::load_context_files;
-use crate::resources::prompts::system_prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
-use crate::resources::prompts::templates::load_prompt_templates;
-use crate::resources::settings::Settings;
-use crate::resources::skills::{Skill, load_skills, skills_block};
-use crate::resources::source_info::SourceScope;
-use crate::resources::themes::{Theme, load_themes};
-use crate::resources::trust::{has_something_to_trust, recorded_answer};
+use crate::bridge::{BridgeResult, parse};
+use pi_resources::diagnostic::Diagnostic;
+use pi_resources::discovery::{NamedPath, ResourceSources};
+use pi_resources::packages::Packages;
+use pi_resources::packages::install_paths::InstallPaths;
+use pi_resources::packages::run::Output;
+use pi_resources::packages::source::PackageSource;
+use pi_resources::paths::{Paths, ResourceKind};
+use pi_resources::prompts::context_files::load_context_files;
+use pi_resources::prompts::system_prompt_files::{PromptFlags, load_prompt_texts, prompt_file};
+use pi_resources::prompts::templates::load_prompt_templates;
+use pi_resources::settings::Settings;
+use pi_resources::skills::{Skill, load_skills, skills_block};
+use pi_resources::source_info::SourceScope;
+use pi_resources::themes::{Theme, load_themes};
+use pi_resources::trust::{has_something_to_trust, recorded_answer};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::extensions) struct ResourceArgs {
+pub(crate) struct ResourceArgs {
     cwd: PathBuf,
     agent_dir: PathBuf,
     #[serde(default, alias = "skillPaths")]
-    pub(in crate::extensions) paths: Vec<String>,
+    pub(crate) paths: Vec<String>,
     #[serde(default = "default_true")]
-    pub(in crate::extensions) include_defaults: bool,
+    pub(crate) include_defaults: bool,
     /// Whether resources of the project are used, unless the user has decided otherwise.
     #[serde(default = "default_true")]
     project_trusted: bool,
@@ -73,12 +73,12 @@ fn default_true() -> bool {
 }
 
 impl ResourceArgs {
-    pub(in crate::extensions) fn paths(&self) -> Paths {
+    pub(crate) fn paths(&self) -> Paths {
         let paths = Paths::from_env(&self.cwd);
         paths.for_extension(self.agent_dir.clone(), self.project_trusted)
     }
 
-    pub(in crate::extensions) fn settings(&self, paths: &Paths) -> Arc<Settings> {
+    pub(crate) fn settings(&self, paths: &Paths) -> Arc<Settings> {
         match &self.settings {
             Some(settings) => Settings::in_memory(settings.clone()),
             None => Settings::load(paths),

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::session_api::{ActionError, NavigateOptions, SendOptions, SessionApi};
-use crate::ai::message::{UserContent, present};
-use crate::ai::model::ThinkingLevel;
-use crate::extensions::bridge::{BridgeResult, parse_explained, to_value};
-use crate::extensions::diagnostics::type_errors::misspelt_block_type;
-use crate::extensions::registry::ExtensionId;
-use crate::session::message::CustomMessage;
+use crate::bridge::{BridgeResult, parse_explained, to_value};
+use crate::diagnostics::type_errors::misspelt_block_type;
+use crate::registry::ExtensionId;
+use pi_ai::message::{UserContent, present};
+use pi_ai::model::ThinkingLevel;
+use pi_session::message::CustomMessage;
 
 /// Arguments of all methods; each reads its own.
 #[derive(Default, Deserialize)]
@@ -229,7 +229,7 @@ fn missing(method: &str, member: &str) -> HostError {
 }
 
 /// Parses a thinking level of an extension.
-pub(in crate::extensions) fn parse_thinking_level(name: &str) -> Result<ThinkingLevel, HostError> {
+pub(crate) fn parse_thinking_level(name: &str) -> Result<ThinkingLevel, HostError> {
     match name {
         // An alias that some APIs use for "off".
         "none" => Ok(ThinkingLevel::Off),

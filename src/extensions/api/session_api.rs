@@ -7,19 +7,17 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::event::{Event, UiMethod};
-use crate::agent::queue::Delivery;
-use crate::ai::message::{UserContent, js_number_if_any};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::compaction::Compacted;
-use crate::extensions::child::{
-    ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession,
-};
-use crate::extensions::events::turn_end::Draft;
-use crate::extensions::registry::ExtensionId;
-use crate::session::UnlockedSession;
-use crate::session::message::CustomMessage;
-use crate::tools::ToolOptions;
+use crate::child::{ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession};
+use crate::events::turn_end::Draft;
+use crate::registry::ExtensionId;
+use pi_agent::event::{Event, UiMethod};
+use pi_agent::queue::Delivery;
+use pi_ai::message::{UserContent, js_number_if_any};
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_compaction::Compacted;
+use pi_session::UnlockedSession;
+use pi_session::message::CustomMessage;
+use pi_tools::ToolOptions;
 
 /// An error whose text is for the author of the extension.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +67,7 @@ pub struct SendOptions {
 
 /// Usage of the model's context window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUsage {
     /// `None` right after a compaction, until the model answered again.

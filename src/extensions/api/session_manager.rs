@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::session::{
+use crate::bridge::{BridgeResult, parse};
+use pi_session::{
     NewSession, Session, SessionError, SessionInfo, UnlockedSession, context_json_from_lines,
     default_session_dir, list, list_all, migrate_lines, most_recent,
 };

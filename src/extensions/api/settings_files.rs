@@ -6,8 +6,8 @@ use js_runtime::HostError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::resources::settings::{self, Change, SettingsError};
+use crate::bridge::{BridgeResult, parse};
+use pi_resources::settings::{self, Change, SettingsError};
 
 #[derive(Deserialize)]
 struct ParseArgs {

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};
 
-use crate::ai::stream::ToolSpec;
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::tools::diff::Changes;
-use crate::tools::edit;
-use crate::tools::replace::Replacement;
-use crate::tools::validate::validate;
+use crate::bridge::{BridgeResult, parse};
+use pi_ai::stream::ToolSpec;
+use pi_tools::diff::Changes;
+use pi_tools::edit;
+use pi_tools::replace::Replacement;
+use pi_tools::validate::validate;
 
 #[derive(Deserialize)]
 struct ValidateArgs {

@@ -21,11 +21,11 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::extensions::bridge::{BridgeResult, parse, to_value};
-use crate::tools::operations::{CommandElsewhere, Commands, Operations};
-use crate::tools::shell_command::{CommandEnd, run_command};
-use crate::tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
-use crate::tools::{self, ToolOptions};
+use crate::bridge::{BridgeResult, parse, to_value};
+use pi_tools::ToolOptions;
+use pi_tools::operations::{CommandElsewhere, Commands, Operations};
+use pi_tools::shell_command::{CommandEnd, run_command};
+use pi_tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 
 /// Capacity of a run's event channel, and maximum number of events per fetch.
 const EVENT_CAPACITY: usize = 64;
@@ -295,7 +295,7 @@ impl ToolRuns {
     }
 }
 
-pub(in crate::extensions) fn decode(data: &str) -> Result<Vec<u8>, HostError> {
+pub(crate) fn decode(data: &str) -> Result<Vec<u8>, HostError> {
     let decoded = STANDARD.decode(data);
     decoded.map_err(|error| HostError::new(error.to_string()))
 }
@@ -379,13 +379,13 @@ impl Commands for RemoteOperations {
 }
 
 /// Reads the exit code from the result of an extension's `exec`.
-pub(in crate::extensions) fn exit_code(ended: &Value) -> Option<i32> {
+pub(crate) fn exit_code(ended: &Value) -> Option<i32> {
     let code = ended.get("exitCode")?.as_i64()?;
     Some(i32::try_from(code).unwrap_or(1))
 }
 
 fn builtin(name: &str, cwd: PathBuf, options: ToolOptions) -> Result<Arc<dyn Tool>, HostError> {
-    tools::builtin(cwd, options)
+    pi_tools::builtin(cwd, options)
         .into_iter()
         .find(|tool| tool.spec().name == name)
         .ok_or_else(|| HostError::new(format!("There is no built-in tool \"{name}\"")))
@@ -401,7 +401,7 @@ fn make_tool(
     if name == "bash" {
         let mut shell = options.shell_of_model();
         shell.env = env;
-        let tool = tools::bash::BashTool::new(cwd, shell);
+        let tool = pi_tools::bash::BashTool::new(cwd, shell);
         return Ok(match remote_operations {
             Some(remote_operations) => Arc::new(tool.with_commands(remote_operations)),
             None => Arc::new(tool),
@@ -412,14 +412,16 @@ fn make_tool(
     };
     Ok(match name {
         "read" => {
-            let tool = tools::read::ReadTool::new(cwd, options.auto_resize_images);
+            let tool = pi_tools::read::ReadTool::new(cwd, options.auto_resize_images);
             Arc::new(tool.with_operations(remote_operations))
         }
-        "edit" => Arc::new(tools::edit::EditTool::new(cwd).with_operations(remote_operations)),
-        "write" => Arc::new(tools::write::WriteTool::new(cwd).with_operations(remote_operations)),
-        "grep" => Arc::new(tools::grep::GrepTool::new(cwd).with_operations(remote_operations)),
-        "find" => Arc::new(tools::find::FindTool::new(cwd).with_operations(remote_operations)),
-        "ls" => Arc::new(tools::ls::LsTool::new(cwd).with_operations(remote_operations)),
+        "edit" => Arc::new(pi_tools::edit::EditTool::new(cwd).with_operations(remote_operations)),
+        "write" => {
+            Arc::new(pi_tools::write::WriteTool::new(cwd).with_operations(remote_operations))
+        }
+        "grep" => Arc::new(pi_tools::grep::GrepTool::new(cwd).with_operations(remote_operations)),
+        "find" => Arc::new(pi_tools::find::FindTool::new(cwd).with_operations(remote_operations)),
+        "ls" => Arc::new(pi_tools::ls::LsTool::new(cwd).with_operations(remote_operations)),
         _ => return builtin(name, cwd, options),
     })
 }
@@ -467,7 +469,7 @@ fn parse_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, HostEr
 async fn execute(
     exec: ExecArgs,
     cwd: PathBuf,
-    shell: tools::shell::ShellOptions,
+    shell: pi_tools::shell::ShellOptions,
     events: &mpsc::Sender<RunEvent>,
     cancel: CancellationToken,
 ) -> RunEvent {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use super::session_api::SessionApi;
-use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
+use pi_agent::event::{Event, UiAnswer, UiMethod, UiRequest};
 
 #[derive(Default)]
 pub struct DialogBroker {

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::tool_runs::{decode, exit_code};
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::extensions::lifecycle::generation::Generation;
-use crate::tools::operations::{CommandElsewhere, Commands};
-use crate::tools::shell_command::UserCommandResult;
-use crate::tools::tool::ToolError;
+use crate::bridge::{BridgeResult, parse};
+use crate::lifecycle::generation::Generation;
+use pi_tools::operations::{CommandElsewhere, Commands};
+use pi_tools::shell_command::UserCommandResult;
+use pi_tools::tool::ToolError;
 
 /// How to run a command, as decided by handlers of `user_bash`.
 pub enum UserBash {
@@ -46,7 +46,7 @@ struct OutputArgs {
 
 impl CommandOutputs {
     /// Registers a receiver until the guard is dropped.
-    pub(in crate::extensions) fn open(&self, output: mpsc::Sender<Vec<u8>>) -> OutputGuard<'_> {
+    pub(crate) fn open(&self, output: mpsc::Sender<Vec<u8>>) -> OutputGuard<'_> {
         let token = self.last.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(token, output);
         OutputGuard {
@@ -68,7 +68,7 @@ impl CommandOutputs {
     }
 }
 
-pub(in crate::extensions) struct OutputGuard<'a> {
+pub(crate) struct OutputGuard<'a> {
     outputs: &'a CommandOutputs,
     pub token: u64,
 }
@@ -80,7 +80,7 @@ impl Drop for OutputGuard<'_> {
 }
 
 /// The `operations` of a handler's result.
-pub(in crate::extensions) struct ExtensionCommands {
+pub(crate) struct ExtensionCommands {
     pub generation: Arc<Generation>,
     /// The number under which JavaScript stores the operations.
     pub operations: u64,
@@ -122,7 +122,7 @@ impl Commands for ExtensionCommands {
 }
 
 /// Reads the result of the handler that took the command.
-pub(in crate::extensions) fn choose(
+pub(crate) fn choose(
     generation: &Arc<Generation>,
     result: &serde_json::Map<String, Value>,
 ) -> Result<UserBash, HostError> {

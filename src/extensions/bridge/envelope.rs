@@ -6,14 +6,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::BridgeResult;
-use crate::agent::event::UiMethod;
-use crate::ai::nesting::{self, Of};
-use crate::ai::words::words;
-use crate::extensions::diagnostics::type_errors::explain_type_error;
-use crate::extensions::lifecycle::reports::Attribution;
-use crate::extensions::lifecycle::stale_calls::StaleCallId;
-use crate::extensions::registry::{ExtensionId, ToolRegistration};
-use crate::tools::tool::ToolOutput;
+use crate::diagnostics::type_errors::explain_type_error;
+use crate::lifecycle::reports::Attribution;
+use crate::lifecycle::stale_calls::StaleCallId;
+use crate::registry::{ExtensionId, ToolRegistration};
+use pi_agent::event::UiMethod;
+use pi_ai::nesting::{self, Of};
+use pi_ai::words::words;
+use pi_tools::tool::ToolOutput;
 
 /// Arguments of `enter`.
 #[derive(Deserialize)]
@@ -129,25 +129,19 @@ pub(super) fn check_tool(tool: &ToolRegistration) -> Result<(), HostError> {
     Ok(())
 }
 
-pub(in crate::extensions) fn parse<T: DeserializeOwned>(
-    method: &str,
-    args: &str,
-) -> Result<T, HostError> {
+pub(crate) fn parse<T: DeserializeOwned>(method: &str, args: &str) -> Result<T, HostError> {
     nesting::from_str(args, Of::HandedOn).map_err(|error| type_error(method, &words(error)))
 }
 
 /// Like [`parse`], for data that is stored: its nesting limit is stricter.
-pub(in crate::extensions) fn parse_stored<T: DeserializeOwned>(
-    method: &str,
-    args: &str,
-) -> Result<T, HostError> {
+pub(crate) fn parse_stored<T: DeserializeOwned>(method: &str, args: &str) -> Result<T, HostError> {
     nesting::from_str(args, Of::Arguments).map_err(|error| type_error(method, &words(error)))
 }
 
 /// Like [`parse_stored`], for data that authors write by hand: the error names the member.
 /// Other calls do not use it because it doubles the code compiled for a type (about 1 MB in
 /// total).
-pub(in crate::extensions) fn parse_explained<T: DeserializeOwned>(
+pub(crate) fn parse_explained<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
@@ -164,7 +158,7 @@ fn type_error(method: &str, why: &str) -> HostError {
     }
 }
 
-pub(in crate::extensions) fn to_value(value: impl serde::Serialize) -> BridgeResult {
+pub(crate) fn to_value(value: impl serde::Serialize) -> BridgeResult {
     serde_json::to_value(value).map_err(|error| HostError::new(error.to_string()))
 }
 

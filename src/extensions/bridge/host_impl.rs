@@ -7,9 +7,9 @@ use js_runtime::{Console, Fault, Host, HostError, Stop, ThreadEvent};
 
 use super::BridgeHost;
 use super::envelope::{SinceArgs, json_text, parse};
-use crate::agent::event::WaitOutcome;
-use crate::ai::nesting;
-use crate::extensions::lifecycle::reports::IsolateEnd;
+use crate::lifecycle::reports::IsolateEnd;
+use pi_agent::event::WaitOutcome;
+use pi_ai::nesting;
 
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {

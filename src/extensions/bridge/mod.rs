@@ -40,10 +40,10 @@ use super::limits::reentrancy::AgentWaits;
 use super::limits::thread_usage::ThreadUsage;
 use super::registry::providers::ProviderRegistrations;
 use super::registry::{ExtensionId, Registry};
-use crate::agent::event::{Event, ExtensionError, WaitOutcome};
-use crate::ai::registry::ModelRegistry;
-use crate::tools::ToolOptions;
-use crate::tools::tool::UpdateSink;
+use pi_agent::event::{Event, ExtensionError, WaitOutcome};
+use pi_ai::registry::ModelRegistry;
+use pi_tools::ToolOptions;
+use pi_tools::tool::UpdateSink;
 
 /// Shared state of one generation of extensions.
 pub struct BridgeHost {

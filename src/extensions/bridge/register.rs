@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::envelope::{FlagArgs, HandlerArgs, check_tool, parse, parse_explained};
-use crate::extensions::bridge::{BridgeHost, BridgeResult};
-use crate::extensions::diagnostics::tool_schema;
-use crate::extensions::registry::{
+use crate::bridge::{BridgeHost, BridgeResult};
+use crate::diagnostics::tool_schema;
+use crate::registry::{
     CommandRegistration, FlagRegistration, RendererRegistration, ShortcutRegistration,
     ToolRegistration,
 };
-use crate::resources::keybindings;
+use pi_resources::keybindings;
 
 /// The error says why nothing was registered: the name is taken, or no such event exists.
 type Registered = Result<(), String>;

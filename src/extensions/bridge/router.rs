@@ -11,15 +11,15 @@ use super::envelope::{
     UiRequestArgs, parse, parse_stored, to_value, ui_method,
 };
 use super::{BridgeHost, BridgeResult};
-use crate::agent::event::{Event, ExtensionError, UiAnswer};
-use crate::extensions::api::exec::milliseconds;
-use crate::extensions::api::session::{execute, execute_async};
-use crate::extensions::api::session_api::SessionApi;
-use crate::extensions::api::{
+use crate::api::exec::milliseconds;
+use crate::api::session::{execute, execute_async};
+use crate::api::session_api::SessionApi;
+use crate::api::{
     clipboard, images, model_catalogue, resources, session_manager, settings_files, tool_helpers,
 };
-use crate::extensions::events::table;
-use crate::extensions::lifecycle::debugger;
+use crate::events::table;
+use crate::lifecycle::debugger;
+use pi_agent::event::{Event, ExtensionError, UiAnswer};
 
 impl BridgeHost {
     pub(super) fn handle_sync(&self, method: &str, args: &str) -> BridgeResult {

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use crate::ai::registry::ModelRegistry;
-use crate::extensions::api::resources::ResourceArgs;
-use crate::extensions::api::session_api::SessionApi;
-use crate::extensions::bridge::{BridgeResult, parse, to_value};
-use crate::extensions::lifecycle::{Extensions, LoadReport};
-use crate::extensions::registry::inventory::DescribedExtension;
-use crate::resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
-use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
+use crate::api::resources::ResourceArgs;
+use crate::api::session_api::SessionApi;
+use crate::bridge::{BridgeResult, parse, to_value};
+use crate::lifecycle::{Extensions, LoadReport};
+use crate::registry::inventory::DescribedExtension;
+use pi_ai::registry::ModelRegistry;
+use pi_resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
+use pi_resources::paths::Paths;
+use pi_resources::settings::Settings;
 
 /// Extensions to load, and the settings they use.
 pub struct ChildExtensionsRequest {

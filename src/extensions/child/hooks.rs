@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::ChildEvent;
 use super::tools::JsCalls;
-use crate::agent::run::{Outcome, Refusal};
-use crate::ai::message::{ContentBlock, ToolCall};
-use crate::ai::nesting::{self, Of};
-use crate::extensions::api::session_api::SessionApi;
-use crate::extensions::events::turn_end::{Proposal, parse_drafts};
-use crate::tools::tool::ToolError;
+use crate::api::session_api::SessionApi;
+use crate::events::turn_end::{Proposal, parse_drafts};
+use pi_agent::run::{Outcome, Refusal};
+use pi_ai::message::{ContentBlock, ToolCall};
+use pi_ai::nesting::{self, Of};
+use pi_tools::tool::ToolError;
 
 pub struct ChildHooks {
     calls: Arc<JsCalls>,

@@ -30,15 +30,15 @@ use self::tools::{CustomTool, JsCalls, JsCommands, JsTool};
 use super::api::session_api::{ActionResult, SessionApi};
 use super::api::user_bash::CommandOutputs;
 use super::bridge::{BridgeHost, BridgeResult, parse, to_value};
-use crate::agent::event::Event;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::nesting;
-use crate::ai::registry::ModelRegistry;
-use crate::resources::prompts::templates::PromptTemplate;
-use crate::resources::skills::Skill;
-use crate::session::UnlockedSession;
-use crate::tools::operations::Commands;
-use crate::tools::tool::Tool;
+use pi_agent::event::Event;
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::nesting;
+use pi_ai::registry::ModelRegistry;
+use pi_resources::prompts::templates::PromptTemplate;
+use pi_resources::skills::Skill;
+use pi_session::UnlockedSession;
+use pi_tools::operations::Commands;
+use pi_tools::tool::Tool;
 
 /// Capacity of a session's event channel.
 const EVENT_CAPACITY: usize = 64;

@@ -14,12 +14,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ChildEvent;
-use crate::ai::nesting::{self, Of};
-use crate::ai::stream::ToolSpec;
-use crate::extensions::api::tool_runs::exit_code;
-use crate::extensions::api::user_bash::CommandOutputs;
-use crate::tools::operations::{CommandElsewhere, Commands};
-use crate::tools::tool::{
+use crate::api::tool_runs::exit_code;
+use crate::api::user_bash::CommandOutputs;
+use pi_ai::nesting::{self, Of};
+use pi_ai::stream::ToolSpec;
+use pi_tools::operations::{CommandElsewhere, Commands};
+use pi_tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
 };
 

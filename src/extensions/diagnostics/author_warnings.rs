@@ -5,14 +5,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::ignored_results::{IgnoredMember, ignored_members};
-use crate::agent::event::{Event, ExtensionError};
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::events::table;
-use crate::extensions::registry::ExtensionId;
+use crate::bridge::BridgeHost;
+use crate::events::table;
+use crate::registry::ExtensionId;
+use pi_agent::event::{Event, ExtensionError};
 
 /// Members of a queued handler's result that the event does not have.
 #[derive(Deserialize)]
-pub(in crate::extensions) struct QueuedResult {
+pub(crate) struct QueuedResult {
     extension: ExtensionId,
     event: String,
     #[serde(rename = "answer")]
@@ -22,7 +22,7 @@ pub(in crate::extensions) struct QueuedResult {
 }
 
 impl BridgeHost {
-    pub(in crate::extensions) fn warn_of_ignored_result(&self, result: QueuedResult) {
+    pub(crate) fn warn_of_ignored_result(&self, result: QueuedResult) {
         let Some((_, kind)) = table::find(&result.event) else {
             return;
         };
@@ -49,13 +49,7 @@ impl BridgeHost {
     }
 
     /// Like [`Self::report_at`], for a mistake after which the extension still works.
-    pub(in crate::extensions) fn warn(
-        &self,
-        extension: ExtensionId,
-        event: &str,
-        message: String,
-        frame: &str,
-    ) {
+    pub(crate) fn warn(&self, extension: ExtensionId, event: &str, message: String, frame: &str) {
         let path = self.registry.lock().path(extension);
         let stack = stack_of(&message, frame);
         let warning = ExtensionError::from_thrown(path, event, message, stack).as_warning();
@@ -63,7 +57,7 @@ impl BridgeHost {
     }
 
     /// Reports an error at a stack frame. `frame` is empty if the position is unknown.
-    pub(in crate::extensions) fn report_at(
+    pub(crate) fn report_at(
         &self,
         extension: ExtensionId,
         event: &str,

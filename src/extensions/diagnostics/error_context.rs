@@ -11,7 +11,7 @@ use serde::Deserialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::unsupported_api;
-use crate::agent::event::{ExtensionError, ExtensionName, Location};
+use pi_agent::event::{ExtensionError, ExtensionName, Location};
 
 /// Lines shown around the position.
 const LINES_BEFORE: u32 = 2;
@@ -86,7 +86,7 @@ pub fn find_location(text: &str) -> Option<Location> {
 }
 
 /// Returns the line at the position with a mark below it, and the lines around it.
-pub(crate) fn code_frame(position: &Location) -> Option<String> {
+pub fn code_frame(position: &Location) -> Option<String> {
     let about = fs::metadata(&position.file).ok()?;
     if !about.is_file() || about.len() > MAX_SOURCE {
         return None;

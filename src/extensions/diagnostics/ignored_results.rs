@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::extensions::events::table::{EventKind, Merge};
-use crate::extensions::registry::ExtensionId;
+use crate::events::table::{EventKind, Merge};
+use crate::registry::ExtensionId;
 
 /// Minimum similarity at which a result member is suggested.
 const RESULT_MEMBER_CUTOFF: f32 = 0.6;
@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::extensions::events::table;
+    use crate::events::table;
 
     fn warnings(name: &str, event: Value, result: Value) -> Vec<(String, String)> {
         let (_, kind) = table::find(name).unwrap();

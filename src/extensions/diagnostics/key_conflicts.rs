@@ -1,8 +1,8 @@
 //! Resolves conflicts between shortcuts of extensions and built-in keys. Only modes that
 //! read keys use it.
 
-use crate::extensions::registry::{ExtensionId, ShortcutRegistration};
-use crate::resources::keybindings::Keybindings;
+use crate::registry::{ExtensionId, ShortcutRegistration};
+use pi_resources::keybindings::Keybindings;
 
 /// Actions whose keys no extension may take.
 const RESERVED_ACTIONS: [&str; 17] = [

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
-use crate::agent::AgentMessage;
-use crate::ai::message::{ContentBlock, ImageContent};
-use crate::ai::words::words;
-use crate::tools::shell_command::UserCommandResult;
+use pi_agent::AgentMessage;
+use pi_ai::message::{ContentBlock, ImageContent};
+use pi_ai::words::words;
+use pi_tools::shell_command::UserCommandResult;
 
 use super::type_errors::misspelt_type_at;
 
@@ -206,10 +206,7 @@ fn check_type<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), St
 }
 
 /// Reads the value of a member; the error says why it is invalid.
-pub(in crate::extensions) fn read_member<T: DeserializeOwned>(
-    member: &str,
-    value: &Value,
-) -> Result<T, String> {
+pub(crate) fn read_member<T: DeserializeOwned>(member: &str, value: &Value) -> Result<T, String> {
     T::deserialize(value.into_deserializer())
         .map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
 }

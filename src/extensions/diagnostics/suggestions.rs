@@ -141,7 +141,7 @@ const GROUPS: [&Group; 5] = [&PI, &CTX, &COMMAND, &UI, &SESSION];
 
 /// Returns a suggestion for V8's message about a call, and where in the text to insert it.
 /// Does not use a regular expression, because compiling one takes longer than the rest.
-pub(in crate::extensions) fn suggest(text: &str) -> Option<(usize, String)> {
+pub(crate) fn suggest(text: &str) -> Option<(usize, String)> {
     let absent = subjects_of(text, " is not defined").find_map(|(named, end)| {
         let meant = match named {
             "pi" => "the exported function is given it: `export default (pi) => { … }`",

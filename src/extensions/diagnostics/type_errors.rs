@@ -4,15 +4,12 @@
 use pi_base::nearest;
 use serde::de::DeserializeOwned;
 
-use crate::ai::message::ContentBlock;
-use crate::ai::nesting::{self, Of};
-use crate::ai::words::{MISSING, words};
+use pi_ai::message::ContentBlock;
+use pi_ai::nesting::{self, Of};
+use pi_ai::words::{MISSING, words};
 
 /// Returns what is wrong with `args`; `None` if it is a valid `T`.
-pub(in crate::extensions) fn explain_type_error<T: DeserializeOwned>(
-    args: &str,
-    of: Of,
-) -> Option<String> {
+pub(crate) fn explain_type_error<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> {
     if let Some(problem) = nesting::too_deep(args, of) {
         return Some(problem);
     }
@@ -35,16 +32,13 @@ pub(in crate::extensions) fn explain_type_error<T: DeserializeOwned>(
 /// Returns the problem with the first block whose unknown type is close to a known one.
 /// Sessions store unknown types as they are, but an author who writes one means the known
 /// type.
-pub(in crate::extensions) fn misspelt_block_type(blocks: &[ContentBlock]) -> Option<String> {
+pub(crate) fn misspelt_block_type(blocks: &[ContentBlock]) -> Option<String> {
     let mut blocks = blocks.iter().enumerate();
     blocks.find_map(|(index, block)| misspelt_type_at(index, block))
 }
 
 /// Like [`misspelt_block_type`], for the block at `index`.
-pub(in crate::extensions) fn misspelt_type_at(
-    index: usize,
-    block: &ContentBlock,
-) -> Option<String> {
+pub(crate) fn misspelt_type_at(index: usize, block: &ContentBlock) -> Option<String> {
     const KNOWN: [&str; 2] = ["text", "image"];
     const BLOCK_TYPE_CUTOFF: f32 = 0.6;
     let ContentBlock::Other(block) = block else {
@@ -62,7 +56,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::ai::message::UserContent;
+    use pi_ai::message::UserContent;
 
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -18,7 +18,7 @@ const NO_MCP: &str = "pi speaks no MCP itself, use an extension that does";
 const NO_VIRTUAL_MODELS: &str = "there are no virtual models, register a provider instead";
 
 /// Adds the reason or a suggestion to V8's message about a call.
-pub(in crate::extensions) fn explain_missing_member(text: &str) -> Cow<'_, str> {
+pub(crate) fn explain_missing_member(text: &str) -> Cow<'_, str> {
     for (name, reason) in UNSUPPORTED {
         let message = format!(".{name} is not a function");
         if text.contains(&message) {

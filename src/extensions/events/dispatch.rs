@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::table::{self, EventKind, Limit, Merge, OnError};
-use crate::agent::event::ExtensionError;
-use crate::ai::nesting::{self, Of};
-use crate::extensions::diagnostics::ignored_results::{self, ignored_members};
-use crate::extensions::diagnostics::results::Accepted;
-use crate::extensions::lifecycle::generation::{CallFailure, Generation};
-use crate::extensions::limits::abandoned::PendingCall;
-use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::diagnostics::ignored_results::{self, ignored_members};
+use crate::diagnostics::results::Accepted;
+use crate::lifecycle::generation::{CallFailure, Generation};
+use crate::limits::abandoned::PendingCall;
+use crate::registry::{ExtensionId, FunctionId};
+use pi_agent::event::ExtensionError;
+use pi_ai::nesting::{self, Of};
 
 /// Limit of each handler of a [`Merge::Ignore`] event that is called after an abort.
 /// Handlers that do not wait themselves finish within it.

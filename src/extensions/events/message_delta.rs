@@ -5,9 +5,9 @@
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::agent::event::MessageUpdate;
-use crate::ai::message::{AssistantBlock, WithRole};
-use crate::ai::stream::{AssistantEvent, Grown, Partial, PartialBlock};
+use pi_agent::event::MessageUpdate;
+use pi_ai::message::{AssistantBlock, WithRole};
+use pi_ai::stream::{AssistantEvent, Grown, Partial, PartialBlock};
 
 /// The message as the bridge has it.
 #[derive(Default)]
@@ -80,7 +80,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::ai::message::AssistantMessage;
+    use pi_ai::message::AssistantMessage;
 
     fn encoded(encoder: &mut UpdateEncoder, message: &Partial) -> Value {
         let update = MessageUpdate {

@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::AgentMessage;
-use crate::agent::event::Event;
-use crate::extensions::bridge::{BridgeResult, parse_stored};
-use crate::extensions::diagnostics::results::{self, Accepted};
-use crate::tools::tool::ToolOutput;
+use crate::bridge::{BridgeResult, parse_stored};
+use crate::diagnostics::results::{self, Accepted};
+use pi_agent::AgentMessage;
+use pi_agent::event::Event;
+use pi_tools::tool::ToolOutput;
 
 /// Tells the bridge to report changes of an event, or proposals.
 #[derive(Clone, Copy, Serialize)]
@@ -72,7 +72,7 @@ impl Mutations {
     }
 
     /// Stores a change. The result names the problem if the change cannot be used.
-    pub(in crate::extensions) fn serve(&self, method: &str, json: &str) -> Option<BridgeResult> {
+    pub(crate) fn serve(&self, method: &str, json: &str) -> Option<BridgeResult> {
         if method != "event.mutated" {
             return None;
         }

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::message_delta::UpdateEncoder;
 use super::mutations::MutationSlot;
-use crate::agent::event::MessageUpdate;
-use crate::extensions::lifecycle::generation::{CallFailure, Generation, outcome};
-use crate::extensions::limits::abandoned::{self, PendingCall};
-use crate::extensions::limits::counters::Tally;
-use crate::extensions::limits::slow_notice::{Outcome, SlowNotice};
-use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::lifecycle::generation::{CallFailure, Generation, outcome};
+use crate::limits::abandoned::{self, PendingCall};
+use crate::limits::counters::Tally;
+use crate::limits::slow_notice::{Outcome, SlowNotice};
+use crate::registry::{ExtensionId, FunctionId};
+use pi_agent::event::MessageUpdate;
 
 /// Capacity of the queue. A stream that is further ahead of its handlers is slowed down to
 /// their pace.

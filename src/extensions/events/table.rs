@@ -4,9 +4,9 @@
 use pi_base::nearest;
 use serde_json::{Map, Value};
 
-use crate::extensions::diagnostics::results::{self, MemberCheck, ResultCheck};
-use crate::resources::settings::SettingsValues;
-use crate::tools::tool::STRUCTURED_CONTENT;
+use crate::diagnostics::results::{self, MemberCheck, ResultCheck};
+use pi_resources::settings::SettingsValues;
+use pi_tools::tool::STRUCTURED_CONTENT;
 
 /// One row of the table.
 #[derive(Debug)]

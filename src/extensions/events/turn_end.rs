@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::extensions::api::session_api::SessionApi;
-use crate::extensions::bridge::{BridgeResult, parse};
-use crate::session::message::CustomMessage;
+use crate::api::session_api::SessionApi;
+use crate::bridge::{BridgeResult, parse};
+use pi_session::message::CustomMessage;
 
 /// An entry to append.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Proposals {
 
     /// Serves `turnEnd.propose`, whose result names the problem if there is one, and
     /// `turnEnd.preview`, whose result is the context with the entries.
-    pub(in crate::extensions) fn serve(
+    pub(crate) fn serve(
         &self,
         method: &str,
         args: &str,

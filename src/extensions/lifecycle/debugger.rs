@@ -10,6 +10,6 @@ pub fn waits_for_debugger() -> bool {
 }
 
 /// Stores the state that the isolate reported in `args`.
-pub(in crate::extensions) fn set_waiting(args: &str) {
+pub(crate) fn set_waiting(args: &str) {
     WAITING.store(args == "true", Ordering::Relaxed);
 }

@@ -12,15 +12,15 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::shutdown;
-use crate::agent::event::ExtensionError;
-use crate::extensions::Limits;
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::events::queue::EventQueue;
-use crate::extensions::limits::abandoned::AbandonedHandlers;
-use crate::extensions::limits::counters::Tally;
-use crate::extensions::limits::slow_notice::Outcome;
-use crate::extensions::limits::thread_usage::CountGuard;
-use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::Limits;
+use crate::bridge::BridgeHost;
+use crate::events::queue::EventQueue;
+use crate::limits::abandoned::AbandonedHandlers;
+use crate::limits::counters::Tally;
+use crate::limits::slow_notice::Outcome;
+use crate::limits::thread_usage::CountGuard;
+use crate::registry::{ExtensionId, FunctionId};
+use pi_agent::event::ExtensionError;
 
 /// Maximum size of a handler's result, in bytes of JSON.
 const MAX_RESULT_BYTES: usize = 64 << 20;
@@ -40,7 +40,7 @@ pub struct Generation {
     pub limits: Limits,
     pub event_queue: EventQueue,
     pub abandoned: Arc<AbandonedHandlers>,
-    pub(in crate::extensions) runtime: Option<Arc<Runtime>>,
+    pub(crate) runtime: Option<Arc<Runtime>>,
     /// Whether `exit` was emitted, or is being emitted.
     exit_emitted: AtomicBool,
     /// Shutdowns without a caller that waits.

@@ -11,13 +11,13 @@ use super::generation::Generation;
 use super::load_error::LoadFailure;
 use super::quarantine::LoadedFiles;
 use super::reports::IsolateEnd;
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::diagnostics::error_context::find_location;
-use crate::extensions::lifecycle::{Extensions, LoadReport};
-use crate::extensions::limits::slow_notice::Outcome;
-use crate::extensions::registry::{ExtensionId, ExtensionInfo, Registry};
-use crate::resources::discovery::extensions::ExtensionPath;
-use crate::resources::settings::ExtensionHost;
+use crate::bridge::BridgeHost;
+use crate::diagnostics::error_context::find_location;
+use crate::lifecycle::{Extensions, LoadReport};
+use crate::limits::slow_notice::Outcome;
+use crate::registry::{ExtensionId, ExtensionInfo, Registry};
+use pi_resources::discovery::extensions::ExtensionPath;
+use pi_resources::settings::ExtensionHost;
 
 /// Most loads take milliseconds. An abort within [`ABORT_GRACE`] may be meant for something
 /// else, and gives up only a load that takes longer than [`LONG_LOAD`].

@@ -6,8 +6,8 @@ use std::fmt;
 use js_runtime::LoadError;
 use serde::{Serialize, Serializer};
 
-use crate::agent::event::{ExtensionError, Location};
-use crate::extensions::diagnostics::error_context::find_location;
+use crate::diagnostics::error_context::find_location;
+use pi_agent::event::{ExtensionError, Location};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadFailure {

@@ -40,10 +40,10 @@ use super::lifecycle::load_error::LoadFailure;
 use super::lifecycle::reports::{RateLimiter, Reports, Stops};
 use super::registry::tool::ExtensionTool;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
-use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
-use crate::resources::discovery::extensions::ExtensionPath;
-use crate::resources::settings::Settings;
-use crate::tools::tool::Tool;
+use pi_agent::event::{Event, ExtensionError, UiAnswer, UiMethod};
+use pi_resources::discovery::extensions::ExtensionPath;
+use pi_resources::settings::Settings;
+use pi_tools::tool::Tool;
 
 /// Capacity of the channel of reports.
 const REPORT_CAPACITY: usize = 1024;

@@ -5,11 +5,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
 use super::generation::Generation;
-use crate::agent::event::MessageUpdate;
-use crate::extensions::events::mutations::{Mutation, MutationSlot};
-use crate::extensions::events::queue::QueuedEvent;
-use crate::extensions::events::table::{self, Merge};
-use crate::extensions::events::turn_end::Proposal;
+use crate::events::mutations::{Mutation, MutationSlot};
+use crate::events::queue::QueuedEvent;
+use crate::events::table::{self, Merge};
+use crate::events::turn_end::Proposal;
+use pi_agent::event::MessageUpdate;
 
 impl Extensions {
     /// Queues an event, and waits for its handlers if it is a [`Merge::Settle`] one.

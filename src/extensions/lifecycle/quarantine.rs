@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::diagnostics::error_context::extension_name;
-use crate::extensions::registry::ExtensionId;
+use crate::bridge::BridgeHost;
+use crate::diagnostics::error_context::extension_name;
+use crate::registry::ExtensionId;
 
 /// Entries by the path under which the extension is loaded.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use super::Extensions;
 use super::generation::Generation;
 use super::quarantine::{LoadedFiles, release_hint};
 use super::reports::Stopped;
-use crate::resources::discovery::extensions::ExtensionPath;
+use pi_resources::discovery::extensions::ExtensionPath;
 
 impl Extensions {
     /// Returns the current generation, or the one that replaces a stopped one. Events that

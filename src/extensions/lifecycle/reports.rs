@@ -14,10 +14,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::timeout;
 
 use super::generation::stop_reason_text;
-use crate::agent::event::{Event, ExtensionError};
-use crate::extensions::diagnostics::error_context::find_location;
-use crate::extensions::limits::counters::ExtensionCounters;
-use crate::extensions::registry::ExtensionId;
+use crate::diagnostics::error_context::find_location;
+use crate::limits::counters::ExtensionCounters;
+use crate::registry::ExtensionId;
+use pi_agent::event::{Event, ExtensionError};
 
 /// The channels from generations to [`super::Extensions`].
 #[derive(Clone)]

@@ -8,9 +8,9 @@ use js_runtime::{CallError, Runtime, Stop, readable_stack};
 use serde::Deserialize;
 
 use super::generation::STUCK_THRESHOLD;
-use crate::agent::event::{Event, ExtensionError};
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::registry::ExtensionId;
+use crate::bridge::BridgeHost;
+use crate::registry::ExtensionId;
+use pi_agent::event::{Event, ExtensionError};
 
 const EXIT_EVENT: &str = "exit";
 

@@ -4,10 +4,10 @@ use js_runtime::{Memory, RetainedHeap};
 use serde::Serialize;
 
 use super::Extensions;
-use crate::extensions::limits::counters::ExtensionStats;
+use crate::limits::counters::ExtensionStats;
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Statistics {
     pub extensions: Vec<ExtensionStats>,
@@ -19,7 +19,7 @@ pub struct Statistics {
 
 /// Sizes in bytes.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HeapStats {
     pub used: usize,
@@ -37,7 +37,7 @@ pub struct HeapStats {
 
 impl Extensions {
     /// Returns how long the last load of the extension at `path` took, in milliseconds.
-    pub(in crate::extensions) fn load_ms(&self, path: &str) -> f64 {
+    pub(crate) fn load_ms(&self, path: &str) -> f64 {
         self.reports.counters.load_ms(path)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Extensions;
 use super::generation::Generation;
-use crate::extensions::events::table;
+use crate::events::table;
 
 /// How long the end waits until a stop of the isolate is reported.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -4,10 +4,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
-use crate::extensions::api::user_bash::{self, UserBash};
-use crate::extensions::diagnostics::key_conflicts::{self, Shortcuts};
-use crate::extensions::registry::ShortcutRegistration;
-use crate::resources::keybindings::Keybindings;
+use crate::api::user_bash::{self, UserBash};
+use crate::diagnostics::key_conflicts::{self, Shortcuts};
+use crate::registry::ShortcutRegistration;
+use pi_resources::keybindings::Keybindings;
 
 impl Extensions {
     /// Asks the handlers of `user_bash` how to run a command that the user typed with `!`.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
-use crate::extensions::lifecycle::generation::Generation;
-use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::lifecycle::generation::Generation;
+use crate::registry::{ExtensionId, FunctionId};
 
 /// After each timeout the handler's limit is divided by [`LIMIT_DIVISOR`], at most
 /// [`MAX_DIVISIONS`] times: 30 s become about 0.5 s.

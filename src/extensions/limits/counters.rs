@@ -7,8 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::agent::event::ExtensionName;
-use crate::extensions::diagnostics::error_context::extension_name;
+use crate::diagnostics::error_context::extension_name;
+use pi_agent::event::ExtensionName;
 
 #[derive(Default)]
 pub struct ExtensionCounters(Mutex<BTreeMap<String, Counters>>);
@@ -33,7 +33,7 @@ pub struct Tally {
 
 /// Statistics as a client gets them; times are milliseconds.
 #[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionStats {
     #[serde(flatten)]
@@ -62,14 +62,14 @@ pub struct ExtensionStats {
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slowest {
     pub event: String,
     pub ms: f64,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventStats {
     pub calls: u64,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use pi_base::active_clock::sleep_slice;
 
-use crate::extensions::registry::ExtensionId;
+use crate::registry::ExtensionId;
 
 /// Shortest pause before the clock is read again.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);

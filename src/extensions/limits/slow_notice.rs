@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use super::thread_usage::CountGuard;
-use crate::agent::event::{Event, ExtensionWait, WaitEnd};
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::registry::ExtensionId;
+use crate::bridge::BridgeHost;
+use crate::registry::ExtensionId;
+use pi_agent::event::{Event, ExtensionWait, WaitEnd};
 
-pub use crate::agent::event::WaitOutcome as Outcome;
+pub use pi_agent::event::WaitOutcome as Outcome;
 
 /// One wait for an extension. Dropping it before [`Self::finish`] means that the wait was
 /// cancelled.

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::slow_notice::milliseconds;
-use crate::agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};
-use crate::extensions::bridge::BridgeHost;
-use crate::extensions::lifecycle::reports::Attribution;
-use crate::extensions::registry::ExtensionId;
+use crate::bridge::BridgeHost;
+use crate::lifecycle::reports::Attribution;
+use crate::registry::ExtensionId;
+use pi_agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};
 
 /// Length of the window in which time on the thread is summed up.
 const SHARE_WINDOW: Duration = Duration::from_secs(10);
@@ -182,7 +182,7 @@ impl Inner {
 }
 
 impl BridgeHost {
-    pub(in crate::extensions) fn handle_thread_event(&self, held: ThreadEvent) {
+    pub(crate) fn handle_thread_event(&self, held: ThreadEvent) {
         match held {
             ThreadEvent::Usage(shares) => {
                 // First the notice: an extension that is shown is not reported as well.
@@ -254,10 +254,7 @@ impl BridgeHost {
     }
 
     /// Ends the current time slice and returns its attribution.
-    pub(in crate::extensions) fn end_time_slice(
-        &self,
-        outcome: WaitOutcome,
-    ) -> Option<Attribution> {
+    pub(crate) fn end_time_slice(&self, outcome: WaitOutcome) -> Option<Attribution> {
         let slice = self.thread_usage.inner.lock().slice.take()?;
         if slice.is_shown {
             let wait = self.wait_event(&slice);

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::agent::event::ExtensionName;
-use crate::extensions::diagnostics::error_context::extension_name;
-use crate::extensions::lifecycle::Extensions;
-use crate::extensions::lifecycle::load_error::LoadFailure;
-use crate::extensions::registry::{FlagKind, Registry, RendererKind};
-use crate::resources::source_info::SourceInfo;
+use crate::diagnostics::error_context::extension_name;
+use crate::lifecycle::Extensions;
+use crate::lifecycle::load_error::LoadFailure;
+use crate::registry::{FlagKind, Registry, RendererKind};
+use pi_agent::event::ExtensionName;
+use pi_resources::source_info::SourceInfo;
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::events::table::{self, EVENTS};
 use super::lifecycle::load_error::LoadFailure;
-use crate::resources::source_info::SourceInfo;
+use pi_resources::source_info::SourceInfo;
 
 /// The position of an extension in its generation's load order.
 pub type ExtensionId = u32;
@@ -45,7 +45,7 @@ pub struct ToolRegistration {
     #[serde(default)]
     pub prompt_guidelines: Vec<String>,
     #[serde(default)]
-    pub execution_mode: Option<crate::tools::tool::ExecutionMode>,
+    pub execution_mode: Option<pi_tools::tool::ExecutionMode>,
     #[serde(default)]
     pub prepares: bool,
     /// Whether the tool stays inactive until it is named.

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::ToolRegistration;
-use crate::ai::nesting::{self, Of};
-use crate::ai::stream::ToolSpec;
-use crate::ai::words::words;
-use crate::extensions::diagnostics::type_errors::{explain_type_error, misspelt_block_type};
-use crate::extensions::lifecycle::generation::{CallFailure, Generation};
-use crate::tools::tool::{
+use crate::diagnostics::type_errors::{explain_type_error, misspelt_block_type};
+use crate::lifecycle::generation::{CallFailure, Generation};
+use pi_ai::nesting::{self, Of};
+use pi_ai::stream::ToolSpec;
+use pi_ai::words::words;
+use pi_tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
 };
 

@@ -14,14 +14,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::ai::model::Model;
-use crate::ai::oauth::SignIn;
-use crate::ai::provided::{ProvidedApi, ProviderConfig, Providers, api_source};
-use crate::ai::registry::ModelRegistry;
-use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, parse_explained, to_value};
-use crate::extensions::lifecycle::generation::Generation;
-use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::bridge::{BridgeHost, BridgeResult, parse, parse_explained, to_value};
+use crate::lifecycle::generation::Generation;
+use crate::registry::{ExtensionId, FunctionId};
 use model_registries::ModelRegistries;
+use pi_ai::model::Model;
+use pi_ai::oauth::SignIn;
+use pi_ai::provided::{ProvidedApi, ProviderConfig, Providers, api_source};
+use pi_ai::registry::ModelRegistry;
 use sign_in::{ExtensionSignIn, LoginDialogs};
 use streams::{ExtensionApi, OpenStreams};
 use unresolved_apis::UnresolvedApis;
@@ -41,7 +41,7 @@ pub struct ProviderRegistrations {
     /// Problems with registrations during the load.
     refused: Mutex<Vec<(ExtensionId, String)>>,
     unknown: Mutex<UnresolvedApis>,
-    pub(in crate::extensions) installed: Notify,
+    pub(crate) installed: Notify,
 }
 
 #[derive(Deserialize)]
@@ -170,11 +170,7 @@ impl BridgeHost {
     }
 
     /// Serves synchronous methods; `None` for other methods.
-    pub(in crate::extensions) fn serve_providers(
-        &self,
-        method: &str,
-        args: &str,
-    ) -> Option<BridgeResult> {
+    pub(crate) fn serve_providers(&self, method: &str, args: &str) -> Option<BridgeResult> {
         if let Some(method) = method.strip_prefix("registry.") {
             return Some(self.serve_registry(method, args));
         }
@@ -252,7 +248,7 @@ impl BridgeHost {
     }
 
     /// Serves methods that take time; `None` for other methods.
-    pub(in crate::extensions) async fn serve_providers_async(
+    pub(crate) async fn serve_providers_async(
         &self,
         method: &str,
         args: &str,

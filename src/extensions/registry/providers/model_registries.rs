@@ -14,12 +14,12 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::ProviderRegistrations;
-use crate::ai::auth::{AuthFileError, has_expired};
-use crate::ai::model::Model;
-use crate::ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
-use crate::ai::registry::{AuthError, Credentials, ModelRegistry};
-use crate::ai::select::{self, CliModel, ScopedModel};
-use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, to_value};
+use crate::bridge::{BridgeHost, BridgeResult, parse, to_value};
+use pi_ai::auth::{AuthFileError, has_expired};
+use pi_ai::model::Model;
+use pi_ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
+use pi_ai::registry::{AuthError, Credentials, ModelRegistry};
+use pi_ai::select::{self, CliModel, ScopedModel};
 
 /// Registries that extensions have opened; number 0 is the session's.
 #[derive(Default)]
@@ -113,10 +113,7 @@ impl ModelRegistries {
 
 impl BridgeHost {
     /// Returns a registry for a registration or a child session.
-    pub(in crate::extensions) fn registry_of(
-        &self,
-        number: u64,
-    ) -> Result<Arc<ModelRegistry>, HostError> {
+    pub(crate) fn registry_of(&self, number: u64) -> Result<Arc<ModelRegistry>, HostError> {
         let registrations = &self.provider_registrations;
         registrations.registries.get(registrations, number)
     }

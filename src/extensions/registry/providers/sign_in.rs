@@ -12,12 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::ai::model::Model;
-use crate::ai::oauth::{
-    DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError,
-};
-use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
-use crate::extensions::registry::{ExtensionId, FunctionId};
+use crate::bridge::{BridgeHost, BridgeResult, parse};
+use crate::registry::{ExtensionId, FunctionId};
+use pi_ai::model::Model;
+use pi_ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError};
 
 /// Open login dialogs.
 #[derive(Default)]

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::ai::message::Message;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::retold::{Retelling, Told};
-use crate::ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
-use crate::extensions::bridge::{BridgeHost, BridgeResult, parse, parse_stored};
-use crate::extensions::lifecycle::generation::Generation;
-use crate::extensions::registry::{ExtensionId, FunctionId};
-use crate::tools::tool::LAST_WORD;
+use crate::bridge::{BridgeHost, BridgeResult, parse, parse_stored};
+use crate::lifecycle::generation::Generation;
+use crate::registry::{ExtensionId, FunctionId};
+use pi_ai::message::Message;
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::retold::{Retelling, Told};
+use pi_ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
+use pi_tools::tool::LAST_WORD;
 
 /// Capacity of a stream's channel, in batches of events.
 const BATCH_CAPACITY: usize = 4;

@@ -5,10 +5,10 @@ use pi_base::nearest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ai::api::WIRE_NAMES;
-use crate::ai::provided::ProviderConfig;
-use crate::extensions::bridge::{BridgeHost, BridgeResult, parse};
-use crate::extensions::registry::{ExtensionId, ExtensionInfo};
+use crate::bridge::{BridgeHost, BridgeResult, parse};
+use crate::registry::{ExtensionId, ExtensionInfo};
+use pi_ai::api::WIRE_NAMES;
+use pi_ai::provided::ProviderConfig;
 
 /// Minimum similarity at which an API name is suggested.
 const WIRE_API_CUTOFF: f32 = 0.7;
