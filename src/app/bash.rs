@@ -1,4 +1,4 @@
-//! Shell commands that the user runs, and that the model hears of later.
+//! Shell commands of the user; their output joins the conversation.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::AgentSession;
-use super::left::{Stay, UserCommand};
+use super::switch::background::{SessionLease, UserCommand};
 use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::ai::message::now;
@@ -15,20 +15,20 @@ use crate::session::message::BashExecutionMessage;
 use crate::tools::operations::Commands;
 use crate::tools::shell_command::{UserCommandResult, run_user_command};
 
-/// Pieces of output that may wait for the mode.
-const OUTPUT_WAITS: usize = 16;
+/// Number of pieces of output that may wait for the mode.
+const OUTPUT_BUFFER: usize = 16;
 
 pub type BashOutcome = UserCommandResult;
 
 impl AgentSession {
-    /// [`Self::bash`] for a command that the user typed: extensions may run it
-    /// somewhere else, or themselves.
+    /// [`Self::bash`] for a command that the user typed: extensions may run it elsewhere, or
+    /// replace its result.
     pub async fn user_bash(
         &self,
         command: &str,
         exclude_from_context: bool,
     ) -> Result<BashOutcome, String> {
-        let begun = self.begin_command();
+        let begun = self.begin_user_command();
         let cwd = begun.cwd.display().to_string();
         let chosen = self
             .extensions
@@ -43,7 +43,7 @@ impl AgentSession {
                 ));
             }
             UserBash::Finished(result) => {
-                self.record_bash(&begun.stay, command, &result, exclude_from_context)
+                self.record_bash(&begun.lease, command, &result, exclude_from_context)
                     .await;
                 return Ok(result);
             }
@@ -52,48 +52,49 @@ impl AgentSession {
             .await
     }
 
-    /// Runs a command in the session's folder and records it: in the
-    /// conversation at once, or before the next prompt if the agent is at work.
+    /// Runs a command in the session's folder and records it: in the conversation at once, or after
+    /// the run if one is active.
     pub async fn bash(
         &self,
         command: &str,
         exclude_from_context: bool,
     ) -> Result<BashOutcome, String> {
-        let begun = self.begin_command();
+        let begun = self.begin_user_command();
         self.run_bash(begun, command, exclude_from_context, None, None)
             .await
     }
 
-    /// [`Self::bash`], run by somebody else.
-    pub async fn bash_by(
+    /// [`Self::bash`] with an implementation that the caller provides.
+    pub async fn bash_with(
         &self,
         command: &str,
         exclude_from_context: bool,
         by: Arc<dyn Commands>,
     ) -> Result<BashOutcome, String> {
-        let begun = self.begin_command();
+        let begun = self.begin_user_command();
         self.run_bash(begun, command, exclude_from_context, Some(by), None)
             .await
     }
 
-    /// [`Self::bash`]; what it prints becomes events with this id. The command waits
-    /// for a mode that is slow.
-    pub async fn bash_told(
+    /// [`Self::bash`], with an event of this id for each piece of output. A slow mode slows the
+    /// command down.
+    pub async fn bash_with_updates(
         &self,
         command: &str,
         exclude_from_context: bool,
         id: Option<Value>,
     ) -> Result<BashOutcome, String> {
-        let begun = self.begin_command();
-        let (told, mut heard) = mpsc::channel(OUTPUT_WAITS);
-        let runs = self.run_bash(begun, command, exclude_from_context, None, Some(told));
-        let tells = async {
-            while let Some(delta) = heard.recv().await {
+        let begun = self.begin_user_command();
+        let (updates, mut received) = mpsc::channel(OUTPUT_BUFFER);
+        let runs = self.run_bash(begun, command, exclude_from_context, None, Some(updates));
+        let emits = async {
+            while let Some(delta) = received.recv().await {
                 let id = id.clone();
-                self.tell(Event::BashExecutionUpdate { id, delta }).await;
+                self.emit_to_mode(Event::BashExecutionUpdate { id, delta })
+                    .await;
             }
         };
-        let (result, ()) = futures::future::join(runs, tells).await;
+        let (result, ()) = futures::future::join(runs, emits).await;
         result
     }
 
@@ -103,77 +104,78 @@ impl AgentSession {
         command: &str,
         exclude_from_context: bool,
         elsewhere: Option<Arc<dyn Commands>>,
-        told: Option<mpsc::Sender<String>>,
+        updates: Option<mpsc::Sender<String>>,
     ) -> Result<BashOutcome, String> {
         let shell = self.tool_options().shell();
-        let UserCommand { stay, cwd, cancel } = begun;
-        let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, told)
+        let UserCommand { lease, cwd, cancel } = begun;
+        let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, updates)
             .await
             .map_err(|error| error.0)?;
-        self.record_bash(&stay, command, &result, exclude_from_context)
+        self.record_bash(&lease, command, &result, exclude_from_context)
             .await;
         Ok(result)
     }
 
     async fn record_bash(
         &self,
-        stay: &Stay,
+        lease: &SessionLease,
         command: &str,
         result: &BashOutcome,
         exclude_from_context: bool,
     ) {
         let message = bash_message(command, result, exclude_from_context);
-        let news = self.store_command(stay, message);
-        self.tell_of_store(news).await;
+        let notice = self.append_user_command(lease, message);
+        self.report_store_problem(notice).await;
     }
 
-    /// A command that somebody else has run.
-    pub(super) fn record_result(
+    /// Records a command that an extension has run.
+    pub(super) fn record_bash_result(
         &self,
         command: &str,
         result: &BashOutcome,
         exclude_from_context: bool,
     ) {
-        let stay = self.stay_here();
-        let news = self.store_command(&stay, bash_message(command, result, exclude_from_context));
-        if news.is_some() {
+        let lease = self.lease_current();
+        let notice =
+            self.append_user_command(&lease, bash_message(command, result, exclude_from_context));
+        if notice.is_some() {
             let session = self.arc();
-            (self.handle).spawn(async move { session.tell_of_store(news).await });
+            (self.handle).spawn(async move { session.report_store_problem(notice).await });
         }
     }
 
-    /// Ends the command that was started last.
+    /// Cancels the command that was started last.
     pub fn abort_bash(&self) {
-        if let Some(cancel) = &self.state.lock().bash {
+        if let Some(cancel) = &self.state.lock().last_bash_cancel {
             cancel.cancel();
         }
     }
 
-    /// Commands that ran during the last run join the conversation.
+    /// Appends the results of commands that ended during the last run.
     pub(super) async fn flush_bash(&self) {
-        let news = self.state.lock().store_deferred();
-        self.tell_of_store(news).await;
+        let notice = self.state.lock().append_deferred_bash();
+        self.report_store_problem(notice).await;
     }
 
-    /// The last attempt before the session is left.
-    pub(super) async fn flush_unsaved(&self) {
-        let news = self.state.lock().write_unsaved();
-        self.tell_of_store(news).await;
+    /// Tries a last time to store messages before the session is replaced or closed.
+    pub(super) async fn append_unsaved(&self) {
+        let notice = self.state.lock().write_unsaved();
+        self.report_store_problem(notice).await;
     }
 
-    pub(super) async fn tell_of_store(&self, news: Option<String>) {
-        if let Some(news) = news {
-            self.report("<session>", "append", news).await;
+    pub(super) async fn report_store_problem(&self, notice: Option<String>) {
+        if let Some(notice) = notice {
+            self.report("<session>", "append", notice).await;
         }
     }
 
-    /// For a custom message that joins an idle session: the mode hears of it.
-    pub(super) async fn announce(&self, message: Arc<AgentMessage>) {
-        self.tell(Event::MessageStart {
+    /// Emits `message_start` and `message_end` for a message that joined an idle session.
+    pub(super) async fn emit_message(&self, message: Arc<AgentMessage>) {
+        self.emit_to_mode(Event::MessageStart {
             message: message.clone(),
         })
         .await;
-        self.tell(Event::MessageEnd { message }).await;
+        self.emit_to_mode(Event::MessageEnd { message }).await;
     }
 }
 

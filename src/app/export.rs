@@ -1,4 +1,4 @@
-//! The session as a page for people.
+//! Export of the session as an HTML page.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::export::{self, ExportError, PageColors, PageContext, ToolDescription}
 use crate::tools::tool::Tool;
 
 impl AgentSession {
-    /// Writes all of the session, as it is now, into one HTML file. The default name
-    /// is in the current folder of the program, as in the original; an empty one is none.
+    /// Writes the whole session, as it is now, into one HTML file. Without a path, or with an empty
+    /// one, the file goes into the program's current folder, as in the original.
     pub async fn export_html(&self, output: Option<&Path>) -> Result<PathBuf, ExportError> {
         let (snapshot, stored) = {
             let state = self.state.lock();

@@ -1,61 +1,39 @@
-//! One session as a whole: the only room that ties the agent, its session file,
-//! the user's resources and the extensions together. Modes are its clients.
+//! One session as a whole. This layer alone ties the agent, the session file, the user's
+//! resources and the extensions together. Modes are its clients.
 
-mod actions;
 mod bash;
-mod boundary;
-mod clashes;
-mod compact;
-mod config;
+mod child;
+mod compaction;
+mod error;
 mod export;
-mod forks;
-mod hold;
-mod known_models;
-mod left;
-mod locate;
+mod extension_api;
+mod log_events;
 mod models;
-mod navigate;
-mod packages;
-mod pictures;
 mod prompt;
-mod prompt_content;
-mod prompt_options;
-mod provider_hooks;
-mod refusal;
-mod replace;
-mod rest;
 mod run;
-mod run_hooks;
-mod second;
-mod second_set;
 mod session;
-mod showing;
+mod session_lock;
 mod sign_in;
-mod start;
+mod startup;
 mod state;
 mod stats;
-mod summary;
-mod summary_retry;
-mod texts;
-mod tool_selection;
+mod switch;
 mod tools;
-mod trace;
-mod transcript;
-mod turns;
-mod ui_prompt;
-mod watch;
+mod ui;
 
 pub use bash::BashOutcome;
-pub use config::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
-pub use forks::{ForkPosition, Forked};
-pub use known_models::known_models;
-pub use locate::{Located, listed, locate, missing_cwd};
+pub use error::{CommandError, ErrorCode};
 pub use models::CycledModel;
-pub use packages::{Progress, is_offline};
+pub use prompt::content::PromptContent;
 pub use prompt::{Accepted, Behavior, Disposition, PromptError, PromptRequest, Source};
-pub use prompt_content::PromptContent;
-pub use refusal::{ErrorCode, Refusal};
 pub use session::{AgentSession, EventSink};
-pub use start::StartError;
+pub use startup::StartError;
+pub use startup::config::{
+    AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice,
+};
+pub use startup::find_session::{FoundSession, find_session, list_sessions, missing_cwd};
+pub use startup::install_missing::{Progress, is_offline};
+pub use startup::list_models::known_models;
 pub use stats::{SessionState, SessionStats};
+pub use switch::fork::{ForkPosition, Forked};
 pub use tools::{CommandSource, SlashCommand};

@@ -1,5 +1,5 @@
-//! The model that answers, and how hard it thinks: chosen by the user, a client
-//! or an extension, and remembered for the next session.
+//! The model and the thinking level: chosen by the user, a client or an extension, and stored as
+//! defaults for the next session.
 
 use std::sync::Arc;
 
@@ -7,37 +7,36 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::AgentSession;
+use super::error::{CommandError, ErrorCode};
 use super::prompt::PromptError;
-use super::refusal::{ErrorCode, Refusal};
-use super::run::object;
+use super::run::json_object;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::select::{self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions};
 
-/// What `cycle_model` answers.
+/// The result of [`AgentSession::cycle_model`].
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CycledModel {
     pub model: Arc<Model>,
     pub thinking_level: ThinkingLevel,
-    /// Whether the models of `--models` were gone through, not all.
+    /// Whether only the models of `--models` were cycled through.
     pub is_scoped: bool,
 }
 
-/// How a model came to be the session's.
+/// The cause of a change of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chosen {
+pub(super) enum ModelChangeSource {
     Set,
-    /// By a handler that the queue stands still for.
+    /// A handler set the model while the event queue waits for that handler.
     InHandler,
     Cycled,
 }
 
 impl AgentSession {
-    /// The model that a session begins with: the command line's, the session's
-    /// own, the settings', or the first that can be used. Also what the session
-    /// says, and what it was set to.
+    /// Chooses the first model of a session: from the command line, the session file, the settings,
+    /// or the first usable one. Also loads the context from the session file.
     pub(super) fn choose_model(&self) -> Result<(), SelectError> {
         let choice = &self.config.model;
         let provider = choice.provider.as_deref();
@@ -46,7 +45,7 @@ impl AgentSession {
             (Some(provider), None) => Some(select::of_provider(&self.models, provider)?),
             (None, None) => None,
         };
-        let given = self.beside.model.clone().map(|model| CliModel {
+        let given = self.child_link.model.clone().map(|model| CliModel {
             model,
             thinking: None,
             warning: None,
@@ -84,7 +83,7 @@ impl AgentSession {
             },
         );
         {
-            let mut notes = self.notes.lock();
+            let mut notes = self.pending_warnings.lock();
             notes.extend(cli.as_ref().and_then(|cli| cli.warning.clone()));
             notes.extend(scope.warnings);
             notes.extend(
@@ -93,7 +92,7 @@ impl AgentSession {
                     .flatten(),
             );
             if cli.is_none() && previous.is_none() {
-                notes.extend(self.unknown_default(start.model.as_ref()));
+                notes.extend(self.unknown_default_warning(start.model.as_ref()));
             }
             notes.extend(start.fallback);
             let warnings = context.warnings.iter().map(ToString::to_string);
@@ -104,24 +103,31 @@ impl AgentSession {
         state.model = start.model;
         state.thinking = start.thinking;
         state.scope = scope.models;
-        // A fork, or what an extension prepared, may say it already.
-        let said = context.model.is_some_and(|said| {
+        // A fork, or a session that an extension prepared, may contain these entries already.
+        let is_stored = context.model.is_some_and(|is_stored| {
             let chosen = state.model.as_ref();
-            chosen.is_some_and(|model| model.provider == said.provider && model.id == said.model_id)
+            chosen.is_some_and(|model| {
+                model.provider == is_stored.provider && model.id == is_stored.model_id
+            })
         });
-        let said = said && context.thinking_level.as_deref() == Some(state.thinking.as_str());
-        // It would think as the settings of the day say.
-        state.thinking_unsaid = previous.is_some() && context.thinking_level.is_none();
-        let fresh = previous.is_none() && !said;
-        if let Some(error) = fresh.then(|| state.begin().err()).flatten() {
-            self.notes.lock().push(error.to_string());
+        let is_stored =
+            is_stored && context.thinking_level.as_deref() == Some(state.thinking.as_str());
+        // Without an entry the resumed session would use the default level of the settings at that
+        // time.
+        state.thinking_not_persisted = previous.is_some() && context.thinking_level.is_none();
+        let fresh = previous.is_none() && !is_stored;
+        if let Some(error) = fresh
+            .then(|| state.append_initial_entries().err())
+            .flatten()
+        {
+            self.pending_warnings.lock().push(error.to_string());
         }
         Ok(())
     }
 
-    /// What to say when the settings name a model that there is not; `used` takes its
-    /// place.
-    fn unknown_default(&self, used: Option<&Arc<Model>>) -> Option<String> {
+    /// Returns a warning if the settings name an unknown model; `used` is the model that replaces
+    /// it.
+    fn unknown_default_warning(&self, used: Option<&Arc<Model>>) -> Option<String> {
         let values = self.settings.values();
         let (provider, id) = (&values.default_provider, &values.default_model);
         let (provider, id) = provider.as_ref().zip(id.as_ref())?;
@@ -140,8 +146,8 @@ impl AgentSession {
         Some(format!("settings.json, {what}. {instead}"))
     }
 
-    /// The model may be described differently now, or be reached elsewhere. One that
-    /// is gone stays until the user chooses another.
+    /// Replaces the model by its current definition after providers have changed. A model that no
+    /// longer exists stays until the user chooses another.
     pub(super) fn refresh_model(&self) {
         let Some(model) = self.model() else { return };
         let found = self.models.find(&model.provider, &model.id);
@@ -158,25 +164,30 @@ impl AgentSession {
         self.state.lock().model.clone()
     }
 
-    /// For the next run on, and as the default of new sessions.
-    pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, Refusal> {
+    /// Sets the model from the next run on, and the default of new sessions.
+    pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, CommandError> {
         let model = self.usable_model(provider, id)?;
-        self.use_model(model.clone(), None, Chosen::Set).await?;
+        self.use_model(model.clone(), None, ModelChangeSource::Set)
+            .await?;
         Ok(model)
     }
 
-    pub(super) fn usable_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, Refusal> {
+    pub(super) fn usable_model(
+        &self,
+        provider: &str,
+        id: &str,
+    ) -> Result<Arc<Model>, CommandError> {
         let found = self.models.find(provider, id);
         found
             .filter(|model| self.models.has_auth(&model.provider))
             .ok_or_else(|| {
                 let text = format!("Model not found: {provider}/{id}");
-                Refusal::new(ErrorCode::ModelNotFound, text)
+                CommandError::new(ErrorCode::ModelNotFound, text)
             })
     }
 
-    /// The next one of those that can be used; `None` if there is no other.
-    pub async fn cycle_model(&self, backward: bool) -> Result<Option<CycledModel>, Refusal> {
+    /// Switches to the next usable model; returns `None` if there is no other.
+    pub async fn cycle_model(&self, backward: bool) -> Result<Option<CycledModel>, CommandError> {
         let scope = self.state.lock().scope.clone();
         let is_scoped = !scope.is_empty();
         let models = match is_scoped {
@@ -204,7 +215,7 @@ impl AgentSession {
         };
         let next = position.map_or(0, |position| (position + step) % models.len());
         let ScopedModel { model, thinking } = models[next].clone();
-        self.use_model(model.clone(), thinking, Chosen::Cycled)
+        self.use_model(model.clone(), thinking, ModelChangeSource::Cycled)
             .await?;
         Ok(Some(CycledModel {
             model,
@@ -213,15 +224,15 @@ impl AgentSession {
         }))
     }
 
-    /// `thinking`: with this level, rather than with the one that there is.
+    /// Sets the model. `thinking` overrides the current thinking level.
     pub(super) async fn use_model(
         &self,
         model: Arc<Model>,
         thinking: Option<ThinkingLevel>,
-        chosen: Chosen,
-    ) -> Result<(), Refusal> {
-        let cancel = self.waiting.lock().clone();
-        self.hold_session(&cancel).await?;
+        chosen: ModelChangeSource,
+    ) -> Result<(), CommandError> {
+        let cancel = self.handler_cancel.lock().clone();
+        self.acquire_session_lock(&cancel).await?;
         let previous = {
             let mut state = self.state.lock();
             state
@@ -229,8 +240,9 @@ impl AgentSession {
                 .append_model_change(&model.provider, &model.id)?;
             state.model.replace(model.clone())
         };
-        self.saved(self.settings.set_default_model(&model.provider, &model.id));
-        // The new model may not think as hard, and the old one may not have thought.
+        self.report_save_error(self.settings.set_default_model(&model.provider, &model.id));
+        // The level falls back to the default if the previous model could not reason; it is clamped
+        // to the new model's levels.
         let level = match (thinking, &previous) {
             (Some(level), _) => level,
             (None, Some(previous)) if !previous.reasoning => {
@@ -245,24 +257,26 @@ impl AgentSession {
             .is_none_or(|previous| previous.reference() != model.reference());
         if changed {
             let event = || {
-                object(json!({
+                json_object(json!({
                     "type": "model_select",
                     "model": model,
                     "previousModel": previous,
                     "source": match chosen {
-                        Chosen::Cycled => "cycle",
-                        Chosen::Set | Chosen::InHandler => "set",
+                        ModelChangeSource::Cycled => "cycle",
+                        ModelChangeSource::Set | ModelChangeSource::InHandler => "set",
                     },
                 }))
             };
-            let cancel = self.waiting.lock().clone();
+            let cancel = self.handler_cancel.lock().clone();
             let name = "model_select";
             match chosen {
-                Chosen::InHandler if self.extensions.has_handlers(name) => {
+                ModelChangeSource::InHandler if self.extensions.has_handlers(name) => {
                     self.extensions.emit(name, event(), &cancel).await;
                 }
-                Chosen::InHandler => {}
-                Chosen::Set | Chosen::Cycled => self.extensions.notify(name, event, &cancel).await,
+                ModelChangeSource::InHandler => {}
+                ModelChangeSource::Set | ModelChangeSource::Cycled => {
+                    self.extensions.notify(name, event, &cancel).await
+                }
             }
         }
         Ok(())
@@ -272,7 +286,7 @@ impl AgentSession {
         self.state.lock().thinking
     }
 
-    /// Lowered to what the model can do.
+    /// Sets the thinking level, clamped to the levels of the model.
     pub fn set_thinking_level(&self, level: ThinkingLevel) {
         let (level, previous, is_wish) = {
             let mut state = self.state.lock();
@@ -280,33 +294,34 @@ impl AgentSession {
                 Some(model) => model.clamp_thinking(level),
                 None => level,
             };
-            // That a model cannot think says nothing about what the user wants.
+            // A level that was clamped because the model cannot reason is not the user's wish, so
+            // it does not become the default.
             let thinks = state.model.as_ref().is_some_and(|model| model.reasoning);
             if level == state.thinking {
                 return;
             }
             let previous = std::mem::replace(&mut state.thinking, level);
-            if let Err(error) = state.keep_thinking_level() {
+            if let Err(error) = state.append_thinking_level() {
                 tracing::warn!("{error}");
             }
             (level, previous, thinks || level != ThinkingLevel::Off)
         };
         if is_wish {
-            self.saved(self.settings.set_default_thinking_level(level));
+            self.report_save_error(self.settings.set_default_thinking_level(level));
         }
         let name = "thinking_level_select";
         let event = || json!({ "type": name, "level": level, "previousLevel": previous });
         self.extensions.notify_soon(name, event);
-        self.tell_soon(Event::ThinkingLevelChanged { level });
+        self.emit_to_mode_soon(Event::ThinkingLevelChanged { level });
     }
 
-    /// Those that the model offers.
+    /// Returns the levels that the model offers.
     pub fn available_thinking_levels(&self) -> Vec<ThinkingLevel> {
         self.model()
             .map_or_else(|| vec![ThinkingLevel::Off], |model| model.thinking_levels())
     }
 
-    /// The next level that the model offers; `None` if it offers only one.
+    /// Switches to the next level of the model; returns `None` if it offers only one.
     pub fn cycle_thinking_level(&self) -> Option<ThinkingLevel> {
         let model = self.model()?;
         let levels = model.thinking_levels();
@@ -320,7 +335,7 @@ impl AgentSession {
         Some(next)
     }
 
-    /// There is a model, and something to present to its provider.
+    /// Fails unless a model is set and its provider has credentials.
     pub(super) async fn check_model(&self) -> Result<(), PromptError> {
         let model = self.model().ok_or_else(|| self.no_model())?;
         if self.models.has_auth(&model.provider) {

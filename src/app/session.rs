@@ -1,4 +1,4 @@
-//! The session's handle: what modes hold, and what it is made of.
+//! The handle of one session, which modes hold, with its parts.
 
 use pi_base::process_tree;
 use std::collections::HashSet;
@@ -16,15 +16,15 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use super::actions::Said;
-use super::config::AppConfig;
-use super::refusal::{ErrorCode, Refusal};
-use super::second::Beside;
-use super::showing::Showing;
-use super::state::{Run, State};
-use super::texts::Texts;
-use super::trace::trace;
-use super::turns::Turns;
+use super::child::session::ChildLink;
+use super::error::{CommandError, ErrorCode};
+use super::extension_api::QueuedUserMessage;
+use super::log_events::log_event;
+use super::prompt::resources::PromptResources;
+use super::prompt::tickets::TicketQueue;
+use super::startup::config::AppConfig;
+use super::state::{State, Work};
+use super::ui::outbox::UiOutbox;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
@@ -35,89 +35,90 @@ use crate::extensions::{Extensions, LoadReport};
 use crate::resources::settings::{Settings, SettingsError};
 use crate::session::Warning;
 
-/// What an aborted run may take when the program ends.
-const LAST_WORK: Duration = Duration::from_secs(5);
+/// How long an aborted run may take when the program ends.
+const ABORT_GRACE: Duration = Duration::from_secs(5);
 
-/// How long an event waits for [`AgentSession::tell_first`].
-const TOLD_FIRST_DEADLINE: Duration = Duration::from_secs(1);
+/// How long an event waits for work that was started with [`AgentSession::emit_first`].
+const EMIT_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The mode, as the session sees it.
+/// The receiver of the session's events: the mode, or the extension that runs a child session.
 #[async_trait]
 pub trait EventSink: Send + Sync {
-    /// Takes events in order and loses none: it makes the session wait instead.
+    /// Accepts events in order and drops none: a slow receiver makes the session wait.
     async fn send(&self, event: Arc<Event>);
 
-    /// Returns when those whom the mode serves have had a moment to read the files that the tool
-    /// calls announced so far are about to change. Only clients that show changes read them.
+    /// Returns when clients have had a moment to read the files that the announced tool calls are
+    /// about to change. Only clients that show changes need it.
     async fn before_files_change(&self) {}
 }
 
-/// Everything one conversation needs. Cheap to share; lives until the last mode
-/// lets go of it.
+/// One conversation with everything it needs. The handle is cheap to share and lives until the last
+/// mode drops it.
 pub struct AgentSession {
     pub(super) this: Weak<Self>,
     pub(super) config: AppConfig,
-    /// Of a session beside another.
-    pub(super) beside: Beside,
+    /// Data that only a child session has; the default in a session of the user.
+    pub(super) child_link: ChildLink,
     pub(super) settings: Arc<Settings>,
     pub(super) models: Arc<ModelRegistry>,
     pub(super) extensions: Arc<Extensions>,
     pub(super) state: Mutex<State>,
     pub(super) mode: Arc<dyn EventSink>,
     /// Cancelled by an abort outside any run: ends the wait for handlers.
-    pub(super) waiting: Mutex<CancellationToken>,
-    /// Cancelled by the same, and when another session takes the place of this one:
-    /// what was to be said here is not said there.
-    pub(super) here: Mutex<CancellationToken>,
-    /// While files of extensions are watched.
+    pub(super) handler_cancel: Mutex<CancellationToken>,
+    /// Cancelled by an abort and when another session replaces this one, so that a message meant
+    /// for this session does not reach the next.
+    pub(super) switch_cancel: Mutex<CancellationToken>,
+    /// Present while files of extensions are watched.
     pub(super) watching: Mutex<Option<DropGuard>>,
-    /// Shell commands of the user; cancelled when the session ends.
-    pub(super) commands: CancellationToken,
-    /// They, until what they brought is stored.
-    pub(super) at_work: TaskTracker,
-    /// Whether the agent is at work.
+    /// Cancels the user's shell commands when the session ends.
+    pub(super) user_command_cancel: CancellationToken,
+    /// User commands that are running or whose output is not stored yet.
+    pub(super) user_commands: TaskTracker,
+    /// Whether a run is active.
     pub(super) busy: watch::Sender<bool>,
-    /// How many questions of extensions the user has not answered.
-    pub(super) questions: Arc<watch::Sender<usize>>,
-    /// Prompts that are neither refused, dealt with nor begun yet.
-    pub(super) prompts: watch::Sender<usize>,
-    /// They, in the order in which they were said.
-    pub(super) turns: Turns,
-    /// Whether a run has said its last word and is not at rest yet.
+    /// Number of dialogs of extensions that the user has not answered.
+    pub(super) open_dialogs: Arc<watch::Sender<usize>>,
+    /// Number of prompts that are neither refused, handled, queued nor started yet.
+    pub(super) prompts_in_progress: watch::Sender<usize>,
+    /// Orders prompts by arrival.
+    pub(super) prompt_tickets: TicketQueue,
+    /// Whether handlers of `agent_end` see a run that is not idle yet.
     pub(super) ending: watch::Sender<bool>,
-    /// Held by the run that tells what happens.
-    pub(super) stage: tokio::sync::Mutex<()>,
+    /// LockOutcome by the run that emits events: the next run emits its first event after the last one of
+    /// the run before.
+    pub(super) event_order: tokio::sync::Mutex<()>,
     /// Whether a summary is being written.
-    pub(super) summarising: watch::Sender<bool>,
-    /// An extension asked for the end of the program.
-    pub(super) leave: watch::Sender<bool>,
-    /// Whether the mode ends then; the others answer what they were asked.
-    pub(super) heeds_leave: AtomicBool,
-    /// The program's threads; extensions call from their own.
+    pub(super) summarizing: watch::Sender<bool>,
+    /// Set when an extension asks for the end of the program.
+    pub(super) shutdown_requested: watch::Sender<bool>,
+    /// Whether the mode ends the program on that request. Other modes first answer their prompts.
+    pub(super) exits_on_shutdown: AtomicBool,
+    /// The runtime of the program. Extensions call from threads that have another one or none.
     pub(super) handle: Handle,
-    /// One replacement of the session, or reload, at a time.
-    pub(super) replacing: tokio::sync::Mutex<()>,
-    /// What extensions say in the user's place, in order. They may say it from
-    /// where nothing can be awaited.
-    pub(super) said: mpsc::UnboundedSender<Said>,
-    /// What of it is to be heard before the next request.
-    pub(super) steered: Turns,
-    /// Prompts of extensions that have neither begun a run nor been queued or refused yet.
-    /// The session is not idle for extensions while there are any.
-    pub(super) pending_prompts: Turns,
+    /// LockOutcome by one replacement of the session, or one reload, at a time.
+    pub(super) switch_lock: tokio::sync::Mutex<()>,
+    /// Prompts of extensions, in order. Unbounded, because extensions send them from code that
+    /// cannot wait.
+    pub(super) extension_messages: mpsc::UnboundedSender<QueuedUserMessage>,
+    /// Steering messages that must be queued before the next model request.
+    pub(super) steer_tickets: TicketQueue,
+    /// Prompts of extensions that have neither begun a run nor been queued or refused yet. The
+    /// session is not idle for extensions while there are any.
+    pub(super) pending_prompts: TicketQueue,
     /// Orders messages that handlers cause before the event that is being handled.
-    pub(super) told_first: Turns,
-    /// What was begun for extensions, or is about to be, and nobody waits for.
-    pub(super) asides: Mutex<TaskTracker>,
-    pub(super) texts: Mutex<Texts>,
-    /// Found while starting; the mode shows it.
-    pub(super) notes: Mutex<Vec<String>>,
-    pub(super) showing: Showing,
-    /// The messages that the extension which runs this session was told of last.
-    pub(super) told_messages: Mutex<Vec<Arc<AgentMessage>>>,
-    /// Of `ctx.ui`, what the mode's other side can do; `None` if it did not say.
+    pub(super) emit_first_tickets: TicketQueue,
+    /// Tasks started for extensions that no caller waits for.
+    pub(super) detached_tasks: Mutex<TaskTracker>,
+    pub(super) prompt_resources: Mutex<PromptResources>,
+    /// Warnings collected outside of a run, until the mode shows them.
+    pub(super) pending_warnings: Mutex<Vec<String>>,
+    pub(super) ui_outbox: UiOutbox,
+    /// The context that the extension which runs this child session received last.
+    pub(super) last_delivered_messages: Mutex<Vec<Arc<AgentMessage>>>,
+    /// Methods of `ctx.ui` that the client supports; `None` if it did not say.
     pub(super) ui_methods: Mutex<Option<HashSet<String>>>,
-    pub(super) loaded: Mutex<LoadReport>,
+    pub(super) last_load: Mutex<LoadReport>,
 }
 
 impl AgentSession {
@@ -127,35 +128,39 @@ impl AgentSession {
             .expect("a method of a session runs while somebody holds the session")
     }
 
-    /// Waits when the mode is slow.
-    pub(super) async fn tell(&self, event: Event) {
-        trace(&event);
+    /// Sends an event to the mode, and waits while the mode is slow.
+    pub(super) async fn emit_to_mode(&self, event: Event) {
+        log_event(&event);
         self.mode.send(Arc::new(event)).await;
     }
 
-    /// Tells the mode of what an extension has done, from where nothing can be awaited. A
-    /// handler's event is told after it.
-    pub(super) fn tell_first(&self, telling: impl Future<Output = ()> + Send + 'static) {
-        let turn = self.told_first.take();
-        let told = self.asides.lock().track_future(async move {
-            telling.await;
-            drop(turn);
+    /// Emits events that an extension caused, from code that cannot wait. The event that is being
+    /// handled is emitted after them.
+    pub(super) fn emit_first(&self, emitting: impl Future<Output = ()> + Send + 'static) {
+        let ticket = self.emit_first_tickets.take();
+        let task = self.detached_tasks.lock().track_future(async move {
+            emitting.await;
+            drop(ticket);
         });
-        begin(&self.handle, told);
+        spawn_started(&self.handle, task);
     }
 
-    /// Returns when the mode was told of what extensions have done by now, or after
-    /// [`TOLD_FIRST_DEADLINE`].
-    pub(super) async fn wait_told_first(&self) {
-        if self.told_first.is_waiting() {
-            self.told_first.settle(TOLD_FIRST_DEADLINE).await;
+    /// Returns when everything given to [`Self::emit_first`] so far was emitted, or after
+    /// [`EMIT_FIRST_TIMEOUT`].
+    pub(super) async fn wait_emit_first(&self) {
+        if self.emit_first_tickets.is_waiting() {
+            self.emit_first_tickets.drain(EMIT_FIRST_TIMEOUT).await;
         }
     }
 
-    /// [`Self::tell`] for those who cannot wait: before this returns, unless the mode is slow.
-    pub(super) fn tell_soon(&self, event: Event) {
+    /// [`Self::emit_to_mode`] for code that cannot wait. The mode has the event when this returns,
+    /// unless the mode is slow.
+    pub(super) fn emit_to_mode_soon(&self, event: Event) {
         let session = self.arc();
-        begin(&self.handle, async move { session.tell(event).await });
+        spawn_started(
+            &self.handle,
+            async move { session.emit_to_mode(event).await },
+        );
     }
 
     pub(super) async fn report(&self, path: &str, event: &str, error: impl ToString) {
@@ -167,35 +172,35 @@ impl AgentSession {
         let (path, event) = (&error.extension_path, &error.event);
         tracing::warn!(path, event, "{}", error.error);
         explain(&mut error, None);
-        self.tell(error.into()).await;
+        self.emit_to_mode(error.into()).await;
     }
 
-    /// [`Self::report`] of what works all the same.
+    /// [`Self::report`] for a problem that does not stop anything.
     pub(super) async fn warn(&self, path: &str, event: &str, message: impl ToString) {
         let warning = ExtensionError::new(path, event, message.to_string()).as_warning();
         self.report_error(warning).await;
     }
 
-    /// Warnings of the start, once.
-    pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *self.notes.lock())
+    /// Takes the warnings that were collected since the last call.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.pending_warnings.lock())
     }
 
-    pub(super) fn note_warnings(&self, warnings: Vec<Warning>) {
-        let mut notes = self.notes.lock();
-        notes.extend(warnings.iter().map(ToString::to_string));
+    pub(super) fn add_warnings(&self, warnings: Vec<Warning>) {
+        let mut pending_warnings = self.pending_warnings.lock();
+        pending_warnings.extend(warnings.iter().map(ToString::to_string));
     }
 
-    /// `context` says what the settings were read for.
-    pub(super) fn note_settings(&self, context: &str) {
+    /// `context` says why the settings were read.
+    pub(super) fn add_settings_warnings(&self, context: &str) {
         let warnings = self.settings.take_warnings();
-        let mut notes = self.notes.lock();
-        notes.extend(warnings.iter().map(|warning| warning.describe(context)));
+        let mut pending_warnings = self.pending_warnings.lock();
+        pending_warnings.extend(warnings.iter().map(|warning| warning.describe(context)));
     }
 
-    /// What the last load of the extensions brought.
+    /// Returns the result of the latest load of extensions.
     pub fn load_report(&self) -> LoadReport {
-        self.loaded.lock().clone()
+        self.last_load.lock().clone()
     }
 
     pub fn keybindings_path(&self) -> PathBuf {
@@ -214,60 +219,60 @@ impl AgentSession {
         &self.extensions
     }
 
-    /// Puts a question of pi itself to the user, as extensions put theirs.
-    pub async fn ask_user(&self, method: UiMethod) -> UiAnswer {
+    /// Shows a dialog of pi itself to the user, like the dialogs of extensions.
+    pub async fn show_dialog(&self, method: UiMethod) -> UiAnswer {
         self.extensions.request_dialog(self, method).await
     }
 
-    /// A text for the user to go on with.
-    pub async fn suggest(&self, text: String) {
+    /// Puts `text` into the user's editor.
+    pub async fn set_editor_text(&self, text: String) {
         let request = UiRequest {
             id: uuid::Uuid::new_v4().to_string(),
             method: UiMethod::SetEditorText { text },
         };
-        self.tell(Event::ExtensionUiRequest(request)).await;
+        self.emit_to_mode(Event::ExtensionUiRequest(request)).await;
     }
 
-    /// The agent runs.
+    /// Returns whether a run is active.
     pub fn is_busy(&self) -> bool {
         self.state.lock().run.is_some()
     }
 
-    /// The agent runs, or a summary is being written.
+    /// Returns whether a run is active or a summary is being written.
     pub fn is_working(&self) -> bool {
         let state = self.state.lock();
         state.run.is_some() || state.summary.is_some()
     }
 
-    /// Returns when nothing is at work.
+    /// Returns when no run is active and no summary is being written.
     pub async fn wait_idle(&self) {
         let mut busy = self.busy.subscribe();
         loop {
             // An error means that the session is gone.
             let _ = busy.wait_for(|busy| !busy).await;
             self.wait_summary().await;
-            // A run may have begun meanwhile.
+            // Another run may have begun meanwhile.
             if !*busy.borrow_and_update() {
                 return;
             }
         }
     }
 
-    /// The number of the run that is going on.
+    /// Returns the id of the active run.
     pub fn run_id(&self) -> Option<u64> {
         self.state.lock().run.as_ref().map(|run| run.id)
     }
 
-    /// Returns when `run`, which was there before somebody ended it, is over and no summary
-    /// is being written; or when another run has begun, which nobody has ended.
-    pub async fn wait_over(&self, run: Option<u64>) {
-        if self.wait_run_over(run).await {
+    /// Returns when `run`, which the caller has aborted, is over and no summary is being written;
+    /// or when another run has begun, which the caller did not abort.
+    pub async fn wait_work_end(&self, run: Option<u64>) {
+        if self.wait_run_end(run).await {
             self.wait_summary().await;
         }
     }
 
-    /// `false` if another run has begun.
-    pub(super) async fn wait_run_over(&self, run: Option<u64>) -> bool {
+    /// Returns `false` if another run has begun.
+    pub(super) async fn wait_run_end(&self, run: Option<u64>) -> bool {
         let mut busy = self.busy.subscribe();
         while *busy.borrow_and_update() {
             let now = self.run_id();
@@ -279,51 +284,55 @@ impl AgentSession {
         true
     }
 
-    /// Returns when nothing is at work, extensions have heard of all that happened,
-    /// and nothing came of that.
+    /// Returns when the session is idle, queued events are delivered and their handlers have not
+    /// caused new work.
     pub async fn wait_settled(&self) {
-        let mut prompts = self.prompts.subscribe();
+        let mut prompts_in_progress = self.prompts_in_progress.subscribe();
         loop {
             // An error means that the session is gone.
-            let _ = prompts.wait_for(|under_way| *under_way == 0).await;
+            let _ = prompts_in_progress
+                .wait_for(|under_way| *under_way == 0)
+                .await;
             // A session that is being replaced is not idle.
-            drop(self.replacing.lock().await);
+            drop(self.switch_lock.lock().await);
             self.wait_idle().await;
-            let runs = self.state.lock().runs;
+            let runs = self.state.lock().last_work_id;
             self.extensions.wait_drained().await;
-            let asides = std::mem::take(&mut *self.asides.lock());
-            asides.close();
-            asides.wait().await;
-            let is_prompted = *prompts.borrow() > 0;
-            if !self.is_working() && !is_prompted && self.state.lock().runs == runs {
+            let detached_tasks = std::mem::take(&mut *self.detached_tasks.lock());
+            detached_tasks.close();
+            detached_tasks.wait().await;
+            let is_prompted = *prompts_in_progress.borrow() > 0;
+            if !self.is_working() && !is_prompted && self.state.lock().last_work_id == runs {
                 return;
             }
         }
     }
 
-    /// Returns when an extension has asked for the end of the program and the
-    /// agent is idle. From the call on, and not only once the future is polled, a request to
-    /// end keeps runs from beginning: a prompt may be at work before the first poll.
-    pub fn asked_to_leave(&self) -> impl Future<Output = ()> + Send {
-        self.heeds_leave.store(true, Ordering::Relaxed);
-        let mut leave = self.leave.subscribe();
+    /// Returns when an extension has asked for the end of the program and the agent is idle. From
+    /// the call on, and not only once the future is polled, such a request keeps runs from
+    /// beginning: a prompt may be in progress before the first poll.
+    pub fn wait_shutdown_request(&self) -> impl Future<Output = ()> + Send {
+        self.exits_on_shutdown.store(true, Ordering::Relaxed);
+        let mut shutdown_requested = self.shutdown_requested.subscribe();
         async move {
             // An error means that the session is gone.
-            let _ = leave.wait_for(|leave| *leave).await;
+            let _ = shutdown_requested
+                .wait_for(|shutdown_requested| *shutdown_requested)
+                .await;
             self.wait_idle().await;
         }
     }
 
-    /// The program is about to end, and begins nothing any more.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.heeds_leave.load(Ordering::Relaxed) && *self.leave.borrow()
+    /// Returns whether the program is about to end. No run begins any more.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.exits_on_shutdown.load(Ordering::Relaxed) && *self.shutdown_requested.borrow()
     }
 
-    /// Stops the run, the wait for a retry, a compaction or the summary of a branch,
-    /// and whatever waits for extensions. Returns at once; see [`Self::wait_idle`].
+    /// Stops the run, the wait for a retry, a compaction or branch summary, and every wait for
+    /// extensions. Returns at once; see [`Self::wait_idle`].
     pub fn abort(&self) {
-        std::mem::take(&mut *self.waiting.lock()).cancel();
-        std::mem::take(&mut *self.here.lock()).cancel();
+        std::mem::take(&mut *self.handler_cancel.lock()).cancel();
+        std::mem::take(&mut *self.switch_cancel.lock()).cancel();
         let run = {
             let state = self.state.lock();
             let ending = state.ending.as_ref().map(|ending| ending.run.id);
@@ -332,55 +341,56 @@ impl AgentSession {
         self.extensions.abort(run);
         self.abort_run();
         self.abort_summary();
-        // What is queued waits for the next prompt.
-        self.state.lock().owed = false;
+        // Queued messages wait for the next prompt.
+        self.state.lock().run_pending = false;
     }
 
-    /// The run alone: whoever asks for it may be what an abort would end.
+    /// Stops only the run: a caller may itself be one of the waits that [`Self::abort`] ends.
     pub fn abort_run(&self) {
         let ending = self.state.lock().ending.as_ref().map(|one| one.run.clone());
-        self.cancel(ending);
-        self.abort_work();
+        self.cancel_work(ending);
+        self.cancel_run();
     }
 
-    /// The same without the wait for handlers that know of the end already.
-    pub(super) fn abort_work(&self) {
+    /// Like [`Self::abort_run`], except that `agent_end` handlers of a run that is ending are still
+    /// waited for.
+    pub(super) fn cancel_run(&self) {
         let run = self.state.lock().run.clone();
-        self.cancel(run);
+        self.cancel_work(run);
     }
 
-    /// Also fires the signal that extensions hold of it.
-    pub(super) fn cancel(&self, work: Option<Run>) {
+    /// Also fires the `AbortSignal` that extensions hold for this work.
+    pub(super) fn cancel_work(&self, work: Option<Work>) {
         if let Some(work) = work {
             let extensions = self.extensions.clone();
-            // It is on its way before whatever is told of the end of the run.
-            begin(&self.handle, async move {
+            // The signal is sent before any event about the end of the run.
+            spawn_started(&self.handle, async move {
                 extensions.abort_run(work.id).await;
             });
             work.cancel.cancel();
         }
     }
 
-    /// Ends the wait for a retry, and with it the run; one that is at work goes on.
-    /// Gives whether there was a wait.
+    /// Ends the wait for a retry, and with it the run. A run that is not waiting goes on. Returns
+    /// whether there was a wait.
     pub fn abort_retry(&self) -> bool {
         let state = self.state.lock();
         let waits = state.retry_wait.as_ref();
         waits.inspect(|wait| wait.cancel()).is_some()
     }
 
-    /// The answer to an `extension_ui_request`; one that nobody waits for is
+    /// Delivers the answer to an `extension_ui_request`. Answers to unknown or closed dialogs are
     /// ignored.
     pub fn answer_ui(&self, id: &str, answer: UiAnswer) {
         self.extensions.answer_dialog(id, answer);
     }
 
-    /// Whether the question is to be answered with yes or no.
+    /// Returns whether the dialog expects yes or no.
     pub fn ui_confirms(&self, id: &str) -> bool {
         self.extensions.is_confirm_dialog(id)
     }
 
-    /// The first line of the session file.
+    /// Returns the first line of the session file.
     pub fn header(&self) -> Box<serde_json::value::RawValue> {
         let raw = self.state.lock().session.header().raw.to_string();
         serde_json::value::RawValue::from_string(raw).expect("a header was parsed from its line")
@@ -390,7 +400,7 @@ impl AgentSession {
         self.state.lock().context.clone()
     }
 
-    /// The last answer's text, trimmed.
+    /// Returns the text of the last answer, trimmed.
     pub fn last_assistant_text(&self) -> Option<String> {
         let state = self.state.lock();
         let mut answers = state
@@ -398,7 +408,7 @@ impl AgentSession {
             .iter()
             .rev()
             .filter_map(|it| it.as_assistant());
-        // One that was aborted before it began says nothing; one that failed does.
+        // An answer that was aborted before its first content does not count; a failed one does.
         let last =
             answers.find(|it| it.stop_reason != StopReason::Aborted || !it.content.is_empty())?;
         let text = last.texts().collect::<String>();
@@ -406,7 +416,7 @@ impl AgentSession {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Queues a message for the run that is going on, or the next one.
+    /// Queues a message for the active run, or for the next one.
     pub(super) async fn enqueue(&self, delivery: Delivery, message: AgentMessage) {
         self.state.lock().queues.push(delivery, Arc::new(message));
         self.queue_changed().await;
@@ -414,14 +424,14 @@ impl AgentSession {
 
     pub(super) async fn queue_changed(&self) {
         let (steering, follow_up) = self.state.lock().queues.texts();
-        self.tell(Event::QueueUpdate {
+        self.emit_to_mode(Event::QueueUpdate {
             steering,
             follow_up,
         })
         .await;
     }
 
-    /// Empties both queues; returns the texts of what was in them.
+    /// Empties both queues and returns the texts of their messages.
     pub async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
         let texts = {
             let mut state = self.state.lock();
@@ -434,7 +444,7 @@ impl AgentSession {
     }
 
     pub fn set_queue_mode(&self, delivery: Delivery, mode: QueueMode) {
-        let saved = match delivery {
+        let report_save_error = match delivery {
             Delivery::Steer => {
                 self.state.lock().queues.steering_mode = mode;
                 self.settings.set_steering_mode(mode)
@@ -444,19 +454,19 @@ impl AgentSession {
                 self.settings.set_follow_up_mode(mode)
             }
         };
-        self.saved(saved);
+        self.report_save_error(report_save_error);
     }
 
     pub fn set_auto_retry(&self, enabled: bool) {
         self.state.lock().retry.enabled = enabled;
-        self.saved(self.settings.set_retry_enabled(enabled));
+        self.report_save_error(self.settings.set_retry_enabled(enabled));
     }
 
-    /// A setting that cannot be stored still holds, and the user hears of it.
-    pub(super) fn saved(&self, result: Result<(), SettingsError>) {
+    /// Reports that a setting could not be stored. The new value applies nevertheless.
+    pub(super) fn report_save_error(&self, result: Result<(), SettingsError>) {
         let Err(error) = result else { return };
         let session = self.arc();
-        begin(&self.handle, async move {
+        spawn_started(&self.handle, async move {
             let text = format!(
                 "{error}. The setting holds for now, and is stored with the next one that can be"
             );
@@ -464,21 +474,21 @@ impl AgentSession {
         });
     }
 
-    pub fn set_session_name(&self, name: &str) -> Result<(), Refusal> {
+    pub fn set_session_name(&self, name: &str) -> Result<(), CommandError> {
         if name.trim().is_empty() {
             let text = "Session name cannot be empty";
-            return Err(Refusal::new(ErrorCode::InvalidName, text));
+            return Err(CommandError::new(ErrorCode::InvalidName, text));
         }
         self.rename(name)?;
         Ok(())
     }
 
-    /// What of `ctx.ui` can be done from now on.
+    /// Sets which methods of `ctx.ui` the client supports from now on.
     pub fn set_ui_methods(&self, methods: Option<HashSet<String>>) {
         *self.ui_methods.lock() = methods;
     }
 
-    /// An empty name is none. Gives the id of the entry that says it.
+    /// Sets the name; an empty one removes it. Returns the id of the new entry.
     pub(super) fn rename(&self, name: &str) -> Result<String, String> {
         let (entry, name) = {
             let mut state = self.state.lock();
@@ -492,64 +502,65 @@ impl AgentSession {
             None => json!({ "type": "session_info_changed" }),
         };
         self.extensions.notify_soon("session_info_changed", event);
-        self.tell_soon(Event::SessionInfoChanged { name });
+        self.emit_to_mode_soon(Event::SessionInfoChanged { name });
         Ok(entry.id.to_string())
     }
 
-    /// Ends all shell commands of the user, for good.
+    /// Ends all shell commands of the user. Later ones are cancelled at once.
     pub fn cancel_commands(&self) {
-        self.commands.cancel();
+        self.user_command_cancel.cancel();
     }
 
-    /// Ends the session in order: the agent stops, extensions get
-    /// `session_shutdown` within its deadline, what they hold ends. `code` is the
-    /// program's, for those who listen to `exit` and signals; gives the one that it ends with.
+    /// Ends the session in order: the agent stops, extensions get `session_shutdown` within its
+    /// deadline, and what they hold is closed. `code` is the program's exit code as listeners of
+    /// `exit` and signals see it; returns the code that the program ends with.
     ///
-    /// Ends in bounded time, whatever extensions, tools and the mode's reader do.
+    /// Ends in bounded time, even if extensions, tools or the mode's reader hang.
     pub async fn shutdown(&self, code: u8) -> u8 {
-        // A successor waits until this one has ended, and then has its last words, too.
-        let _last_words = self.prepare_run();
+        // A successor process waits for the session lock until this one has ended, and then reads
+        // its last entries, too.
+        let _last_words = self.mark_preparing();
         if self.extensions.has_handlers("session_shutdown")
-            && let Err(error) = self.state.lock().hold()
+            && let Err(error) = self.state.lock().lock_file()
         {
             tracing::info!("another process goes on with the session: {error}");
         }
         self.extensions.close_dialogs();
         self.abort();
         self.cancel_commands();
-        self.at_work.close();
-        let work = futures::future::join(self.wait_idle(), self.at_work.wait());
-        // A tool that does not let go must not keep the program from ending.
-        let _ = tokio::time::timeout(LAST_WORK, work).await;
+        self.user_commands.close();
+        let work = futures::future::join(self.wait_idle(), self.user_commands.wait());
+        // A tool that does not stop must not keep the program from ending.
+        let _ = tokio::time::timeout(ABORT_GRACE, work).await;
         let is_left = self.extensions.emit_signal(code).await;
         let rest = async {
             self.flush_bash().await;
             if !is_left {
                 self.extensions.shut_down("quit", None).await;
             }
-            // Extensions may have had a last word.
-            self.flush_unsaved().await;
+            // Handlers of `session_shutdown` may have appended messages.
+            self.append_unsaved().await;
         };
-        let limit = self.settings.values().extension_timeouts.shutdown * 2 + LAST_WORK;
+        let limit = self.settings.values().extension_timeouts.shutdown * 2 + ABORT_GRACE;
         let _ = tokio::time::timeout(limit, rest).await;
         let code = self.extensions.stop(code).await;
         self.state.lock().session.release_id();
-        // The program goes on after a session beside another.
-        if !self.beside.is_second {
+        // After a child session the program goes on.
+        if !self.child_link.is_child {
             process_tree::finish_terminations().await;
         }
         code
     }
 }
 
-/// Runs `work` on its own. What it does before it waits for anything is done when this
-/// returns, so that what is told in it comes before what the caller does next.
-pub(super) fn begin(handle: &Handle, work: impl Future<Output = ()> + Send + 'static) {
+/// Runs `work` as a task of its own. The part before its first wait has run when this returns, so
+/// that events emitted there precede the caller's next ones.
+pub(super) fn spawn_started(handle: &Handle, work: impl Future<Output = ()> + Send + 'static) {
     let mut work = Box::pin(work);
     let _here = handle.enter();
     let begun = (work.as_mut()).poll(&mut Context::from_waker(Waker::noop()));
     if begun.is_pending() {
-        // It is asked again there, by somebody who can be woken.
+        // The runtime polls it again, with a waker.
         handle.spawn(work);
     }
 }

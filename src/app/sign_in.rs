@@ -1,4 +1,4 @@
-//! Signing in and out, with a user who can be asked.
+//! Signing in to providers and out, by dialogs.
 
 use std::sync::{Arc, Weak};
 
@@ -9,11 +9,11 @@ use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
 use crate::ai::oauth::{LoginDialog, LoginOption, SignInError};
 
 impl AgentSession {
-    /// Signs in to a provider. An abort outside of a run ends it.
+    /// Signs in to a provider. An abort outside of a run cancels it.
     pub async fn log_in(&self, provider: &str) -> Result<(), SignInError> {
         let dialog = Arc::new(Dialog(Arc::downgrade(&self.arc())));
-        let cancel = self.waiting.lock().child_token();
-        let ended = self.commands.clone();
+        let cancel = self.handler_cancel.lock().child_token();
+        let ended = self.user_command_cancel.clone();
         let guard = cancel.clone();
         let login = self.models.log_in(provider, dialog, cancel);
         tokio::select! {
@@ -27,7 +27,7 @@ impl AgentSession {
         Ok(())
     }
 
-    /// Forgets what is stored for a provider.
+    /// Removes the stored credentials of a provider.
     pub fn log_out(&self, provider: &str) -> Result<(), String> {
         let done = self.models.log_out(provider);
         self.refresh_model();
@@ -42,27 +42,27 @@ impl AgentSession {
                 notify_type: Some("info".into()),
             },
         };
-        self.tell(Event::ExtensionUiRequest(request)).await;
+        self.emit_to_mode(Event::ExtensionUiRequest(request)).await;
     }
 }
 
-/// A session that has gone asks nobody.
+/// Dialogs of a sign-in. When the session is gone each answer is `None`.
 struct Dialog(Weak<AgentSession>);
 
 impl Dialog {
-    async fn ask(&self, title: String, placeholder: Option<String>) -> Option<String> {
+    async fn ask_text(&self, title: String, placeholder: Option<String>) -> Option<String> {
         let method = UiMethod::Input {
             title,
             placeholder,
             timeout: None,
         };
-        match self.0.upgrade()?.ask_user(method).await {
+        match self.0.upgrade()?.show_dialog(method).await {
             UiAnswer::Value(text) => Some(text),
             UiAnswer::Confirmed(_) | UiAnswer::Cancelled => None,
         }
     }
 
-    async fn say(&self, text: String) {
+    async fn notify(&self, text: String) {
         if let Some(session) = self.0.upgrade() {
             session.notify_user(text).await;
         }
@@ -73,7 +73,7 @@ impl Dialog {
 impl LoginDialog for Dialog {
     async fn open(&self, url: &str, instructions: Option<&str>) {
         let more = instructions.map(|text| format!("\n{text}"));
-        self.say(format!("Open {url}{}", more.unwrap_or_default()))
+        self.notify(format!("Open {url}{}", more.unwrap_or_default()))
             .await;
     }
 
@@ -85,15 +85,15 @@ impl LoginDialog for Dialog {
     ) -> Option<String> {
         loop {
             let title = message.to_owned();
-            let said = self.ask(title, placeholder.map(str::to_owned)).await?;
-            if allow_empty || !said.trim().is_empty() {
-                return Some(said);
+            let answer = self.ask_text(title, placeholder.map(str::to_owned)).await?;
+            if allow_empty || !answer.trim().is_empty() {
+                return Some(answer);
             }
         }
     }
 
     async fn progress(&self, message: &str) {
-        self.say(message.to_owned()).await;
+        self.notify(message.to_owned()).await;
     }
 
     async fn select(&self, message: &str, options: &[LoginOption]) -> Option<String> {
@@ -102,7 +102,7 @@ impl LoginDialog for Dialog {
             options: options.iter().map(|option| option.label.clone()).collect(),
             timeout: None,
         };
-        let UiAnswer::Value(chosen) = self.0.upgrade()?.ask_user(method).await else {
+        let UiAnswer::Value(chosen) = self.0.upgrade()?.show_dialog(method).await else {
             return None;
         };
         let chosen = options.iter().find(|option| option.label == chosen);

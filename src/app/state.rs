@@ -1,5 +1,4 @@
-//! What a session is at the moment. Behind one lock that is never held while
-//! anything is awaited.
+//! The mutable state of a session, behind one lock that is never held across an await.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -8,10 +7,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::compact::Due;
-use super::left::Left;
-use super::prompt_options::PromptOptions;
-use super::rest::Ending;
+use super::compaction::CompactionTrigger;
+use super::prompt::options::PromptOptions;
+use super::run::settle::RunEnding;
+use super::switch::background::BackgroundSession;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
@@ -21,18 +20,18 @@ use crate::session::{EntryKind, Session, SessionError};
 
 pub(super) struct State {
     pub session: Session,
-    /// Changes when the session's file may have become this process's to write.
-    pub written: watch::Sender<()>,
-    /// Which of the sessions that were opened so far it is.
-    pub place: u64,
-    /// How many there were.
-    pub places: u64,
-    /// Those in which something still goes on.
-    pub left: Vec<Left>,
-    /// The place of everything that keeps a session open.
-    pub stays: Vec<u64>,
-    /// What the model would be told: derived from the session, kept beside it so
-    /// that it need not be built anew for every prompt.
+    /// Changes with each use of the session lock, and when work that kept it ends.
+    pub lock_used: watch::Sender<()>,
+    /// Index of the current session among those opened so far.
+    pub session_index: u64,
+    /// Number of sessions opened so far, minus one.
+    pub session_count: u64,
+    /// Replaced sessions that leases keep open.
+    pub background: Vec<BackgroundSession>,
+    /// The session index of each lease.
+    pub leases: Vec<u64>,
+    /// The messages that the model sees. Derived from the session and cached, so that they are not
+    /// rebuilt for each prompt.
     pub context: Vec<Arc<AgentMessage>>,
     pub model: Option<Arc<Model>>,
     pub thinking: ThinkingLevel,
@@ -40,78 +39,76 @@ pub(super) struct State {
     pub scope: Vec<ScopedModel>,
     pub queues: Queues,
     pub active_tools: Vec<String>,
-    /// All that there were when this was last looked at.
+    /// Names of all tools at the last refresh.
     pub known_tools: HashSet<String>,
-    /// Prompts on their way to the agent. What is queued waits for them: see
-    /// [`Self::owed`].
-    pub preparing: usize,
-    /// Prompts whose `before_agent_start` handlers are asked: what extensions say meanwhile
-    /// is queued for the run that is about to begin.
-    pub starting: usize,
-    /// A run is to begin with what is queued, if none of them begins one.
-    pub owed: bool,
-    /// Wait for the next prompt (`deliverAs: "nextTurn"`).
+    /// Number of prompts on their way to the agent. Queued messages wait for them: see
+    /// [`Self::run_pending`].
+    pub prompts_preparing: usize,
+    /// Number of prompts whose `before_agent_start` handlers are running. Messages of extensions
+    /// are meanwhile queued for the run that is about to begin.
+    pub prompts_starting: usize,
+    /// Whether a run is to begin with the queued messages, unless a prompt on its way begins one.
+    pub run_pending: bool,
+    /// Messages for the next prompt (`deliverAs: "nextTurn"`).
     pub next_turn: Vec<Arc<AgentMessage>>,
-    /// Shell commands run while the agent was busy; they join the conversation
-    /// when it rests.
+    /// Results of shell commands that ended during a run; they are appended when the run ends.
     pub deferred_bash: Vec<Arc<AgentMessage>>,
     pub system_prompt: String,
-    /// What `before_agent_start` handlers made of it for the latest run.
+    /// The system prompt that `before_agent_start` handlers left for the latest run; `None` if
+    /// unchanged.
     pub run_prompt: Option<String>,
-    /// What it was made of.
+    /// The options that [`Self::system_prompt`] was rendered from.
     pub prompt_options: PromptOptions,
-    /// The same of [`Self::run_prompt`], if handlers have changed it.
+    /// The options that `before_agent_start` handlers left for the latest run; `None` if unchanged.
     pub run_options: Option<PromptOptions>,
-    pub run: Option<Run>,
-    /// The run that is telling of its end; at rest it is [`Self::run`] no more.
-    pub ending: Option<Ending>,
-    /// Another session, or another set of extensions, is being put in place: no
-    /// run may begin.
+    pub run: Option<Work>,
+    /// The run whose `agent_end` is being handled. Once idle it is [`Self::run`] no more.
+    pub ending: Option<RunEnding>,
+    /// Another session, or another generation of extensions, is being put in place. No run may
+    /// begin.
     pub replacing: bool,
-    /// The error of the last answer if it is asked for again. Decided before anybody
-    /// hears of the run's end, who may change the settings then.
-    pub failure: Option<String>,
-    /// The wait before a failed answer is asked for again.
+    /// The error of the last answer if the request is retried. Set before `agent_end`, whose
+    /// handlers may change the retry settings.
+    pub retryable_failure: Option<String>,
+    /// Cancels the wait before a retry.
     pub retry_wait: Option<CancellationToken>,
-    /// A summary is being written: of what was said (a compaction), or of a branch.
-    /// No run may begin.
-    pub summary: Option<Run>,
-    /// How many wait for the end of the run to write one.
-    pub wanted: usize,
-    /// What the run that has ended left to one of them: `summary`, held already.
-    pub handed: Option<Run>,
-    /// The run that has ended is followed by a compaction, for which `summary` is
-    /// held already.
-    pub due: Option<Due>,
-    /// The conversation was compacted because it did not fit, and nothing was said
-    /// since that did.
+    /// A summary is being written, for a compaction or of a branch. No run may begin.
+    pub summary: Option<Work>,
+    /// Number of callers that wait for the end of the run to write a summary.
+    pub summary_waiters: usize,
+    /// The summary that an ended run passed to one of [`Self::summary_waiters`]. [`Self::summary`]
+    /// is set already.
+    pub summary_handoff: Option<Work>,
+    /// The compaction that follows the ended run. [`Self::summary`] is set already.
+    pub due_compaction: Option<CompactionTrigger>,
+    /// The conversation was compacted after a context overflow, and no answer has fit since.
     pub overflow_recovered: bool,
-    /// Of runs and summaries.
-    pub runs: u64,
+    /// Id of the latest run or summary.
+    pub last_work_id: u64,
     pub retry: RetryPolicy,
-    /// Failed attempts of the request that is going on.
-    pub attempt: u32,
-    /// Turns since the run began.
-    pub turn: u64,
-    pub bash: Option<CancellationToken>,
+    /// Failed attempts of the current request.
+    pub retry_attempt: u32,
+    /// Number of turns since the run began.
+    pub turn_index: u64,
+    pub last_bash_cancel: Option<CancellationToken>,
     pub auto_compaction: bool,
-    /// The file does not say how hard the session thinks, and says so before anything else
-    /// is said in it: who only looks at it does not change it.
-    pub thinking_unsaid: bool,
+    /// The resumed session file does not contain the thinking level. It is appended before the next
+    /// message, so that opening a session does not change its file.
+    pub thinking_not_persisted: bool,
 }
 
-/// The agent, or whoever summarises, at work.
+/// A run or a summary.
 #[derive(Clone)]
-pub(super) struct Run {
+pub(super) struct Work {
     pub id: u64,
     pub cancel: CancellationToken,
 }
 
 impl State {
-    /// Appends to the session file and to what the model is told. The file comes
-    /// first: nobody hears of what is not stored.
-    pub fn say(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
-        self.say_thinking_level()?;
+    /// Appends to the session file and to the context. The file comes first: no message is shown
+    /// before it is stored.
+    pub fn append(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
+        self.append_pending_thinking_level()?;
         let session = self.writable()?;
         match &*message {
             AgentMessage::Custom(custom) => session.append_custom_message(
@@ -126,69 +123,70 @@ impl State {
         Ok(())
     }
 
-    /// [`Self::say`]; what cannot be stored is in the conversation all the same, and
-    /// is stored as soon as that works. Gives what the user has to be told.
-    pub fn say_anyway(&mut self, message: Arc<AgentMessage>) -> Option<String> {
-        if let Err(error) = self.say_thinking_level() {
+    /// [`Self::append`], except that a message that cannot be stored joins the context nevertheless
+    /// and is stored as soon as possible. Returns a notice for the user.
+    pub fn append_or_buffer(&mut self, message: Arc<AgentMessage>) -> Option<String> {
+        if let Err(error) = self.append_pending_thinking_level() {
             tracing::warn!("the thinking level was not stored: {error}");
         }
-        if let Err(error) = self.hold() {
+        if let Err(error) = self.lock_file() {
             tracing::warn!("{error}");
         }
-        let news = keep(&mut self.session, &message);
+        let notice = append_to_file(&mut self.session, &message);
         self.context.push(message);
-        news
+        notice
     }
 
-    /// In which session, and how often what was said there was compacted.
+    /// Returns the session index, and how often this session was compacted.
     pub fn compactions(&self) -> (u64, usize) {
         let entries = self.session.entries().iter();
         let compactions =
             entries.filter(|entry| matches!(entry.kind, EntryKind::Compaction { .. }));
-        (self.place, compactions.count())
+        (self.session_index, compactions.count())
     }
 
-    /// The commands of the user that ran beside the agent. Gives what they have to be told.
-    pub fn store_deferred(&mut self) -> Option<String> {
+    /// Appends the results of user commands that ended during the run. Returns a notice for the
+    /// user.
+    pub fn append_deferred_bash(&mut self) -> Option<String> {
         let deferred = std::mem::take(&mut self.deferred_bash);
-        let news = deferred
+        let notice = deferred
             .into_iter()
-            .filter_map(|message| self.say_anyway(message));
-        // The last one counts those before.
-        news.last()
+            .filter_map(|message| self.append_or_buffer(message));
+        // The last notice counts the messages of those before.
+        notice.last()
     }
 
-    /// What could not be stored is tried again. Gives what the user has to be told.
+    /// Tries again to store messages that could not be stored. Returns a notice for the user.
     pub fn write_unsaved(&mut self) -> Option<String> {
         if self.session.unsaved_count() == 0 {
             return None;
         }
-        self.written.send_replace(());
+        self.lock_used.send_replace(());
         Some(match self.session.write_unsaved() {
             Ok(()) => caught_up(&self.session),
             Err(error) => not_stored(&self.session, &error),
         })
     }
 
-    /// The first entries of a new session: with what it is held.
-    pub fn begin(&mut self) -> Result<(), SessionError> {
+    /// Appends the first entries of a new session: the model and the thinking level.
+    pub fn append_initial_entries(&mut self) -> Result<(), SessionError> {
         if let Some(model) = self.model.clone() {
             self.writable()?
                 .append_model_change(&model.provider, &model.id)?;
         }
-        self.keep_thinking_level()
+        self.append_thinking_level()
     }
 
-    fn say_thinking_level(&mut self) -> Result<(), SessionError> {
-        match self.thinking_unsaid {
-            true => self.keep_thinking_level(),
+    fn append_pending_thinking_level(&mut self) -> Result<(), SessionError> {
+        match self.thinking_not_persisted {
+            true => self.append_thinking_level(),
             false => Ok(()),
         }
     }
 
-    /// Whoever goes on with the session thinks as hard.
-    pub fn keep_thinking_level(&mut self) -> Result<(), SessionError> {
-        self.thinking_unsaid = false;
+    /// Records the thinking level in the session so that a resumed session uses it.
+    pub fn append_thinking_level(&mut self) -> Result<(), SessionError> {
+        self.thinking_not_persisted = false;
         let level = self.thinking;
         self.writable()?
             .append_thinking_level_change(level.as_str())?;
@@ -196,11 +194,11 @@ impl State {
     }
 }
 
-/// [`State::say_anyway`] for the file alone.
-pub(super) fn keep(session: &mut Session, message: &AgentMessage) -> Option<String> {
-    let owed = session.unsaved_count();
+/// [`State::append_or_buffer`] for the file alone.
+pub(super) fn append_to_file(session: &mut Session, message: &AgentMessage) -> Option<String> {
+    let run_pending = session.unsaved_count();
     match session.append_or_buffer(message) {
-        Ok(()) if owed > 0 => Some(caught_up(session)),
+        Ok(()) if run_pending > 0 => Some(caught_up(session)),
         Ok(()) => None,
         Err(error) => Some(not_stored(session, &error)),
     }
@@ -209,7 +207,7 @@ pub(super) fn keep(session: &mut Session, message: &AgentMessage) -> Option<Stri
 fn caught_up(session: &Session) -> String {
     let path = session.path().unwrap_or(Path::new(""));
     format!(
-        "{}: what could not be stored before is stored now",
+        "{}: messages that could not be stored before are stored now",
         path.display()
     )
 }

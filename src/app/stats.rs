@@ -1,5 +1,4 @@
-//! What a session says of itself: the answers of `get_state` and
-//! `get_session_stats`.
+//! State and statistics of a session: the responses to `get_state` and `get_session_stats`.
 
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ use pi_base::VERSION;
 pub struct SessionState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<Model>>,
-    /// Why there is no model, and what to do about it. Only there without `model`.
+    /// Why no model is set, and how to set one. Only present without `model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_error: Option<String>,
     pub thinking_level: ThinkingLevel,
@@ -36,9 +35,9 @@ pub struct SessionState {
     pub auto_compaction_enabled: bool,
     pub message_count: usize,
     pub pending_message_count: usize,
-    /// What `steeringMode` was called before 0.20.
+    /// Name of `steeringMode` before 0.20.
     pub queue_mode: QueueMode,
-    /// What `pendingMessageCount` was called before 0.20.
+    /// Name of `pendingMessageCount` before 0.20.
     pub queued_message_count: usize,
     /// The original's version that clients compare, and this program's: `0.87.1+rs.0.1.0`.
     pub version: &'static str,
@@ -112,7 +111,7 @@ impl AgentSession {
         }
     }
 
-    /// Counted over what the model would be told, not over the whole file.
+    /// Counts the messages of the context, not those of the whole file.
     pub fn stats(&self) -> SessionStats {
         let context_usage = self.usage();
         let state = self.state.lock();
@@ -134,7 +133,7 @@ impl AgentSession {
                 AgentMessage::ToolResult(message) => {
                     stats.tool_results += 1;
                     let usage = message.usage.as_ref().map(Usage::deserialize);
-                    // What makes no sense costs nothing.
+                    // Usage in an unknown format is not counted.
                     if let Some(Ok(usage)) = usage {
                         stats.add(&usage);
                     }
@@ -152,8 +151,8 @@ impl AgentSession {
         stats
     }
 
-    /// Right after a compaction the last count is that of what was before it, and
-    /// nothing is known until the model has answered.
+    /// Returns the size of the context. `tokens` is `None` between a compaction and the next
+    /// answer, because the last count is of the context before.
     pub(super) fn usage(&self) -> Option<ContextUsage> {
         let state = self.state.lock();
         let context_window = state.model.as_ref()?.context_window;

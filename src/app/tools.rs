@@ -1,4 +1,4 @@
-//! Which tools the model has, and the system prompt that tells it of them.
+//! The tools of the model, and the system prompt that describes them.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use super::prompt_options::{PromptFile, PromptOptions};
+use super::prompt::options::{PromptFile, PromptOptions};
+use super::startup::tool_selection::ToolSelection;
 use super::state::State;
-use super::tool_selection::ToolSelection;
 use crate::resources::prompts::context_files::{ContextFile, load_context_files};
 use crate::resources::prompts::system_prompt_files::load_prompt_texts;
 use crate::resources::source_info::SourceInfo;
 use crate::tools::tool::Tool;
 use crate::tools::{self, ToolOptions};
 
-/// A tool and where it comes from.
+/// A tool and its source.
 pub(super) struct KnownTool {
     pub tool: Arc<dyn Tool>,
     pub source: SourceInfo,
@@ -42,7 +42,8 @@ impl AgentSession {
         }
     }
 
-    /// As in newer versions of the original.
+    /// Environment variables that describe the session to shell commands, as in newer versions of
+    /// the original.
     fn session_variables(&self) -> Vec<(&'static str, String)> {
         let state = self.state.lock();
         let mut variables = vec![
@@ -59,7 +60,7 @@ impl AgentSession {
         variables
     }
 
-    /// The tools that the session may have.
+    /// Returns the tools that the session may have.
     pub(super) fn known_tools(&self) -> Vec<KnownTool> {
         let mut known = self.registered_tools();
         let choice = &self.config.tools;
@@ -67,8 +68,7 @@ impl AgentSession {
         known
     }
 
-    /// All tools; an extension's takes the place of a built-in one of the same
-    /// name.
+    /// Returns all tools. A tool of an extension replaces a built-in one of the same name.
     fn registered_tools(&self) -> Vec<KnownTool> {
         let builtin = tools::builtin(self.cwd(), self.tool_options())
             .into_iter()
@@ -83,11 +83,11 @@ impl AgentSession {
         let mut known: Vec<KnownTool> = builtin.collect();
         let of_extensions = self.extensions.tools().into_iter();
         let of_extensions = of_extensions.map(|(tool, info)| (tool, info.source));
-        let given = self.beside.tools.iter().map(|tool| {
+        let provided = self.child_link.tools.iter().map(|tool| {
             let source = SourceInfo::sdk(&tool.spec().name);
             (tool.clone(), source)
         });
-        for (tool, source) in of_extensions.chain(given) {
+        for (tool, source) in of_extensions.chain(provided) {
             let tool = KnownTool {
                 tool,
                 source,
@@ -102,7 +102,7 @@ impl AgentSession {
         known
     }
 
-    /// Built-in tools that an extension has taken the place of.
+    /// Returns a sentence for each built-in tool that an extension replaces.
     pub fn overridden_tools(&self) -> Vec<String> {
         let tools = self.extensions.tools();
         let overriding = tools.iter().filter_map(|(tool, info)| {
@@ -117,7 +117,7 @@ impl AgentSession {
         overriding.collect()
     }
 
-    /// Those that the model may call.
+    /// Returns the tools that the model may call.
     pub(super) fn active_tools(&self) -> Vec<Arc<dyn Tool>> {
         let active = self.state.lock().active_tools.clone();
         let known = self.known_tools();
@@ -126,8 +126,8 @@ impl AgentSession {
         found.map(|one| one.tool.clone()).collect()
     }
 
-    /// What is active when nothing is said: the usual built-in tools, or those that the
-    /// command line or the settings name, in their order, and what extensions bring.
+    /// Returns the tools that are active by default: the built-in defaults, or those that the
+    /// command line or the settings name, in their order, and the tools of extensions.
     pub(super) fn default_tools(&self) -> Vec<String> {
         let selection = self.selection();
         let known = self.known_tools();
@@ -151,8 +151,8 @@ impl AgentSession {
     /// Returns a warning if `--tools` names tools that do not exist once the extensions have
     /// loaded.
     pub(super) fn unknown_tools(&self) -> Option<String> {
-        // The tools of a session of an extension are its own affair.
-        if self.beside.is_second {
+        // The extension that starts a child session chooses its tools.
+        if self.child_link.is_child {
             return None;
         }
         let tools = self.registered_tools();
@@ -168,8 +168,8 @@ impl AgentSession {
         })
     }
 
-    /// At the start.
-    pub(super) fn offer_default_tools(&self) {
+    /// Activates the default tools at the start.
+    pub(super) fn activate_default_tools(&self) {
         let (active, known) = (self.default_tools(), self.tool_names());
         let mut state = self.state.lock();
         (state.active_tools, state.known_tools) = (active, known);
@@ -185,8 +185,8 @@ impl AgentSession {
             .collect()
     }
 
-    /// Tools came or went: new ones are offered, and those that were switched off stay
-    /// so. The prompt is built anew.
+    /// Updates the tools after extensions registered or removed some: new ones become active, those
+    /// that were deactivated stay so. Rebuilds the system prompt.
     pub(super) fn refresh_tools(&self) {
         let known = self.state.lock().known_tools.clone();
         let selection = self.selection();
@@ -196,8 +196,8 @@ impl AgentSession {
         });
     }
 
-    /// After a reload all that extensions bring is offered again, and what the settings name
-    /// now and did not `before`.
+    /// Updates the tools after a reload: tools of extensions become active again, and built-in
+    /// tools if the settings name them now and did not `before`.
     pub(super) fn refresh_all_tools(&self, before: &[String]) {
         let now = self.default_tools();
         self.offer_tools(|one| {
@@ -228,8 +228,8 @@ impl AgentSession {
 
     pub(super) fn activate_tools(&self, names: Vec<String>) {
         let known = self.known_tools();
-        let there = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
-        self.state.lock().active_tools = names.into_iter().filter(there).collect();
+        let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
+        self.state.lock().active_tools = names.into_iter().filter(is_known).collect();
         self.rebuild_system_prompt();
     }
 
@@ -238,10 +238,10 @@ impl AgentSession {
         let cwd = self.cwd();
         let paths = self.config.paths.with_cwd(&cwd);
         let (mut texts, mut problems) = load_prompt_texts(&paths, &self.config.prompt);
-        let given = &self.beside.texts;
-        texts.custom = given.system_prompt.clone().or(texts.custom);
-        texts.append = given.append_system_prompt.clone().or(texts.append);
-        let files = match (&given.context_files, self.config.no_context_files) {
+        let provided = &self.child_link.texts;
+        texts.custom = provided.system_prompt.clone().or(texts.custom);
+        texts.append = provided.append_system_prompt.clone().or(texts.append);
+        let files = match (&provided.context_files, self.config.no_context_files) {
             (Some(files), _) => files
                 .iter()
                 .map(|file| ContextFile {
@@ -282,7 +282,7 @@ impl AgentSession {
                     content: file.content,
                 })
                 .collect(),
-            skills: self.texts.lock().skills().to_vec(),
+            skills: self.prompt_resources.lock().skills().to_vec(),
             sections: Default::default(),
             force_system_prompt: None,
         };
@@ -294,11 +294,11 @@ impl AgentSession {
         state.prompt_options = options;
     }
 
-    /// As the model got it last, or gets it next.
+    /// Returns the system prompt of the latest run, or of the next one if none has been changed.
     pub(super) fn system_prompt_text(&self) -> String {
         let state = self.state.lock();
-        let told = state.run_prompt.as_ref();
-        told.unwrap_or(&state.system_prompt).clone()
+        let changed = state.run_prompt.as_ref();
+        changed.unwrap_or(&state.system_prompt).clone()
     }
 
     /// Returns the prompt and the options that `before_agent_start` handlers receive.
@@ -307,7 +307,7 @@ impl AgentSession {
         (state.system_prompt.clone(), state.prompt_options.clone())
     }
 
-    /// As `pi.getAllTools` returns them.
+    /// Returns the tools in the format of `pi.getAllTools`.
     pub(super) fn describe_tools(&self) -> Value {
         let describe = |one: &KnownTool| {
             let spec = one.tool.spec();
@@ -326,7 +326,7 @@ impl AgentSession {
         self.known_tools().iter().map(describe).collect()
     }
 
-    /// As `get_commands` and `pi.getCommands` return them.
+    /// Returns the slash commands in the format of `get_commands` and `pi.getCommands`.
     pub fn commands(&self) -> Vec<SlashCommand> {
         let commands = self.extensions.commands().into_iter();
         let commands = commands.map(|(command, info)| SlashCommand {
@@ -335,11 +335,13 @@ impl AgentSession {
             source: CommandSource::Extension,
             source_info: info.source,
         });
-        commands.chain(self.texts.lock().commands()).collect()
+        commands
+            .chain(self.prompt_resources.lock().commands())
+            .collect()
     }
 }
 
-/// What may follow a `/` in a prompt.
+/// A slash command of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

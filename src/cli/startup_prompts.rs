@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use chrono::Utc;
 
 use super::{CliError, Mode, output};
-use crate::app::{AppConfig, Located, SessionTarget, StartError, listed, locate, missing_cwd};
+use crate::app::{
+    AppConfig, FoundSession, SessionTarget, StartError, find_session, list_sessions, missing_cwd,
+};
 use crate::modes::session_list::{Choice, SessionList};
 use crate::resources::settings::Settings;
 
@@ -43,9 +45,9 @@ pub fn resolve_session(
             };
             path
         }
-        SessionTarget::Named(name) => match locate(config, &settings, name)? {
-            Located::Here(path) => path,
-            Located::Elsewhere { path, cwd } => {
+        SessionTarget::Named(name) => match find_session(config, &settings, name)? {
+            FoundSession::Here(path) => path,
+            FoundSession::Elsewhere { path, cwd } => {
                 output(&format!("Session found in different project: {cwd}\n"))?;
                 if !confirm("Fork this session into current directory?")? {
                     return Ok(Decision::Exit("Aborted."));
@@ -70,7 +72,11 @@ pub fn resolve_session(
 
 fn choose_session(config: &AppConfig, settings: &Settings) -> Result<Option<PathBuf>, CliError> {
     let list = |all, query: &str| -> Result<SessionList, StartError> {
-        Ok(SessionList::new(listed(config, settings, all)?, all, query))
+        Ok(SessionList::new(
+            list_sessions(config, settings, all)?,
+            all,
+            query,
+        ))
     };
     let mut shown = list(false, "")?;
     loop {

@@ -79,7 +79,7 @@ impl EventSink for JsonEvents {
 
 async fn run_prompts(session: &AgentSession, output: &Output, prompts: Vec<PromptContent>) -> u8 {
     output.line(&session.header());
-    for note in session.take_notes() {
+    for note in session.take_warnings() {
         print_stderr(&format!("Warning: {note}"));
     }
     session.open().await;

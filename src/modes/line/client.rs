@@ -118,7 +118,7 @@ impl Client {
                 }
                 Ok(()) = self.withdrawn.changed() => self.remove_withdrawn_dialogs(),
                 () = self.session.wait_idle(), if busy => {}
-                () = self.session.asked_to_leave() => self.exit_code = Some(0),
+                () = self.session.wait_shutdown_request() => self.exit_code = Some(0),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now).into()), if deadline.is_some() => {
                     self.on_deadline();
                 }
@@ -217,7 +217,7 @@ impl Client {
         if self.is_working() {
             return InputRequest::Keys;
         }
-        for note in self.session.take_notes() {
+        for note in self.session.take_warnings() {
             self.pending_output += &self.renderer.note(&note);
         }
         self.pending_output += &self.renderer.settle();

@@ -168,7 +168,7 @@ fn welcome_text(
     let folder = cwd.file_name().unwrap_or_default().to_string_lossy();
     text += &renderer.title(&format!("pi - {folder}"));
     for note in session
-        .take_notes()
+        .take_warnings()
         .into_iter()
         .chain(problem)
         .chain(shortcuts::notes(session))

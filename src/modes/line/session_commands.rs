@@ -101,7 +101,9 @@ async fn fork_before(session: &Arc<AgentSession>, entry: &str) -> CommandOutput 
         return Ok(VETOED.into());
     };
     // The prompt suggests the text of the message, to be changed.
-    session.suggest(forked.text.unwrap_or_default()).await;
+    session
+        .set_editor_text(forked.text.unwrap_or_default())
+        .await;
     Ok(format!("Forked to a new session.\n{}", header(session)))
 }
 
@@ -168,7 +170,7 @@ async fn input(session: &Arc<AgentSession>, title: String) -> Option<String> {
         placeholder: None,
         timeout: None,
     };
-    match session.ask_user(method).await {
+    match session.show_dialog(method).await {
         UiAnswer::Value(text) => Some(text),
         UiAnswer::Confirmed(_) | UiAnswer::Cancelled => None,
     }
@@ -180,7 +182,7 @@ async fn confirm(session: &Arc<AgentSession>, title: String, message: String) ->
         message,
         timeout: None,
     };
-    session.ask_user(method).await == UiAnswer::Confirmed(true)
+    session.show_dialog(method).await == UiAnswer::Confirmed(true)
 }
 
 #[cfg(test)]

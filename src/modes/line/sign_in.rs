@@ -81,7 +81,7 @@ async fn choose(
         options: options.iter().map(|(_, label)| label.clone()).collect(),
         timeout: None,
     };
-    let UiAnswer::Value(chosen) = session.ask_user(method).await else {
+    let UiAnswer::Value(chosen) = session.show_dialog(method).await else {
         return Ok(None);
     };
     let chosen = options.into_iter().find(|(_, label)| *label == chosen);

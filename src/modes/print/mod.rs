@@ -117,7 +117,7 @@ pub async fn run(config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
 
 /// Runs the prompts one after the other. The error is the exit code.
 async fn run_prompts(session: &AgentSession, prompts: Vec<PromptContent>) -> Result<(), u8> {
-    for note in session.take_notes() {
+    for note in session.take_warnings() {
         print_stderr(&format!("Warning: {note}"));
     }
     session.open().await;

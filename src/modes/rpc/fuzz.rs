@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::handle::response;
 use super::lines::{Line, next_line};
 use super::parse::parse;
-use crate::app::Refusal;
+use crate::app::CommandError;
 
 /// Reads lines with buffers of every small size, with a limit that long lines exceed.
 pub fn fuzz_lines(bytes: &[u8]) {
@@ -60,7 +60,7 @@ pub fn fuzz_command(bytes: &[u8]) {
             if value.is_some() {
                 assert_eq!(bad.id, id);
             }
-            let refusal = Refusal::new(bad.code, bad.error);
+            let refusal = CommandError::new(bad.code, bad.error);
             (response(bad.id, bad.command, Err(refusal)), false)
         }
     };

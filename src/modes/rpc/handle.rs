@@ -19,13 +19,14 @@ use crate::agent::event::UiAnswer;
 use crate::agent::queue::Delivery;
 use crate::ai::model::ThinkingLevel;
 use crate::app::{
-    AgentSession, Behavior, Disposition, ErrorCode, ForkPosition, PromptRequest, Refusal, Source,
+    AgentSession, Behavior, CommandError, Disposition, ErrorCode, ForkPosition, PromptRequest,
+    Source,
 };
 use crate::modes::output::Output;
 use crate::resources::source_info::SourceScope;
 
 /// The data of a response; `None` for commands without data.
-type CommandResult = Result<Option<ResponseData>, Refusal>;
+type CommandResult = Result<Option<ResponseData>, CommandError>;
 
 /// Executes a parsed command, or answers a line that is no valid command.
 pub async fn run_command(
@@ -46,7 +47,7 @@ pub async fn run_command(
                 code,
                 error,
             } = *bad;
-            return respond(output, id, command, Err(Refusal::new(code, error)));
+            return respond(output, id, command, Err(CommandError::new(code, error)));
         }
     };
     match command {
@@ -105,9 +106,11 @@ pub async fn run_command(
             exclude_from_context,
         } => {
             let excluded = exclude_from_context.unwrap_or(false);
-            let ran = session.bash_told(&command, excluded, id.clone()).await;
+            let ran = session
+                .bash_with_updates(&command, excluded, id.clone())
+                .await;
             let answer = ran.map(|result| Some(ResponseData::Bash(result)));
-            respond(output, id, name, answer.map_err(Refusal::from));
+            respond(output, id, name, answer.map_err(CommandError::from));
         }
         command => {
             let answer = execute(session, &name, command).await;
@@ -122,7 +125,7 @@ pub fn respond_too_long(output: &Output, bytes: u64) {
         "Failed to parse command: the line has {bytes} bytes, and {} are the most that is taken",
         super::lines::MAX_LINE_BYTES
     );
-    let refusal = Refusal::new(ErrorCode::LineTooLong, text);
+    let refusal = CommandError::new(ErrorCode::LineTooLong, text);
     respond(output, None, "parse".into(), Err(refusal));
 }
 
@@ -135,7 +138,7 @@ pub fn response(id: Option<Value>, command: String, answer: CommandResult) -> Re
         None => Ok(None),
         Some(answer) => to_raw_value(&answer)
             .map(Some)
-            .map_err(|error| Refusal::from(error.to_string())),
+            .map_err(|error| CommandError::from(error.to_string())),
     });
     let (data, refusal) = match data {
         Ok(data) => (data, None),
@@ -182,7 +185,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> C
         Command::Abort => {
             let run = session.run_id();
             session.abort();
-            session.wait_over(run).await;
+            session.wait_work_end(run).await;
             return Ok(None);
         }
         Command::AbortRetry => {
@@ -268,7 +271,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> C
                 (None, Some(index)) => entry_at(session, index)?,
                 (None, None) => {
                     let text = "branch: missing field `entryIndex`";
-                    return Err(Refusal::new(ErrorCode::InvalidCommand, text));
+                    return Err(CommandError::new(ErrorCode::InvalidCommand, text));
                 }
             };
             ResponseData::Branch(fork(session, &entry).await?)
@@ -323,9 +326,9 @@ fn prompt_content(
     message: String,
     images: Option<Vec<Picture>>,
     attachments: Option<Vec<Attachment>>,
-) -> Result<(String, Vec<crate::ai::message::ImageContent>), Refusal> {
+) -> Result<(String, Vec<crate::ai::message::ImageContent>), CommandError> {
     images::prompt_content(message, images, attachments)
-        .map_err(|error| Refusal::new(ErrorCode::InvalidCommand, format!("{name}: {error}")))
+        .map_err(|error| CommandError::new(ErrorCode::InvalidCommand, format!("{name}: {error}")))
 }
 
 const QUEUED: PromptDisposition = PromptDisposition {
@@ -336,7 +339,7 @@ fn cancelled(done: bool) -> Cancelled {
     Cancelled { cancelled: !done }
 }
 
-async fn fork(session: &AgentSession, entry: &str) -> Result<ForkedText, Refusal> {
+async fn fork(session: &AgentSession, entry: &str) -> Result<ForkedText, CommandError> {
     let forked = session.fork(entry, ForkPosition::Before).await?;
     Ok(ForkedText {
         cancelled: forked.is_none(),
@@ -345,12 +348,12 @@ async fn fork(session: &AgentSession, entry: &str) -> Result<ForkedText, Refusal
 }
 
 /// Finds the id of an entry by its index in the result of `get_branch_messages`.
-fn entry_at(session: &AgentSession, index: usize) -> Result<String, Refusal> {
+fn entry_at(session: &AgentSession, index: usize) -> Result<String, CommandError> {
     let messages = session.branch_messages().into_iter();
     let mut found = messages.filter_map(|(position, id, _)| (position == index).then_some(id));
-    found
-        .next()
-        .ok_or_else(|| Refusal::new(ErrorCode::InvalidEntry, "Invalid entry index for branching"))
+    found.next().ok_or_else(|| {
+        CommandError::new(ErrorCode::InvalidEntry, "Invalid entry index for branching")
+    })
 }
 
 fn commands(session: &AgentSession) -> ResponseData {
@@ -370,6 +373,6 @@ fn commands(session: &AgentSession) -> ResponseData {
 }
 
 /// Wraps text that is JSON already, and may be nested more deeply than a `Value` can be.
-fn json_text(text: String) -> Result<Box<RawValue>, Refusal> {
-    RawValue::from_string(text).map_err(|error| Refusal::from(error.to_string()))
+fn json_text(text: String) -> Result<Box<RawValue>, CommandError> {
+    RawValue::from_string(text).map_err(|error| CommandError::from(error.to_string()))
 }

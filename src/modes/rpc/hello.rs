@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::command::{COMMANDS, Hello};
 use super::handle::response;
 use super::responses::{Greeting, Pong, ResponseData, Server};
-use crate::app::{AgentSession, ErrorCode, Refusal};
+use crate::app::{AgentSession, CommandError, ErrorCode};
 use crate::modes::output::Output;
 use crate::modes::wire::{Capabilities, Evicted, MissedEvents};
 use pi_base::{VERSION, compared_version};
@@ -88,15 +88,15 @@ pub fn get_events(output: &Output, id: Option<Value>, name: String, since: u64) 
     });
 }
 
-fn events_json(missed: &MissedEvents<'_>) -> Result<Box<RawValue>, Refusal> {
+fn events_json(missed: &MissedEvents<'_>) -> Result<Box<RawValue>, CommandError> {
     let mut text = b"{\"events\":[".to_vec();
     text.extend(missed.events.join(&b','));
     text.extend(format!("],\"latest\":{}}}", missed.latest).bytes());
     let text = String::from_utf8(text).map_err(|error| error.to_string())?;
-    RawValue::from_string(text).map_err(|error| Refusal::from(error.to_string()))
+    RawValue::from_string(text).map_err(|error| CommandError::from(error.to_string()))
 }
 
-fn evicted_error(since: u64, evicted: Evicted) -> Refusal {
+fn evicted_error(since: u64, evicted: Evicted) -> CommandError {
     let Evicted { oldest, latest } = evicted;
     let text = match oldest {
         _ if since > latest => format!("There is no event {since} yet: the last one is {latest}"),
@@ -109,5 +109,5 @@ fn evicted_error(since: u64, evicted: Evicted) -> Refusal {
              a hello with the capability \"seq\" on"
         ),
     };
-    Refusal::new(ErrorCode::EventsGone, text)
+    CommandError::new(ErrorCode::EventsGone, text)
 }

@@ -99,12 +99,12 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
         print_stderr(&format!("Error: {error}"));
         return 1;
     }
-    for note in session.take_notes() {
+    for note in session.take_warnings() {
         print_stderr(&format!("Warning: {note}"));
     }
     let code = tokio::select! {
         () = client.serve() => 0,
-        () = session.asked_to_leave() => 0,
+        () = session.wait_shutdown_request() => 0,
         code = ended => code,
         () = gone => 1,
         Ok(error) = &mut closed => {

@@ -1,0 +1,147 @@
+//! The parts of the system prompt, which extensions see and may change.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+use crate::app::AgentSession;
+use crate::resources::paths::package_dir;
+use crate::resources::prompts::context_files::ContextFile;
+use crate::resources::prompts::system_prompt::{Docs, PromptTool, SystemPrompt};
+use crate::resources::skills::{Skill, skills_block};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(in crate::app) struct PromptOptions {
+    /// Replaces the first part of the prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_prompt: Option<String>,
+    pub selected_tools: Vec<String>,
+    pub tool_snippets: IndexMap<String, String>,
+    pub tool_guidelines: IndexMap<String, Vec<String>>,
+    /// Guidelines that follow those of the tools.
+    pub prompt_guidelines: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub append_system_prompt: Option<String>,
+    pub cwd: String,
+    pub context_files: Vec<PromptFile>,
+    pub skills: Vec<Skill>,
+    /// Additional sections by the names of their tags. A section with the name of a built-in one
+    /// replaces it. This member and the next are of later versions of the original.
+    pub sections: IndexMap<String, Option<String>>,
+    /// Replaces the whole prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force_system_prompt: Option<String>,
+}
+
+/// The sections of a system prompt by name. The prompt is the concatenation of their texts.
+pub(in crate::app) type Sections = IndexMap<String, String>;
+
+impl PromptOptions {
+    /// Takes the active tools of `live`, and the snippets and guidelines of those tools that these
+    /// options do not mention.
+    pub fn take_tools(&mut self, live: &Self) {
+        self.selected_tools.clone_from(&live.selected_tools);
+        for (tool, snippet) in &live.tool_snippets {
+            let own = self.tool_snippets.entry(tool.clone());
+            own.or_insert_with(|| snippet.clone());
+        }
+        for (tool, guidelines) in &live.tool_guidelines {
+            let own = self.tool_guidelines.entry(tool.clone());
+            own.or_insert_with(|| guidelines.clone());
+        }
+    }
+
+    /// Returns why the options are invalid.
+    pub fn problem(&self) -> Option<String> {
+        let is_name = |name: &str| {
+            name != "preamble"
+                && name.starts_with(|c: char| c.is_ascii_lowercase())
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+        };
+        let wrong = self.sections.keys().find(|name| !is_name(name))?;
+        Some(format!(
+            "{wrong:?} is no name of a section: lower-case letters, digits, _ and -, beginning with a \
+             letter, and not \"preamble\""
+        ))
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(in crate::app) struct PromptFile {
+    pub path: String,
+    pub content: String,
+}
+
+impl AgentSession {
+    pub(in crate::app) fn render_prompt(&self, options: &PromptOptions) -> String {
+        match &options.force_system_prompt {
+            Some(forced) => forced.clone(),
+            None => self.sections_of(options).into_values().collect(),
+        }
+    }
+
+    /// Returns the sections that `prompt` was rendered from; `None` if handlers replaced it by a
+    /// text.
+    pub(in crate::app) fn sections_now(&self, prompt: &str) -> Option<Sections> {
+        let (own, run_options) = {
+            let state = self.state.lock();
+            (state.prompt_options.clone(), state.run_options.clone())
+        };
+        let sections = [run_options, Some(own)].into_iter().flatten();
+        let mut sections = sections.map(|options| self.sections_of(&options));
+        sections.find(|sections| {
+            sections
+                .values()
+                .flat_map(|text| text.bytes())
+                .eq(prompt.bytes())
+        })
+    }
+
+    fn sections_of(&self, options: &PromptOptions) -> Sections {
+        let files = options.context_files.iter().map(|file| ContextFile {
+            path: PathBuf::from(&file.path),
+            content: file.content.clone(),
+        });
+        let skills = skills_block(&options.skills);
+        let docs = package_dir(&self.config.paths.home).and_then(|dir| Docs::find(&dir));
+        let guidelines_of = |name: &'_ String| -> &'_ [String] {
+            let guidelines = options.tool_guidelines.get(name);
+            guidelines.map_or(&[], Vec::as_slice)
+        };
+        let tools = options.selected_tools.iter().map(|name| PromptTool {
+            name,
+            snippet: options.tool_snippets.get(name).map(String::as_str),
+            guidelines: guidelines_of(name),
+        });
+        // An entry without a tool places the guidelines after those of the tools.
+        let more = PromptTool {
+            name: "",
+            snippet: None,
+            guidelines: &options.prompt_guidelines,
+        };
+        let own = SystemPrompt {
+            tools: tools.chain([more]).collect(),
+            custom: options.custom_prompt.as_deref(),
+            append: options.append_system_prompt.as_deref(),
+            context_files: &files.collect::<Vec<_>>(),
+            skills: skills.as_deref(),
+            docs: docs.as_ref(),
+            date: chrono::Local::now().date_naive(),
+            cwd: options.cwd.as_ref(),
+        };
+        let own = own.sections().into_iter();
+        let mut sections: Sections = own.map(|(name, text)| (name.to_owned(), text)).collect();
+        for (name, text) in &options.sections {
+            if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
+                let text = format!("\n\n<{name}>\n{text}\n</{name}>");
+                sections.insert(name.clone(), text);
+            }
+        }
+        sections
+    }
+}

@@ -1,0 +1,151 @@
+//! The format of requests in newer versions of the original: the system prompt and the tools are
+//! messages of the role `system`. Handlers of `context_with_system` see and change them.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::AgentMessage;
+use crate::agent::run::ModelRequest;
+use crate::ai::message::{UserContent, now};
+use crate::ai::stream::ToolSpec;
+use crate::app::AgentSession;
+use crate::app::run::json_object;
+use crate::extensions::diagnostics::results;
+
+const EVENT: &str = "context_with_system";
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SystemMessage {
+    content: UserContent,
+    /// `null` removes a section.
+    sections: IndexMap<String, Option<String>>,
+    tools_added: Vec<ToolSpec>,
+    tools_removed: Vec<ToolName>,
+}
+
+#[derive(Deserialize)]
+struct ToolName {
+    name: String,
+}
+
+/// The combination of all system messages.
+#[derive(Default)]
+struct SystemPrompt {
+    content: Vec<String>,
+    sections: IndexMap<String, String>,
+    tools: IndexMap<String, ToolSpec>,
+}
+
+impl SystemPrompt {
+    fn add(&mut self, message: SystemMessage) {
+        let content = message.content.text();
+        if !content.is_empty() {
+            self.content.push(content);
+        }
+        for (name, text) in message.sections {
+            match text {
+                Some(text) => drop(self.sections.insert(name, text)),
+                None => drop(self.sections.shift_remove(&name)),
+            }
+        }
+        for removed in message.tools_removed {
+            self.tools.shift_remove(&removed.name);
+        }
+        for tool in message.tools_added {
+            self.tools.insert(tool.name.clone(), tool);
+        }
+    }
+
+    fn prompt(&self) -> String {
+        let mut prompt = self.content.join("\n\n");
+        for text in self.sections.values() {
+            // Built-in sections contain their own separators.
+            if !prompt.is_empty() && !text.starts_with('\n') {
+                prompt += "\n\n";
+            }
+            prompt += text;
+        }
+        prompt
+    }
+}
+
+impl AgentSession {
+    /// Adds the system messages that `context` handlers have `added`, and applies the changes of
+    /// `context_with_system` handlers.
+    pub(in crate::app) async fn apply_system_messages(
+        &self,
+        asked: ModelRequest,
+        added: Vec<Value>,
+        cancel: &CancellationToken,
+    ) -> ModelRequest {
+        let has_handlers = self.extensions.has_handlers(EVENT);
+        if !has_handlers && added.is_empty() {
+            return asked;
+        }
+        let mut messages = vec![self.system_message(&asked)];
+        messages.extend(added);
+        if !has_handlers {
+            return match parse(&messages.into()) {
+                Ok((system, _)) => ModelRequest {
+                    system_prompt: system.prompt(),
+                    tools: system.tools.into_values().collect(),
+                    ..asked
+                },
+                Err(problem) => {
+                    let problem = format!("What the handlers left was not taken: {problem}");
+                    self.report("<session>", "context", problem).await;
+                    asked
+                }
+            };
+        }
+        messages.extend(asked.messages.iter().map(|message| json!(message)));
+        let event = json_object(json!({ "messages": messages }));
+        let emission = self.extensions.emit(EVENT, event, cancel).await;
+        let changed = emission.event.get("messages").cloned().unwrap_or_default();
+        match parse(&changed) {
+            Ok((system, messages)) => ModelRequest {
+                system_prompt: system.prompt(),
+                messages,
+                tools: system.tools.into_values().collect(),
+            },
+            Err(problem) => {
+                let problem = format!("What the handlers left was not taken: {problem}");
+                self.report("<session>", EVENT, problem).await;
+                asked
+            }
+        }
+    }
+
+    fn system_message(&self, asked: &ModelRequest) -> Value {
+        let sections = self.sections_now(&asked.system_prompt);
+        let content = match sections {
+            Some(_) => "",
+            None => &asked.system_prompt,
+        };
+        let mut message = json!({
+            "role": "system", "content": content, "toolsAdded": asked.tools, "timestamp": now(),
+        });
+        if let Some(sections) = sections {
+            message["sections"] = json!(sections);
+        }
+        message
+    }
+}
+
+fn parse(messages: &Value) -> Result<(SystemPrompt, Vec<Arc<AgentMessage>>), String> {
+    let is_system = |message: &&Value| message["role"] == "system";
+    let first = messages.get(0).filter(is_system);
+    first.ok_or("the first message must be that of the role \"system\"")?;
+    let mut system = SystemPrompt::default();
+    for message in messages.as_array().into_iter().flatten().filter(is_system) {
+        let message = SystemMessage::deserialize(message);
+        system.add(message.map_err(|error| format!("a system message: {error}"))?);
+    }
+    let rest = results::read_messages(messages).unwrap_or_default();
+    Ok((system, rest.into_iter().map(Arc::new).collect()))
+}

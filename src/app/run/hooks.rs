@@ -1,0 +1,542 @@
+//! The session as seen by the agent loop: stores and emits its events, and applies the changes of
+//! extensions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::AgentMessage;
+use crate::agent::event::Event;
+use crate::agent::queue::Delivery;
+use crate::agent::run::{ModelRequest, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
+use crate::ai::message::{StopReason, ToolCall, now};
+use crate::ai::model::ThinkingLevel;
+use crate::ai::stream::StreamOptions;
+use crate::app::AgentSession;
+use crate::app::run::json_object;
+use crate::app::run::provider_hooks::ProviderHooks;
+use crate::app::run::turn_end::EndedTurn;
+use crate::extensions::diagnostics::results;
+use crate::extensions::{Mutation, Proposal};
+use crate::tools::tool::{LAST_WORD, STRUCTURED_CONTENT, Tool};
+
+/// How long a request waits for steering messages that are still in `input` handlers.
+const STEER_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The session as the hooks of one run.
+pub(in crate::app) struct Hooks<'a> {
+    pub session: &'a AgentSession,
+    pub config: &'a RunConfig,
+    /// The thinking level at the start of the run.
+    pub thinking: ThinkingLevel,
+    /// Messages of the role `system` that `context` handlers have put into the next request.
+    pub system: Mutex<Vec<Value>>,
+}
+
+/// The result of emitting an event to extensions.
+#[derive(Default)]
+struct ExtensionOutcome {
+    /// The run ends with this event.
+    ends_run: bool,
+    /// The event as handlers changed it.
+    changed: Option<Mutation>,
+    /// The proposal of `turn_end` handlers.
+    proposal: Option<Proposal>,
+}
+
+impl Hooks<'_> {
+    async fn emit_to_extensions(&self, event: &Event) -> ExtensionOutcome {
+        let session = self.session;
+        // Otherwise the request is retried and the session stays busy.
+        let ends_run = matches!(event, Event::AgentEnd { .. }) && {
+            let mut state = session.state.lock();
+            state.retryable_failure = state.retryable_error(self.config);
+            state.retryable_failure.is_none()
+        };
+        let cancel = session.run_cancel();
+        if ends_run {
+            session.begin_ending();
+        }
+        let turn = {
+            let mut state = session.state.lock();
+            match event {
+                Event::AgentStart => state.turn_index = 0,
+                Event::TurnEnd { .. } => state.turn_index += 1,
+                _ => {}
+            }
+            let ended = matches!(event, Event::TurnEnd { .. });
+            state.turn_index - u64::from(ended)
+        };
+        let name = event.name();
+        let payload = || ExtensionEvent::new(event, turn, session);
+        let extensions = &session.extensions;
+        let mut result = ExtensionOutcome {
+            ends_run,
+            ..ExtensionOutcome::default()
+        };
+        match event {
+            // The updates and the end of the message replace any change.
+            Event::MessageStart { message } if message.as_assistant().is_some() => {
+                extensions.notify(name, payload, &cancel).await;
+            }
+            Event::MessageStart { .. }
+            | Event::MessageEnd { .. }
+            | Event::ToolExecutionStart { .. }
+            | Event::ToolExecutionEnd { .. } => {
+                let emitting = extensions.notify_mutable(name, payload, &cancel);
+                result.changed = emitting.await;
+            }
+            Event::MessageUpdate(update) => extensions.notify_update(update, &cancel).await,
+            Event::TurnEnd { .. } => {
+                let emitting = extensions.notify_turn_end(name, payload, &cancel);
+                result.proposal = emitting.await;
+            }
+            _ => extensions.notify(name, payload, &cancel).await,
+        }
+        session.wait_emit_first().await;
+        result
+    }
+
+    /// Emits an event whose contents handlers may change. Returns the change.
+    async fn emit_changeable(&self, mut event: Event) -> Option<Mutation> {
+        let result = self.emit_to_extensions(&event).await;
+        if let Some(changed) = &result.changed {
+            changed.apply_to(&mut event);
+        }
+        self.emit_to_store_and_mode(event, result.ends_run).await;
+        result.changed
+    }
+
+    /// Emits an event of a message. Returns the message as handlers changed it.
+    async fn emit_message(
+        &self,
+        message: Arc<AgentMessage>,
+        event: fn(Arc<AgentMessage>) -> Event,
+    ) -> Arc<AgentMessage> {
+        match self.emit_changeable(event(message.clone())).await {
+            Some(Mutation::Message(changed)) => changed,
+            _ => message,
+        }
+    }
+
+    async fn emit_to_store_and_mode(&self, event: Event, ends_run: bool) {
+        let session = self.session;
+        if let Event::MessageEnd { message } = &event {
+            let problem = session.state.lock().append_or_buffer(message.clone());
+            session.report_store_problem(problem).await;
+        }
+        if let Event::MessageEnd { message } = &event {
+            let fits = match &**message {
+                AgentMessage::User(_) => true,
+                AgentMessage::Assistant(answer) => answer.stop_reason != StopReason::Error,
+                _ => false,
+            };
+            session.state.lock().overflow_recovered &= !fits;
+        }
+        let recovered = match &event {
+            Event::MessageEnd { message } => message.as_assistant().and_then(|message| {
+                let fine = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
+                let mut state = session.state.lock();
+                (fine && state.retry_attempt > 0).then(|| std::mem::take(&mut state.retry_attempt))
+            }),
+            _ => None,
+        };
+        let has_leftovers = ends_run && session.mark_idle_after_handlers();
+        if ends_run {
+            // Messages that handlers of `agent_end` appended are emitted before it.
+            session.wait_outbox().await;
+        }
+        session.emit_to_mode(event).await;
+        if ends_run {
+            let mut state = session.state.lock();
+            if let Some(run) = state.ending.as_ref().map(|ending| ending.run.id) {
+                session.finish_ending(&mut state, run);
+            }
+        }
+        if has_leftovers {
+            session.start_queued().await;
+        }
+        if let Some(attempt) = recovered {
+            session
+                .emit_to_mode(Event::AutoRetryEnd {
+                    success: true,
+                    attempt,
+                    final_error: None,
+                })
+                .await;
+        }
+    }
+}
+
+#[async_trait]
+impl RunHooks for Hooks<'_> {
+    /// Extensions first, then the file, then the mode.
+    async fn emit(&self, mut event: Event) {
+        let result = self.emit_to_extensions(&event).await;
+        if let Event::AgentEnd { will_retry, .. } = &mut event {
+            *will_retry = Some(self.session.state.lock().will_retry());
+        }
+        self.emit_to_store_and_mode(event, result.ends_run).await;
+    }
+
+    async fn begin_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        self.emit_message(message, |message| Event::MessageStart { message })
+            .await
+    }
+
+    async fn finish_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        self.emit_message(message, |message| Event::MessageEnd { message })
+            .await
+    }
+
+    async fn begin_tool_call(&self, call: &ToolCall) -> Value {
+        let event = Event::ToolExecutionStart {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            args: call.arguments.clone(),
+        };
+        match self.emit_changeable(event).await {
+            Some(Mutation::Args(changed)) => changed,
+            _ => call.arguments.clone(),
+        }
+    }
+
+    async fn before_files_change(&self) {
+        self.session.mode.before_files_change().await;
+    }
+
+    async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome {
+        let event = Event::ToolExecutionEnd {
+            tool_call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            result: outcome.output.clone(),
+            is_error: outcome.is_error,
+            duration_ms: outcome.duration_ms(),
+        };
+        match self.emit_changeable(event).await {
+            Some(Mutation::Result(changed)) => Outcome {
+                output: *changed,
+                ..outcome
+            },
+            _ => outcome,
+        }
+    }
+
+    async fn end_turn(
+        &self,
+        message: Arc<AgentMessage>,
+        tool_results: Vec<Arc<AgentMessage>>,
+    ) -> TurnEnd {
+        let event = Event::TurnEnd {
+            message,
+            tool_results,
+        };
+        let name = event.name();
+        let result = self.emit_to_extensions(&event).await;
+        let mut proposal = result.proposal;
+        if let Some(hooks) = &self.session.child_link.hooks {
+            let turn = self.session.state.lock().turn_index - 1;
+            let ended = ExtensionEvent::new(&event, turn, self.session);
+            let more = self.end_child_turn(hooks, ended).await;
+            proposal = Proposal::merge(proposal, more);
+        }
+        self.emit_to_store_and_mode(event, result.ends_run).await;
+        match proposal {
+            Some(proposal) => self.apply_proposal(name, proposal).await,
+            None => TurnEnd::default(),
+        }
+    }
+
+    async fn transform_context(
+        &self,
+        messages: Vec<Arc<AgentMessage>>,
+        cancel: &CancellationToken,
+    ) -> Vec<Arc<AgentMessage>> {
+        let extensions = &self.session.extensions;
+        let taken = |changed: Option<&Value>| {
+            let changed = results::read_messages(changed?);
+            changed.map(|all| all.into_iter().map(Arc::new).collect())
+        };
+        let mut messages = messages;
+        if extensions.has_handlers("context") {
+            let event = json_object(json!({ "messages": messages }));
+            let emission = extensions.emit("context", event, cancel).await;
+            let changed = emission.event.get("messages");
+            *self.system.lock() = changed.map(results::system_messages).unwrap_or_default();
+            messages = taken(changed).unwrap_or(messages);
+        }
+        if let Some(hooks) = &self.session.child_link.hooks
+            && hooks.changes("context")
+        {
+            let event = json!({ "messages": messages });
+            let changed = hooks.change("context", event, cancel).await;
+            let changed = changed.as_ref().and_then(|event| event.get("messages"));
+            messages = taken(changed).unwrap_or(messages);
+        }
+        messages
+    }
+
+    async fn transform_request(
+        &self,
+        asked: ModelRequest,
+        cancel: &CancellationToken,
+    ) -> ModelRequest {
+        let added = std::mem::take(&mut *self.system.lock());
+        self.session
+            .apply_system_messages(asked, added, cancel)
+            .await
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.session.active_tools()
+    }
+
+    async fn stream_options(&self) -> Result<StreamOptions, String> {
+        let session = self.session;
+        let cancel = session.run_cancel();
+        let credentials = tokio::select! {
+            found = session.models.credentials(&self.config.model) => found,
+            () = cancel.cancelled() => return Err("Request was aborted.".into()),
+        };
+        let credentials = credentials.map_err(|error| error.to_string())?;
+        let (thinking, id) = {
+            let state = session.state.lock();
+            // A model that was changed during the run, and its level, are for the next run.
+            let is_same = state.model.as_ref() == Some(&self.config.model);
+            let thinking = if is_same {
+                state.thinking
+            } else {
+                self.thinking
+            };
+            (thinking, state.session.id().to_string())
+        };
+        Ok(StreamOptions {
+            api_key: credentials.api_key,
+            headers: session.changed_headers(credentials.headers).await,
+            reasoning: Some(thinking),
+            thinking_budgets: session.settings.values().thinking_budgets.clone(),
+            session_id: Some(id),
+            max_retry_delay_ms: Some(session.settings.values().retry.max_requested_delay_ms()),
+            transport: Some(session.settings.values().transport),
+            hooks: ProviderHooks::if_handled(session),
+            ..StreamOptions::default()
+        })
+    }
+
+    fn shows_images(&self) -> bool {
+        !self.session.settings.values().images.block_images
+    }
+
+    async fn before_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &mut Value,
+        cancel: &CancellationToken,
+    ) -> Result<(), Refusal> {
+        self.emit_tool_call(call, args, cancel).await?;
+        match &self.session.child_link.hooks {
+            Some(hooks) => hooks.before(call, args, cancel).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn after_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        outcome: &mut Outcome,
+        cancel: &CancellationToken,
+    ) {
+        self.emit_tool_result(call, args, outcome, cancel).await;
+        if let Some(hooks) = &self.session.child_link.hooks {
+            hooks.after(call, args, outcome, cancel).await;
+        }
+    }
+
+    async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
+        let session = self.session;
+        let cancel = session.run_cancel();
+        tokio::select! {
+            () = session.steer_tickets.drain(STEER_DRAIN_TIMEOUT) => {}
+            () = cancel.cancelled() => {}
+        }
+        self.take(Delivery::Steer)
+    }
+
+    async fn take_silent(&self) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take_silent()
+    }
+
+    async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
+        self.take(Delivery::FollowUp)
+    }
+
+    async fn queue_delivered(&self) {
+        self.session.queue_changed().await;
+    }
+}
+
+impl Hooks<'_> {
+    fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
+        self.session.state.lock().queues.take(delivery)
+    }
+
+    /// Emits `tool_call`.
+    async fn emit_tool_call(
+        &self,
+        call: &ToolCall,
+        args: &mut Value,
+        cancel: &CancellationToken,
+    ) -> Result<(), Refusal> {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("tool_call") {
+            return Ok(());
+        }
+        let event = json_object(json!({
+            "toolName": call.name,
+            "toolCallId": call.id,
+            "input": args,
+        }));
+        let mut emission = extensions.emit("tool_call", event, cancel).await;
+        if let Some(reason) = emission.block_reason {
+            let terminate = false;
+            return Err(Refusal { reason, terminate });
+        }
+        if emission.is_set("block") {
+            let reason = emission
+                .result
+                .as_ref()
+                .and_then(|answer| answer.get("reason"));
+            let reason = reason
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty());
+            let answer = emission.result.as_ref();
+            return Err(Refusal {
+                reason: reason.unwrap_or("Tool execution was blocked").to_string(),
+                terminate: answer
+                    .is_some_and(|answer| answer.get("terminate") == Some(&true.into())),
+            });
+        }
+        if let Some(input) = emission.event.remove("input") {
+            *args = input;
+        }
+        Ok(())
+    }
+
+    /// Emits `tool_result`.
+    async fn emit_tool_result(
+        &self,
+        call: &ToolCall,
+        args: &Value,
+        outcome: &mut Outcome,
+        cancel: &CancellationToken,
+    ) {
+        let extensions = &self.session.extensions;
+        if !extensions.has_handlers("tool_result") {
+            return;
+        }
+        let mut event = json_object(json!({
+            "toolName": call.name,
+            "toolCallId": call.id,
+            "input": args,
+            "content": outcome.output.content,
+            "isError": outcome.is_error,
+        }));
+        // Handlers may have a default for missing details, which `null` would not trigger.
+        if let Some(details) = &outcome.output.details {
+            event.insert("details".into(), details.clone());
+        }
+        let structured = outcome.output.other.get(STRUCTURED_CONTENT).cloned();
+        for name in ["usage", STRUCTURED_CONTENT] {
+            if let Some(value) = outcome.output.other.get(name) {
+                event.insert(name.into(), value.clone());
+            }
+        }
+        let content_before = event["content"].clone();
+        // An aborted tool has a result, too, and its handlers get a short time to see it.
+        let over = CancellationToken::new();
+        let end = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(LAST_WORD).await;
+            over.cancel();
+            std::future::pending::<()>().await;
+        };
+        let mut emission = tokio::select! {
+            emission = extensions.emit("tool_result", event, &over) => emission,
+            () = end => return,
+        };
+        let content = emission.event.remove("content").unwrap_or_default();
+        let has_other_content = content != content_before;
+        // Content in a wrong format is ignored.
+        if let Ok(content) = serde_json::from_value(content) {
+            outcome.output.content = content;
+        }
+        // `null` means that a handler withdrew the changes of handlers before it, so the tool's own
+        // details stay.
+        match emission.event.remove("details") {
+            Some(Value::Null) => {}
+            details => outcome.output.details = details,
+        }
+        if let Some(usage) = emission.event.remove("usage") {
+            outcome.output.other.insert("usage".into(), usage);
+        }
+        match emission.event.remove(STRUCTURED_CONTENT) {
+            // The structured content may contradict content that a handler has replaced.
+            now if has_other_content && now == structured => {
+                outcome.output.other.shift_remove(STRUCTURED_CONTENT);
+            }
+            Some(now) => {
+                outcome.output.other.insert(STRUCTURED_CONTENT.into(), now);
+            }
+            None => {}
+        }
+        if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
+            outcome.is_error = *is_error;
+        }
+    }
+}
+
+/// An event in the format of the extension API, which adds the turn to `turn_start` and `turn_end`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ExtensionEvent<'a> {
+    Plain(&'a Event),
+    TurnStart {
+        #[serde(flatten)]
+        event: &'a Event,
+        #[serde(rename = "turnIndex")]
+        turn: u64,
+        timestamp: i64,
+    },
+    TurnEnd {
+        #[serde(flatten)]
+        event: &'a Event,
+        #[serde(rename = "turnIndex")]
+        turn: u64,
+        #[serde(flatten)]
+        ended: EndedTurn,
+    },
+}
+
+impl<'a> ExtensionEvent<'a> {
+    fn new(event: &'a Event, turn: u64, session: &AgentSession) -> Self {
+        match event {
+            Event::TurnStart => Self::TurnStart {
+                event,
+                turn,
+                timestamp: now(),
+            },
+            Event::TurnEnd { .. } => Self::TurnEnd {
+                event,
+                turn,
+                ended: session.state.lock().last_turn(),
+            },
+            _ => Self::Plain(event),
+        }
+    }
+}

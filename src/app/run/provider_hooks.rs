@@ -1,0 +1,120 @@
+//! Emits requests to a provider and its responses to extensions, in the provider's own format.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use indexmap::IndexMap;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::ai::model::Model;
+use crate::ai::stream::StreamHooks;
+use crate::app::AgentSession;
+use crate::app::run::json_object;
+
+const REQUEST: &str = "before_provider_request";
+const HEADERS: &str = "before_provider_headers";
+const RESPONSE: &str = "after_provider_response";
+const STREAM_EVENT: &str = "provider_stream_event";
+
+impl AgentSession {
+    /// Emits `before_provider_headers` and returns the headers as handlers changed them. A header
+    /// that a handler set to `null` is removed.
+    pub(in crate::app) async fn changed_headers(
+        &self,
+        headers: IndexMap<String, String>,
+    ) -> IndexMap<String, String> {
+        if !self.extensions.has_handlers(HEADERS) {
+            return headers;
+        }
+        let event = json_object(json!({ "headers": headers }));
+        let emission = self
+            .extensions
+            .emit(HEADERS, event, &self.run_cancel())
+            .await;
+        let changed = emission.event.get("headers").and_then(Value::as_object);
+        let text = |value: &Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        };
+        changed.map_or(headers, |changed| {
+            let kept = changed.iter();
+            kept.filter_map(|(name, value)| Some((name.clone(), text(value)?)))
+                .collect()
+        })
+    }
+}
+
+/// Emits `before_provider_request`, `after_provider_response` and `provider_stream_event`.
+pub(in crate::app) struct ProviderHooks(Arc<AgentSession>);
+
+impl ProviderHooks {
+    /// Returns `None` if no handler exists for these events.
+    pub(in crate::app) fn if_handled(session: &AgentSession) -> Option<Arc<dyn StreamHooks>> {
+        let has_handlers = |name| session.extensions.has_handlers(name);
+        let hooks = session.child_link.hooks.as_ref();
+        let any = [REQUEST, RESPONSE, STREAM_EVENT]
+            .into_iter()
+            .any(has_handlers)
+            || hooks.is_some_and(|hooks| hooks.changes(REQUEST));
+        any.then(|| Arc::new(Self(session.arc())) as _)
+    }
+}
+
+#[async_trait]
+impl StreamHooks for ProviderHooks {
+    async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
+        let cancel = self.0.run_cancel();
+        let event = json_object(json!({ "payload": payload }));
+        let mut emission = self.0.extensions.emit(REQUEST, event, &cancel).await;
+        let payload = emission.event.remove("payload").unwrap_or_default();
+        let Some(hooks) = &self.0.child_link.hooks else {
+            return Ok(payload);
+        };
+        let event = json!({ "payload": payload });
+        let changed = hooks.change(REQUEST, event, &cancel).await;
+        let changed = changed.and_then(|mut event| event.remove("payload"));
+        Ok(changed.unwrap_or(payload))
+    }
+
+    async fn response(
+        &self,
+        _model: &Model,
+        status: u16,
+        headers: &IndexMap<String, String>,
+    ) -> Result<(), String> {
+        let cancel = self.0.run_cancel();
+        let event = json_object(json!({ "status": status, "headers": headers }));
+        self.0.extensions.emit(RESPONSE, event, &cancel).await;
+        Ok(())
+    }
+
+    fn wants_events(&self) -> bool {
+        self.0.extensions.has_handlers(STREAM_EVENT)
+    }
+
+    async fn event(&self, model: &Model, data: Box<RawValue>) {
+        let cancel = self.0.run_cancel();
+        let payload = || ProviderStreamEvent {
+            kind: STREAM_EVENT,
+            provider: &model.provider,
+            api: &model.api,
+            model: &model.id,
+            data,
+        };
+        let extensions = &self.0.extensions;
+        extensions.notify(STREAM_EVENT, payload, &cancel).await;
+    }
+}
+
+#[derive(Serialize)]
+struct ProviderStreamEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    provider: &'a str,
+    api: &'a str,
+    model: &'a str,
+    data: Box<RawValue>,
+}

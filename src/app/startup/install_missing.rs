@@ -1,0 +1,58 @@
+//! Installs missing packages before extensions are loaded, and reports the progress.
+
+use std::env;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::AgentSession;
+use crate::resources::discovery::is_local_source;
+use crate::resources::packages::{Output, Packages};
+use crate::resources::settings::SettingsScope;
+
+/// Limit for one run of npm or git, which delays the start.
+const PACKAGE_COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Receives descriptions of what is being installed.
+pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl AgentSession {
+    pub(in crate::app) async fn install_missing(&self, cwd: &Path, progress: Progress) {
+        let named = &self.config.extensions;
+        let scopes = [SettingsScope::Global, SettingsScope::Project];
+        let wanted = |scope| !self.settings.values_of(scope).packages.is_empty();
+        let any = scopes.into_iter().any(wanted) || named.iter().any(|s| !is_local_source(s));
+        if !any || !self.config.fetch_packages {
+            return;
+        }
+        let paths = self.config.paths.with_cwd(cwd);
+        let (settings, named) = (self.settings.clone(), named.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let output = Output::Silent(PACKAGE_COMMAND_TIMEOUT);
+            let packages = Packages::new(&paths, &settings, output, &*progress);
+            match packages.is_complete(&named) {
+                true => Vec::new(),
+                false => packages.install_missing(&named),
+            }
+        });
+        let problems = work.await;
+        let problems = problems.unwrap_or_else(|error| vec![error.to_string()]);
+        self.pending_warnings.lock().extend(problems);
+    }
+
+    /// Returns where progress after the start goes: into the warnings if the mode draws on the
+    /// screen.
+    pub(in crate::app) fn progress_to_warnings(&self) -> Progress {
+        if self.config.mode != "interactive" {
+            return self.config.progress.clone();
+        }
+        let session = self.arc();
+        Arc::new(move |text: &str| session.pending_warnings.lock().push(text.to_owned()))
+    }
+}
+
+/// Returns whether `PI_OFFLINE` is set, which `--offline` does.
+pub fn is_offline() -> bool {
+    let value = env::var("PI_OFFLINE").unwrap_or_default();
+    ["1", "true", "yes"].contains(&value.to_lowercase().as_str())
+}

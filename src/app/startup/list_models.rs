@@ -1,0 +1,32 @@
+//! Lists the models that a session would have, including those of extensions, without opening one.
+
+use std::sync::Arc;
+
+use crate::ai::registry::ModelRegistry;
+use crate::app::startup::config::AppConfig;
+use crate::app::startup::find_extensions;
+use crate::extensions::{Extensions, ExtensionsConfig};
+use crate::resources::settings::Settings;
+
+/// Returns the models and the problems of loading. Without extensions no isolate is created.
+pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String>) {
+    let settings = Settings::load(&config.paths);
+    let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
+    let (paths, mut problems) = find_extensions(config, &settings, &config.paths.cwd);
+    if paths.is_empty() {
+        return (models, problems);
+    }
+    let extensions = Extensions::new(ExtensionsConfig::new(
+        &settings,
+        &config.paths,
+        Arc::clone(&models),
+        config.console.clone(),
+    ));
+    let report = extensions.load(paths).await;
+    let failed = report.failed.iter();
+    problems.extend(failed.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));
+    let refused = extensions.refused_providers().into_iter();
+    problems.extend(refused.map(|(path, error)| format!("Extension \"{path}\" error: {error}")));
+    extensions.stop(0).await;
+    (models, problems)
+}

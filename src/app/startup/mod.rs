@@ -1,0 +1,464 @@
+//! Starts a session: reads files, loads extensions and chooses a model. V8 is not initialized if no
+//! extensions exist.
+
+pub(in crate::app) mod config;
+pub(in crate::app) mod find_session;
+pub(in crate::app) mod install_missing;
+pub(in crate::app) mod list_models;
+mod name_conflicts;
+pub(in crate::app) mod tool_selection;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agent::queue::Queues;
+use crate::agent::retry::RetryPolicy;
+use crate::ai::model::ThinkingLevel;
+use crate::ai::registry::ModelRegistry;
+use crate::ai::select::SelectError;
+use crate::app::child::session::{ChildLink, SessionParts};
+use crate::app::extension_api::{QueuedUserMessage, send_extension_messages};
+use crate::app::prompt::resources::DiscoveredPaths;
+use crate::app::prompt::tickets::TicketQueue;
+use crate::app::session::{AgentSession, EventSink};
+use crate::app::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
+use crate::app::startup::config::{AppConfig, SessionTarget};
+use crate::app::startup::find_session::{FoundSession, find_session};
+use crate::app::state::State;
+use crate::app::ui::outbox::UiOutbox;
+use crate::extensions::api::session_api::SessionApi;
+use crate::extensions::registry::FlagKind;
+use crate::extensions::{Extensions, ExtensionsConfig, ineffective_limits};
+use crate::resources::discovery::extensions::{self, ExtensionPath, ResourceSources};
+use crate::resources::paths::expand_tilde;
+use crate::resources::settings::Settings;
+use crate::session::{
+    FolderLock, NewSession, Session, SessionError, Warning, check_id_free, default_session_dir,
+    find_by_id,
+};
+
+/// Why a session could not be started; the sentence is for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("No session found matching '{0}'")]
+    NoSuchSession(String),
+    #[error(
+        "Session id '{prefix}' belongs to another folder ({cwd}). Go there, or copy it here: \
+         pi --fork {prefix}"
+    )]
+    ElsewhereSession { prefix: String, cwd: String },
+    #[error(
+        "Stored session working directory does not exist: {0}. Create the folder, or continue in \
+         a copy: pi --fork with the path or id of the session"
+    )]
+    MissingCwd(PathBuf),
+    #[error("--session-id: {0} has this id already. Use another one, or leave out --fork")]
+    SessionExists(PathBuf),
+    #[error("cannot work in {path}: {source}")]
+    Chdir {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Model(#[from] SelectError),
+    #[error("--api-key needs a model to go with: add --model")]
+    KeyWithoutModel,
+    #[error("{0}")]
+    Flags(String),
+}
+
+impl AgentSession {
+    /// [`Self::prepare`] and [`Self::load`], for modes without input during the start.
+    pub async fn start(
+        config: AppConfig,
+        mode: Arc<dyn EventSink>,
+    ) -> Result<Arc<Self>, StartError> {
+        let session = Self::prepare(config, mode)?;
+        session.load().await?;
+        Ok(session)
+    }
+
+    /// Opens the session without extensions and without a model. Only [`Self::load`],
+    /// [`Self::abort`] and answers to dialogs are valid until it is loaded.
+    pub fn prepare(config: AppConfig, mode: Arc<dyn EventSink>) -> Result<Arc<Self>, StartError> {
+        let settings = Settings::load(&config.paths);
+        let (session, warnings) = open_session(&config, &settings)?;
+        let cwd = session.cwd().to_path_buf();
+        // Extensions and their child processes use the folder of the process.
+        std::env::set_current_dir(&cwd).map_err(|source| StartError::Chdir {
+            path: cwd.clone(),
+            source,
+        })?;
+        let settings = match cwd == config.paths.cwd {
+            true => settings,
+            false => Settings::load(&config.paths.with_cwd(&cwd)),
+        };
+        let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
+        let begin = SessionParts {
+            session,
+            warnings,
+            settings,
+            models,
+            child_link: ChildLink::default(),
+        };
+        Ok(Self::assemble(config, mode, begin))
+    }
+
+    /// [`Self::prepare`] with given parts. Does not change the folder of the process.
+    pub(in crate::app) fn assemble(
+        config: AppConfig,
+        mode: Arc<dyn EventSink>,
+        begin: SessionParts,
+    ) -> Arc<Self> {
+        let SessionParts {
+            session,
+            warnings,
+            settings,
+            models,
+            child_link,
+        } = begin;
+        let make = |provided| {
+            Extensions::new(ExtensionsConfig::new(
+                &settings,
+                &config.paths,
+                provided,
+                config.console.clone(),
+            ))
+        };
+        let extensions = match &child_link.extensions {
+            Some(set) => Arc::clone(&set.extensions),
+            // An own registry, because generations of the child must not replace providers of the
+            // session of the user.
+            None if child_link.is_child => {
+                make(Arc::new(ModelRegistry::load(&config.paths.agent_dir)))
+            }
+            None => make(Arc::clone(&models)),
+        };
+        settings.override_theme(config.theme.clone());
+        let mut pending_warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let settings_warnings = settings.take_warnings();
+        pending_warnings.extend(
+            settings_warnings
+                .iter()
+                .map(|warning| warning.describe("startup")),
+        );
+        let values = settings.values();
+        pending_warnings.extend(ineffective_limits(&values));
+        let retry = values.retry;
+        let mut queues = Queues::default();
+        queues.steering_mode = values.steering_mode;
+        queues.follow_up_mode = values.follow_up_mode;
+        let (lock_used, lock_uses) = watch::channel(());
+        let state = State {
+            session,
+            lock_used,
+            session_index: 0,
+            session_count: 0,
+            background: Vec::new(),
+            leases: Vec::new(),
+            context: Vec::new(),
+            model: None,
+            thinking: ThinkingLevel::Off,
+            scope: Vec::new(),
+            queues,
+            active_tools: Vec::new(),
+            known_tools: HashSet::new(),
+            prompts_preparing: 0,
+            prompts_starting: 0,
+            run_pending: false,
+            next_turn: Vec::new(),
+            deferred_bash: Vec::new(),
+            system_prompt: String::new(),
+            run_prompt: None,
+            prompt_options: Default::default(),
+            run_options: None,
+            run: None,
+            ending: None,
+            replacing: false,
+            retry_wait: None,
+            summary: None,
+            summary_waiters: 0,
+            summary_handoff: None,
+            due_compaction: None,
+            overflow_recovered: false,
+            last_work_id: 0,
+            retry: RetryPolicy {
+                enabled: retry.enabled,
+                max_retries: retry.max_retries,
+                base_delay: Duration::from_millis(retry.base_delay_ms),
+                max_delay: Duration::from_millis(retry.max_agent_delay_ms),
+            },
+            retryable_failure: None,
+            retry_attempt: 0,
+            turn_index: 0,
+            last_bash_cancel: None,
+            auto_compaction: values.compaction.enabled,
+            thinking_not_persisted: false,
+        };
+        let (extension_messages, queued_messages) = extension_message_channel();
+        let session = Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            config,
+            child_link,
+            settings,
+            models,
+            extensions,
+            state: Mutex::new(state),
+            mode,
+            shutdown_requested: watch::Sender::new(false),
+            exits_on_shutdown: AtomicBool::new(false),
+            handler_cancel: Mutex::default(),
+            watching: Mutex::default(),
+            switch_cancel: Mutex::default(),
+            user_command_cancel: CancellationToken::new(),
+            user_commands: TaskTracker::new(),
+            busy: watch::Sender::new(false),
+            open_dialogs: Arc::default(),
+            prompts_in_progress: watch::Sender::new(0),
+            prompt_tickets: TicketQueue::default(),
+            ending: watch::Sender::new(false),
+            event_order: tokio::sync::Mutex::default(),
+            summarizing: watch::Sender::new(false),
+            handle: tokio::runtime::Handle::current(),
+            switch_lock: tokio::sync::Mutex::default(),
+            extension_messages,
+            steer_tickets: TicketQueue::default(),
+            pending_prompts: TicketQueue::default(),
+            emit_first_tickets: TicketQueue::default(),
+            detached_tasks: Mutex::default(),
+            prompt_resources: Mutex::default(),
+            pending_warnings: Mutex::new(pending_warnings),
+            ui_outbox: UiOutbox::default(),
+            last_delivered_messages: Mutex::default(),
+            ui_methods: Mutex::default(),
+            last_load: Mutex::default(),
+        });
+        tokio::spawn(send_extension_messages(
+            Arc::downgrade(&session),
+            queued_messages,
+        ));
+        tokio::spawn(release_lock_when_idle(Arc::downgrade(&session), lock_uses));
+        session
+    }
+
+    /// Installs missing packages, loads extensions and chooses a model. The mode gets no events
+    /// before [`Self::open`], except what extensions report while they load.
+    pub async fn load(&self) -> Result<(), StartError> {
+        let actions: Arc<dyn SessionApi> = self.arc();
+        self.extensions.set_wait_listener(Arc::downgrade(&actions));
+        let cwd = self.cwd();
+        let progress = self.config.progress.clone();
+        self.install_missing(&cwd, progress).await;
+        self.load_prompt_resources(&cwd, &DiscoveredPaths::default());
+        self.load_extensions(&cwd).await?;
+        self.choose_model()?;
+        self.use_api_key()?;
+        self.activate_default_tools();
+        self.extensions.bind(Arc::downgrade(&actions));
+        Ok(())
+    }
+
+    /// Reports failed extensions and emits `session_start`, once the mode is ready.
+    pub async fn open(&self) {
+        for error in self.extensions.take_early_errors() {
+            self.emit_to_mode(error.into()).await;
+        }
+        let report = self.load_report();
+        self.report_failures(&report).await;
+        self.report_name_conflicts().await;
+        self.apply_watch_setting();
+        self.emit_session_start("startup", None).await;
+        // Handlers of `session_start` may register tools and themes, so both are checked after it.
+        let unknown = [self.unknown_tools(), self.unknown_theme()];
+        for warning in unknown.into_iter().flatten() {
+            self.warn("<session>", "warning", warning).await;
+        }
+    }
+
+    async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {
+        if let Some(set) = &self.child_link.extensions {
+            *self.last_load.lock() = set.report.clone();
+            return self.apply_flags();
+        }
+        let (paths, problems) = find_extensions(&self.config, &self.settings, cwd);
+        self.pending_warnings.lock().extend(problems);
+        self.name_session(cwd);
+        let report = self.extensions.load(paths).await;
+        *self.last_load.lock() = report;
+        self.apply_flags()
+    }
+
+    pub(in crate::app) fn name_session(&self, cwd: &Path) {
+        let id = self.state.lock().session.id().to_string();
+        self.extensions.name_session(&id, cwd);
+    }
+
+    /// Applies `--api-key` to the model's provider. The key is not stored.
+    fn use_api_key(&self) -> Result<(), StartError> {
+        let Some(key) = &self.config.model.api_key else {
+            return Ok(());
+        };
+        let choice = &self.config.model;
+        let is_named = choice.model.is_some() || choice.provider.is_some();
+        let is_chosen = is_named || !self.state.lock().scope.is_empty();
+        // The key must not reach a provider that the user did not name.
+        let model = self.model().filter(|_| is_chosen);
+        let model = model.ok_or(StartError::KeyWithoutModel)?;
+        self.models.set_runtime_key(&model.provider, key);
+        Ok(())
+    }
+
+    /// Passes unknown options to extensions. Fails for options that no extension registered.
+    fn apply_flags(&self) -> Result<(), StartError> {
+        let known = self.extensions.flags();
+        let mut unknown = Vec::new();
+        for (name, value) in &self.config.flags {
+            let Some(flag) = known.iter().find(|flag| flag.name == *name) else {
+                unknown.push(format!("--{name}"));
+                continue;
+            };
+            let value = match (flag.kind, value) {
+                (FlagKind::Boolean, _) => Value::Bool(true),
+                (FlagKind::String, Some(value)) => Value::String(value.clone()),
+                (FlagKind::String, None) => {
+                    let text = format!("Extension flag \"--{name}\" requires a value");
+                    return Err(StartError::Flags(text));
+                }
+            };
+            self.extensions.set_flag(name, value);
+        }
+        match unknown.as_slice() {
+            [] => Ok(()),
+            [one] => Err(StartError::Flags(format!("Unknown option: {one}"))),
+            many => Err(StartError::Flags(format!(
+                "Unknown options: {}",
+                many.join(", ")
+            ))),
+        }
+    }
+}
+
+/// Makes the queue of extension prompts. Unbounded, because extensions cannot be made to wait; they
+/// are slower than the session.
+#[expect(clippy::disallowed_methods, reason = "the sender stands in JavaScript")]
+fn extension_message_channel() -> (
+    mpsc::UnboundedSender<QueuedUserMessage>,
+    mpsc::UnboundedReceiver<QueuedUserMessage>,
+) {
+    mpsc::unbounded_channel()
+}
+
+/// Returns the modules to load, and problems of finding them.
+pub(in crate::app) fn find_extensions(
+    config: &AppConfig,
+    settings: &Settings,
+    cwd: &Path,
+) -> (Vec<ExtensionPath>, Vec<String>) {
+    let paths = config.paths.with_cwd(cwd);
+    let found = extensions::find_extensions(&ResourceSources {
+        paths: &paths,
+        settings,
+        cli_extensions: &config.extensions,
+        discover: config.discover_extensions,
+    });
+    let problems = found.diagnostics.iter().map(ToString::to_string);
+    (found.paths, problems.collect())
+}
+
+/// Returns the folder for new sessions of `cwd`.
+pub(in crate::app) fn session_dir(config: &AppConfig, settings: &Settings, cwd: &Path) -> PathBuf {
+    if let Some(dir) = &config.session_dir {
+        return config.paths.cwd.join(dir);
+    }
+    match &settings.values().session_dir {
+        Some(dir) if !dir.is_empty() => cwd.join(expand_tilde(dir, &config.paths.home)),
+        _ => default_session_dir(&config.paths.agent_dir, cwd),
+    }
+}
+
+fn open_session(
+    config: &AppConfig,
+    settings: &Settings,
+) -> Result<(Session, Vec<Warning>), StartError> {
+    let cwd = &config.paths.cwd;
+    let dir = session_dir(config, settings, cwd);
+    let begins = matches!(
+        config.session,
+        SessionTarget::New | SessionTarget::ForkOf(_)
+    );
+    let claimed = config.session_id.as_deref().filter(|_| begins);
+    // LockOutcome until the id has its file or is refused.
+    let _folder = claimed.map(|_| FolderLock::take(&dir));
+    // Checked before the search, because another process may be creating a session with this id.
+    if let Some(id) = claimed {
+        check_id_free(&dir, id)?;
+    }
+    let held = match &config.session_id {
+        Some(id) => find_by_id(&dir, id)?
+            .into_iter()
+            .find(|found| found.header.id == *id),
+        None => None,
+    };
+    let new = NewSession {
+        id: config.session_id.clone(),
+        ..NewSession::default()
+    };
+    let (mut session, warnings) = match &config.session {
+        SessionTarget::InMemory => (Session::in_memory_with(cwd, new), Vec::new()),
+        SessionTarget::New => match held {
+            Some(held) => Session::open_shared(&held.path, cwd)?,
+            None => (Session::create(&dir, cwd, new), Vec::new()),
+        },
+        SessionTarget::Recent => Session::continue_recent(&dir, cwd)?,
+        SessionTarget::Named(name) => Session::open_shared(&find(config, settings, name)?, cwd)?,
+        SessionTarget::ForkOf(name) => {
+            if let Some(held) = held {
+                return Err(StartError::SessionExists(held.path));
+            }
+            Session::fork_file(&find(config, settings, name)?, &dir, cwd, new.id)?
+        }
+    };
+    if claimed.is_some() {
+        session.reserve_id()?;
+    }
+    if !session.cwd().is_dir() && config.continue_here {
+        session.override_cwd(cwd);
+    }
+    if !session.cwd().is_dir() {
+        return Err(StartError::MissingCwd(session.cwd().to_path_buf()));
+    }
+    if let Some(name) = &config.session_name
+        && session.name() != Some(name.trim())
+    {
+        session.acquire_lock_within(LOCK_TIMEOUT)?;
+        session.append_session_info(name)?;
+    }
+    Ok((session, warnings))
+}
+
+/// Finds the session to open or to copy. A session of another folder can be copied, but not opened.
+fn find(config: &AppConfig, settings: &Settings, name: &str) -> Result<PathBuf, StartError> {
+    match find_session(config, settings, name)? {
+        FoundSession::Here(path) => Ok(path),
+        FoundSession::Elsewhere { path, .. }
+            if matches!(config.session, SessionTarget::ForkOf(_)) =>
+        {
+            Ok(path)
+        }
+        FoundSession::Elsewhere { cwd, .. } => Err(StartError::ElsewhereSession {
+            prefix: name.to_string(),
+            cwd,
+        }),
+    }
+}

@@ -1,0 +1,200 @@
+//! Background sessions: replaced sessions that stay open because commands of the user still run in
+//! them. The output of such a command is appended to the session in which it was started.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::agent::AgentMessage;
+use crate::app::AgentSession;
+use crate::app::state::{State, append_to_file};
+use crate::session::Session;
+
+/// A replaced session that a lease keeps open.
+pub(in crate::app) struct BackgroundSession {
+    session_index: u64,
+    session: Session,
+}
+
+/// The session to switch to.
+pub(in crate::app) enum SwitchTarget {
+    Opened(Box<Session>),
+    /// A background session, kept open by the lease.
+    Background(SessionLease),
+    /// The current session at its last entry. Its file allows a single writer, so the existing
+    /// handle is reused.
+    Reopen,
+}
+
+impl From<Session> for SwitchTarget {
+    fn from(session: Session) -> Self {
+        Self::Opened(Box::new(session))
+    }
+}
+
+/// Keeps a session open until dropped, also in the background.
+pub(in crate::app) struct SessionLease {
+    session: Arc<AgentSession>,
+    session_index: u64,
+    /// The shutdown of the program waits for this token.
+    _user_command: TaskTrackerToken,
+}
+
+impl Drop for SessionLease {
+    fn drop(&mut self) {
+        let mut state = self.session.state.lock();
+        let index = state
+            .leases
+            .iter()
+            .position(|session_index| *session_index == self.session_index);
+        if let Some(index) = index {
+            state.leases.swap_remove(index);
+        }
+        let State {
+            background, leases, ..
+        } = &mut *state;
+        background.retain(|background| leases.contains(&background.session_index));
+    }
+}
+
+/// A command of the user, and the session in which it was started.
+pub(in crate::app) struct UserCommand {
+    pub lease: SessionLease,
+    pub cwd: PathBuf,
+    pub cancel: CancellationToken,
+}
+
+impl AgentSession {
+    pub(in crate::app) fn begin_user_command(&self) -> UserCommand {
+        let cancel = self.user_command_cancel.child_token();
+        let mut state = self.state.lock();
+        state.last_bash_cancel = Some(cancel.clone());
+        UserCommand {
+            cwd: state.session.cwd().to_path_buf(),
+            lease: self.lease(&mut state, None),
+            cancel,
+        }
+    }
+
+    pub(in crate::app) fn lease_current(&self) -> SessionLease {
+        self.lease(&mut self.state.lock(), None)
+    }
+
+    /// Makes a lease; `None` stands for the current session.
+    fn lease(&self, state: &mut State, session_index: Option<u64>) -> SessionLease {
+        let session_index = session_index.unwrap_or(state.session_index);
+        state.leases.push(session_index);
+        SessionLease {
+            session: self.arc(),
+            session_index,
+            _user_command: self.user_commands.token(),
+        }
+    }
+
+    /// Makes a lease of the background session with this file, if there is one. `cwd` overrides its
+    /// working folder.
+    pub(in crate::app) fn lease_background(
+        &self,
+        path: &Path,
+        cwd: Option<&Path>,
+    ) -> Option<SessionLease> {
+        let mut state = self.state.lock();
+        let mut all = state.background.iter_mut();
+        let background = all.find(|background| {
+            background
+                .session
+                .path()
+                .is_some_and(|own| is_same_file(own, path))
+        })?;
+        if let Some(cwd) = cwd {
+            background.session.override_cwd(cwd);
+        }
+        let session_index = background.session_index;
+        Some(self.lease(&mut state, Some(session_index)))
+    }
+
+    /// Appends the result of a user command to the session in which it was started. Returns a
+    /// notice for the user.
+    pub(in crate::app) fn append_user_command(
+        &self,
+        lease: &SessionLease,
+        message: Arc<AgentMessage>,
+    ) -> Option<String> {
+        let mut state = self.state.lock();
+        if state.session_index != lease.session_index {
+            let background = state
+                .background
+                .iter_mut()
+                .find(|background| background.session_index == lease.session_index);
+            return background
+                .and_then(|background| append_to_file(&mut background.session, &message));
+        }
+        if state.run.is_some() {
+            state.deferred_bash.push(message);
+            return None;
+        }
+        state.append_or_buffer(message)
+    }
+}
+
+impl State {
+    /// Returns the file and the working folder of the target.
+    pub fn path_and_cwd(&self, target: &SwitchTarget) -> (Option<PathBuf>, PathBuf) {
+        let session = match target {
+            SwitchTarget::Opened(session) => session,
+            SwitchTarget::Background(lease) => self
+                .background
+                .iter()
+                .find(|background| background.session_index == lease.session_index)
+                .map_or(&self.session, |background| &background.session),
+            SwitchTarget::Reopen => &self.session,
+        };
+        let path = session.path().map(Path::to_owned);
+        (path, session.cwd().to_path_buf())
+    }
+
+    /// Makes the target the current session. The previous one stays in the background while leases
+    /// exist. Returns the lease of the target.
+    pub fn switch_to(&mut self, target: SwitchTarget) -> Option<SessionLease> {
+        let (session_index, session, lease) = match target {
+            SwitchTarget::Opened(session) => {
+                self.session_count += 1;
+                (self.session_count, *session, None)
+            }
+            SwitchTarget::Background(lease) => {
+                let at = self
+                    .background
+                    .iter()
+                    .position(|background| background.session_index == lease.session_index);
+                // The lease keeps the session in the list.
+                let Some(at) = at else {
+                    return Some(lease);
+                };
+                let background = self.background.swap_remove(at);
+                (background.session_index, background.session, Some(lease))
+            }
+            SwitchTarget::Reopen => {
+                self.session.move_to_end();
+                return None;
+            }
+        };
+        let background = BackgroundSession {
+            session_index: std::mem::replace(&mut self.session_index, session_index),
+            session: std::mem::replace(&mut self.session, session),
+        };
+        if self.leases.contains(&background.session_index) {
+            self.background.push(background);
+        }
+        lease
+    }
+}
+
+/// Returns whether both paths name one file.
+pub(in crate::app) fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}

@@ -1,0 +1,68 @@
+//! Reloads settings, models and extensions.
+
+use super::IdleGuard;
+use crate::app::AgentSession;
+use crate::app::error::{CommandError, ErrorCode};
+use crate::app::prompt::resources::DiscoveredPaths;
+use crate::app::startup::find_extensions;
+use crate::extensions::{LoadReport, ineffective_limits};
+
+const BUSY_RELOAD: &str = "Wait for the current response to finish before reloading";
+
+impl AgentSession {
+    /// Reads settings, models and extensions again. The current generation stays if one of its
+    /// extensions does not load any more.
+    pub async fn reload(&self) -> Result<LoadReport, CommandError> {
+        self.reload_with(None).await
+    }
+
+    /// [`Self::reload`], after releasing the extension `again` from the quarantine.
+    pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, CommandError> {
+        let _switch_guard = self.switch_lock.lock().await;
+        let idle = self
+            .try_acquire_idle()
+            .ok_or_else(|| CommandError::new(ErrorCode::Busy, BUSY_RELOAD))?;
+        if let Some(name) = again {
+            let released = self.extensions.release(name);
+            released.map_err(|error| CommandError::new(ErrorCode::InvalidName, error))?;
+        }
+        let before = self.default_tools();
+        self.settings.reload();
+        self.add_settings_warnings("reload");
+        let limits = ineffective_limits(&self.settings.values());
+        self.pending_warnings.lock().extend(limits);
+        self.extensions.set_allowance(&self.settings);
+        self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
+        self.models.reload();
+        self.install_missing(&self.cwd(), self.progress_to_warnings())
+            .await;
+        let paths = find_extensions(&self.config, &self.settings, &self.cwd());
+        self.pending_warnings.lock().extend(paths.1);
+        self.load_prompt_resources(&self.cwd(), &DiscoveredPaths::default());
+        let report = self.extensions.reload(paths.0).await;
+        self.report_failures(&report).await;
+        *self.last_load.lock() = report.clone();
+        self.apply_watch_setting();
+        self.refresh_model();
+        if !report.kept_old {
+            self.report_name_conflicts().await;
+            self.refresh_all_tools(&before);
+            drop(idle);
+            self.emit_session_start("reload", None).await;
+        } else {
+            self.rebuild_system_prompt();
+        }
+        self.extensions.release_replaced();
+        self.emit_warnings().await;
+        Ok(report)
+    }
+
+    /// Returns `None` if a run or a summary is active. No run begins before the guard is dropped.
+    fn try_acquire_idle(&self) -> Option<IdleGuard<'_>> {
+        let mut state = self.state.lock();
+        let idle = state.run.is_none() && state.summary.is_none();
+        state.replacing = idle;
+        // A guard that is dropped here would deadlock on the state lock.
+        idle.then(|| IdleGuard(self))
+    }
+}

@@ -1,0 +1,70 @@
+//! Emits `ui_prompt_start` and `ui_prompt_end` around dialogs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::agent::event::UiMethod;
+use crate::extensions::Extensions;
+
+const START: &str = "ui_prompt_start";
+const END: &str = "ui_prompt_end";
+
+/// An open dialog, until dropped.
+pub(in crate::app) struct DialogEvents {
+    extensions: Arc<Extensions>,
+    /// The number of open dialogs.
+    open_dialogs: Arc<watch::Sender<usize>>,
+    dialog: Option<Value>,
+}
+
+impl DialogEvents {
+    pub fn open(
+        extensions: Arc<Extensions>,
+        open_dialogs: &Arc<watch::Sender<usize>>,
+        method: &UiMethod,
+    ) -> Self {
+        open_dialogs.send_modify(|open| *open += 1);
+        let has_handlers = extensions.has_handlers(START) || extensions.has_handlers(END);
+        let dialog = has_handlers.then(|| describe_dialog(method)).flatten();
+        if let Some(dialog) = &dialog {
+            extensions.notify_soon(START, || typed_event(START, dialog));
+        }
+        Self {
+            extensions,
+            open_dialogs: open_dialogs.clone(),
+            dialog,
+        }
+    }
+}
+
+impl Drop for DialogEvents {
+    fn drop(&mut self) {
+        self.open_dialogs.send_modify(|open| *open -= 1);
+        if let Some(dialog) = &self.dialog {
+            self.extensions
+                .notify_soon(END, || typed_event(END, dialog));
+        }
+    }
+}
+
+fn typed_event(name: &str, dialog: &Value) -> Value {
+    let mut event = json!({ "type": name, "reason": "ui_prompt" });
+    if let (Value::Object(event), Value::Object(dialog)) = (&mut event, dialog) {
+        event.extend(dialog.clone());
+    }
+    event
+}
+
+/// Returns `None` for methods without an answer.
+fn describe_dialog(method: &UiMethod) -> Option<Value> {
+    let (kind, title) = match method {
+        UiMethod::Select { title, .. } => ("select", title),
+        UiMethod::Confirm { title, .. } => ("confirm", title),
+        UiMethod::Input { title, .. } => ("input", title),
+        UiMethod::Editor { title, .. } => ("editor", title),
+        _ => return None,
+    };
+    Some(json!({ "kind": kind, "title": title }))
+}
