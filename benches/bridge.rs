@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pi::ai::registry::ModelRegistry;
+use pi::ai::models::registry::ModelRegistry;
 use pi::extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
 use pi::resources::discovery::extensions::ExtensionPath;
 use pi::resources::settings::ExtensionHost;

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// Refreshes src/ai/catalogue/*.json: the facts about the built-in models, taken from a
+// Refreshes src/ai/models/catalogue/*.json: the facts about the built-in models, taken from a
 // published version of the original's package of models. Run it at each release:
 //
 //   node scripts/catalogue.mjs VERSION     installs @earendil-works/pi-ai@VERSION and writes
 //   node scripts/catalogue.mjs --from DIR  takes an installed package instead
 //   node scripts/catalogue.mjs --list      prints what the catalogue has, for the list of a
-//                                          version that src/ai/catalogue/tests keeps
+//                                          version that src/ai/models/catalogue/tests keeps
 //
 // One file per provider, so that the program parses only the providers it needs:
 //
@@ -41,7 +41,7 @@ const IMPLEMENTED = [
   "openai-responses",
 ];
 
-const catalogue = join(dirname(fileURLToPath(import.meta.url)), "../src/ai/catalogue");
+const catalogue = join(dirname(fileURLToPath(import.meta.url)), "../src/ai/models/catalogue");
 const fileOf = (provider) => join(catalogue, `${provider}.json`);
 const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 

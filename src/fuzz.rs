@@ -2,7 +2,7 @@
 //! by the fuzzers (`fuzz/`), which need another compiler, and by the property tests here.
 
 pub use crate::ai::fuzz_sse as sse;
-pub use crate::ai::tool_arguments::fuzz_tool_arguments as tool_arguments;
+pub use crate::ai::stream::tool_arguments::fuzz_tool_arguments as tool_arguments;
 pub use crate::modes::rpc::{fuzz_command as command, fuzz_lines as lines};
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use super::event::Event;
 use super::run::{Outcome, RunHooks, Transcript};
 use super::start_order::{self, StartSlot};
 use pi_ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, now};
-use pi_ai::tool_arguments;
+use pi_ai::stream::tool_arguments;
 use pi_tools::FILE_CHANGING;
+use pi_tools::arguments::validate::validate;
 use pi_tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
-use pi_tools::validate::validate;
 
 /// A call that may run.
 struct Prepared<'a> {

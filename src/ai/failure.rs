@@ -119,14 +119,14 @@ pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
             };
             let message = body["message"].as_str().or(body["Message"].as_str());
             let message = shorten(message.or(body.as_str()).unwrap_or_default());
-            return super::bedrock::worded(kind, &message);
+            return super::apis::bedrock::worded(kind, &message);
         }
         Envelope::Mistral => {
             return format!("Mistral API error ({status}): {}", shorten(body));
         }
         Envelope::Codex => {
             let body: Value = serde_json::from_str(body).unwrap_or(Value::String(body.into()));
-            let limit = super::openai_responses::limit_text(status, &body);
+            let limit = super::apis::openai_responses::limit_text(status, &body);
             return limit.unwrap_or_else(|| match error_text(&body, Envelope::Error) {
                 text if text.is_empty() => format!("{status} status code (no body)"),
                 text => shorten(&text),

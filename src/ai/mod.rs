@@ -1,52 +1,20 @@
 //! Models and their wire APIs. This layer does not depend on the agent.
 
-mod accumulate;
-pub mod anthropic_messages;
-pub mod api;
-pub mod api_options;
+pub mod apis;
 pub mod auth;
-pub mod bedrock;
-mod call_pieces;
-pub mod catalogue;
 pub mod classify;
-mod conversation_repair;
 mod cost;
 pub mod demo;
-mod exchange;
+pub mod extension_providers;
 mod failure;
-pub mod file_lock;
-mod frames;
-pub mod google;
-pub mod half_characters;
 pub mod http;
-pub mod leftovers;
-pub mod lenient;
-pub(crate) mod levels;
-pub mod mend;
+pub mod json;
 pub mod message;
-pub mod mistral;
 pub mod model;
-pub mod models_json;
-pub mod nesting;
-pub mod oauth;
-pub mod openai_completions;
-pub mod openai_responses;
-mod partial;
-pub mod partial_json;
-pub mod provided;
-pub mod registry;
-mod request_parts;
-pub mod retold;
-mod retry_delay;
-pub mod secret_value;
-pub mod select;
-mod sse;
-pub use sse::fuzz_sse;
+pub mod models;
+pub mod normalize;
 pub mod stream;
 #[cfg(test)]
 mod testing;
-pub mod tool_arguments;
-mod transform;
-#[cfg(test)]
-mod wire_tests;
-pub mod words;
+
+pub use http::sse::fuzz_sse;

@@ -6,8 +6,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::levels::LevelNames;
 use super::message::js_number;
+use super::models::thinking_levels::LevelNames;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -15,7 +15,7 @@ use super::message::js_number;
 pub struct Model {
     pub id: String,
     pub name: String,
-    /// Name of the model's wire API; see [`super::api`].
+    /// Name of the model's wire API; see [`super::apis`].
     pub api: String,
     pub provider: String,
     pub base_url: String,

@@ -12,8 +12,8 @@ use crate::agent::event::Event;
 use crate::ai::message::now;
 use crate::extensions::UserBash;
 use crate::session::message::BashExecutionMessage;
-use crate::tools::operations::Commands;
-use crate::tools::shell_command::{UserCommandResult, run_user_command};
+use crate::tools::command::run::{UserCommandResult, run_user_command};
+use crate::tools::remote::Commands;
 
 /// Number of pieces of output that may wait for the mode.
 const OUTPUT_BUFFER: usize = 16;

@@ -12,7 +12,9 @@ use super::prompt::PromptError;
 use super::run::json_object;
 use crate::agent::event::Event;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::select::{self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions};
+use crate::ai::models::selection::{
+    self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions,
+};
 
 /// The result of [`AgentSession::cycle_model`].
 #[derive(Clone, Debug, Serialize)]
@@ -41,8 +43,10 @@ impl AgentSession {
         let choice = &self.config.model;
         let provider = choice.provider.as_deref();
         let cli = match (provider, choice.model.as_deref()) {
-            (provider, Some(pattern)) => Some(select::cli_model(&self.models, provider, pattern)?),
-            (Some(provider), None) => Some(select::of_provider(&self.models, provider)?),
+            (provider, Some(pattern)) => {
+                Some(selection::cli_model(&self.models, provider, pattern)?)
+            }
+            (Some(provider), None) => Some(selection::of_provider(&self.models, provider)?),
             (None, None) => None,
         };
         let given = self.child_link.model.clone().map(|model| CliModel {
@@ -56,7 +60,7 @@ impl AgentSession {
             [] => values.enabled_models.clone().unwrap_or_default(),
             given => given.to_vec(),
         };
-        let scope = select::scope(&self.models, &patterns);
+        let scope = selection::scope(&self.models, &patterns);
         let context = self.state.lock().session.build_context();
         let previous = (!context.messages.is_empty()).then(|| SessionChoice {
             model: context
@@ -68,7 +72,7 @@ impl AgentSession {
                 .as_deref()
                 .and_then(ThinkingLevel::parse),
         });
-        let start = select::start(
+        let start = selection::start(
             &self.models,
             &StartOptions {
                 cli: cli.as_ref(),

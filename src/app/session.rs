@@ -29,7 +29,7 @@ use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::message::StopReason;
-use crate::ai::registry::ModelRegistry;
+use crate::ai::models::registry::ModelRegistry;
 use crate::extensions::diagnostics::error_context::explain;
 use crate::extensions::{Extensions, LoadReport};
 use crate::resources::settings::{Settings, SettingsError};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::AgentSession;
 use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
-use crate::ai::oauth::{LoginDialog, LoginOption, SignInError};
+use crate::ai::auth::oauth::{LoginDialog, LoginOption, SignInError};
 
 impl AgentSession {
     /// Signs in to a provider. An abort outside of a run cancels it.

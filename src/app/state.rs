@@ -15,7 +15,7 @@ use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::select::ScopedModel;
+use crate::ai::models::selection::ScopedModel;
 use crate::session::{EntryKind, Session, SessionError};
 
 pub(super) struct State {

@@ -2,9 +2,11 @@
 //! This crate uses no other crate of the workspace.
 
 pub mod active_clock;
+pub mod file_lock;
 mod nearest;
 pub mod process_tree;
 pub mod regular_file;
+pub mod stale_temp_files;
 mod version;
 
 pub use nearest::nearest;

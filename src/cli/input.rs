@@ -8,7 +8,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::app::PromptContent;
-use crate::tools::{image, paths};
+use crate::tools::files::paths;
+use crate::tools::images;
 
 /// Maximum bytes of a file or of piped text. More than any model reads, so a larger input is a
 /// mistake that would otherwise use up the memory.
@@ -69,15 +70,15 @@ impl FileArguments<'_> {
                 continue;
             }
             let shown = path.display();
-            let text = match image::detect(&bytes) {
+            let text = match images::detect(&bytes) {
                 None => format!("\n{}\n", String::from_utf8_lossy(&bytes)),
                 Some(kind) => {
                     let made = match self.resize_images {
-                        true => image::fit(&bytes, kind),
-                        false => image::keep_size(&bytes, kind),
+                        true => images::fit(&bytes, kind),
+                        false => images::keep_size(&bytes, kind),
                     };
                     match made {
-                        None => image::OMITTED.to_string(),
+                        None => images::OMITTED.to_string(),
                         Some(made) => {
                             prompt.images.push(made.image);
                             made.note.unwrap_or_default()

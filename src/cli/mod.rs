@@ -31,7 +31,7 @@ use js_runtime::Console;
 use launcher::LauncherError;
 use startup_prompts::Decision;
 
-use crate::ai::nesting;
+use crate::ai::json::depth;
 use crate::app::{AppConfig, PromptContent, SessionTarget, StartError};
 use crate::export::{ExportError, PageColors, export_file};
 use crate::extensions::ConsoleSink;
@@ -434,7 +434,7 @@ fn paths() -> Result<Paths, CliError> {
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
-        .thread_stack_size(nesting::STACK)
+        .thread_stack_size(depth::STACK)
         .enable_all()
         .build()
         .map_err(CliError::Threads)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Limits;
 use super::bridge::ConsoleSink;
-use pi_ai::registry::ModelRegistry;
+use pi_ai::models::registry::ModelRegistry;
 use pi_resources::paths::Paths;
 use pi_resources::settings::{ExtensionHost, Settings};
 

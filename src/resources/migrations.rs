@@ -12,8 +12,8 @@ use crate::diagnostic::Diagnostic;
 use crate::keybindings;
 use crate::paths::Paths;
 use crate::settings::{Settings, SettingsScope};
-use pi_ai::auth::AuthStore;
-use pi_ai::file_lock::FileLock;
+use pi_ai::auth::store::AuthStore;
+use pi_base::file_lock::FileLock;
 
 const PROGRAMS: [&str; 4] = ["fd", "rg", "fd.exe", "rg.exe"];
 

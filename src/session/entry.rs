@@ -18,9 +18,9 @@ use crate::message::{
     self, AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,
 };
 use crate::paths;
-use pi_ai::half_characters;
-use pi_ai::lenient::{number, text};
-pub use pi_ai::nesting::{self, Of};
+pub use pi_ai::json::depth::{self, Of};
+use pi_ai::json::lenient::{number, text};
+use pi_ai::json::surrogates;
 
 #[derive(Debug)]
 pub struct Entry {
@@ -222,7 +222,7 @@ impl Entry {
 
     /// Fails if the line is nested too deeply to be read again.
     pub(crate) fn check_depth(&self) -> Result<(), SessionError> {
-        match nesting::too_deep(&self.raw, Of::Line) {
+        match depth::too_deep(&self.raw, Of::Line) {
             None => Ok(()),
             Some(reason) => Err(SessionError::BadEntry {
                 what: format!("an entry of the type \"{}\"", self.type_name()),
@@ -276,7 +276,7 @@ impl Entry {
                 read.or_else(|error| self.normalized().ok_or(error))?
             }
             EntryKind::CustomMessage { .. } => {
-                let read = half_characters::from_line::<CustomMessage>(&self.raw);
+                let read = surrogates::from_line::<CustomMessage>(&self.raw);
                 let message = read.or_else(|error| {
                     let normalized = self.value().and_then(message::normalized_custom);
                     normalized.ok_or(error)
@@ -323,19 +323,19 @@ impl Entry {
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        let body: MessageBody<T> = half_characters::from_line(&self.raw)?;
+        let body: MessageBody<T> = surrogates::from_line(&self.raw)?;
         Ok(body.message)
     }
 
     /// Deserializes the members of the line itself. Of two members with the same name the last
     /// one is used.
     fn body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        half_characters::from_line(&self.raw)
+        surrogates::from_line(&self.raw)
             .or_else(|error| self.value().map_or(Err(error), serde_json::from_value))
     }
 
     fn value(&self) -> Option<Value> {
-        half_characters::from_line(&self.raw).ok()
+        surrogates::from_line(&self.raw).ok()
     }
 }
 

@@ -4,12 +4,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use pi_ai::lenient::{known, or_default, truth};
-use pi_ai::mend::mend;
+use pi_ai::json::lenient::{known, or_default, truth};
 use pi_ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
     milliseconds, present,
 };
+use pi_ai::normalize::mend;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -4,7 +4,7 @@
 use std::num::NonZero;
 use std::thread;
 
-use pi_ai::nesting;
+use pi_ai::json::depth;
 use rayon::ThreadPoolBuilder;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -24,7 +24,7 @@ pub(crate) fn map<T: Sync, R: Send>(
     let pool = (threads > 1).then(|| {
         ThreadPoolBuilder::new()
             .num_threads(threads)
-            .stack_size(nesting::STACK)
+            .stack_size(depth::STACK)
             .build()
     });
     match pool {

@@ -1,46 +1,28 @@
 //! The built-in tools, and the interface of all tools. This layer does not depend on the callers
 //! of tools.
 
+pub mod arguments;
 pub mod bash;
-pub mod diff;
+pub mod command;
 pub mod edit;
+pub mod files;
 pub mod find;
 pub mod grep;
-pub mod image;
+pub mod images;
+mod listing;
 pub mod ls;
-pub mod mutation_queue;
-pub mod operations;
-pub mod paths;
-pub mod process;
-pub mod prompt_images;
 pub mod read;
-pub mod replace;
-pub mod shell;
-pub mod shell_command;
-pub mod tool;
-pub mod truncate;
-pub mod validate;
-pub mod write;
-
-mod arguments;
-mod coerce;
-mod collation;
-mod lossy;
-mod notices;
-pub mod os_error;
-mod output;
-mod patch;
-mod replace_file;
+pub mod remote;
 #[cfg(test)]
 mod testing;
-mod unattended;
-mod waiting;
-mod walk;
+pub mod text;
+pub mod tool;
+pub mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use shell::ShellOptions;
+use command::shell::ShellOptions;
 use tokio_util::sync::CancellationToken;
 use tool::{Tool, ToolError};
 
@@ -102,7 +84,7 @@ impl ToolOptions {
             bin_dir: self.agent_bin_dir.clone(),
             settings_path: self.settings_path.clone(),
             env: None,
-            variables: unattended::variables(),
+            variables: command::noninteractive::variables(),
         }
     }
 

@@ -20,6 +20,6 @@ pub(crate) fn invocation(args: Value) -> ToolInvocation {
 /// Prepares and validates the arguments, and runs the tool.
 pub(crate) async fn run(tool: &dyn Tool, args: Value) -> Result<ToolOutput, ToolError> {
     let args = tool.prepare_arguments(args).await?;
-    let args = super::validate::validate(tool.spec(), args)?;
+    let args = super::arguments::validate::validate(tool.spec(), args)?;
     tool.execute(invocation(args)).await
 }

@@ -7,11 +7,14 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::mutation_queue::lock_file;
-use super::operations::{Elsewhere, Operations};
-use super::replace_file::replace_file;
+use super::arguments;
+use super::blocking;
+use super::files::mutation_queue::lock_file;
+use super::files::os_error;
+use super::files::paths;
+use super::files::replace_file::replace_file;
+use super::remote::{Elsewhere, Operations};
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
-use super::{arguments, blocking, os_error, paths};
 use pi_ai::stream::ToolSpec;
 
 pub struct WriteTool {

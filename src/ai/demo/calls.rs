@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::wish::Wish;
+use super::intent::Wish;
 
 pub(super) type Call = (String, Map<String, Value>);
 
-/// The flags by which [`super::answer`] recognises a listing.
+/// The flags by which [`super::texts`] recognises a listing.
 pub(super) const LISTING: &str = "ls -Ap -- ";
 
 /// Returns the call. The error is the name of the missing tool.

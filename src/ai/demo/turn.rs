@@ -1,9 +1,9 @@
 //! Decides on the next answer from the conversation so far: tool calls for a request, or a text
 //! about their results.
 
-use super::answer;
 use super::calls::{Call, call_for};
-use super::wish::{Wish, understand};
+use super::intent::{Wish, understand};
+use super::texts;
 use crate::message::{Message, StopReason, ToolCall, ToolResultMessage, UserMessage};
 use crate::stream::Request;
 
@@ -26,16 +26,16 @@ pub(super) fn next(request: &Request) -> Turn {
 
     let said: Vec<String> = new.iter().rev().map(|user| user.content.text()).collect();
     if said.is_empty() && !results.is_empty() {
-        return Turn::say(answer::from_results(&results));
+        return Turn::say(texts::from_results(&results));
     }
     let said = said.join("\n");
-    if let Some(summary) = answer::summary(&said) {
+    if let Some(summary) = texts::summary(&said) {
         return Turn::say(summary);
     }
     let wishes = understand(&said, &tools);
     match (wishes.as_slice(), results.as_slice()) {
-        ([], []) => Turn::say(answer::introduction(&tools)),
-        ([], results) => Turn::say(answer::from_results(results)),
+        ([], []) => Turn::say(texts::introduction(&tools)),
+        ([], results) => Turn::say(texts::from_results(results)),
         (wishes, _) => turn_for(wishes, &tools),
     }
 }
@@ -57,14 +57,14 @@ fn turn_for(wishes: &[Wish], tools: &[&str]) -> Turn {
         match call_for(wish, tools) {
             Ok(call) => {
                 calls.push(call);
-                plan.push(answer::intention(wish));
+                plan.push(texts::intention(wish));
             }
-            Err(tool) => missing.push(answer::missing(wish, &tool)),
+            Err(tool) => missing.push(texts::missing(wish, &tool)),
         }
     }
     let mut text = Vec::new();
     if !plan.is_empty() {
-        text.push(format!("I'll {}.", answer::joined(&plan)));
+        text.push(format!("I'll {}.", texts::joined(&plan)));
     }
     text.extend(missing);
     Turn {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::ai::registry::ModelRegistry;
+use crate::ai::models::registry::ModelRegistry;
 use crate::app::AgentSession;
 use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::child::{ChildExtensions, ChildExtensionsRequest};

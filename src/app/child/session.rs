@@ -16,8 +16,8 @@ use crate::agent::event::Event;
 use crate::agent::queue::{Delivery, QueueMode};
 use crate::ai::message::ImageContent;
 use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::registry::ModelRegistry;
-use crate::ai::select::ScopedModel;
+use crate::ai::models::registry::ModelRegistry;
+use crate::ai::models::selection::ScopedModel;
 use crate::app::AgentSession;
 use crate::app::error::{CommandError, ErrorCode};
 use crate::app::models::ModelChangeSource;
@@ -38,7 +38,7 @@ use crate::resources::prompts::system_prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
 use crate::session::{Session, Warning};
-use crate::tools::operations::Commands;
+use crate::tools::remote::Commands;
 use crate::tools::tool::Tool;
 
 /// Data that only a child session has.

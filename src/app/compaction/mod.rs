@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::agent::AgentMessage;
 use crate::agent::event::{CompactionReason, Event, SummarySource};
 use crate::ai::classify;
-use crate::ai::half_characters;
+use crate::ai::json::surrogates;
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::model::Model;
 use crate::app::AgentSession;
@@ -543,5 +543,5 @@ impl State {
 
 /// Returns the entry in the format of the extension API.
 pub(in crate::app) fn json_of(entry: &Entry) -> Value {
-    half_characters::from_line(&entry.wire_json()).unwrap_or_default()
+    surrogates::from_line(&entry.wire_json()).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use crate::agent::AgentMessage;
 use crate::ai::message::{ContentBlock, ImageContent, UserContent, UserMessage, now};
 use crate::session::message::CustomMessage;
-use crate::tools::prompt_images::{self, CheckedImages};
+use crate::tools::images::prompt_images::{self, CheckedImages};
 
 use crate::app::AgentSession;
 

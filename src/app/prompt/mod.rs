@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
+use crate::ai::json::errors::words;
 use crate::ai::message::{ContentBlock, ImageContent};
-use crate::ai::words::words;
 use crate::app::AgentSession;
 use crate::app::prompt::options::PromptOptions;
 use crate::app::prompt::tickets::Ticket;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ai::registry::ModelRegistry;
+use crate::ai::models::registry::ModelRegistry;
 use crate::app::startup::config::AppConfig;
 use crate::app::startup::find_extensions;
 use crate::extensions::{Extensions, ExtensionsConfig};

@@ -2,7 +2,8 @@
 
 use crate::app::startup::config::ToolChoice;
 
-use crate::tools::{self, tool::Tool};
+use crate::tools;
+use crate::tools::tool::Tool;
 
 /// Returns whether `name` matches `entry`, in which `*` stands for any characters.
 pub(in crate::app) fn matches(entry: &str, name: &str) -> bool {

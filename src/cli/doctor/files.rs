@@ -8,8 +8,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Doctor;
-use crate::ai::auth::AuthStore;
-use crate::ai::registry::ModelRegistry;
+use crate::ai::auth::store::AuthStore;
+use crate::ai::models::registry::ModelRegistry;
 use crate::extensions::ineffective_limits;
 use crate::resources::keybindings::Keybindings;
 use crate::resources::settings::{KEYS, SettingsScope, parse_settings};

@@ -297,7 +297,7 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
             "The parameters of the tool {name} are no object: models want \"type\": \"object\", \
              as Type.Object({{…}}) makes it"
         )));
-    } else if let Err(problem) = tools::validate::check_schema(&tool.parameters) {
+    } else if let Err(problem) = tools::arguments::validate::check_schema(&tool.parameters) {
         findings.push(error(format!(
             "The parameters of the tool {name} are no valid JSON schema: {problem}"
         )));

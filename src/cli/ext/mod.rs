@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{CliError, output, print_stderr, runtime, warn};
 use crate::agent::event::Location;
-use crate::ai::registry::ModelRegistry;
+use crate::ai::models::registry::ModelRegistry;
 use crate::extensions::diagnostics::error_context::{code_frame, explain};
 use crate::extensions::registry::inventory::DescribedExtension;
 use crate::extensions::{Extensions, ExtensionsConfig};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child::TestProcess;
 use crate::modes::line::sanitize::sanitize;
-use crate::tools::diff::Changes;
+use crate::tools::text::diff::Changes;
 
 /// A line that a process of tests writes.
 #[derive(Clone, Debug, Deserialize)]

@@ -17,7 +17,7 @@ use super::compaction_stream::SummaryRequests;
 use super::session::parse_thinking_level;
 use crate::bridge::{BridgeResult, parse, to_value};
 use pi_agent::AgentMessage;
-use pi_ai::api::api;
+use pi_ai::apis::api;
 use pi_ai::model::Model;
 use pi_ai::stream::Api;
 use pi_compaction::{

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bridge::{BridgeResult, parse};
-use pi_tools::mutation_queue::{FileMutationGuard, lock_file};
+use pi_tools::files::mutation_queue::{FileMutationGuard, lock_file};
 
 /// Locks of files that extensions are changing, by token.
 #[derive(Default)]

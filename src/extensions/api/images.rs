@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::bridge::{BridgeResult, parse, to_value};
-use pi_tools::image::{self, ImageType, Limits};
+use pi_tools::images::{self, ImageType, Limits};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,7 +36,7 @@ pub async fn image_type(method: &str, args: &str) -> BridgeResult {
         move || {
             let mut start = Vec::new();
             std::fs::File::open(path)?
-                .take(image::SNIFF_BYTES as u64)
+                .take(images::SNIFF_BYTES as u64)
                 .read_to_end(&mut start)?;
             std::io::Result::Ok(start)
         }
@@ -46,7 +46,7 @@ pub async fn image_type(method: &str, args: &str) -> BridgeResult {
         .await
         .map_err(|error| failed(&error))?
         .map_err(|error| failed(&format!("{}: {error}", path.display())))?;
-    Ok(json!(image::detect(&start).map(ImageType::mime)))
+    Ok(json!(images::detect(&start).map(ImageType::mime)))
 }
 
 /// Resizes an image; `null` if it is not an image or cannot be made small enough.
@@ -62,7 +62,7 @@ pub async fn resize_image(method: &str, args: &str) -> BridgeResult {
     let resized = tokio::task::spawn_blocking(move || {
         let bytes = STANDARD.decode(&args.data).ok()?;
         let kind = ImageType::of_mime(&args.mime_type)?;
-        image::resize(&bytes, kind, &limits)
+        images::resize(&bytes, kind, &limits)
     });
     let resized = resized
         .await
@@ -85,7 +85,7 @@ pub async fn image_to_png(method: &str, args: &str) -> BridgeResult {
     let args: ImageArgs = parse(method, args)?;
     let made = tokio::task::spawn_blocking(move || {
         let bytes = STANDARD.decode(&args.data).ok()?;
-        image::to_png(&bytes, ImageType::of_mime(&args.mime_type)?)
+        images::to_png(&bytes, ImageType::of_mime(&args.mime_type)?)
     });
     let made = made
         .await

@@ -7,8 +7,12 @@ use serde_json::json;
 
 use crate::bridge::{BridgeResult, parse, to_value};
 use pi_agent::AgentMessage;
+use pi_ai::apis;
+use pi_ai::auth::secret_value::Env;
+use pi_ai::classify;
 use pi_ai::message::{StopReason, ToolCall};
-use pi_ai::{api, catalogue, classify, partial_json, secret_value::Env};
+use pi_ai::models::builtin;
+use pi_ai::stream::partial_json;
 
 #[derive(Deserialize)]
 struct TextArgs {
@@ -56,7 +60,7 @@ struct MessagesArgs {
 
 /// Returns the key of a provider from the environment of pi.
 pub fn env_api_key(provider: &str) -> Option<String> {
-    catalogue::env_key(provider, &Env::process())
+    builtin::env_key(provider, &Env::process())
 }
 
 /// Serves `ai.*` and `messages.to_llm`; `None` for other methods.
@@ -75,15 +79,15 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             read
         }),
         "ai.key_variables" => parse::<ProviderArgs>(method, args)
-            .map(|args| json!(catalogue::key_variables(&args.provider))),
+            .map(|args| json!(builtin::key_variables(&args.provider))),
         "ai.env_api_key" => parse::<ProviderArgs>(method, args).map(|args| {
             let env = Env::of(args.env);
-            json!(catalogue::env_key(&args.provider, &env))
+            json!(builtin::env_key(&args.provider, &env))
         }),
-        "ai.apis" => Ok(json!(api::WIRE_NAMES)),
-        "ai.providers" => Ok(catalogue::PROVIDERS.iter().map(|known| known.id).collect()),
+        "ai.apis" => Ok(json!(apis::WIRE_NAMES)),
+        "ai.providers" => Ok(builtin::PROVIDERS.iter().map(|known| known.id).collect()),
         "ai.models" => parse::<ProviderArgs>(method, args).and_then(|args| {
-            let known = catalogue::provider(&args.provider);
+            let known = builtin::provider(&args.provider);
             to_value(known.map(|known| known.load().models).unwrap_or_default())
         }),
         "ai.overflow_patterns" => Ok(json!(classify::overflow_patterns())),

@@ -18,15 +18,15 @@ use super::model_catalogue::env_api_key;
 use super::session::parse_thinking_level;
 use crate::bridge::{BridgeResult, parse};
 use pi_agent::event::MessageUpdate;
-use pi_ai::api::api;
-use pi_ai::api_options::{ApiOptions, Retention};
+use pi_ai::apis::api;
+use pi_ai::apis::options::{ApiOptions, Retention};
+use pi_ai::auth::secret_value::Env;
 use pi_ai::demo;
-use pi_ai::lenient::{headers, number, or_default};
-use pi_ai::mend::mend;
+use pi_ai::extension_providers::GivenModel;
+use pi_ai::json::lenient::{headers, number, or_default};
 use pi_ai::message::{AssistantMessage, Message, StopReason};
 use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
-use pi_ai::provided::GivenModel;
-use pi_ai::secret_value::Env;
+use pi_ai::normalize::mend;
 use pi_ai::stream::{AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec};
 
 /// Maximum number of events sent to the bridge at once.

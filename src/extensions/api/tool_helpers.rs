@@ -9,10 +9,10 @@ use uuid::{NoContext, Timestamp, Uuid};
 
 use crate::bridge::{BridgeResult, parse};
 use pi_ai::stream::ToolSpec;
-use pi_tools::diff::Changes;
+use pi_tools::arguments::validate::validate;
 use pi_tools::edit;
-use pi_tools::replace::Replacement;
-use pi_tools::validate::validate;
+use pi_tools::text::diff::Changes;
+use pi_tools::text::replace::Replacement;
 
 #[derive(Deserialize)]
 struct ValidateArgs {

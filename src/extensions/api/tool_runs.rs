@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{BridgeResult, parse, to_value};
 use pi_tools::ToolOptions;
-use pi_tools::operations::{CommandElsewhere, Commands, Operations};
-use pi_tools::shell_command::{CommandEnd, run_command};
+use pi_tools::command::run::{CommandEnd, run_command};
+use pi_tools::remote::{CommandElsewhere, Commands, Operations};
 use pi_tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 
 /// Capacity of a run's event channel, and maximum number of events per fetch.
@@ -469,7 +469,7 @@ fn parse_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, HostEr
 async fn execute(
     exec: ExecArgs,
     cwd: PathBuf,
-    shell: pi_tools::shell::ShellOptions,
+    shell: pi_tools::command::shell::ShellOptions,
     events: &mpsc::Sender<RunEvent>,
     cancel: CancellationToken,
 ) -> RunEvent {

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::tool_runs::{decode, exit_code};
 use crate::bridge::{BridgeResult, parse};
 use crate::lifecycle::generation::Generation;
-use pi_tools::operations::{CommandElsewhere, Commands};
-use pi_tools::shell_command::UserCommandResult;
+use pi_tools::command::run::UserCommandResult;
+use pi_tools::remote::{CommandElsewhere, Commands};
 use pi_tools::tool::ToolError;
 
 /// How to run a command, as decided by handlers of `user_bash`.

@@ -9,12 +9,12 @@ use super::BridgeHost;
 use super::envelope::{SinceArgs, json_text, parse};
 use crate::lifecycle::reports::IsolateEnd;
 use pi_agent::event::WaitOutcome;
-use pi_ai::nesting;
+use pi_ai::json::depth;
 
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
         // The JavaScript thread's stack may be small.
-        nesting::with_room(|| match method {
+        depth::with_room(|| match method {
             "child.entriesSince" | "child.context" => {
                 let text = self.child_sessions.serve_json(method, args);
                 text.unwrap_or_else(|| Ok(String::new()))

@@ -41,7 +41,7 @@ use super::limits::thread_usage::ThreadUsage;
 use super::registry::providers::ProviderRegistrations;
 use super::registry::{ExtensionId, Registry};
 use pi_agent::event::{Event, ExtensionError, WaitOutcome};
-use pi_ai::registry::ModelRegistry;
+use pi_ai::models::registry::ModelRegistry;
 use pi_tools::ToolOptions;
 use pi_tools::tool::UpdateSink;
 

@@ -16,7 +16,7 @@ use crate::api::session_api::SessionApi;
 use crate::bridge::{BridgeResult, parse, to_value};
 use crate::lifecycle::{Extensions, LoadReport};
 use crate::registry::inventory::DescribedExtension;
-use pi_ai::registry::ModelRegistry;
+use pi_ai::models::registry::ModelRegistry;
 use pi_resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
 use pi_resources::paths::Paths;
 use pi_resources::settings::Settings;

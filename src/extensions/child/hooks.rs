@@ -16,8 +16,8 @@ use super::tools::JsCalls;
 use crate::api::session_api::SessionApi;
 use crate::events::turn_end::{Proposal, parse_drafts};
 use pi_agent::run::{Outcome, Refusal};
+use pi_ai::json::depth::{self, Of};
 use pi_ai::message::{ContentBlock, ToolCall};
-use pi_ai::nesting::{self, Of};
 use pi_tools::tool::ToolError;
 
 pub struct ChildHooks {
@@ -149,7 +149,7 @@ impl ChildHooks {
             "change" => Of::Line,
             _ => Of::Arguments,
         };
-        match nesting::value_too_deep(&result, of) {
+        match depth::value_too_deep(&result, of) {
             Some(problem) => Err(unusable(problem)),
             None => serde_json::from_value(result).map_err(|error| unusable(error.to_string())),
         }

@@ -31,13 +31,13 @@ use super::api::session_api::{ActionResult, SessionApi};
 use super::api::user_bash::CommandOutputs;
 use super::bridge::{BridgeHost, BridgeResult, parse, to_value};
 use pi_agent::event::Event;
+use pi_ai::json::depth;
 use pi_ai::model::{Model, ThinkingLevel};
-use pi_ai::nesting;
-use pi_ai::registry::ModelRegistry;
+use pi_ai::models::registry::ModelRegistry;
 use pi_resources::prompts::templates::PromptTemplate;
 use pi_resources::skills::Skill;
 use pi_session::UnlockedSession;
-use pi_tools::operations::Commands;
+use pi_tools::remote::Commands;
 use pi_tools::tool::Tool;
 
 /// Capacity of a session's event channel.
@@ -265,7 +265,7 @@ struct ChildArgs {
 impl ChildArgs {
     /// Fails if the arguments are nested too deep to be stored.
     fn check_depth(&self) -> Result<(), HostError> {
-        match nesting::value_too_deep(&self.args, nesting::Of::Line) {
+        match depth::value_too_deep(&self.args, depth::Of::Line) {
             None => Ok(()),
             Some(problem) => Err(HostError::new(format!("{}: {problem}", self.action))),
         }

@@ -6,9 +6,9 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
 use pi_agent::AgentMessage;
+use pi_ai::json::errors::words;
 use pi_ai::message::{ContentBlock, ImageContent};
-use pi_ai::words::words;
-use pi_tools::shell_command::UserCommandResult;
+use pi_tools::command::run::UserCommandResult;
 
 use super::type_errors::misspelt_type_at;
 

@@ -4,19 +4,19 @@
 use pi_base::nearest;
 use serde::de::DeserializeOwned;
 
+use pi_ai::json::depth::{self, Of};
+use pi_ai::json::errors::{MISSING, words};
 use pi_ai::message::ContentBlock;
-use pi_ai::nesting::{self, Of};
-use pi_ai::words::{MISSING, words};
 
 /// Returns what is wrong with `args`; `None` if it is a valid `T`.
 pub(crate) fn explain_type_error<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> {
-    if let Some(problem) = nesting::too_deep(args, of) {
+    if let Some(problem) = depth::too_deep(args, of) {
         return Some(problem);
     }
     let mut json = serde_json::Deserializer::from_str(args);
     json.disable_recursion_limit();
     let read = || serde_path_to_error::deserialize::<_, T>(&mut json);
-    let error = nesting::with_room(read).err()?;
+    let error = depth::with_room(read).err()?;
     let path = match error.path().to_string() {
         path if path == "." => String::new(),
         path => path,

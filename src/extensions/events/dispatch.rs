@@ -15,7 +15,7 @@ use crate::lifecycle::generation::{CallFailure, Generation};
 use crate::limits::abandoned::PendingCall;
 use crate::registry::{ExtensionId, FunctionId};
 use pi_agent::event::ExtensionError;
-use pi_ai::nesting::{self, Of};
+use pi_ai::json::depth::{self, Of};
 
 /// Limit of each handler of a [`Merge::Ignore`] event that is called after an abort.
 /// Handlers that do not wait themselves finish within it.
@@ -367,7 +367,7 @@ fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<HandlerResult>
         true => Of::HandedOn,
         false => Of::Answer,
     };
-    json.map(|json| nesting::from_str(&json, of))
+    json.map(|json| depth::from_str(&json, of))
         .transpose()
         .map_err(|error| {
             CallFailure::internal(format!("The handler's answer cannot be read: {error}"))

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::command::Command;
 use super::recover_id::recover_id;
-use crate::ai::half_characters;
+use crate::ai::json::surrogates;
 use crate::app::ErrorCode;
 
 /// A command with the members that every command has.
@@ -40,8 +40,8 @@ impl BadCommand {
 /// Parses a line. Bytes that are not UTF-8 become U+FFFD.
 pub fn parse(line: &[u8]) -> Result<ParsedCommand, Box<BadCommand>> {
     let text = String::from_utf8_lossy(line);
-    let value: Value = half_characters::from_str(&text)
-        .map_err(|error| BadCommand::line(recover_id(&text), error))?;
+    let value: Value =
+        surrogates::from_str(&text).map_err(|error| BadCommand::line(recover_id(&text), error))?;
     let Value::Object(members) = &value else {
         return Err(BadCommand::line(None, "a command is a JSON object"));
     };

@@ -106,7 +106,7 @@ fn steps() -> Vec<Event> {
         if let AssistantBlock::ToolCall(call) = &mut answer.content[2] {
             let json = call.partial_json.get_or_insert_default();
             json.push_str(piece);
-            call.arguments = crate::ai::partial_json::parse(json);
+            call.arguments = crate::ai::stream::partial_json::parse(json);
         }
         let delta = piece.to_owned();
         let event = AssistantEvent::ToolCallDelta {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{Change, edit};
-use pi_ai::file_lock::FileLock;
-use pi_ai::leftovers;
+use pi_base::file_lock::FileLock;
+use pi_base::stale_temp_files;
 
 pub(super) type Object = Map<String, Value>;
 
@@ -153,7 +153,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     }
     let dir = target.parent().unwrap_or(Path::new("."));
     let (prefix, suffix) = (".settings-", ".tmp");
-    leftovers::sweep(dir, prefix, suffix);
+    stale_temp_files::remove(dir, prefix, suffix);
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix).suffix(suffix);
     let mode = fs::metadata(&target).map(|meta| meta.permissions());

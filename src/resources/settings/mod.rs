@@ -307,7 +307,7 @@ impl Settings {
 
     /// Applies changes. They are in effect at once, even if the file cannot be written; then
     /// the next write includes them. Waits for the lock of the file, see
-    /// [`pi_ai::file_lock`].
+    /// [`pi_base::file_lock`].
     pub fn change(
         &self,
         scope: SettingsScope,

@@ -9,9 +9,9 @@ use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
 use super::shape::{object, objects, to_javascript_form};
 use crate::paths::ResourceKind;
+use pi_ai::json::errors::words;
 use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use pi_ai::stream::{MAX_RETRY_DELAY_MS, Transport};
-use pi_ai::words::words;
 
 /// All settings that the program uses; other keys are kept in the file and ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::paths;
-use pi_ai::half_characters;
-pub use pi_ai::nesting::{self, Of};
+pub use pi_ai::json::depth::{self, Of};
+use pi_ai::json::surrogates;
 
 /// Value of one member.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,9 +79,9 @@ impl Members<'_> {
         }
         serde_json::from_slice(line).or_else(|error| {
             let text = String::from_utf8_lossy(line);
-            let text = half_characters::mended(&text).map_or(text, Cow::Owned);
+            let text = surrogates::mended(&text).map_or(text, Cow::Owned);
             // The line has a member twice: the last one is used, as in JavaScript.
-            let value: Result<Value, _> = nesting::from_str(&text, Of::Line);
+            let value: Result<Value, _> = depth::from_str(&text, Of::Line);
             value.map_or(Err(error), Members::deserialize)
         })
     }

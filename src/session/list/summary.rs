@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::format::header::Header;
 use crate::format::members::Scalar;
 use crate::paths;
-use pi_ai::half_characters;
+use pi_ai::json::surrogates;
 
 /// SummaryBuilder of a session for lists. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl SummaryBuilder {
                 let text = String::from_utf8_lossy(line);
                 if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
                     self.add_line(line);
-                } else if let Some(mended) = half_characters::mended(&text)
+                } else if let Some(mended) = surrogates::mended(&text)
                     && let Ok(line) = serde_json::from_str::<Line<'_>>(&mended)
                 {
                     self.add_line(line);

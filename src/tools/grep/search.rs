@@ -10,7 +10,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use tokio_util::sync::CancellationToken;
 
-use crate::truncate::MAX_LINE_LENGTH;
+use crate::text::truncate::MAX_LINE_LENGTH;
 
 /// Maximum length of a line in bytes: files with longer lines are data, and are reported instead
 /// of searched.

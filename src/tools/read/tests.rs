@@ -154,7 +154,7 @@ async fn pictures_are_known_by_their_content() {
         Ok(ToolOutput {
             content: vec![
                 ContentBlock::text("Read image file [image/png]"),
-                ContentBlock::image(image::encode(&png, ImageType::Png)),
+                ContentBlock::image(images::encode(&png, ImageType::Png)),
             ],
             details: None,
             ..ToolOutput::default()

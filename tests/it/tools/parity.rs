@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use pi::tools::ToolOptions;
+use pi::tools::arguments::validate;
+use pi::tools::builtin;
 use pi::tools::tool::{ToolInvocation, ToolOutput};
-use pi::tools::{ToolOptions, builtin, validate};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 use self::terminate::Running;
-use pi_tools::os_error;
+use pi_tools::files::os_error;
 
 /// How long inherited pipes may stay open after the end of the program.
 const PIPE_GRACE: Duration = Duration::from_millis(100);

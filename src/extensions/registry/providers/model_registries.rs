@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::ProviderRegistrations;
 use crate::bridge::{BridgeHost, BridgeResult, parse, to_value};
-use pi_ai::auth::{AuthFileError, has_expired};
+use pi_ai::auth::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
+use pi_ai::auth::store::{AuthFileError, has_expired};
 use pi_ai::model::Model;
-use pi_ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, copilot};
-use pi_ai::registry::{AuthError, Credentials, ModelRegistry};
-use pi_ai::select::{self, CliModel, ScopedModel};
+use pi_ai::models::registry::{AuthError, Credentials, ModelRegistry};
+use pi_ai::models::selection::{self, CliModel, ScopedModel};
 
 /// Registries that extensions have opened; number 0 is the session's.
 #[derive(Default)]
@@ -56,7 +56,7 @@ fn to_host_error(error: &impl ToString) -> HostError {
 fn cli_model(registry: &ModelRegistry, arguments: &RegistryArgs) -> Value {
     let provider = Some(arguments.provider.as_str()).filter(|provider| !provider.is_empty());
     let pattern = arguments.model.as_ref().and_then(Value::as_str);
-    match select::cli_model(registry, provider, pattern.unwrap_or_default()) {
+    match selection::cli_model(registry, provider, pattern.unwrap_or_default()) {
         Ok(CliModel {
             model,
             thinking,
@@ -70,7 +70,7 @@ fn cli_model(registry: &ModelRegistry, arguments: &RegistryArgs) -> Value {
 fn resolve_scope(registry: &ModelRegistry, patterns: &[String]) -> Value {
     let (mut models, mut diagnostics) = (Vec::<ScopedModel>::new(), Vec::new());
     for pattern in patterns {
-        let scope = select::scope(registry, std::slice::from_ref(pattern));
+        let scope = selection::scope(registry, std::slice::from_ref(pattern));
         let is_none = scope.models.is_empty();
         for found in scope.models {
             if !models.iter().any(|known| known.model == found.model) {

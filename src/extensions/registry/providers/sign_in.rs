@@ -14,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{BridgeHost, BridgeResult, parse};
 use crate::registry::{ExtensionId, FunctionId};
+use pi_ai::auth::oauth::{
+    DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError,
+};
 use pi_ai::model::Model;
-use pi_ai::oauth::{DeviceCode, LoginDialog, LoginOption, OAuthCredentials, SignIn, SignInError};
 
 /// Open login dialogs.
 #[derive(Default)]

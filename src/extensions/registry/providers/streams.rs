@@ -19,7 +19,7 @@ use crate::lifecycle::generation::Generation;
 use crate::registry::{ExtensionId, FunctionId};
 use pi_ai::message::Message;
 use pi_ai::model::{Model, ThinkingLevel};
-use pi_ai::retold::{Retelling, Told};
+use pi_ai::stream::extension_stream::{Retelling, Told};
 use pi_ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
 use pi_tools::tool::LAST_WORD;
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::bridge::{BridgeHost, BridgeResult, parse};
 use crate::registry::{ExtensionId, ExtensionInfo};
-use pi_ai::api::WIRE_NAMES;
-use pi_ai::provided::ProviderConfig;
+use pi_ai::apis::WIRE_NAMES;
+use pi_ai::extension_providers::ProviderConfig;
 
 /// Minimum similarity at which an API name is suggested.
 const WIRE_API_CUTOFF: f32 = 0.7;

@@ -1,0 +1,298 @@
+//! The `grep` tool: lines of files that match a pattern, with ripgrep's libraries inside the
+//! process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ignore::WalkState;
+use ignore::overrides::{Override, OverrideBuilder};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::abortable;
+use super::arguments;
+use super::files::paths;
+use super::listing::walk::{self, FirstResults, Problems};
+use super::listing::{Limit, Listing};
+use super::remote::{Elsewhere, Operations};
+use super::text::truncate::{MAX_BYTES, MAX_LINE_LENGTH};
+use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use pi_ai::stream::ToolSpec;
+use search::{FileSearch, Found, Query};
+
+mod search;
+
+const USUAL_LIMIT: usize = 100;
+/// Maximum number of context lines: more lines than this exceed the output limit.
+const MOST_CONTEXT: usize = 6000;
+
+pub struct GrepTool {
+    spec: ToolSpec,
+    cwd: PathBuf,
+    elsewhere: Option<Arc<dyn Operations>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Args {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    #[serde(default)]
+    ignore_case: bool,
+    #[serde(default)]
+    literal: bool,
+    context: Option<f64>,
+    limit: Option<f64>,
+}
+
+impl GrepTool {
+    pub fn new(cwd: PathBuf) -> Self {
+        let spec = ToolSpec {
+            name: "grep".to_owned(),
+            description: format!(
+                "Find lines in files that match a pattern, with the path and the line number of \
+                 each. Leaves out what .gitignore excludes. At most {USUAL_LIMIT} matches or {}KB \
+                 are shown, whichever is reached first; lines are cut at {MAX_LINE_LENGTH} \
+                 characters.",
+                MAX_BYTES / 1024
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {
+                        "type": "string",
+                        "description": "What to look for: a regular expression, or plain text \
+                                        with literal",
+                    },
+                    "path": {
+                        "type": "string",
+                        "description": "The folder or file to search (default: the current \
+                                        directory)",
+                    },
+                    "glob": {
+                        "type": "string",
+                        "description": "Search only files whose path matches, such as '*.ts' or \
+                                        '**/*.spec.ts'",
+                    },
+                    "ignoreCase": {
+                        "type": "boolean",
+                        "description": "Do not distinguish upper and lower case (default: false)",
+                    },
+                    "literal": {
+                        "type": "boolean",
+                        "description": "The pattern is plain text, not a regular expression \
+                                        (default: false)",
+                    },
+                    "context": {
+                        "type": "number",
+                        "description": "How many lines to show before and after each match \
+                                        (default: 0)",
+                    },
+                    "limit": {
+                        "type": "number",
+                        "description": "How many matches to show at most (default: 100)",
+                    },
+                },
+                "required": ["pattern"],
+            }),
+        };
+        Self {
+            spec,
+            cwd,
+            elsewhere: None,
+        }
+    }
+
+    /// Reads files through `operations`, for example on another machine.
+    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
+        self.elsewhere = Some(operations);
+        self
+    }
+}
+
+#[async_trait]
+impl Tool for GrepTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prompt_snippet(&self) -> Option<&str> {
+        Some("Find lines in files by pattern (leaves out what .gitignore excludes)")
+    }
+
+    async fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        Ok(arguments::without_nulls(args, &self.spec))
+    }
+
+    async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
+        let args: Args = arguments::parse("grep", call.args)?;
+        let cwd = self.cwd.clone();
+        let elsewhere = self.elsewhere.as_ref();
+        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
+        abortable(&call.cancel, move |cancel| {
+            grep(&args, &cwd, elsewhere.as_ref(), cancel)
+        })
+        .await
+    }
+}
+
+fn grep(
+    args: &Args,
+    cwd: &Path,
+    elsewhere: Option<&Elsewhere>,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let shown = args.path.as_deref().filter(|path| !path.is_empty());
+    let root = paths::resolve(shown.unwrap_or("."), cwd);
+    let not_found = || ToolError(format!("Path not found: {}", root.display()));
+    if let Some(elsewhere) = elsewhere {
+        // As in the original, only the lines around a match are read through `operations`; the
+        // search itself is local.
+        elsewhere
+            .says("isDirectory", &root)
+            .map_err(|_| not_found())?;
+    }
+    let kind = std::fs::metadata(&root)
+        .map_err(|_| not_found())?
+        .file_type();
+    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    // The cast of a negative number gives 0.
+    let context = (args.context.unwrap_or(0.0) as usize).min(MOST_CONTEXT);
+    let query = Query {
+        matcher: search::matcher(&args.pattern, args.literal, args.ignore_case)
+            .map_err(ToolError)?,
+        limit: limit.results,
+        context,
+    };
+    let results = FirstResults::new(limit.results);
+    let problems = Arc::new(Problems::new());
+    if kind.is_dir() {
+        let only = overrides(args.glob.as_deref(), cwd)?;
+        search_folder(&root, cwd, only, &query, cancel, &results, &problems);
+    } else if kind.is_file() {
+        match FileSearch::new(query, cancel.clone()).search(&root, true) {
+            Ok(found) => keep(&results, &root, found),
+            Err(error) => problems.add(&root, &error),
+        }
+    } else {
+        // Reading a pipe or a device may never end, or never begin.
+        let shown = root.display();
+        return Err(ToolError(format!(
+            "{shown} is not a regular file. Use bash to search it, with a timeout."
+        )));
+    }
+    if cancel.is_cancelled() {
+        return Err(ToolError::aborted());
+    }
+
+    let problems = problems.lines(&results);
+    let mut listing = Listing::new();
+    let mut count = 0;
+    let mut cut = false;
+    for (path, mut found) in results.take_sorted() {
+        if let Some(elsewhere) = elsewhere.filter(|_| context > 0) {
+            found.replace_lines(&elsewhere.read(&path)?);
+        }
+        let name = match kind.is_dir() {
+            true => walk::relative(&path, &root),
+            false => match path.file_name() {
+                Some(name) => name.to_string_lossy().into_owned(),
+                None => path.display().to_string(),
+            },
+        };
+        for number in found.matches.iter().take(limit.results - count) {
+            if cancel.is_cancelled() {
+                return Err(ToolError::aborted());
+            }
+            for (line, text, was_cut) in found.around(*number, context) {
+                let sign = if line == *number { ':' } else { '-' };
+                listing.push(&format!("{name}{sign}{line}{sign} {text}"));
+                cut |= was_cut;
+            }
+            count += 1;
+        }
+    }
+    if listing.is_empty() {
+        return match problems.is_empty() {
+            true => Ok(ToolOutput::text("No matches found")),
+            false => Err(ToolError(problems.join("\n"))),
+        };
+    }
+    if count >= limit.results {
+        listing.note(limit.notice("matches", ", or refine pattern"));
+        listing.detail("matchLimitReached", limit.detail());
+    }
+    Ok(listing.finish(|listing| {
+        if cut {
+            listing.note(format!(
+                "Some lines truncated to {MAX_LINE_LENGTH} chars. Use read tool to see full lines"
+            ));
+            listing.detail("linesTruncated", true);
+        }
+        listing.notices(walk::problem_notice(&problems));
+    }))
+}
+
+/// Makes the filter from a glob. A glob with a slash is relative to the working directory of the
+/// session.
+fn overrides(glob: Option<&str>, cwd: &Path) -> Result<Override, ToolError> {
+    let Some(glob) = glob.filter(|glob| !glob.is_empty()) else {
+        return Ok(Override::empty());
+    };
+    let failed = |error: ignore::Error| ToolError(error.to_string());
+    let mut builder = OverrideBuilder::new(cwd);
+    builder.add(glob).map_err(failed)?;
+    builder.build().map_err(failed)
+}
+
+fn search_folder(
+    root: &Path,
+    cwd: &Path,
+    only: Override,
+    query: &Query,
+    cancel: &CancellationToken,
+    results: &FirstResults<Found>,
+    problems: &Arc<Problems>,
+) {
+    let mut builder = walk::builder(root, cwd, ".rgignore", problems);
+    builder.overrides(only);
+    builder.build_parallel().run(|| {
+        let mut search = FileSearch::new(query.clone(), cancel.clone());
+        Box::new(move |entry| {
+            if cancel.is_cancelled() {
+                return WalkState::Quit;
+            }
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    problems.add_walk(&error);
+                    return WalkState::Continue;
+                }
+            };
+            let path = entry.path();
+            if !results.wants(path) {
+                return WalkState::Skip;
+            }
+            if entry.file_type().is_some_and(|kind| kind.is_file()) {
+                match search.search(path, false) {
+                    Ok(found) => keep(results, path, found),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => problems.add(path, &error),
+                }
+            }
+            WalkState::Continue
+        })
+    });
+}
+
+fn keep(results: &FirstResults<Found>, path: &Path, found: Found) {
+    if !found.matches.is_empty() {
+        results.add(path.to_owned(), found.matches.len(), found);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;
