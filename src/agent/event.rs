@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use pi_ai::message::AssistantMessage;
 use pi_ai::model::ThinkingLevel;
-use pi_ai::stream::{AssistantEvent, Partial};
+use pi_ai::stream::{AssistantEvent, PartialMessage};
 use pi_compaction::Compacted;
 use pi_session::SharedText;
 use pi_session::message::AgentMessage;
@@ -529,7 +529,7 @@ pub enum UiAnswer {
 /// `message` and as `assistantMessageEvent.partial`; here it is stored once.
 #[derive(Clone, Debug)]
 pub struct MessageUpdate {
-    pub message: Partial,
+    pub message: PartialMessage,
     pub event: AssistantEvent,
 }
 
@@ -541,9 +541,10 @@ impl Serialize for MessageUpdate {
             step: Step<'a>,
             partial: &'a RawValue,
         }
-        let message =
-            serde_json::value::to_raw_value(&pi_ai::message::WithRole::of(&self.message.message()))
-                .map_err(serde::ser::Error::custom)?;
+        let message = serde_json::value::to_raw_value(&pi_ai::message::WithRole::new(
+            &self.message.message(),
+        ))
+        .map_err(serde::ser::Error::custom)?;
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("message", &message)?;
         map.serialize_entry("usage", self.message.usage())?;
@@ -641,7 +642,7 @@ impl<'de> Deserialize<'de> for MessageUpdate {
             .message
             .ok_or_else(|| serde::de::Error::missing_field("message"))?;
         Ok(Self {
-            message: Partial::new(&message),
+            message: PartialMessage::new(&message),
             event: written.assistant_message_event,
         })
     }

@@ -96,15 +96,15 @@ pub struct ProviderModel {
 
 /// A model in a request of an extension, which may be written by hand.
 #[derive(Deserialize)]
-pub struct GivenModel {
+pub struct ModelArgument {
     #[serde(default, deserialize_with = "lenient::text")]
     provider: String,
     #[serde(flatten)]
     model: ProviderModel,
 }
 
-impl GivenModel {
-    pub fn whole(mut self) -> Model {
+impl ModelArgument {
+    pub fn into_model(mut self) -> Model {
         let headers = self.model.headers.take();
         Model {
             headers,
@@ -125,7 +125,7 @@ impl fmt::Debug for ProviderConfig {
 
 /// A checked registration with its functions.
 #[derive(Clone, Default)]
-pub struct Provided {
+pub struct ExtensionProvider {
     pub config: ProviderConfig,
     pub sign_in: Option<Arc<dyn SignIn>>,
     /// The provider's models as the sign-in's `modifyModels` returned them.
@@ -133,7 +133,7 @@ pub struct Provided {
 }
 
 /// A wire API that an extension implements.
-pub struct ProvidedApi {
+pub struct ExtensionWireApi {
     pub name: String,
     /// The source by which the API is unregistered; `provider:<name>` belongs to a provider.
     pub source: Option<String>,
@@ -154,7 +154,7 @@ struct Registration {
 }
 
 /// All registrations of one generation.
-pub struct Providers {
+pub struct ExtensionProviders {
     state: RwLock<State>,
     revision: AtomicU64,
 }
@@ -166,7 +166,7 @@ fn next_revision() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-impl Default for Providers {
+impl Default for ExtensionProviders {
     fn default() -> Self {
         Self {
             state: RwLock::default(),
@@ -181,39 +181,42 @@ struct State {
     /// In the order in which they were made.
     registrations: Vec<Registration>,
     /// Providers that result from the registrations.
-    providers: IndexMap<String, Provided>,
+    providers: IndexMap<String, ExtensionProvider>,
     /// APIs of all extensions; the last one of a name counts.
-    apis: Vec<ProvidedApi>,
+    apis: Vec<ExtensionWireApi>,
     /// Sign-ins of `registerOAuthProvider`, which has no models, with the number of their
     /// extension.
     sign_ins: IndexMap<String, (u32, Arc<dyn SignIn>)>,
 }
 
 impl State {
-    fn say(&mut self, said: Registration) {
+    fn add(&mut self, registration: Registration) {
         let mut of_name = self.registrations.iter_mut().rev();
-        match of_name.find(|known| known.name == said.name) {
-            Some(known) if known.owner == said.owner => {
-                known.config.merge(said.config);
-                known.sign_in = said.sign_in.or(known.sign_in.take());
+        match of_name.find(|known| known.name == registration.name) {
+            Some(known) if known.owner == registration.owner => {
+                known.config.merge(registration.config);
+                known.sign_in = registration.sign_in.or(known.sign_in.take());
             }
-            _ => self.registrations.push(said),
+            _ => self.registrations.push(registration),
         }
     }
 
     /// Merges all registrations of `name`.
-    fn sum_up(&mut self, name: &str) {
-        let mut all = self.registrations.iter().filter(|said| said.name == name);
+    fn merge_registrations(&mut self, name: &str) {
+        let mut all = self
+            .registrations
+            .iter()
+            .filter(|registration| registration.name == name);
         let Some(first) = all.next() else {
             self.providers.shift_remove(name);
             return;
         };
         let (mut config, mut sign_in) = (first.config.clone(), first.sign_in.clone());
-        for said in all {
-            config.merge(said.config.clone());
-            sign_in = said.sign_in.clone().or(sign_in);
+        for registration in all {
+            config.merge(registration.config.clone());
+            sign_in = registration.sign_in.clone().or(sign_in);
         }
-        let provided = Provided {
+        let provided = ExtensionProvider {
             config,
             sign_in,
             modified: None,
@@ -257,7 +260,7 @@ impl ProviderConfig {
     }
 
     /// Removes models without an id, and returns a message about them.
-    pub fn without_nameless(&mut self, provider: &str) -> Option<String> {
+    pub fn remove_nameless_models(&mut self, provider: &str) -> Option<String> {
         let models = self.models.as_mut()?;
         let is_nameless = |model: &ProviderModel| model.id.trim().is_empty();
         let nameless: Vec<String> = (models.iter().enumerate())
@@ -347,7 +350,7 @@ fn is_blank(text: Option<&String>) -> bool {
     text.is_none_or(String::is_empty)
 }
 
-impl Providers {
+impl ExtensionProviders {
     /// Returns a number that changes with each registration and removal.
     pub fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
@@ -369,13 +372,13 @@ impl Providers {
         sign_in: Option<Arc<dyn SignIn>>,
     ) {
         self.change(|state| {
-            state.say(Registration {
+            state.add(Registration {
                 name: name.to_owned(),
                 owner,
                 config,
                 sign_in,
             });
-            state.sum_up(name);
+            state.merge_registrations(name);
         });
     }
 
@@ -384,7 +387,9 @@ impl Providers {
         let source = api_source(name);
         self.change(|state| {
             (state.apis).retain(|known| known.source.as_deref() != Some(&source));
-            state.registrations.retain(|said| said.name != name);
+            state
+                .registrations
+                .retain(|registration| registration.name != name);
             state.providers.shift_remove(name).is_some()
         })
     }
@@ -395,10 +400,10 @@ impl Providers {
         self.change(|state| {
             let (gone, left) = std::mem::take(&mut state.registrations)
                 .into_iter()
-                .partition::<Vec<_>, _>(|said| said.owner == owner);
+                .partition::<Vec<_>, _>(|registration| registration.owner == owner);
             state.registrations = left;
-            for said in gone {
-                state.sum_up(&said.name);
+            for registration in gone {
+                state.merge_registrations(&registration.name);
             }
             state.sign_ins.retain(|_, (by, _)| *by != owner);
             let gone = state.apis.extract_if(.., |known| known.owner == owner);
@@ -416,7 +421,7 @@ impl Providers {
     }
 
     /// Removes the changes of `modifyModels` after a sign-out.
-    pub fn unmodify(&self, name: &str) {
+    pub fn clear_modified(&self, name: &str) {
         self.change(|state| {
             if let Some(provided) = state.providers.get_mut(name) {
                 provided.modified = None;
@@ -424,7 +429,7 @@ impl Providers {
         });
     }
 
-    pub fn get(&self, name: &str) -> Option<Provided> {
+    pub fn get(&self, name: &str) -> Option<ExtensionProvider> {
         self.state.read().providers.get(name).cloned()
     }
 
@@ -437,9 +442,9 @@ impl Providers {
         state.providers.is_empty() && state.apis.is_empty() && state.sign_ins.is_empty()
     }
 
-    pub fn register_api(&self, new: ProvidedApi) {
+    pub fn register_api(&self, new: ExtensionWireApi) {
         self.change(|state| {
-            let is_older = |known: &ProvidedApi| {
+            let is_older = |known: &ExtensionWireApi| {
                 (&known.name, &known.source, known.owner) == (&new.name, &new.source, new.owner)
             };
             state.apis.retain(|known| !is_older(known));
@@ -550,7 +555,7 @@ mod tests {
 
     #[test]
     fn a_later_registration_changes_what_it_names() {
-        let providers = Providers::default();
+        let providers = ExtensionProviders::default();
         let first = json!({"baseUrl": "u", "apiKey": "k", "api": "a", "models": [{"id": "m"}]});
         providers.register(0, "x", config(first), None);
         let before = providers.revision();

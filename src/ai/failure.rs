@@ -12,7 +12,7 @@ use super::http::HttpSetupError;
 pub(super) const TOO_BUSY: &str = "The server asks for a wait";
 
 /// Maximum length of an error text: error pages can be whole web sites.
-const LONGEST_TEXT: usize = 4000;
+const MAX_TEXT_BYTES: usize = 4000;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -119,7 +119,7 @@ pub(super) fn http_text(status: u16, body: &str, envelope: Envelope) -> String {
             };
             let message = body["message"].as_str().or(body["Message"].as_str());
             let message = shorten(message.or(body.as_str()).unwrap_or_default());
-            return super::apis::bedrock::worded(kind, &message);
+            return super::apis::bedrock::exception_text(kind, &message);
         }
         Envelope::Mistral => {
             return format!("Mistral API error ({status}): {}", shorten(body));
@@ -219,7 +219,7 @@ fn causes(error: &reqwest::Error) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_TEXT) {
+    match text.char_indices().nth(MAX_TEXT_BYTES) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -266,6 +266,6 @@ mod tests {
     #[test]
     fn long_texts_are_cut_between_characters() {
         let text = http_text(500, &"é".repeat(9000), Envelope::Error);
-        assert_eq!(text, format!("500 {}…", "é".repeat(LONGEST_TEXT)));
+        assert_eq!(text, format!("500 {}…", "é".repeat(MAX_TEXT_BYTES)));
     }
 }

@@ -51,8 +51,8 @@ impl Default for UserContent {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ContentBlock {
-    Text(#[cfg_attr(feature = "schema", schemars(with = "TextContent"))] Said<TextContent>),
-    Image(#[cfg_attr(feature = "schema", schemars(with = "ImageContent"))] Said<ImageContent>),
+    Text(#[cfg_attr(feature = "schema", schemars(with = "TextContent"))] WithExtra<TextContent>),
+    Image(#[cfg_attr(feature = "schema", schemars(with = "ImageContent"))] WithExtra<ImageContent>),
     /// A block of another type, for example from an MCP server of an extension. Extensions and
     /// clients see it, and the session keeps it; models do not get it.
     #[serde(untagged)]
@@ -64,8 +64,10 @@ impl<'de> Deserialize<'de> for ContentBlock {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let block = Map::deserialize(deserializer)?;
         let known = match block.get("type").and_then(Value::as_str) {
-            Some("text") => Said::read(block, &["type", "text", "textSignature"]).map(Self::Text),
-            Some("image") => Said::read(block, &["type", "data", "mimeType"]).map(Self::Image),
+            Some("text") => {
+                WithExtra::read(block, &["type", "text", "textSignature"]).map(Self::Text)
+            }
+            Some("image") => WithExtra::read(block, &["type", "data", "mimeType"]).map(Self::Image),
             Some(_) => return Ok(Self::Other(block)),
             None => return Err(D::Error::missing_field("type")),
         };
@@ -76,39 +78,40 @@ impl<'de> Deserialize<'de> for ContentBlock {
 /// A block with the members that pi does not know, such as `annotations` of an MCP server. They
 /// are kept like [`ContentBlock::Other`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Said<T> {
+pub struct WithExtra<T> {
     #[serde(flatten)]
-    pub known: T,
+    pub block: T,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    more: Option<Box<Map<String, Value>>>,
+    extra: Option<Box<Map<String, Value>>>,
 }
 
-impl<T: DeserializeOwned> Said<T> {
+impl<T: DeserializeOwned> WithExtra<T> {
     fn read(block: Map<String, Value>, names: &[&str]) -> serde_json::Result<Self> {
-        let is_more = |name: &String| !names.contains(&name.as_str());
-        let more = block.keys().any(is_more).then(|| {
-            let more = block.iter().filter(|(name, _)| is_more(name));
+        let is_extra = |name: &String| !names.contains(&name.as_str());
+        let extra = block.keys().any(is_extra).then(|| {
+            let extra = block.iter().filter(|(name, _)| is_extra(name));
             Box::new(
-                more.map(|(name, value)| (name.clone(), value.clone()))
+                extra
+                    .map(|(name, value)| (name.clone(), value.clone()))
                     .collect(),
             )
         });
-        let known = T::deserialize(Value::Object(block))?;
-        Ok(Self { known, more })
+        let block = T::deserialize(Value::Object(block))?;
+        Ok(Self { block, extra })
     }
 }
 
-impl<T> From<T> for Said<T> {
-    fn from(known: T) -> Self {
-        Self { known, more: None }
+impl<T> From<T> for WithExtra<T> {
+    fn from(block: T) -> Self {
+        Self { block, extra: None }
     }
 }
 
-impl<T> Deref for Said<T> {
+impl<T> Deref for WithExtra<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.known
+        &self.block
     }
 }
 
@@ -161,7 +164,7 @@ pub struct WithRole<'a> {
 }
 
 impl<'a> WithRole<'a> {
-    pub fn of(message: &'a AssistantMessage) -> Self {
+    pub fn new(message: &'a AssistantMessage) -> Self {
         Self {
             role: "assistant",
             message,
@@ -311,7 +314,7 @@ pub fn js_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
 }
 
 /// Like [`js_number`]; writes `null` for `None`.
-pub fn js_number_if_any<S: Serializer>(
+pub fn js_number_or_null<S: Serializer>(
     value: &Option<f64>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

@@ -9,12 +9,12 @@ use super::message::{AssistantBlock, ContentBlock, StopReason, Usage};
 use super::stream::tool_arguments::read_or_explain;
 
 /// Normalises a message of an assistant, a tool or a user. Other messages are left unchanged.
-pub fn mend(message: &mut Value) {
+pub fn normalize(message: &mut Value) {
     let Some(message) = message.as_object_mut() else {
         return;
     };
     match message.get("role").and_then(Value::as_str) {
-        Some("assistant") => mend_answer(message),
+        Some("assistant") => normalize_answer(message),
         Some("toolResult") => {
             texts(message, &["toolCallId", "toolName"]);
             if !message.get("isError").is_some_and(Value::is_boolean) {
@@ -30,7 +30,7 @@ pub fn mend(message: &mut Value) {
     }
 }
 
-fn mend_answer(message: &mut Map<String, Value>) {
+fn normalize_answer(message: &mut Map<String, Value>) {
     texts(message, &["api", "provider", "model"]);
     for member in ["responseId", "errorMessage"] {
         if message.get(member).is_some_and(|value| !value.is_string()) {
@@ -51,7 +51,7 @@ fn mend_answer(message: &mut Map<String, Value>) {
     }
     blocks(message, |mut block| {
         if block["type"] == "toolCall" {
-            mend_arguments(&mut block);
+            normalize_arguments(&mut block);
         }
         if let (true, Value::Number(id)) = (block["type"] == "toolCall", &block["id"]) {
             block["id"] = id.to_string().into();
@@ -62,7 +62,7 @@ fn mend_answer(message: &mut Map<String, Value>) {
 
 /// Makes an object of a call's arguments. If they are no object, they are kept in the reason why
 /// the call cannot be made. A call without arguments is checked by its tool.
-pub(super) fn mend_arguments(call: &mut Value) {
+pub(super) fn normalize_arguments(call: &mut Value) {
     let text = match &call["arguments"] {
         Value::Object(_) => return,
         Value::Null => String::new(),
@@ -107,14 +107,14 @@ mod tests {
     use super::*;
     use crate::message::Message;
 
-    fn mended(mut message: Value) -> Message {
-        mend(&mut message);
+    fn normalized(mut message: Value) -> Message {
+        normalize(&mut message);
         serde_json::from_value(message).unwrap()
     }
 
     #[test]
     fn what_nobody_needs_may_be_missing() {
-        let Message::Assistant(answer) = mended(json!({
+        let Message::Assistant(answer) = normalized(json!({
             "role": "assistant", "stopReason": "tool_calls", "usage": null, "model": 5,
             "content": [{"type": "image", "data": "", "mimeType": "image/png"},
                 {"type": "toolCall", "id": 1, "name": "look"}]
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(answer.tool_calls().next().unwrap().arguments, json!({}));
         assert_eq!(answer.content.len(), 1);
         let Message::ToolResult(result) =
-            mended(json!({"role": "toolResult", "toolCallId": 1, "content": "seen"}))
+            normalized(json!({"role": "toolResult", "toolCallId": 1, "content": "seen"}))
         else {
             panic!("no result")
         };
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(result.tool_call_id, answer.tool_calls().next().unwrap().id);
         let unknown =
             json!({"role": "user", "content": [{"type": "audio"}, {"type": "text", "text": "a"}]});
-        assert!(matches!(mended(unknown), Message::User(_)));
+        assert!(matches!(normalized(unknown), Message::User(_)));
     }
     #[test]
     fn arguments_that_are_no_object_are_read_or_refused() {
@@ -141,7 +141,7 @@ mod tests {
             let call =
                 json!({"type": "toolCall", "id": "1", "name": "look", "arguments": arguments});
             let Message::Assistant(answer) =
-                mended(json!({"role": "assistant", "content": [call]}))
+                normalized(json!({"role": "assistant", "content": [call]}))
             else {
                 panic!("no answer")
             };

@@ -644,7 +644,7 @@ fn cancelled(done: Result<bool, CommandError>) -> ActionResult<Cancelled> {
 fn split_blocks(blocks: Vec<ContentBlock>) -> (String, Vec<ImageContent>) {
     let text = crate::ai::message::join_text(&blocks);
     let images = blocks.into_iter().filter_map(|block| match block {
-        ContentBlock::Image(image) => Some(image.known),
+        ContentBlock::Image(image) => Some(image.block),
         ContentBlock::Text(_) | ContentBlock::Other(_) => None,
     });
     (text, images.collect())

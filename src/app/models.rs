@@ -46,7 +46,7 @@ impl AgentSession {
             (provider, Some(pattern)) => {
                 Some(selection::cli_model(&self.models, provider, pattern)?)
             }
-            (Some(provider), None) => Some(selection::of_provider(&self.models, provider)?),
+            (Some(provider), None) => Some(selection::provider_model(&self.models, provider)?),
             (None, None) => None,
         };
         let given = self.child_link.model.clone().map(|model| CliModel {
@@ -72,7 +72,7 @@ impl AgentSession {
                 .as_deref()
                 .and_then(ThinkingLevel::parse),
         });
-        let start = selection::start(
+        let start = selection::start_model(
             &self.models,
             &StartOptions {
                 cli: cli.as_ref(),

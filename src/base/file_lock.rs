@@ -15,20 +15,20 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::task::AbortHandle;
 
 /// Time limit for acquiring a lock. Many processes may be writing, each through to the disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Age of a lock whose holder is taken for dead. The original touches a lock that it holds during
 /// a request every 15 seconds.
-const STALE: Duration = Duration::from_secs(30);
+const STALE_AGE: Duration = Duration::from_secs(30);
 /// Age after which a directory of pi without a lock of the system is taken for abandoned.
-const ABANDONED: Duration = Duration::from_secs(1);
+const ABANDONED_AGE: Duration = Duration::from_secs(1);
 /// The sticky bit marks directories of pi; without files in the directory it has no effect.
-const MARK: u32 = 0o1000;
+const PI_MARK: u32 = 0o1000;
 /// Interval in which a lock that is held for long is touched.
-const TOUCH: Duration = Duration::from_millis(300);
+const TOUCH_INTERVAL: Duration = Duration::from_millis(300);
 /// Time limit for acquiring a lock while another process renews a token.
-const LONGEST_WAIT: Duration = Duration::from_secs(40);
+const LONG_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -39,44 +39,44 @@ pub struct FileLock {
     /// The open directory with a lock of the system, which shows that this process is alive.
     _opened: Option<File>,
     /// The task that touches the directory.
-    heart: Option<AbortHandle>,
+    touch_task: Option<AbortHandle>,
 }
 
 impl FileLock {
-    /// Acquires the lock, waiting up to [`PATIENCE`].
+    /// Acquires the lock, waiting up to [`ACQUIRE_TIMEOUT`].
     pub fn acquire(file: &Path) -> io::Result<Self> {
         let directory = Self::directory(file);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + ACQUIRE_TIMEOUT;
         loop {
-            match Self::attempt(&directory)? {
+            match Self::try_acquire(&directory)? {
                 Some(lock) => return Ok(lock),
                 None if Instant::now() >= deadline => return Err(busy(&directory)),
-                None => thread::sleep(pause()),
+                None => thread::sleep(random_pause()),
             }
         }
     }
 
     /// Acquires the lock, waiting as long as a request under the lock of another process may
     /// take, and touches it until it is dropped.
-    pub async fn acquire_for_long(file: &Path) -> io::Result<Self> {
+    pub async fn acquire_for_request(file: &Path) -> io::Result<Self> {
         let directory = Self::directory(file);
-        let deadline = Instant::now() + LONGEST_WAIT;
-        let mut pause = PAUSE;
+        let deadline = Instant::now() + LONG_ACQUIRE_TIMEOUT;
+        let mut random_pause = MAX_RETRY_PAUSE;
         while Instant::now() < deadline {
-            if let Some(mut lock) = Self::attempt(&directory)? {
-                lock.heart = Some(tokio::spawn(touch(directory)).abort_handle());
+            if let Some(mut lock) = Self::try_acquire(&directory)? {
+                lock.touch_task = Some(tokio::spawn(touch(directory)).abort_handle());
                 return Ok(lock);
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(500));
+            tokio::time::sleep(random_pause).await;
+            random_pause = (random_pause * 2).min(Duration::from_millis(500));
         }
         Err(busy(&directory))
     }
 
     /// Returns `None` if another holder has the lock.
-    fn attempt(directory: &Path) -> io::Result<Option<Self>> {
+    fn try_acquire(directory: &Path) -> io::Result<Option<Self>> {
         let mut builder = DirBuilder::new();
-        builder.mode(MARK | 0o700);
+        builder.mode(PI_MARK | 0o700);
         let mut taken_over = false;
         loop {
             match builder.create(directory) {
@@ -88,11 +88,11 @@ impl FileLock {
                         directory: directory.to_owned(),
                         inode: inode(directory),
                         _opened: opened,
-                        heart: None,
+                        touch_task: None,
                     }));
                 }
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                Err(_) if !taken_over && take_over(directory) => taken_over = true,
+                Err(_) if !taken_over && remove_stale(directory) => taken_over = true,
                 Err(_) => return Ok(None),
             }
         }
@@ -105,7 +105,7 @@ impl FileLock {
 
     /// Like [`Self::is_held`], for the path of the lock itself.
     pub fn is_held_directory(directory: &Path) -> bool {
-        directory.is_dir() && !is_stale(directory) && abandoned(directory).is_none()
+        directory.is_dir() && !is_stale(directory) && open_abandoned(directory).is_none()
     }
 
     fn directory(file: &Path) -> PathBuf {
@@ -117,8 +117,8 @@ impl FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        if let Some(heart) = &self.heart {
-            heart.abort();
+        if let Some(touch_task) = &self.touch_task {
+            touch_task.abort();
         }
         // After a long suspension of this process the lock may belong to another one. If the
         // directory is gone, there is nothing to remove.
@@ -135,7 +135,7 @@ fn inode(directory: &Path) -> Option<u64> {
 
 async fn touch(directory: PathBuf) {
     loop {
-        tokio::time::sleep(TOUCH).await;
+        tokio::time::sleep(TOUCH_INTERVAL).await;
         // If this fails, another process has removed the lock as stale.
         if let Ok(handle) = File::open(&directory) {
             handle.set_modified(SystemTime::now()).ok();
@@ -155,33 +155,33 @@ fn busy(directory: &Path) -> io::Error {
 
 /// Returns a random pause: with equal pauses one of several waiting processes could miss every
 /// chance.
-fn pause() -> Duration {
+fn random_pause() -> Duration {
     // The keys of a hasher are random; a random number generator needs a crate.
     let random = RandomState::new().hash_one(0) % 256;
-    PAUSE.mul_f64(random as f64 / 256.0)
+    MAX_RETRY_PAUSE.mul_f64(random as f64 / 256.0)
 }
 
 /// Removes the directory of a dead holder.
-fn take_over(directory: &Path) -> bool {
+fn remove_stale(directory: &Path) -> bool {
     // The handle is held until the directory is gone, so that no process removes its successor.
-    let abandoned = abandoned(directory);
+    let handle = open_abandoned(directory);
     // If another process was faster, the next attempt shows that.
-    (abandoned.is_some() || is_stale(directory)) && fs::remove_dir(directory).is_ok()
+    (handle.is_some() || is_stale(directory)) && fs::remove_dir(directory).is_ok()
 }
 
 /// Returns the open directory of a dead process of pi.
-fn abandoned(directory: &Path) -> Option<File> {
+fn open_abandoned(directory: &Path) -> Option<File> {
     let handle = File::open(directory).ok()?;
     let metadata = handle.metadata().ok()?;
-    let is_abandoned = metadata.mode() & MARK != 0
-        && is_older(&metadata, ABANDONED)
+    let is_abandoned = metadata.mode() & PI_MARK != 0
+        && is_older(&metadata, ABANDONED_AGE)
         && handle.try_lock().is_ok()
         && inode(directory) == Some(metadata.ino());
     is_abandoned.then_some(handle)
 }
 
 fn is_stale(directory: &Path) -> bool {
-    fs::metadata(directory).is_ok_and(|metadata| is_older(&metadata, STALE))
+    fs::metadata(directory).is_ok_and(|metadata| is_older(&metadata, STALE_AGE))
 }
 
 fn is_older(metadata: &Metadata, age: Duration) -> bool {

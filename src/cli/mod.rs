@@ -434,7 +434,7 @@ fn paths() -> Result<Paths, CliError> {
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
-        .thread_stack_size(depth::STACK)
+        .thread_stack_size(depth::STACK_SIZE)
         .enable_all()
         .build()
         .map_err(CliError::Threads)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::entry::{Entry, EntryKind};
 use crate::message::AgentMessage;
-pub use pi_ai::json::depth::{self, Of};
+pub use pi_ai::json::depth::{self, Origin};
 
 /// Maps the id of an edited entry to the last edit.
 pub(crate) struct ContextEdits<'a>(HashMap<&'a str, &'a Entry>);
@@ -62,7 +62,7 @@ impl<'a> ContextEdits<'a> {
             None => Some(message),
             Some(Edit::Omit) => None,
             Some(Edit::Replace(content)) => {
-                let value = depth::from_str(&message, Of::Line);
+                let value = depth::from_str(&message, Origin::SessionLine);
                 Some(value.map_or(message, |value| with_content(value, content).to_string()))
             }
         }
@@ -76,7 +76,7 @@ impl<'a> ContextEdits<'a> {
         ) {
             return None;
         }
-        let body: Body = depth::from_str(&edit.raw, Of::Line).ok()?;
+        let body: Body = depth::from_str(&edit.raw, Origin::SessionLine).ok()?;
         match body.replacement {
             Value::Null => Some(Edit::Omit),
             replacement => Some(Edit::Replace(replacement.get("content")?.clone())),
@@ -101,7 +101,7 @@ fn with_content(mut message: Value, content: Value) -> Value {
 
 /// Returns whether `raw` has all members that an edit needs.
 pub(crate) fn is_complete(raw: &str) -> bool {
-    depth::from_str(raw, Of::Line).is_ok_and(|body: Body| match &body.replacement {
+    depth::from_str(raw, Origin::SessionLine).is_ok_and(|body: Body| match &body.replacement {
         Value::Null => true,
         replacement => match replacement.get("content") {
             Some(Value::String(_)) => true,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::context::{context_entries, entry_model};
 use crate::context_edits::ContextEdits;
 use crate::entry::{Entry, EntryKind};
-pub use pi_ai::json::depth::{self, Of};
+pub use pi_ai::json::depth::{self, Origin};
 
 #[derive(Deserialize)]
 struct Line<'a> {
@@ -46,7 +46,8 @@ pub(crate) fn projection(path: &[Arc<Entry>]) -> Vec<Value> {
     let edits = ContextEdits::on_path(path);
     let entries = context_entries(path).into_iter().map(|entry| {
         let edited = message(entry).and_then(|message| edits.apply_json(entry, message));
-        let parse = |text: &str| depth::from_str::<Value>(text, Of::Line).unwrap_or_default();
+        let parse =
+            |text: &str| depth::from_str::<Value>(text, Origin::SessionLine).unwrap_or_default();
         json!({
             "sourceEntry": parse(&entry.wire_json()),
             "messages": edited.iter().map(|message| parse(message)).collect::<Vec<_>>(),

@@ -18,7 +18,7 @@ use crate::message::{
     self, AgentMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,
 };
 use crate::paths;
-pub use pi_ai::json::depth::{self, Of};
+pub use pi_ai::json::depth::{self, Origin};
 use pi_ai::json::lenient::{number, text};
 use pi_ai::json::surrogates;
 
@@ -222,7 +222,7 @@ impl Entry {
 
     /// Fails if the line is nested too deeply to be read again.
     pub(crate) fn check_depth(&self) -> Result<(), SessionError> {
-        match depth::too_deep(&self.raw, Of::Line) {
+        match depth::depth_problem(&self.raw, Origin::SessionLine) {
             None => Ok(()),
             Some(reason) => Err(SessionError::BadEntry {
                 what: format!("an entry of the type \"{}\"", self.type_name()),
@@ -276,7 +276,7 @@ impl Entry {
                 read.or_else(|error| self.normalized().ok_or(error))?
             }
             EntryKind::CustomMessage { .. } => {
-                let read = surrogates::from_line::<CustomMessage>(&self.raw);
+                let read = surrogates::from_session_line::<CustomMessage>(&self.raw);
                 let message = read.or_else(|error| {
                     let normalized = self.value().and_then(message::normalized_custom);
                     normalized.ok_or(error)
@@ -323,19 +323,19 @@ impl Entry {
     }
 
     fn parse_body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        let body: MessageBody<T> = surrogates::from_line(&self.raw)?;
+        let body: MessageBody<T> = surrogates::from_session_line(&self.raw)?;
         Ok(body.message)
     }
 
     /// Deserializes the members of the line itself. Of two members with the same name the last
     /// one is used.
     fn body<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        surrogates::from_line(&self.raw)
+        surrogates::from_session_line(&self.raw)
             .or_else(|error| self.value().map_or(Err(error), serde_json::from_value))
     }
 
     fn value(&self) -> Option<Value> {
-        surrogates::from_line(&self.raw).ok()
+        surrogates::from_session_line(&self.raw).ok()
     }
 }
 

@@ -9,7 +9,7 @@ use pi_ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
     milliseconds, present,
 };
-use pi_ai::normalize::mend;
+use pi_ai::normalize::normalize;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -43,7 +43,7 @@ impl AgentMessage {
 
 /// A message that another program wrote in another form; `None` if it cannot be understood.
 pub(crate) fn normalized(mut message: Value) -> Option<AgentMessage> {
-    mend(&mut message);
+    normalize(&mut message);
     let members = message.as_object_mut()?;
     match members.get("role").and_then(Value::as_str) {
         Some("bashExecution") => {
@@ -76,7 +76,7 @@ pub(crate) fn normalized_custom(mut message: Value) -> Option<CustomMessage> {
     make_strings(members, &["customType"]);
     // Content of a user message has the same form.
     let role = members.insert("role".into(), "user".into());
-    mend(&mut message);
+    normalize(&mut message);
     let members = message.as_object_mut()?;
     if let Some(role) = role {
         members.insert("role".into(), role);

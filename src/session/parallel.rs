@@ -24,7 +24,7 @@ pub(crate) fn map<T: Sync, R: Send>(
     let pool = (threads > 1).then(|| {
         ThreadPoolBuilder::new()
             .num_threads(threads)
-            .stack_size(depth::STACK)
+            .stack_size(depth::STACK_SIZE)
             .build()
     });
     match pool {

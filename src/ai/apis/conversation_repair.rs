@@ -20,7 +20,7 @@ use crate::message::{
     UserMessage,
 };
 
-const BEGINNING_IS_MISSING: &str = "(The beginning of this conversation is missing.)";
+const MISSING_START: &str = "(The beginning of this conversation is missing.)";
 const NO_RESULT: &str = "No result provided";
 
 /// Messages that need no repair are borrowed and keep their order, so that a valid
@@ -55,7 +55,7 @@ pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
     let first = repaired.iter().find(|message| has_content(message));
     if first.is_some_and(|first| matches!(first.as_ref(), Message::Assistant(_))) {
         let note = UserMessage {
-            content: UserContent::Text(BEGINNING_IS_MISSING.into()),
+            content: UserContent::Text(MISSING_START.into()),
             timestamp: 0,
         };
         repaired.insert(0, Cow::Owned(Message::User(note)));
@@ -213,7 +213,7 @@ mod tests {
         answer(&model("a"), calls.collect())
     }
 
-    fn said(id: &str, text: &str) -> Message {
+    fn result_text(id: &str, text: &str) -> Message {
         result(id, vec![ContentBlock::text(text)])
     }
 
@@ -248,11 +248,11 @@ mod tests {
         let messages = [
             user("a"),
             calls(&["1", "2"]),
-            said("2", "two"),
-            said("1", "one"),
+            result_text("2", "two"),
+            result_text("1", "one"),
             user("steered"),
             calls(&["1"]),
-            said("1", "one again"),
+            result_text("1", "one again"),
             answer(&model("a"), vec![text("done")]),
         ];
         let repaired = repair(&messages);
@@ -266,7 +266,7 @@ mod tests {
         let messages = [
             user("a"),
             calls(&["1", "2"]),
-            said("2", "two"),
+            result_text("2", "two"),
             calls(&["3"]),
             user("stop"),
             calls(&["4"]),
@@ -292,8 +292,8 @@ mod tests {
             calls(&["1"]),
             user("between"),
             calls(&["2"]),
-            said("2", "two"),
-            said("1", "one"),
+            result_text("2", "two"),
+            result_text("1", "one"),
         ];
         let expected = [
             "user a",
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_result_without_call_becomes_text() {
-        let messages = [said("1", "early"), user("a"), calls(&["1"])];
+        let messages = [result_text("1", "early"), user("a"), calls(&["1"])];
         let expected = [
             "user (A result of the tool read whose call, 1, is not at its place in this conversation:)\nearly",
             "user a",
@@ -323,9 +323,9 @@ mod tests {
         let messages = [
             user("a"),
             calls(&["1"]),
-            said("1", "one"),
-            said("1", "one"),
-            said("1", "other"),
+            result_text("1", "one"),
+            result_text("1", "one"),
+            result_text("1", "other"),
         ];
         let expected = [
             "user a",

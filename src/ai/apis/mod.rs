@@ -38,7 +38,7 @@ pub const WIRE_NAMES: [&str; 10] = [
 ];
 
 /// Returns `None` for an unknown name.
-pub fn api(name: &str) -> Option<Arc<dyn Api>> {
+pub fn wire_api(name: &str) -> Option<Arc<dyn Api>> {
     Some(match name {
         "anthropic-messages" => Arc::new(AnthropicMessages),
         super::demo::API => Arc::new(super::demo::DemoApi),
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn every_name_has_an_api() {
-        assert!(WIRE_NAMES.into_iter().all(|name| api(name).is_some()));
-        assert!(api("google").is_none());
+        assert!(WIRE_NAMES.into_iter().all(|name| wire_api(name).is_some()));
+        assert!(wire_api("google").is_none());
     }
 }

@@ -64,9 +64,9 @@ pub struct AnthropicOptions {
     #[serde(deserialize_with = "number")]
     pub thinking_budget_tokens: Option<f64>,
     /// Effort, for models that choose the length of their thinking themselves.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub effort: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub thinking_display: Option<String>,
     pub interleaved_thinking: Option<bool>,
 }
@@ -75,14 +75,14 @@ pub struct AnthropicOptions {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BedrockOptions {
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub region: Option<String>,
     /// Profile in AWS's configuration files.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub profile: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub bearer_token: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub thinking_display: Option<String>,
     pub interleaved_thinking: Option<bool>,
     /// Tags that appear on the AWS bill.
@@ -96,9 +96,9 @@ pub struct GoogleOptions {
     /// `None` leaves the choice to the API.
     pub thinking: Option<GoogleThinking>,
     /// Project and location of Vertex AI, for credentials of a user.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub project: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub location: Option<String>,
 }
 
@@ -116,9 +116,9 @@ pub struct GoogleThinking {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MistralOptions {
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub prompt_mode: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub reasoning_effort: Option<String>,
 }
 
@@ -126,27 +126,27 @@ pub struct MistralOptions {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResponsesOptions {
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub reasoning_summary: Option<String>,
     /// Service tier. Azure has none.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub service_tier: Option<String>,
     /// Verbosity. Only `openai-codex-responses` has this option.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub text_verbosity: Option<String>,
     /// The members from here on apply to Azure only.
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub azure_api_version: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub azure_resource_name: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub azure_base_url: Option<String>,
-    #[serde(deserialize_with = "said")]
+    #[serde(deserialize_with = "non_empty")]
     pub azure_deployment_name: Option<String>,
 }
 
 /// Reads a text; an empty one counts as absent.
-fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn non_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text: Option<String> = Option::deserialize(deserializer)?;
     Ok(text.filter(|text| !text.is_empty()))
 }

@@ -11,10 +11,10 @@ use crate::stream::Request;
 
 const DEFAULT_MAX_TOKENS: u64 = 32_000;
 /// Tokens that thinking leaves for the answer.
-const MIN_ANSWER: u64 = 1024;
+const MIN_ANSWER_TOKENS: u64 = 1024;
 
 /// Text of a tool result that has only images.
-pub(crate) const SEE_IMAGE: &str = "(see attached image)";
+pub(crate) const IMAGE_ONLY_TEXT: &str = "(see attached image)";
 
 /// Returns a flag of the model's `compat`; `None` if it is not set.
 pub(crate) fn compat_flag(model: &Model, name: &str) -> Option<bool> {
@@ -25,29 +25,33 @@ pub(crate) fn compat_flag(model: &Model, name: &str) -> Option<bool> {
 pub(crate) fn max_tokens(request: &Request) -> Option<u64> {
     match request.options.max_tokens {
         Some(tokens) if tokens > 0 => Some(tokens),
-        _ if request.options.as_told => None,
+        _ if request.options.without_defaults => None,
         _ => Some(request.model.max_tokens.min(DEFAULT_MAX_TOKENS)),
     }
 }
 
 /// Returns the limit of output tokens, thoughts included, and the budget of thoughts, for models
 /// with a thinking budget.
-pub(crate) fn with_thoughts(request: &Request, level: ThinkingLevel, answer: u64) -> (u64, u64) {
+pub(crate) fn with_thinking_budget(
+    request: &Request,
+    level: ThinkingLevel,
+    answer: u64,
+) -> (u64, u64) {
     let level = level.min(ThinkingLevel::High);
-    let given = request.options.thinking_budgets.get(&level).copied();
-    let budget = given.unwrap_or(match level {
+    let configured = request.options.thinking_budgets.get(&level).copied();
+    let budget = configured.unwrap_or(match level {
         ThinkingLevel::Off => 0,
         ThinkingLevel::Minimal => 1024,
         ThinkingLevel::Low => 2048,
         ThinkingLevel::Medium => 8192,
         ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => 16384,
     });
-    if request.options.as_told {
+    if request.options.without_defaults {
         return (answer, budget);
     }
     let tokens = answer.saturating_add(budget).min(request.model.max_tokens);
     match tokens <= budget {
-        true => (tokens, tokens.saturating_sub(MIN_ANSWER)),
+        true => (tokens, tokens.saturating_sub(MIN_ANSWER_TOKENS)),
         false => (tokens, budget),
     }
 }

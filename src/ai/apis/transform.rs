@@ -234,13 +234,13 @@ mod tests {
     fn the_same_model_gets_back_what_it_said() {
         let model = model("a");
         let kept: Vec<_> = [0, 1, 2, 3, 5, 6].map(|i| every_block()[i].clone()).into();
-        let asked = user("a");
+        let prompt = user("a");
         let messages = [
-            asked.clone(),
+            prompt.clone(),
             answer(&model, every_block()),
             result("t1", vec![]),
         ];
-        let expected = [asked, answer(&model, kept), result("t1", vec![])];
+        let expected = [prompt, answer(&model, kept), result("t1", vec![])];
         assert_eq!(owned(&messages, &model), expected);
     }
 
@@ -258,9 +258,9 @@ mod tests {
                 ..model("a")
             },
         ] {
-            let asked = user("a");
+            let prompt = user("a");
             let messages = [
-                asked.clone(),
+                prompt.clone(),
                 answer(&other, every_block()),
                 result("t1", vec![]),
             ];
@@ -270,7 +270,7 @@ mod tests {
                 text("said"),
                 call("n-t1", "read", json!({})),
             ];
-            let expected = [asked, answer(&other, content), result("n-t1", vec![])];
+            let expected = [prompt, answer(&other, content), result("n-t1", vec![])];
             assert_eq!(owned(&messages, &target), expected);
         }
     }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::api;
+use super::wire_api;
 use crate::message::{AssistantBlock, AssistantMessage, StopReason, ToolCall};
 use crate::stream::AssistantEvent;
 use crate::testing::{Reply, Server, collect, request, user};
@@ -42,7 +42,7 @@ enum Stop {
 
 /// The parts of an answer, each in the pieces in which it comes.
 #[derive(Clone, Default)]
-struct Said {
+struct Script {
     thinking: Vec<&'static str>,
     text: Vec<&'static str>,
     calls: Vec<Vec<String>>,
@@ -52,16 +52,16 @@ fn call_name(index: usize) -> (String, String) {
     (format!("call0000{index}"), format!("tool{index}"))
 }
 
-fn chat(said: &Said, stop: Stop) -> Vec<Value> {
+fn chat(script: &Script, stop: Stop) -> Vec<Value> {
     let chunk = |delta: Value| json!({"id": "c", "choices": [{"index": 0, "delta": delta}]});
     let mut events = Vec::new();
-    for piece in &said.thinking {
+    for piece in &script.thinking {
         events.push(chunk(json!({"reasoning_content": piece})));
     }
-    for piece in &said.text {
+    for piece in &script.text {
         events.push(chunk(json!({"content": piece})));
     }
-    for (index, pieces) in said.calls.iter().enumerate() {
+    for (index, pieces) in script.calls.iter().enumerate() {
         let (id, name) = call_name(index);
         let function = json!({"name": name, "arguments": ""});
         let first = json!({"index": index, "id": id, "function": function});
@@ -81,8 +81,8 @@ fn chat(said: &Said, stop: Stop) -> Vec<Value> {
     events
 }
 
-fn mistral(said: &Said, stop: Stop) -> Vec<Value> {
-    let mut events = chat(said, stop);
+fn mistral(script: &Script, stop: Stop) -> Vec<Value> {
+    let mut events = chat(script, stop);
     for event in &mut events {
         let delta = &mut event["choices"][0]["delta"];
         if let Some(thought) = delta.get("reasoning_content").cloned() {
@@ -93,7 +93,7 @@ fn mistral(said: &Said, stop: Stop) -> Vec<Value> {
     events
 }
 
-fn anthropic(said: &Said, stop: Stop) -> Vec<Value> {
+fn anthropic(script: &Script, stop: Stop) -> Vec<Value> {
     let mut events = vec![json!({"type": "message_start", "message": {"id": "m", "usage": {}}})];
     let mut index = 0;
     let mut block = |block: Value, deltas: Vec<Value>| {
@@ -110,15 +110,18 @@ fn anthropic(said: &Said, stop: Stop) -> Vec<Value> {
             .map(|piece| json!({"type": kind, member: piece}));
         deltas.collect()
     };
-    if !said.thinking.is_empty() {
+    if !script.thinking.is_empty() {
         let start = json!({"type": "thinking", "thinking": "", "signature": "s"});
-        block(start, deltas("thinking_delta", "thinking", &said.thinking));
+        block(
+            start,
+            deltas("thinking_delta", "thinking", &script.thinking),
+        );
     }
-    if !said.text.is_empty() {
+    if !script.text.is_empty() {
         let start = json!({"type": "text", "text": ""});
-        block(start, deltas("text_delta", "text", &said.text));
+        block(start, deltas("text_delta", "text", &script.text));
     }
-    for (number, pieces) in said.calls.iter().enumerate() {
+    for (number, pieces) in script.calls.iter().enumerate() {
         let (id, name) = call_name(number);
         let start = json!({"type": "tool_use", "id": id, "name": name, "input": {}});
         let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
@@ -136,7 +139,7 @@ fn anthropic(said: &Said, stop: Stop) -> Vec<Value> {
 
 /// Leaves out the whole texts that come at the end of an item, because they would hide how the
 /// pieces are joined.
-fn responses(said: &Said, stop: Stop) -> Vec<Value> {
+fn responses(script: &Script, stop: Stop) -> Vec<Value> {
     let mut events = Vec::new();
     let mut index = 0;
     let mut item = |item: Value, kind: &str, pieces: &[&str]| {
@@ -151,19 +154,19 @@ fn responses(said: &Said, stop: Stop) -> Vec<Value> {
         );
         index += 1;
     };
-    if !said.thinking.is_empty() {
+    if !script.thinking.is_empty() {
         let kind = "response.reasoning_summary_text.delta";
         item(
             json!({"type": "reasoning", "id": "rs"}),
             kind,
-            &said.thinking,
+            &script.thinking,
         );
     }
-    if !said.text.is_empty() {
+    if !script.text.is_empty() {
         let kind = "response.output_text.delta";
-        item(json!({"type": "message", "id": "msg"}), kind, &said.text);
+        item(json!({"type": "message", "id": "msg"}), kind, &script.text);
     }
-    for (number, pieces) in said.calls.iter().enumerate() {
+    for (number, pieces) in script.calls.iter().enumerate() {
         let (id, name) = call_name(number);
         let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
         let call = json!({"type": "function_call", "id": "fc", "call_id": id, "name": name});
@@ -182,16 +185,16 @@ fn responses(said: &Said, stop: Stop) -> Vec<Value> {
     events
 }
 
-fn google(said: &Said, stop: Stop) -> Vec<Value> {
+fn google(script: &Script, stop: Stop) -> Vec<Value> {
     let chunk = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
     let mut events = Vec::new();
-    for piece in &said.thinking {
+    for piece in &script.thinking {
         events.push(chunk(json!({"text": piece, "thought": true})));
     }
-    for piece in &said.text {
+    for piece in &script.text {
         events.push(chunk(json!({"text": piece})));
     }
-    for (index, pieces) in said.calls.iter().enumerate() {
+    for (index, pieces) in script.calls.iter().enumerate() {
         let (id, name) = call_name(index);
         let args: Value = serde_json::from_str(&pieces.concat()).unwrap();
         events.push(chunk(
@@ -206,15 +209,15 @@ fn google(said: &Said, stop: Stop) -> Vec<Value> {
     events
 }
 
-fn events_of(wire: &str, said: &Said, stop: Stop) -> Vec<Value> {
+fn events_of(wire: &str, script: &Script, stop: Stop) -> Vec<Value> {
     match wire {
-        CHAT => chat(said, stop),
-        MISTRAL => mistral(said, stop),
-        ANTHROPIC => anthropic(said, stop),
-        RESPONSES | CODEX | AZURE => responses(said, stop),
-        GOOGLE => google(said, stop),
+        CHAT => chat(script, stop),
+        MISTRAL => mistral(script, stop),
+        ANTHROPIC => anthropic(script, stop),
+        RESPONSES | CODEX | AZURE => responses(script, stop),
+        GOOGLE => google(script, stop),
         _ => {
-            let events = google(said, stop).into_iter();
+            let events = google(script, stop).into_iter();
             events.map(|event| json!({ "response": event })).collect()
         }
     }
@@ -235,11 +238,11 @@ async fn answer_to(wire: &str, reply: Reply) -> Answered {
         _ => "key".into(),
     });
     request.options.max_retries = Some(0);
-    collect(api(wire).unwrap().stream(request)).await
+    collect(wire_api(wire).unwrap().stream(request)).await
 }
 
-async fn answer(wire: &str, said: &Said, stop: Stop) -> Answered {
-    let events = events_of(wire, said, stop);
+async fn answer(wire: &str, script: &Script, stop: Stop) -> Answered {
+    let events = events_of(wire, script, stop);
     let chunks: Vec<String> = events
         .iter()
         .map(|event| {
@@ -288,12 +291,12 @@ async fn a_call_that_is_cut_has_no_arguments_and_says_why() {
         };
         for cut in cuts {
             for stop in [Stop::Calls, Stop::Limit] {
-                let said = Said {
+                let script = Script {
                     text: vec!["I do."],
                     calls: vec![pieces("{\"whole\":1}", 4), pieces(&WHOLE[..cut], 5)],
-                    ..Said::default()
+                    ..Script::default()
                 };
-                let (message, _) = answer(wire, &said, stop).await;
+                let (message, _) = answer(wire, &script, stop).await;
                 let place = format!("{wire} {stop:?} {}", &WHOLE[..cut]);
                 let expected = match stop {
                     Stop::Limit => StopReason::Length,
@@ -320,11 +323,11 @@ async fn a_call_that_is_cut_has_no_arguments_and_says_why() {
 #[tokio::test]
 async fn whole_calls_of_an_answer_at_its_limit_are_kept() {
     for wire in ALL {
-        let said = Said {
+        let script = Script {
             calls: vec![pieces("{\"a\":1}", 3), pieces("{\"b\":2}", 7)],
-            ..Said::default()
+            ..Script::default()
         };
-        let (message, _) = answer(wire, &said, Stop::Limit).await;
+        let (message, _) = answer(wire, &script, Stop::Limit).await;
         assert_eq!(message.stop_reason, StopReason::Length, "{wire}");
         let arguments: Vec<Value> = message
             .tool_calls()
@@ -337,12 +340,12 @@ async fn whole_calls_of_an_answer_at_its_limit_are_kept() {
 #[tokio::test]
 async fn a_call_that_was_never_ended_has_no_arguments() {
     for wire in [ANTHROPIC, RESPONSES, CODEX] {
-        for begun in ["", "{\"a\":"] {
-            let said = Said {
-                calls: vec![vec![begun.to_owned()]],
-                ..Said::default()
+        for start in ["", "{\"a\":"] {
+            let script = Script {
+                calls: vec![vec![start.to_owned()]],
+                ..Script::default()
             };
-            let mut events = events_of(wire, &said, Stop::Calls);
+            let mut events = events_of(wire, &script, Stop::Calls);
             let ends = ["content_block_stop", "response.output_item.done"];
             events.retain(|event| !ends.iter().any(|end| event["type"] == *end));
             let (message, steps) = answer_to(wire, Reply::typed_events(&events)).await;
@@ -350,7 +353,7 @@ async fn a_call_that_was_never_ended_has_no_arguments() {
             let calls = calls_of(&message);
             assert!(
                 calls[0].arguments_error.is_some(),
-                "{wire} {begun:?}: {message:?}"
+                "{wire} {start:?}: {message:?}"
             );
             let (last, _) = steps.last().unwrap();
             assert!(
@@ -367,11 +370,11 @@ async fn wrong_escapes_and_raw_line_ends_are_what_the_model_meant() {
     let meant = json!({"content": "re.match(r\"\\d+\", s)\n\\u12"});
     for wire in STREAMING_ARGUMENTS {
         for size in [1, 3, 100] {
-            let said = Said {
+            let script = Script {
                 calls: vec![pieces(sent, size)],
-                ..Said::default()
+                ..Script::default()
             };
-            let (message, steps) = answer(wire, &said, Stop::Calls).await;
+            let (message, steps) = answer(wire, &script, Stop::Calls).await;
             let calls = calls_of(&message);
             let known = (&calls[0].arguments, &calls[0].arguments_error);
             assert_eq!(known, (&meant, &None), "{wire} {size}");
@@ -391,10 +394,10 @@ async fn wrong_escapes_and_raw_line_ends_are_what_the_model_meant() {
 #[tokio::test]
 async fn halves_of_characters_are_joined_and_never_shown() {
     for wire in ALL {
-        let mut said = Said {
+        let mut script = Script {
             thinking: vec!["a\u{e83d}", "\u{ee00}b"],
             text: vec!["c\u{e83d}", "\u{ee00}\u{e83d}", "\u{ee00}"],
-            ..Said::default()
+            ..Script::default()
         };
         let streams = STREAMING_ARGUMENTS.contains(&wire);
         if streams {
@@ -404,11 +407,11 @@ async fn halves_of_characters_are_joined_and_never_shown() {
                 [&LOW.to_string(), "e", "\\ud83d\\"].concat(),
                 "ude00\"}".to_owned(),
             ];
-            said.calls = vec![arguments.to_vec()];
+            script.calls = vec![arguments.to_vec()];
         }
-        let (message, steps) = answer(wire, &said, Stop::Calls).await;
-        let said = |message: &AssistantMessage| serde_json::to_string(&message.content).unwrap();
-        let whole = said(&message);
+        let (message, steps) = answer(wire, &script, Stop::Calls).await;
+        let content = |message: &AssistantMessage| serde_json::to_string(&message.content).unwrap();
+        let whole = content(&message);
         for expected in ["\"a😀b\"", "\"c😀😀\""] {
             assert!(whole.contains(expected), "{wire}: {whole}");
         }
@@ -420,7 +423,7 @@ async fn halves_of_characters_are_joined_and_never_shown() {
             );
         }
         for (step, partial) in &steps {
-            let shown = format!("{step:?} {}", said(partial));
+            let shown = format!("{step:?} {}", content(partial));
             assert!(!shown.contains('\u{fffd}'), "{wire}: {shown}");
         }
         let deltas: String = steps
@@ -437,12 +440,12 @@ async fn halves_of_characters_are_joined_and_never_shown() {
 #[tokio::test]
 async fn a_half_that_stays_alone_is_one_replacement_character() {
     for wire in ALL {
-        let said = Said {
+        let script = Script {
             thinking: vec!["a\u{e83d}"],
             text: vec!["b\u{e83d}", "c", "\u{ee00}", "d\u{e83d}"],
-            ..Said::default()
+            ..Script::default()
         };
-        let (message, _) = answer(wire, &said, Stop::Done).await;
+        let (message, _) = answer(wire, &script, Stop::Done).await;
         let content = serde_json::to_string(&message.content).unwrap();
         for expected in ["\"a\u{fffd}\"", "\"b\u{fffd}c\u{fffd}d\u{fffd}\""] {
             assert!(content.contains(expected), "{wire}: {content}");

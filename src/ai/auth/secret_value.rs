@@ -16,9 +16,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum output of a command in bytes: more than a key is a mistake.
-const OUTPUT_LIMIT: u64 = 1024 * 1024;
+const MAX_OUTPUT_BYTES: u64 = 1024 * 1024;
 
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
@@ -34,16 +34,16 @@ impl Env {
 
     pub fn fixed<const N: usize>(variables: [(&str, &str); N]) -> Self {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        Self::of(variables.into_iter().map(owned).collect())
+        Self::from_map(variables.into_iter().map(owned).collect())
     }
 
-    pub fn of(variables: HashMap<String, String>) -> Self {
+    pub fn from_map(variables: HashMap<String, String>) -> Self {
         Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
     /// Adds `variables`, which take precedence.
-    pub fn over(self, variables: HashMap<String, String>) -> Self {
-        let first = Self::of(variables);
+    pub fn with_overrides(self, variables: HashMap<String, String>) -> Self {
+        let first = Self::from_map(variables);
         Self(Arc::new(move |name| {
             first.get(name).or_else(|| self.get(name))
         }))
@@ -102,7 +102,7 @@ impl SecretValues {
     pub fn new(env: Env) -> Self {
         Self {
             env,
-            time_limit: TIME_LIMIT,
+            time_limit: COMMAND_TIMEOUT,
             outputs: Mutex::default(),
         }
     }
@@ -128,7 +128,7 @@ impl SecretValues {
 
     /// Returns true if the value can be resolved: a variable may be unset. Commands are not run
     /// and are assumed to succeed.
-    pub fn is_there(&self, value: &str) -> bool {
+    pub fn is_resolvable(&self, value: &str) -> bool {
         !value.is_empty() && (value.starts_with('!') || self.plain(value, "").is_ok())
     }
 
@@ -198,9 +198,9 @@ impl SecretValues {
 }
 
 /// Kills the command and all processes that it started, unless the command has ended.
-struct Running(Option<Pid>);
+struct RunningCommand(Option<Pid>);
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             // The only possible failure is that the group is gone.
@@ -222,16 +222,16 @@ async fn output_of(command: &str) -> Result<String, String> {
         .spawn()
         .map_err(|error| format!("cannot start /bin/sh: {error}"))?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
-    let mut running = Running(id.map(Pid::from_raw));
+    let mut running = RunningCommand(id.map(Pid::from_raw));
 
     let mut output = Vec::new();
     if let Some(stdout) = child.stdout.take() {
-        let mut limited = stdout.take(OUTPUT_LIMIT + 1);
+        let mut limited = stdout.take(MAX_OUTPUT_BYTES + 1);
         let read = limited.read_to_end(&mut output).await;
         read.map_err(|error| format!("cannot read its output: {error}"))?;
     }
-    if output.len() as u64 > OUTPUT_LIMIT {
-        return Err(format!("it printed more than {OUTPUT_LIMIT} bytes"));
+    if output.len() as u64 > MAX_OUTPUT_BYTES {
+        return Err(format!("it printed more than {MAX_OUTPUT_BYTES} bytes"));
     }
     let status = child.wait().await;
     running.0 = None;
@@ -286,7 +286,7 @@ mod tests {
             ("$NO_KEY", Err("NO_KEY")),
             ("Bearer ${NO_KEY}", Err("NO_KEY")),
         ] {
-            assert_eq!(values().is_there(value), expected.is_ok(), "{value}");
+            assert_eq!(values().is_resolvable(value), expected.is_ok(), "{value}");
             let expected = expected.map(str::to_owned).map_err(|name| {
                 format!("{WHAT} is the environment variable {name}, which is not set")
             });

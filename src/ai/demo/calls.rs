@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::intent::Wish;
+use super::intent::Intent;
 
 pub(super) type Call = (String, Map<String, Value>);
 
@@ -10,54 +10,56 @@ pub(super) type Call = (String, Map<String, Value>);
 pub(super) const LISTING: &str = "ls -Ap -- ";
 
 /// Returns the call. The error is the name of the missing tool.
-pub(super) fn call_for(wish: &Wish, tools: &[&str]) -> Result<Call, String> {
-    let direct = direct(wish);
+pub(super) fn call_for(intent: &Intent, tools: &[&str]) -> Result<Call, String> {
+    let direct = direct(intent);
     if tools.contains(&direct.0.as_str()) {
         return Ok(direct);
     }
-    match in_shell(wish) {
+    match in_shell(intent) {
         Some(command) if tools.contains(&"bash") => Ok(call("bash", json!({"command": command}))),
         _ => Err(direct.0),
     }
 }
 
-fn direct(wish: &Wish) -> Call {
-    match wish {
-        Wish::List { path } => call("ls", json!({"path": path})),
-        Wish::Read { path } => call("read", json!({"path": path})),
-        Wish::Run { command } => call("bash", json!({"command": command})),
-        Wish::Edit { path, old, new } => call(
+fn direct(intent: &Intent) -> Call {
+    match intent {
+        Intent::List { path } => call("ls", json!({"path": path})),
+        Intent::Read { path } => call("read", json!({"path": path})),
+        Intent::Run { command } => call("bash", json!({"command": command})),
+        Intent::Edit { path, old, new } => call(
             "edit",
             json!({"path": path, "edits": [{"oldText": old, "newText": new}]}),
         ),
-        Wish::Write { path, content } => call("write", json!({"path": path, "content": content})),
-        Wish::Search { text, path } => {
+        Intent::Write { path, content } => call("write", json!({"path": path, "content": content})),
+        Intent::Search { text, path } => {
             let mut arguments = json!({"pattern": text, "literal": true});
             if let Some(path) = path {
                 arguments["path"] = json!(path);
             }
             call("grep", arguments)
         }
-        Wish::FindFiles { pattern } => call("find", json!({"pattern": pattern})),
-        Wish::Call { tool, arguments } => call(tool, arguments.clone()),
+        Intent::FindFiles { pattern } => call("find", json!({"pattern": pattern})),
+        Intent::Call { tool, arguments } => call(tool, arguments.clone()),
     }
 }
 
 /// Returns a shell command for the request, if there is a safe one.
-fn in_shell(wish: &Wish) -> Option<String> {
-    match wish {
-        Wish::List { path } => Some(format!("{LISTING}{}", quote(path))),
-        Wish::Read { path } => Some(format!("cat -- {}", quote(path))),
-        Wish::Search { text, path } => Some(format!(
+fn in_shell(intent: &Intent) -> Option<String> {
+    match intent {
+        Intent::List { path } => Some(format!("{LISTING}{}", quote(path))),
+        Intent::Read { path } => Some(format!("cat -- {}", quote(path))),
+        Intent::Search { text, path } => Some(format!(
             "grep -rnIF --exclude-dir=.git -e {} -- {}",
             quote(text),
             quote(path.as_deref().unwrap_or("."))
         )),
-        Wish::FindFiles { pattern } => Some(format!(
+        Intent::FindFiles { pattern } => Some(format!(
             "find . -path ./.git -prune -o -name {} -print",
             quote(pattern)
         )),
-        Wish::Run { .. } | Wish::Edit { .. } | Wish::Write { .. } | Wish::Call { .. } => None,
+        Intent::Run { .. } | Intent::Edit { .. } | Intent::Write { .. } | Intent::Call { .. } => {
+            None
+        }
     }
 }
 
@@ -80,7 +82,7 @@ mod tests {
 
     fn list(tools: &[&str]) -> Result<Call, String> {
         let path = "it's; rm -rf x".to_owned();
-        call_for(&Wish::List { path }, tools)
+        call_for(&Intent::List { path }, tools)
     }
 
     #[test]
@@ -104,11 +106,11 @@ mod tests {
 
     #[test]
     fn files_are_not_changed_through_a_shell() {
-        let wish = Wish::Write {
+        let intent = Intent::Write {
             path: "a".into(),
             content: "b".into(),
         };
-        assert_eq!(call_for(&wish, &["bash"]), Err("write".into()));
+        assert_eq!(call_for(&intent, &["bash"]), Err("write".into()));
         assert_eq!(list(&[]), Err("ls".into()));
     }
 }

@@ -12,7 +12,7 @@ use super::message::{
 };
 use super::model::{Modality, Model, ModelCost};
 use super::models::builtin;
-use super::stream::{Api, AssistantEvent, AssistantStream, Partial, Request, StreamItem};
+use super::stream::{Api, AssistantEvent, AssistantStream, PartialMessage, Request, StreamItem};
 
 mod calls;
 mod intent;
@@ -26,16 +26,16 @@ pub const API: &str = "demo";
 const ID: &str = "demo";
 
 /// Pause between two deltas: visible, but short.
-const PAUSE: Duration = Duration::from_millis(4);
+const DELTA_PAUSE: Duration = Duration::from_millis(4);
 const WORDS_PER_DELTA: usize = 3;
-const JSON_SIGNS_PER_DELTA: usize = 12;
+const JSON_CHARS_PER_DELTA: usize = 12;
 
 pub fn is_demo(model: &Model) -> bool {
     model.api == API
 }
 
 /// Returns the provider's entry in the form of a catalogue entry.
-pub(super) fn entry() -> builtin::Entry {
+pub(super) fn entry() -> builtin::ProviderEntry {
     let model = Model {
         id: ID.to_owned(),
         name: "Demo (built in, no key needed)".to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn entry() -> builtin::Entry {
         sampling_params_by_thinking_level: None,
         compat: None,
     };
-    builtin::Entry {
+    builtin::ProviderEntry {
         api: model.api.clone(),
         base_url: String::new(),
         models: vec![model],
@@ -68,17 +68,21 @@ impl Api for DemoApi {
         let (items, stream) = AssistantStream::channel();
         tokio::spawn(async move {
             let mut writer = Writer::new(&request, items);
-            let said = match writer.say_all(&request).await {
+            let message = match writer.write_all(&request).await {
                 Ok(()) => writer.message,
                 Err(Stopped::Cancelled) => AssistantMessage {
                     stop_reason: StopReason::Aborted,
                     error_message: Some("Request was aborted.".to_owned()),
                     ..writer.message
                 },
-                Err(Stopped::Unheard) => return,
+                Err(Stopped::ReaderGone) => return,
             };
             // Sending fails only if the reader of the stream is gone, which is no error here.
-            writer.items.send(StreamItem::Done(said.into())).await.ok();
+            writer
+                .items
+                .send(StreamItem::Done(message.into()))
+                .await
+                .ok();
         });
         stream
     }
@@ -87,7 +91,7 @@ impl Api for DemoApi {
 /// The reason why an answer stopped early.
 enum Stopped {
     Cancelled,
-    Unheard,
+    ReaderGone,
 }
 
 struct Writer {
@@ -120,11 +124,11 @@ impl Writer {
         }
     }
 
-    async fn say_all(&mut self, request: &Request) -> Result<(), Stopped> {
+    async fn write_all(&mut self, request: &Request) -> Result<(), Stopped> {
         self.send(AssistantEvent::Start).await?;
         let turn = turn::next(request);
         if !turn.text.is_empty() {
-            self.say(&turn.text).await?;
+            self.write_text(&turn.text).await?;
         }
         for (name, arguments) in turn.calls {
             self.call(name, arguments).await?;
@@ -133,7 +137,7 @@ impl Writer {
         Ok(())
     }
 
-    async fn say(&mut self, text: &str) -> Result<(), Stopped> {
+    async fn write_text(&mut self, text: &str) -> Result<(), Stopped> {
         let content_index = self.message.content.len();
         self.message
             .content
@@ -176,7 +180,7 @@ impl Writer {
 
         let (json, ends) = as_json(&arguments);
         let mut sent = 0;
-        for delta in by_signs(&json) {
+        for delta in by_chars(&json) {
             self.pause(delta).await?;
             sent += delta.len();
             // A value is shown once it has arrived whole.
@@ -218,7 +222,7 @@ impl Writer {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => return Err(Stopped::Cancelled),
-            () = tokio::time::sleep(PAUSE) => {}
+            () = tokio::time::sleep(DELTA_PAUSE) => {}
         }
         let usage = &mut self.message.usage;
         usage.output += tokens(delta.len());
@@ -227,12 +231,12 @@ impl Writer {
     }
 
     async fn send(&mut self, event: AssistantEvent) -> Result<(), Stopped> {
-        let partial = Partial::new(&self.message);
+        let partial = PartialMessage::new(&self.message);
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Stopped::Cancelled),
             sent = self.items.send(StreamItem::Event { event, partial }) => {
-                sent.map_err(|_| Stopped::Unheard)
+                sent.map_err(|_| Stopped::ReaderGone)
             }
         }
     }
@@ -271,10 +275,10 @@ fn by_words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn by_signs(text: &str) -> impl Iterator<Item = &str> {
+fn by_chars(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let end = rest.char_indices().nth(JSON_SIGNS_PER_DELTA);
+        let end = rest.char_indices().nth(JSON_CHARS_PER_DELTA);
         let (piece, after) = rest.split_at(end.map_or(rest.len(), |(index, _)| index));
         rest = after;
         (!piece.is_empty()).then_some(piece)

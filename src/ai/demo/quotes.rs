@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 /// First character of the private use area that stands for a span; each span is one character.
-const FIRST: u32 = 0xE000;
-const LAST: u32 = 0xF8FF;
+const FIRST_PLACEHOLDER: u32 = 0xE000;
+const LAST_PLACEHOLDER: u32 = 0xF8FF;
 
 pub(super) struct Quoted {
     /// The sentence with one character in place of each span.
@@ -16,7 +16,7 @@ pub(super) struct Quoted {
 struct Span {
     kind: Kind,
     /// The text of the span with its quotes.
-    whole: String,
+    source: String,
     inner: String,
 }
 
@@ -37,13 +37,13 @@ impl Quoted {
         let mut before = ' ';
         while let Some(sign) = rest.chars().next() {
             let span = match u32::try_from(quoted.spans.len()) {
-                Ok(count) if count < LAST - FIRST => span_at(rest, before),
+                Ok(count) if count < LAST_PLACEHOLDER - FIRST_PLACEHOLDER => span_at(rest, before),
                 _ => None,
             };
             let length = match (span, quoted.placeholder()) {
                 (Some(span), Some(placeholder)) => {
                     quoted.text.push(placeholder);
-                    let length = span.whole.len();
+                    let length = span.source.len();
                     quoted.spans.push(span);
                     length
                 }
@@ -62,11 +62,11 @@ impl Quoted {
 
     fn placeholder(&self) -> Option<char> {
         let number = u32::try_from(self.spans.len()).ok()?;
-        char::from_u32(FIRST + number)
+        char::from_u32(FIRST_PLACEHOLDER + number)
     }
 
     fn span(&self, sign: char) -> Option<&Span> {
-        let number = u32::from(sign).checked_sub(FIRST)?;
+        let number = u32::from(sign).checked_sub(FIRST_PLACEHOLDER)?;
         self.spans.get(usize::try_from(number).ok()?)
     }
 
@@ -83,7 +83,7 @@ impl Quoted {
         let mut text = String::new();
         for sign in part.chars() {
             match self.span(sign) {
-                Some(span) => text.push_str(&span.whole),
+                Some(span) => text.push_str(&span.source),
                 None => text.push(sign),
             }
         }
@@ -99,14 +99,14 @@ impl Quoted {
 }
 
 pub(super) fn is_placeholder(sign: char) -> bool {
-    (FIRST..=LAST).contains(&u32::from(sign))
+    (FIRST_PLACEHOLDER..=LAST_PLACEHOLDER).contains(&u32::from(sign))
 }
 
 /// Returns the span that starts with the first character of `rest`.
 fn span_at(rest: &str, before: char) -> Option<Span> {
     let span = |kind, length: usize, inner: &str| Span {
         kind,
-        whole: rest[..length].to_owned(),
+        source: rest[..length].to_owned(),
         inner: inner.to_owned(),
     };
     if let Some(body) = rest.strip_prefix("```") {

@@ -73,12 +73,12 @@ impl Talk {
     }
 
     /// Returns the text and the calls of the answer to `text`.
-    async fn ask(&mut self, text: &str) -> (String, Vec<ToolCall>) {
+    async fn send_prompt(&mut self, text: &str) -> (String, Vec<ToolCall>) {
         self.user(text);
-        self.go_on().await
+        self.next_answer().await
     }
 
-    async fn go_on(&mut self) -> (String, Vec<ToolCall>) {
+    async fn next_answer(&mut self) -> (String, Vec<ToolCall>) {
         let (_, message) = self.answer().await;
         let calls = message.tool_calls().cloned().collect();
         (message.texts().collect(), calls)
@@ -86,10 +86,10 @@ impl Talk {
 
     /// Returns the answer after the one tool call has returned `result`.
     async fn reply(&mut self, text: &str, result: &str, is_error: bool) -> String {
-        let (_, calls) = self.ask(text).await;
+        let (_, calls) = self.send_prompt(text).await;
         assert_eq!(calls.len(), 1, "{calls:?}");
         self.result(&calls[0], result, is_error);
-        let (answer, calls) = self.go_on().await;
+        let (answer, calls) = self.next_answer().await;
         assert_eq!(calls, []);
         answer
     }
@@ -98,7 +98,7 @@ impl Talk {
 #[tokio::test]
 async fn it_calls_tools_and_answers_from_their_results() {
     let mut talk = Talk::new(&BUILT_IN);
-    let (text, calls) = talk.ask("list the files and read README.md").await;
+    let (text, calls) = talk.send_prompt("list the files and read README.md").await;
     assert_eq!(text, "I'll list the files here and read `README.md`.");
     let made: Vec<(&str, &Value)> = calls
         .iter()
@@ -117,7 +117,7 @@ async fn it_calls_tools_and_answers_from_their_results() {
     // Results may come in any order.
     talk.result(&calls[1], "# Title\n\nText\n", false);
     talk.result(&calls[0], ".git/\nsrc/\nREADME.md\n", false);
-    let (text, calls) = talk.go_on().await;
+    let (text, calls) = talk.next_answer().await;
     assert_eq!(
         text,
         "This folder has 2 folders and 1 file: `.git/`, `src/`, `README.md`.\n\n\
@@ -126,7 +126,7 @@ async fn it_calls_tools_and_answers_from_their_results() {
     assert_eq!(calls, []);
 
     // The next prompt is treated as a new one.
-    let (text, _) = talk.ask("thanks").await;
+    let (text, _) = talk.send_prompt("thanks").await;
     assert!(text.starts_with("Hello! I am pi's built-in demo: not a language model"));
 }
 
@@ -134,7 +134,7 @@ async fn it_calls_tools_and_answers_from_their_results() {
 async fn each_kind_of_result_has_its_words() {
     let tools = ["read", "bash", "edit", "write", "ls", "grep", "todo"];
     let long: Vec<String> = (1..=13).map(|n| format!("line {n}")).collect();
-    for (ask, result, answer) in [
+    for (prompt, result, answer) in [
         (
             "list src",
             "(empty directory)",
@@ -191,7 +191,7 @@ async fn each_kind_of_result_has_its_words() {
         ),
     ] {
         let mut talk = Talk::new(&tools);
-        assert_eq!(talk.reply(ask, result, false).await, answer, "{ask}");
+        assert_eq!(talk.reply(prompt, result, false).await, answer, "{prompt}");
     }
 }
 
@@ -204,7 +204,7 @@ async fn it_says_when_a_tool_fails_is_blocked_or_missing() {
         "That did not work: `bash` on `rm -rf x` failed or was blocked.\n\n```\nBlocked by user\n```"
     );
     let mut talk = Talk::new(&["read"]);
-    let (text, calls) = talk.ask("read a.txt and write b to c.txt").await;
+    let (text, calls) = talk.send_prompt("read a.txt and write b to c.txt").await;
     assert_eq!(
         text,
         "I'll read `a.txt`.\n\nTo write `c.txt` I would need the `write` tool, which I was not given."
@@ -215,12 +215,12 @@ async fn it_says_when_a_tool_fails_is_blocked_or_missing() {
 #[tokio::test]
 async fn a_request_put_in_meanwhile_is_served_and_nothing_is_forgotten() {
     let mut talk = Talk::new(&BUILT_IN);
-    let (_, calls) = talk.ask("run `echo 1`").await;
+    let (_, calls) = talk.send_prompt("run `echo 1`").await;
     talk.result(&calls[0], "1", false);
-    let (_, calls) = talk.ask("and run `echo 2`").await;
+    let (_, calls) = talk.send_prompt("and run `echo 2`").await;
     assert_eq!(calls[0].arguments, json!({"command": "echo 2"}));
     talk.result(&calls[0], "2", false);
-    let (text, _) = talk.go_on().await;
+    let (text, _) = talk.next_answer().await;
     assert_eq!(
         text,
         "`echo 1` printed:\n\n```\n1\n```\n\n`echo 2` printed:\n\n```\n2\n```"
@@ -231,7 +231,9 @@ async fn a_request_put_in_meanwhile_is_served_and_nothing_is_forgotten() {
 async fn it_can_be_asked_for_a_summary() {
     let mut talk = Talk::new(&[]);
     let (text, _) = talk
-        .ask("<conversation>\n[User]: read a.txt\n\n[Assistant]: no\n</conversation>\nSummarise.")
+        .send_prompt(
+            "<conversation>\n[User]: read a.txt\n\n[Assistant]: no\n</conversation>\nSummarise.",
+        )
         .await;
     assert_eq!(
         text,

@@ -1,7 +1,7 @@
 //! The texts that the demo writes before, after and without tool calls.
 
 use super::calls::LISTING;
-use super::intent::Wish;
+use super::intent::Intent;
 use crate::message::{ContentBlock, ToolCall, ToolResultMessage, join_text};
 
 /// Lines of a file that are shown.
@@ -36,30 +36,30 @@ pub(super) fn introduction(tools: &[&str]) -> String {
 }
 
 /// Completes the sentence "I'll …".
-pub(super) fn intention(wish: &Wish) -> String {
-    match wish {
-        Wish::List { path } if path == "." => "list the files here".to_owned(),
-        Wish::List { path } => format!("list the files in {}", code(path)),
-        Wish::Read { path } => format!("read {}", code(path)),
-        Wish::Run { command } => format!("run {}", code(command)),
-        Wish::Edit { path, .. } => format!("edit {}", code(path)),
-        Wish::Write { path, .. } => format!("write {}", code(path)),
-        Wish::Search { text, .. } => format!("search for {}", code(text)),
-        Wish::FindFiles { pattern } => format!("look for files named {}", code(pattern)),
-        Wish::Call { tool, .. } => format!("call the {} tool", code(tool)),
+pub(super) fn describe_intent(intent: &Intent) -> String {
+    match intent {
+        Intent::List { path } if path == "." => "list the files here".to_owned(),
+        Intent::List { path } => format!("list the files in {}", code(path)),
+        Intent::Read { path } => format!("read {}", code(path)),
+        Intent::Run { command } => format!("run {}", code(command)),
+        Intent::Edit { path, .. } => format!("edit {}", code(path)),
+        Intent::Write { path, .. } => format!("write {}", code(path)),
+        Intent::Search { text, .. } => format!("search for {}", code(text)),
+        Intent::FindFiles { pattern } => format!("look for files named {}", code(pattern)),
+        Intent::Call { tool, .. } => format!("call the {} tool", code(tool)),
     }
 }
 
-pub(super) fn missing(wish: &Wish, tool: &str) -> String {
+pub(super) fn missing(intent: &Intent, tool: &str) -> String {
     format!(
         "To {} I would need the {} tool, which I was not given.",
-        intention(wish),
+        describe_intent(intent),
         code(tool)
     )
 }
 
 /// Joins texts: "a", "a and b", "a, b and c".
-pub(super) fn joined(parts: &[String]) -> String {
+pub(super) fn join_list(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

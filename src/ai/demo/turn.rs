@@ -2,7 +2,7 @@
 //! about their results.
 
 use super::calls::{Call, call_for};
-use super::intent::{Wish, understand};
+use super::intent::{Intent, parse_intents};
 use super::texts;
 use crate::message::{Message, StopReason, ToolCall, ToolResultMessage, UserMessage};
 use crate::stream::Request;
@@ -24,24 +24,24 @@ pub(super) fn next(request: &Request) -> Turn {
         .map(|tool| tool.name.as_str())
         .collect();
 
-    let said: Vec<String> = new.iter().rev().map(|user| user.content.text()).collect();
-    if said.is_empty() && !results.is_empty() {
-        return Turn::say(texts::from_results(&results));
+    let prompt: Vec<String> = new.iter().rev().map(|user| user.content.text()).collect();
+    if prompt.is_empty() && !results.is_empty() {
+        return Turn::text_only(texts::from_results(&results));
     }
-    let said = said.join("\n");
-    if let Some(summary) = texts::summary(&said) {
-        return Turn::say(summary);
+    let prompt = prompt.join("\n");
+    if let Some(summary) = texts::summary(&prompt) {
+        return Turn::text_only(summary);
     }
-    let wishes = understand(&said, &tools);
-    match (wishes.as_slice(), results.as_slice()) {
-        ([], []) => Turn::say(texts::introduction(&tools)),
-        ([], results) => Turn::say(texts::from_results(results)),
-        (wishes, _) => turn_for(wishes, &tools),
+    let intents = parse_intents(&prompt, &tools);
+    match (intents.as_slice(), results.as_slice()) {
+        ([], []) => Turn::text_only(texts::introduction(&tools)),
+        ([], results) => Turn::text_only(texts::from_results(results)),
+        (intents, _) => turn_for(intents, &tools),
     }
 }
 
 impl Turn {
-    fn say(text: String) -> Self {
+    fn text_only(text: String) -> Self {
         Self {
             text,
             calls: Vec::new(),
@@ -49,22 +49,22 @@ impl Turn {
     }
 }
 
-fn turn_for(wishes: &[Wish], tools: &[&str]) -> Turn {
+fn turn_for(intents: &[Intent], tools: &[&str]) -> Turn {
     let mut calls = Vec::new();
     let mut plan = Vec::new();
     let mut missing = Vec::new();
-    for wish in wishes {
-        match call_for(wish, tools) {
+    for intent in intents {
+        match call_for(intent, tools) {
             Ok(call) => {
                 calls.push(call);
-                plan.push(texts::intention(wish));
+                plan.push(texts::describe_intent(intent));
             }
-            Err(tool) => missing.push(texts::missing(wish, &tool)),
+            Err(tool) => missing.push(texts::missing(intent, &tool)),
         }
     }
     let mut text = Vec::new();
     if !plan.is_empty() {
-        text.push(format!("I'll {}.", texts::joined(&plan)));
+        text.push(format!("I'll {}.", texts::join_list(&plan)));
     }
     text.extend(missing);
     Turn {

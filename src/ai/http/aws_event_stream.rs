@@ -3,10 +3,10 @@
 use super::sse::SseEvent;
 
 /// Bytes of the frame's length, the length of its headers, and the checksum of both.
-const PRELUDE: usize = 12;
-const CHECKSUM: usize = 4;
+const PRELUDE_BYTES: usize = 12;
+const CHECKSUM_BYTES: usize = 4;
 /// Longest frame that AWS allows, in bytes.
-const LONGEST: usize = 24 * 1024 * 1024;
+const MAX_FRAME_BYTES: usize = 24 * 1024 * 1024;
 
 /// Decodes frames that arrive in pieces.
 #[derive(Default)]
@@ -24,8 +24,8 @@ impl FrameDecoder {
         }
         self.buffer.extend_from_slice(chunk);
         while let Some(length) = self.next_length() {
-            let (headers_length, start) = (number(&self.buffer[4..8]), PRELUDE);
-            let end = length - CHECKSUM;
+            let (headers_length, start) = (number(&self.buffer[4..8]), PRELUDE_BYTES);
+            let end = length - CHECKSUM_BYTES;
             let sound = headers_length <= end - start
                 && crc32(&self.buffer[..8]) == number(&self.buffer[8..12]) as u32
                 && crc32(&self.buffer[..end]) == number(&self.buffer[end..length]) as u32;
@@ -44,11 +44,11 @@ impl FrameDecoder {
 
     /// Returns the length of the first frame, if it has arrived whole.
     fn next_length(&mut self) -> Option<usize> {
-        if self.buffer.len() < PRELUDE {
+        if self.buffer.len() < PRELUDE_BYTES {
             return None;
         }
         let length = number(&self.buffer[..4]);
-        if !(PRELUDE + CHECKSUM..=LONGEST).contains(&length) {
+        if !(PRELUDE_BYTES + CHECKSUM_BYTES..=MAX_FRAME_BYTES).contains(&length) {
             self.broken = true;
             return None;
         }

@@ -12,25 +12,29 @@ use crate::failure::Envelope;
 
 /// Matches `quota will reset after 18h31m10s`, `Please retry in 850ms` and `"retryDelay":
 /// "34.07s"`.
-const IN_TEXT: &str = r#"(?ix)
+const DELAY_PATTERN: &str = r#"(?ix)
     (?: reset\ after\ | please\ retry\ in\ | "retryDelay":\s*" )
     (?: (?<hours>\d+) h )? (?: (?<minutes>\d+) m )? (?<number>\d+(?:\.\d+)?) (?<unit>ms|s)"#;
 
 /// Added to times of Code Assist, which are rounded down to seconds.
-const ROUNDED: Duration = Duration::from_secs(1);
+const ROUNDING_MARGIN: Duration = Duration::from_secs(1);
 
 /// Returns `None` if the response has no time.
-pub(crate) fn asked_delay(headers: &HeaderMap, text: &str, envelope: Envelope) -> Option<Duration> {
-    let asked = in_headers(headers);
+pub(crate) fn requested_delay(
+    headers: &HeaderMap,
+    text: &str,
+    envelope: Envelope,
+) -> Option<Duration> {
+    let requested = in_headers(headers);
     if envelope != Envelope::CodeAssist {
-        return asked;
+        return requested;
     }
-    let asked = asked
+    let requested = requested
         .or_else(|| until_reset(headers))
         .or_else(|| in_text(text));
-    asked
-        .filter(|asked| !asked.is_zero())
-        .map(|asked| asked + ROUNDED)
+    requested
+        .filter(|requested| !requested.is_zero())
+        .map(|requested| requested + ROUNDING_MARGIN)
 }
 
 fn in_headers(headers: &HeaderMap) -> Option<Duration> {
@@ -61,7 +65,7 @@ fn until_reset(headers: &HeaderMap) -> Option<Duration> {
 fn in_text(text: &str) -> Option<Duration> {
     // The tests compile this constant pattern, so `expect` cannot fail.
     static PATTERN: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(IN_TEXT).expect("constant pattern"));
+        LazyLock::new(|| Regex::new(DELAY_PATTERN).expect("constant pattern"));
     let found = PATTERN.captures(text)?;
     let number = |name| match found.name(name) {
         Some(digits) => digits.as_str().parse::<f64>().ok(),
@@ -87,7 +91,7 @@ mod tests {
             HeaderName::from_static(name),
             HeaderValue::from_str(value).unwrap(),
         );
-        asked_delay(&headers, "", envelope)
+        requested_delay(&headers, "", envelope)
     }
 
     #[test]
@@ -106,14 +110,14 @@ mod tests {
         }
         assert_eq!(delay("x-ratelimit-reset-after", "5"), None);
         assert_eq!(
-            asked_delay(&HeaderMap::new(), "reset after 5s", Envelope::Error),
+            requested_delay(&HeaderMap::new(), "reset after 5s", Envelope::Error),
             None
         );
     }
 
     #[test]
     fn code_assist_says_it_in_the_text_too() {
-        let of = |text: &str| asked_delay(&HeaderMap::new(), text, Envelope::CodeAssist);
+        let of = |text: &str| requested_delay(&HeaderMap::new(), text, Envelope::CodeAssist);
         for (text, seconds) in [
             ("Your quota will reset after 18h31m10s.", 66_671.0),
             ("Your quota will reset after 39s.", 40.0),

@@ -4,13 +4,13 @@
 pub const MISSING: &str = " is missing";
 
 /// Rewrites serde's error without names of Rust.
-pub fn words(error: impl ToString) -> String {
+pub fn describe(error: impl ToString) -> String {
     let text = error.to_string();
     let text = text.split(" at line ").next().unwrap_or(&text);
     if let Some(member) = text.strip_prefix("missing field ") {
         return format!("{}{MISSING}", member.trim_matches('`'));
     }
-    let text = in_javascript(text);
+    let text = with_javascript_terms(text);
     let Some((before, name)) = text.split_once("expected ") else {
         return text;
     };
@@ -27,7 +27,7 @@ pub fn words(error: impl ToString) -> String {
 }
 
 /// Replaces names of Rust and serde by those of JavaScript.
-fn in_javascript(text: &str) -> String {
+fn with_javascript_terms(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("invalid type: sequence,", "invalid type: array,"),
         ("invalid type: map,", "invalid type: object,"),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2};
 use serde::de::DeserializeOwned;
 
-use super::depth::{self, Of};
+use super::depth::{self, Origin};
 
 const HIGH: std::ops::RangeInclusive<u16> = 0xd800..=0xdbff;
 const LOW: std::ops::RangeInclusive<u16> = 0xdc00..=0xdfff;
@@ -15,25 +15,28 @@ pub(crate) const ESCAPE: usize = 6;
 
 /// Like `serde_json::from_str`, without extra cost for JSON that serde_json accepts.
 pub fn from_str<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
-    mending(json, |json| serde_json::from_str(json))
+    with_repair(json, |json| serde_json::from_str(json))
 }
 
 /// Like [`from_str`], for a line of a session file, which may be nested deeply.
-pub fn from_line<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
-    mending(line, |line| depth::from_str(line, Of::Line))
+pub fn from_session_line<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
+    with_repair(line, |line| depth::from_str(line, Origin::SessionLine))
 }
 
-fn mending<T>(json: &str, read: impl Fn(&str) -> serde_json::Result<T>) -> serde_json::Result<T> {
-    read(json).or_else(|error| match mended(json) {
-        Some(mended) => read(&mended),
+fn with_repair<T>(
+    json: &str,
+    read: impl Fn(&str) -> serde_json::Result<T>,
+) -> serde_json::Result<T> {
+    read(json).or_else(|error| match replace_lone_surrogates(json) {
+        Some(replaced) => read(&replaced),
         None => Err(error),
     })
 }
 
 /// Replaces lone surrogates in a JSON text; returns `None` if there are none.
-pub fn mended(json: &str) -> Option<String> {
+pub fn replace_lone_surrogates(json: &str) -> Option<String> {
     let bytes = json.as_bytes();
-    let mut mended = String::new();
+    let mut replaced = String::new();
     let (mut at, mut copied) = (0, 0);
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr(b'\\', rest)) {
         let escape = at + found;
@@ -42,14 +45,14 @@ pub fn mended(json: &str) -> Option<String> {
             Unit::Pair => at = escape + 2 * ESCAPE,
             Unit::Half(_) => {
                 at = escape + ESCAPE;
-                mended.push_str(&json[copied..escape]);
-                mended.push(REPLACEMENT);
+                replaced.push_str(&json[copied..escape]);
+                replaced.push(REPLACEMENT);
                 copied = at;
             }
             Unit::Other => {}
         }
     }
-    (copied > 0).then(|| mended + &json[copied..])
+    (copied > 0).then(|| replaced + &json[copied..])
 }
 
 /// The kind of code unit that an escape stands for.
@@ -84,7 +87,7 @@ const REPLACEMENT: char = '\u{fffd}';
 /// The strings of one stream event that start or end with half of a surrogate pair; the other
 /// half may be in the event before or after. In the parsed event each half is U+FFFD.
 #[derive(Debug, Default)]
-pub(crate) struct EdgeHalves(Vec<Edges>);
+pub(crate) struct EdgeSurrogates(Vec<Edges>);
 
 #[derive(Debug, Default, PartialEq)]
 struct Edges {
@@ -95,13 +98,13 @@ struct Edges {
     last: Option<u16>,
 }
 
-impl EdgeHalves {
+impl EdgeSurrogates {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Finds the halves in a JSON text.
-    pub(crate) fn of(json: &str) -> Self {
+    pub(crate) fn find(json: &str) -> Self {
         let bytes = json.as_bytes();
         let mut found = Vec::new();
         let mut at = 0;
@@ -149,14 +152,14 @@ fn end_of_string(bytes: &[u8], start: usize) -> (usize, Option<u16>) {
 
 /// Joins characters that are split between two pieces of one text.
 #[derive(Debug, Default)]
-pub(crate) struct Joiner {
+pub(crate) struct SurrogateJoiner {
     /// The high surrogate at the end of the text, not shown yet.
     waiting: Option<u16>,
 }
 
-impl Joiner {
+impl SurrogateJoiner {
     /// Returns the text that a piece adds. A high surrogate at its end waits for the next piece.
-    pub(crate) fn push<'a>(&mut self, piece: &'a str, halves: &mut EdgeHalves) -> Cow<'a, str> {
+    pub(crate) fn push<'a>(&mut self, piece: &'a str, halves: &mut EdgeSurrogates) -> Cow<'a, str> {
         let edges = halves.0.iter().position(|edges| edges.text == piece);
         let edges = edges.map(|index| halves.0.remove(index));
         if piece.is_empty() || (edges.is_none() && self.waiting.is_none()) {
@@ -212,7 +215,7 @@ mod tests {
             assert_eq!(read(text), Ok(expected), "{text}");
         }
         for whole in [r#""\ud83d\ude00 \\ud83d \u00e9""#, "\"\\", r#""\u12"#, ""] {
-            assert_eq!(mended(whole), None, "{whole}");
+            assert_eq!(replace_lone_surrogates(whole), None, "{whole}");
         }
         for wrong in [r#"{"a":"\ud83d""#, r#""\ud83d\u12"#, r#""\ud83dé\""#] {
             assert!(read(wrong).is_err(), "{wrong}");
@@ -220,12 +223,12 @@ mod tests {
     }
     /// Joins pieces that come as stream events with one text each.
     fn joined(events: &[&str]) -> Vec<String> {
-        let mut joiner = Joiner::default();
+        let mut joiner = SurrogateJoiner::default();
         let mut seen: Vec<String> = events
             .iter()
             .map(|event| {
                 let value: Value = from_str(event).unwrap();
-                let mut halves = EdgeHalves::of(event);
+                let mut halves = EdgeSurrogates::find(event);
                 let piece = value["t"].as_str().unwrap();
                 joiner.push(piece, &mut halves).into_owned()
             })

@@ -239,7 +239,7 @@ pub static PROVIDERS: [Provider; 44] = [
 ];
 
 /// Variables with credentials for Bedrock.
-const AWS: [&str; 4] = [
+const AWS_VARIABLES: [&str; 4] = [
     "AWS_PROFILE",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -249,7 +249,7 @@ const AWS: [&str; 4] = [
 /// Returns the variables that [`env_key`] reads.
 pub fn key_variables(provider: &str) -> &'static [&'static str] {
     match provider {
-        "amazon-bedrock" => &AWS,
+        "amazon-bedrock" => &AWS_VARIABLES,
         _ => self::provider(provider).map_or(&[], |provider| provider.key_env),
     }
 }
@@ -258,7 +258,7 @@ pub fn key_variables(provider: &str) -> &'static [&'static str] {
 /// the wire API finds itself.
 pub fn env_key(provider: &str, env: &Env) -> Option<String> {
     if provider == "amazon-bedrock" {
-        let [profile, id, secret, token] = AWS;
+        let [profile, id, secret, token] = AWS_VARIABLES;
         let set = |name: &str| env.get(name).is_some();
         let found = set(profile) || set(id) && set(secret) || set(token);
         return found.then(|| "<authenticated>".to_owned());
@@ -279,7 +279,7 @@ pub fn provider(id: &str) -> Option<&'static Provider> {
 }
 
 /// The content of a provider's file.
-pub struct Entry {
+pub struct ProviderEntry {
     /// API of the provider's first model. Custom models of the provider that name no API use it.
     pub api: String,
     pub base_url: String,
@@ -288,11 +288,11 @@ pub struct Entry {
 
 impl Provider {
     /// Parses the provider's file. This takes time, so callers keep the result.
-    pub fn load(&self) -> Entry {
+    pub fn load(&self) -> ProviderEntry {
         let file: File = serde_json::from_str(self.data)
             .expect("the catalogue is part of the program and a test parses all of it");
         let first = &file.variants[0];
-        Entry {
+        ProviderEntry {
             api: first.api.clone(),
             base_url: first.base_url.clone(),
             models: file
@@ -454,7 +454,7 @@ mod tests {
             for model in provider.load().models {
                 let name = model.reference();
                 assert!(model.context_window > 0 && model.max_tokens > 0, "{name}");
-                assert!(crate::apis::api(&model.api).is_some(), "{name}");
+                assert!(crate::apis::wire_api(&model.api).is_some(), "{name}");
                 let cost = model.cost;
                 let mut prices = vec![cost.input, cost.output, cost.cache_read, cost.cache_write];
                 prices.extend(cost.tiers.iter().flat_map(|tier| [tier.input, tier.output]));

@@ -27,7 +27,7 @@ impl Model {
     }
 
     /// Returns true if thinking can be turned off.
-    pub(crate) fn can_be_silent(&self) -> bool {
+    pub(crate) fn can_disable_thinking(&self) -> bool {
         self.thinking_levels().first() == Some(&ThinkingLevel::Off)
     }
 

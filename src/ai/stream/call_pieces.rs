@@ -4,17 +4,17 @@
 
 use serde_json::Value;
 
-use super::message_builder::Answer;
+use super::message_builder::MessageBuilder;
 use super::tool_arguments::is_empty_object;
 use crate::message::{AssistantBlock, ToolCall};
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Default)]
 pub(crate) struct CallPieces {
-    calls: Vec<Known>,
+    calls: Vec<KnownCall>,
 }
 
-struct Known {
+struct KnownCall {
     /// The server's `index`, if it sends one.
     number: Option<u64>,
     /// Position of the call's first piece in the list of its event.
@@ -36,7 +36,7 @@ pub(crate) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// Reads the list of pieces in one event.
-    pub(crate) fn all(list: &'a Value) -> Vec<Self> {
+    pub(crate) fn parse_list(list: &'a Value) -> Vec<Self> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
         let pieces = list.iter().enumerate().map(|(position, piece)| Piece {
             id: piece["id"].as_str().unwrap_or_default(),
@@ -61,7 +61,7 @@ impl<'a> Piece<'a> {
 impl CallPieces {
     /// Returns the content index of the call that `piece` continues; `None` if it starts a new
     /// call.
-    pub(crate) fn find(&self, piece: &Piece<'_>, answer: &Answer) -> Option<usize> {
+    pub(crate) fn find(&self, piece: &Piece<'_>, answer: &MessageBuilder) -> Option<usize> {
         let mut latest_first = self.calls.iter().rev();
         let same_id = latest_first.find(|known| {
             !piece.id.is_empty() && call(known, answer).is_some_and(|call| call.id == piece.id)
@@ -75,7 +75,7 @@ impl CallPieces {
 
     /// Records the call that `piece` has started.
     pub(crate) fn begin(&mut self, piece: &Piece<'_>, content_index: usize) {
-        self.calls.push(Known {
+        self.calls.push(KnownCall {
             number: piece.number,
             position: piece.position,
             content_index,
@@ -88,14 +88,15 @@ impl CallPieces {
     }
 
     /// Returns the call that the piece continues unless it starts a new one.
-    fn candidate(&self, piece: &Piece<'_>) -> Option<&Known> {
-        let latest = |fits: &dyn Fn(&Known) -> bool| self.calls.iter().rev().find(|it| fits(it));
+    fn candidate(&self, piece: &Piece<'_>) -> Option<&KnownCall> {
+        let latest =
+            |fits: &dyn Fn(&KnownCall) -> bool| self.calls.iter().rev().find(|it| fits(it));
         if let Some(number) = piece.number {
             let begins = !piece.id.is_empty() || !piece.name.is_empty();
             let numbered = latest(&|known| known.number == Some(number));
             return numbered.or_else(|| latest(&|known| !begins && known.number.is_none()));
         }
-        let unnumbered = |known: &Known| {
+        let unnumbered = |known: &KnownCall| {
             known.number.is_none() && (piece.alone || known.position == piece.position)
         };
         latest(&unnumbered).or_else(|| self.calls.last())
@@ -125,7 +126,7 @@ pub(crate) fn whole_completion(mut body: Value) -> Vec<Value> {
     vec![body]
 }
 
-fn call<'a>(known: &Known, answer: &'a Answer) -> Option<&'a ToolCall> {
+fn call<'a>(known: &KnownCall, answer: &'a MessageBuilder) -> Option<&'a ToolCall> {
     match answer.message().content.get(known.content_index) {
         Some(AssistantBlock::ToolCall(call)) => Some(call),
         _ => None,
@@ -133,7 +134,7 @@ fn call<'a>(known: &Known, answer: &'a Answer) -> Option<&'a ToolCall> {
 }
 
 /// Returns true if a piece continues `known` although it has another id.
-fn continues(piece: &Piece<'_>, known: &Known, answer: &Answer) -> bool {
+fn continues(piece: &Piece<'_>, known: &KnownCall, answer: &MessageBuilder) -> bool {
     let Some(call) = call(known, answer) else {
         return false;
     };

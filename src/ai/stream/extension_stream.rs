@@ -9,19 +9,19 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::StreamItem;
-use super::message_builder::Answer;
-use super::tool_arguments::taken_from_a_cut_text;
+use super::message_builder::MessageBuilder;
+use super::tool_arguments::cut_text_error;
 use crate::failure::Failure;
 use crate::message::{AssistantMessage, StopReason, ToolCall};
 use crate::model::Model;
-use crate::normalize::{mend, mend_arguments};
+use crate::normalize::{normalize, normalize_arguments};
 
 /// One event of pi-ai's `AssistantMessageEventStream`. Instead of all of `partial` it has only
 /// the block that the event is about, and the changed members around the blocks.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-pub struct Told {
+pub struct StreamEvent {
     #[serde(rename = "type")]
     kind: String,
     content_index: Option<i64>,
@@ -37,8 +37,8 @@ pub struct Told {
 }
 
 /// Sends the steps of the replayed answer to its reader.
-pub struct Retelling {
-    answer: Answer,
+pub struct StreamReplay {
+    answer: MessageBuilder,
     /// Content indices of pi, by those of the extension.
     blocks: HashMap<i64, usize>,
     /// Texts of arguments, by the extension's content index of the call.
@@ -47,10 +47,10 @@ pub struct Retelling {
     ended: Option<AssistantMessage>,
 }
 
-impl Retelling {
+impl StreamReplay {
     pub fn new(model: &Model, items: mpsc::Sender<StreamItem>, cancel: CancellationToken) -> Self {
         Self {
-            answer: Answer::new(model, items, cancel),
+            answer: MessageBuilder::new(model, items, cancel),
             blocks: HashMap::new(),
             texts: HashMap::new(),
             started: false,
@@ -65,8 +65,8 @@ impl Retelling {
 
     /// Handles one event. Fails only if the reader of the stream is gone; an invalid event ends
     /// the answer with its reason.
-    pub async fn tell(&mut self, told: Told) -> bool {
-        match self.hear(told).await {
+    pub async fn handle(&mut self, event: StreamEvent) -> bool {
+        match self.apply(event).await {
             Ok(()) => true,
             Err(failure) => {
                 if !matches!(failure, Failure::Aborted) {
@@ -85,7 +85,7 @@ impl Retelling {
             // error text.
             Some(message) => {
                 *self.answer.edit() = message;
-                return self.answer.finish_as_it_is().await;
+                return self.answer.finish_unchanged().await;
             }
             None => {
                 let text = problem
@@ -106,29 +106,29 @@ impl Retelling {
         self.ended = Some(message);
     }
 
-    async fn hear(&mut self, told: Told) -> Result<(), Failure> {
+    async fn apply(&mut self, event: StreamEvent) -> Result<(), Failure> {
         if self.ended.is_some() {
             return Ok(());
         }
-        if let Some(head) = told.head {
+        if let Some(head) = event.head {
             let merged = merge(self.answer.message(), head);
             *self.answer.edit() = merged?;
         }
-        if matches!(told.kind.as_str(), "done" | "error") {
-            let mut said = told.message.unwrap_or_default();
+        if matches!(event.kind.as_str(), "done" | "error") {
+            let mut members = event.message.unwrap_or_default();
             for (number, text) in &self.texts {
-                let content = said.get_mut("content").and_then(Value::as_array_mut);
+                let content = members.get_mut("content").and_then(Value::as_array_mut);
                 let number = usize::try_from(*number).ok();
                 if let Some(call) = content.zip(number).and_then(|(all, at)| all.get_mut(at)) {
                     refuse_cut_call(call, text);
                 }
             }
-            let mut message = merge(self.answer.message(), said)?;
+            let mut message = merge(self.answer.message(), members)?;
             let failed = matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
-            if told.kind == "error" && !failed {
+            if event.kind == "error" && !failed {
                 message.stop_reason = StopReason::Error;
             }
-            if told.kind == "done" && failed {
+            if event.kind == "done" && failed {
                 let calls = message.tool_calls().next().is_some();
                 message.stop_reason = match calls {
                     true => StopReason::ToolUse,
@@ -142,14 +142,14 @@ impl Retelling {
             self.started = true;
             self.answer.start().await?;
         }
-        let Some(number) = told.content_index else {
+        let Some(number) = event.content_index else {
             // These are `start`, and events of newer versions.
             return Ok(());
         };
         let known = self.blocks.get(&number).copied();
-        let block = told.block.unwrap_or_default();
+        let block = event.block.unwrap_or_default();
         let text = |member: &str| block[member].as_str().map(str::to_owned);
-        match (told.kind.as_str(), known) {
+        match (event.kind.as_str(), known) {
             ("text_start" | "text_delta" | "text_end", None) => {
                 let index = self.answer.start_text().await?;
                 self.blocks.insert(number, index);
@@ -159,7 +159,7 @@ impl Retelling {
                 self.blocks.insert(number, index);
             }
             ("toolcall_start" | "toolcall_delta" | "toolcall_end", None) => {
-                let call = match &told.tool_call {
+                let call = match &event.tool_call {
                     Some(call) => call,
                     None => &block,
                 };
@@ -175,8 +175,8 @@ impl Retelling {
         let Some(index) = self.blocks.get(&number).copied() else {
             return Ok(());
         };
-        let delta = told.delta.unwrap_or_default();
-        match told.kind.as_str() {
+        let delta = event.delta.unwrap_or_default();
+        match event.kind.as_str() {
             "text_delta" => self.answer.add_text(index, &delta).await,
             "thinking_delta" => self.answer.add_thinking(index, &delta).await,
             "toolcall_delta" => {
@@ -185,7 +185,7 @@ impl Retelling {
             }
             "text_end" => {
                 if let Some(known) = self.answer.text(index) {
-                    if let Some(whole) = told.content {
+                    if let Some(whole) = event.content {
                         known.text = whole;
                     }
                     known.text_signature = text("textSignature");
@@ -194,7 +194,7 @@ impl Retelling {
             }
             "thinking_end" => {
                 if let Some(known) = self.answer.thinking(index) {
-                    if let Some(whole) = told.content {
+                    if let Some(whole) = event.content {
                         known.thinking = whole;
                     }
                     known.thinking_signature = text("thinkingSignature");
@@ -203,7 +203,7 @@ impl Retelling {
                 self.answer.end_thinking(index).await
             }
             "toolcall_end" => {
-                let mut whole = told.tool_call.unwrap_or(block);
+                let mut whole = event.tool_call.unwrap_or(block);
                 if let Some(text) = self.texts.get(&number) {
                     refuse_cut_call(&mut whole, text);
                 }
@@ -215,7 +215,7 @@ impl Retelling {
 
     async fn end_call(&mut self, index: usize, mut whole: Value) -> Result<(), Failure> {
         if whole.is_object() {
-            mend_arguments(&mut whole);
+            normalize_arguments(&mut whole);
         }
         let whole: Option<ToolCall> = serde_json::from_value(whole).ok();
         if let Some(whole) = whole {
@@ -232,7 +232,7 @@ fn refuse_cut_call(call: &mut Value, text: &str) {
     if !is_call || call["argumentsError"].is_string() {
         return;
     }
-    if let Some(error) = taken_from_a_cut_text(text, &call["arguments"]) {
+    if let Some(error) = cut_text_error(text, &call["arguments"]) {
         call["arguments"] = Value::Object(Map::new());
         call["argumentsError"] = error.into();
     }
@@ -241,19 +241,19 @@ fn refuse_cut_call(call: &mut Value, text: &str) {
 /// Merges the members that an extension sent into `message`.
 fn merge(
     message: &AssistantMessage,
-    said: Map<String, Value>,
+    members: Map<String, Value>,
 ) -> Result<AssistantMessage, Failure> {
     let unusable = |error: serde_json::Error| {
         Failure::Provider(format!("The provider's message cannot be used: {error}"))
     };
     let mut whole = serde_json::to_value(message).map_err(unusable)?;
-    for (member, value) in said {
+    for (member, value) in members {
         if !value.is_null() {
             whole[member] = value;
         }
     }
     whole["role"] = "assistant".into();
-    mend(&mut whole);
+    normalize(&mut whole);
     let mut merged: AssistantMessage = serde_json::from_value(whole).map_err(unusable)?;
     if merged.timestamp == 0 {
         merged.timestamp = message.timestamp;

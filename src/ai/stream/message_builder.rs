@@ -12,39 +12,39 @@ use tokio_util::sync::CancellationToken;
 use super::partial_json::PartialJson;
 use super::tool_arguments;
 use crate::failure::Failure;
-use crate::json::surrogates::{EdgeHalves, Joiner};
+use crate::json::surrogates::{EdgeSurrogates, SurrogateJoiner};
 use crate::message::{
     AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall, Usage,
     now,
 };
 use crate::model::{Model, ModelCost};
-use crate::stream::{AssistantEvent, Partial, StreamItem};
+use crate::stream::{AssistantEvent, PartialMessage, StreamItem};
 
 /// Methods that report a step fail with [`Failure::Aborted`] when the request was cancelled or
 /// the reader of the stream is gone.
 ///
-/// Each step shares the texts of the steps before ([`Partial`]): its cost is the size of what it
+/// Each step shares the texts of the steps before ([`PartialMessage`]): its cost is the size of what it
 /// adds.
-pub(crate) struct Answer {
+pub(crate) struct MessageBuilder {
     message: AssistantMessage,
-    partial: Partial,
-    stale: Stale,
+    partial: PartialMessage,
+    stale: StaleParts,
     items: mpsc::Sender<StreamItem>,
     cancel: CancellationToken,
     prices: ModelCost,
     /// Arguments of the calls, by content index.
     tool_calls: HashMap<usize, Arguments>,
     /// Joiners of the blocks that were cut inside a character, by content index.
-    joiners: HashMap<usize, Joiner>,
+    joiners: HashMap<usize, SurrogateJoiner>,
     /// Halves of characters in the event that is being read.
-    halves: EdgeHalves,
+    halves: EdgeSurrogates,
 }
 
 /// The parts of `partial` that differ from `message`.
 #[derive(Default)]
-struct Stale {
+struct StaleParts {
     all: bool,
-    around: bool,
+    head: bool,
     blocks: Vec<usize>,
 }
 
@@ -72,9 +72,9 @@ impl Arguments {
 
 /// The error of a call that has no arguments and was never reported as complete. Such a call is
 /// not made.
-const NEVER_ENDED: &str = "The answer ended before the arguments of the call came";
+const MISSING_ARGUMENTS: &str = "The answer ended before the arguments of the call came";
 
-impl Answer {
+impl MessageBuilder {
     pub(crate) fn new(
         model: &Model,
         items: mpsc::Sender<StreamItem>,
@@ -92,22 +92,22 @@ impl Answer {
             timestamp: now(),
         };
         Self {
-            partial: Partial::new(&message),
+            partial: PartialMessage::new(&message),
             message,
-            stale: Stale::default(),
+            stale: StaleParts::default(),
             items,
             cancel,
             prices: model.cost.clone(),
             tool_calls: HashMap::new(),
             joiners: HashMap::new(),
-            halves: EdgeHalves::default(),
+            halves: EdgeSurrogates::default(),
         }
     }
 
     /// Reads the JSON of one event. Its texts may end with half of a character whose other
     /// half comes in the next event; the `add_…` methods join the two.
     pub(crate) fn read_event(&mut self, json: &str) -> Result<Value, Failure> {
-        self.halves = EdgeHalves::default();
+        self.halves = EdgeSurrogates::default();
         let error = match serde_json::from_str(json) {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -115,13 +115,13 @@ impl Answer {
         let repaired = tool_arguments::repair(json);
         let repaired = repaired.and_then(|repaired| serde_json::from_str(&repaired.text).ok());
         if repaired.is_some() {
-            self.halves = EdgeHalves::of(json);
+            self.halves = EdgeSurrogates::find(json);
         }
         repaired.ok_or_else(|| Failure::malformed(&error, json))
     }
 
     /// Returns the text that a piece adds to a block.
-    fn joined<'a>(&mut self, content_index: usize, delta: &'a str) -> Cow<'a, str> {
+    fn join_halves<'a>(&mut self, content_index: usize, delta: &'a str) -> Cow<'a, str> {
         if self.halves.is_empty() && !self.joiners.contains_key(&content_index) {
             return Cow::Borrowed(delta);
         }
@@ -132,7 +132,7 @@ impl Answer {
     /// Returns the text that is missing at the end of a complete block.
     fn last_half(&mut self, content_index: usize) -> &'static str {
         let joiner = self.joiners.get_mut(&content_index);
-        joiner.map(Joiner::end).unwrap_or_default()
+        joiner.map(SurrogateJoiner::end).unwrap_or_default()
     }
 
     /// Waits for `work` unless the request is cancelled or the reader of the stream is gone.
@@ -163,7 +163,7 @@ impl Answer {
     pub(crate) fn set_usage(&mut self, usage: Usage) {
         self.message.usage = usage;
         self.message.usage.price(&self.prices);
-        self.stale.around = true;
+        self.stale.head = true;
     }
 
     pub(crate) async fn start(&mut self) -> Result<(), Failure> {
@@ -183,7 +183,7 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
-        let delta = self.joined(content_index, delta);
+        let delta = self.join_halves(content_index, delta);
         self.grow_text(content_index, &delta).await
     }
 
@@ -192,7 +192,7 @@ impl Answer {
             Some(AssistantBlock::Text(text)) if !delta.is_empty() => text.text.push_str(delta),
             _ => return Ok(()),
         }
-        self.grown(content_index, delta);
+        self.record_growth(content_index, delta);
         self.report(AssistantEvent::TextDelta {
             content_index,
             delta: delta.to_owned(),
@@ -246,7 +246,7 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
-        let delta = self.joined(content_index, delta);
+        let delta = self.join_halves(content_index, delta);
         self.grow_thinking(content_index, &delta).await
     }
 
@@ -257,7 +257,7 @@ impl Answer {
             }
             _ => return Ok(()),
         }
-        self.grown(content_index, delta);
+        self.record_growth(content_index, delta);
         self.report(AssistantEvent::ThinkingDelta {
             content_index,
             delta: delta.to_owned(),
@@ -329,7 +329,7 @@ impl Answer {
         content_index: usize,
         delta: &str,
     ) -> Result<(), Failure> {
-        let delta = self.joined(content_index, delta);
+        let delta = self.join_halves(content_index, delta);
         let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
             self.message.content.get_mut(content_index),
             self.tool_calls.get_mut(&content_index),
@@ -368,7 +368,7 @@ impl Answer {
         }
         call.partial_json.get_or_insert_default().push_str(delta);
         arguments.parser.push(&mut call.arguments, delta);
-        self.grown(content_index, delta);
+        self.record_growth(content_index, delta);
         self.report(AssistantEvent::ToolCallDelta {
             content_index,
             delta: delta.to_owned(),
@@ -486,7 +486,7 @@ impl Answer {
             let placeholder = self.tool_calls.get(&content_index);
             let placeholder = placeholder.is_some_and(|it| !it.placeholder.is_empty());
             if tool_arguments::is_blank(text) && !known && !placeholder {
-                call.arguments_error = Some(NEVER_ENDED.to_owned());
+                call.arguments_error = Some(MISSING_ARGUMENTS.to_owned());
             }
             self.end_tool_call(content_index).await?;
         }
@@ -534,7 +534,7 @@ impl Answer {
 
     /// Sends the last item of an answer that states its own stop reason. The calls of an aborted
     /// answer are not made.
-    pub(crate) async fn finish_as_it_is(mut self) {
+    pub(crate) async fn finish_unchanged(mut self) {
         let message = &mut self.message;
         let unfinished = !matches!(message.stop_reason, StopReason::Stop | StopReason::Length);
         if self.cancel.is_cancelled() && unfinished {
@@ -588,7 +588,7 @@ impl Answer {
     }
 
     /// Records that a block has grown by `delta` and changed in no other way.
-    fn grown(&mut self, content_index: usize, delta: &str) {
+    fn record_growth(&mut self, content_index: usize, delta: &str) {
         let known = !self.stale.all && !self.stale.blocks.contains(&content_index);
         if known && !self.partial.push(content_index, delta) {
             self.stale.blocks.push(content_index);
@@ -596,14 +596,14 @@ impl Answer {
     }
 
     /// Returns the current state of the message.
-    fn partial(&mut self) -> Partial {
+    fn partial(&mut self) -> PartialMessage {
         let stale = std::mem::take(&mut self.stale);
         if stale.all {
-            self.partial = Partial::new(&self.message);
+            self.partial = PartialMessage::new(&self.message);
             return self.partial.clone();
         }
-        if stale.around {
-            self.partial.set_around(&self.message);
+        if stale.head {
+            self.partial.set_head(&self.message);
         }
         for index in stale.blocks {
             if let Some(block) = self.message.content.get(index) {
@@ -630,10 +630,10 @@ mod tests {
     use crate::stream::AssistantStream;
     use crate::testing::{collect, model};
 
-    fn answer() -> (Answer, AssistantStream, CancellationToken) {
+    fn answer() -> (MessageBuilder, AssistantStream, CancellationToken) {
         let (items, stream) = AssistantStream::channel();
         let cancel = CancellationToken::new();
-        let answer = Answer::new(&model("a"), items, cancel.clone());
+        let answer = MessageBuilder::new(&model("a"), items, cancel.clone());
         (answer, stream, cancel)
     }
 

@@ -24,7 +24,7 @@ use super::auth::secret_value::Env;
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
 pub use partial_message::SharedText;
-pub use partial_message::{Grown, Partial, PartialBlock};
+pub use partial_message::{BlockDelta, PartialBlock, PartialMessage};
 
 /// All data for one call of a model.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ pub struct StreamOptions {
     pub max_tokens: Option<u64>,
     /// If true, no defaults are added: options that are not set are left to the API (pi-ai's
     /// `stream`, as opposed to `streamSimple`).
-    pub as_told: bool,
+    pub without_defaults: bool,
     pub temperature: Option<f64>,
     /// Whether tools are to be called, in the API's own terms.
     pub tool_choice: Option<Value>,
@@ -91,7 +91,7 @@ pub struct StreamOptions {
     /// Members of the request to an OpenAI-compatible API; they override those of the model.
     pub sampling_params: Map<String, Value>,
     /// Options that only one API has.
-    pub of_api: ApiOptions,
+    pub api_options: ApiOptions,
     /// Replaces the environment of the process.
     pub env: Option<Env>,
     /// Number of retries after a failed request. Default: a number that depends on the API.
@@ -222,7 +222,7 @@ pub enum StreamItem {
     /// The message has grown; `partial` is the message so far.
     Event {
         event: AssistantEvent,
-        partial: Partial,
+        partial: PartialMessage,
     },
     /// The last item, which always comes. A failure is no error of the stream: the message then
     /// has stop reason `error` or `aborted`, the error text, and the content that had arrived.

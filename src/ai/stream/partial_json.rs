@@ -21,7 +21,7 @@ pub struct PartialJson {
     /// True if the incomplete number or word has a value in its container.
     word_is_shown: bool,
     /// True if a value that was shown has been removed or replaced.
-    strayed: bool,
+    diverged: bool,
     escape: Escape,
 }
 
@@ -39,7 +39,7 @@ enum State {
     Value,
     /// In a string, which is part of the value already and grows there.
     String,
-    /// In a number, `true`, `false`, `null` or one of [`NO_NUMBERS`].
+    /// In a number, `true`, `false`, `null` or one of [`NON_JSON_NUMBERS`].
     Word,
     /// `,` or the end of the container.
     CommaOrEnd,
@@ -82,10 +82,10 @@ impl PartialJson {
         while let Some(c) = rest.chars().next() {
             let used = match self.state {
                 State::Done => return,
-                State::Key | State::String => self.in_string(root, rest, c),
-                State::Word => self.in_word(root, rest),
+                State::Key | State::String => self.push_in_string(root, rest, c),
+                State::Word => self.push_in_word(root, rest),
                 _ => {
-                    self.between(root, c);
+                    self.push_between(root, c);
                     c.len_utf8()
                 }
             };
@@ -94,7 +94,7 @@ impl PartialJson {
         if self.state == State::Word {
             match word_so_far(&self.token) {
                 Some(value) => self.show_word(root, value),
-                None => self.strayed |= self.word_is_shown,
+                None => self.diverged |= self.word_is_shown,
             }
         }
     }
@@ -111,12 +111,12 @@ impl PartialJson {
 
     /// Returns true if the value was changed elsewhere than at its end, or depends on how the
     /// text was split. Models do not send such texts.
-    pub fn strayed(&self) -> bool {
-        self.strayed
+    pub fn diverged(&self) -> bool {
+        self.diverged
     }
 
     /// Handles white space, punctuation, and the first character of a value.
-    fn between(&mut self, root: &mut Value, c: char) {
+    fn push_between(&mut self, root: &mut Value, c: char) {
         if matches!(c, ' ' | '\t' | '\n' | '\r') {
             return;
         }
@@ -185,7 +185,7 @@ impl PartialJson {
     }
 
     /// Consumes a run of plain characters, or one special character. Returns the number of bytes.
-    fn in_string(&mut self, root: &mut Value, rest: &str, c: char) -> usize {
+    fn push_in_string(&mut self, root: &mut Value, rest: &str, c: char) -> usize {
         match std::mem::take(&mut self.escape) {
             Escape::None => match rest.find(['"', '\\']) {
                 Some(0) if c == '"' => {
@@ -287,13 +287,13 @@ impl PartialJson {
         }
     }
 
-    fn in_word(&mut self, root: &mut Value, rest: &str) -> usize {
+    fn push_in_word(&mut self, root: &mut Value, rest: &str) -> usize {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let end = rest.find(|c| !is_part(c));
         self.token.push_str(&rest[..end.unwrap_or(rest.len())]);
         if end.is_some() {
             // The word is complete, because another character follows.
-            let whole = match NO_NUMBERS.contains(&&*self.token) {
+            let whole = match NON_JSON_NUMBERS.contains(&&*self.token) {
                 true => Ok(Value::Null),
                 false => serde_json::from_str(&self.token),
             };
@@ -303,7 +303,7 @@ impl PartialJson {
                     State::CommaOrEnd
                 }
                 Err(_) => {
-                    self.strayed |= self.word_is_shown;
+                    self.diverged |= self.word_is_shown;
                     State::Done
                 }
             };
@@ -340,7 +340,7 @@ impl PartialJson {
         match (self.container(root), self.open.last()) {
             (Some(Value::Object(map)), Some(Container::Object(key))) => {
                 let known = map.insert(key.clone(), value);
-                self.strayed |= known.is_some();
+                self.diverged |= known.is_some();
             }
             (Some(Value::Array(array)), Some(Container::Array)) => array.push(value),
             // The caller passed another value than last time.
@@ -361,7 +361,7 @@ fn last_of<'a>(value: &'a mut Value, container: &Container) -> Option<&'a mut Va
 }
 
 /// Words that models write and JSON does not have.
-const NO_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+const NON_JSON_NUMBERS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 /// Returns the value that an incomplete word is most likely to become.
 fn word_so_far(token: &str) -> Option<Value> {
@@ -375,7 +375,7 @@ fn word_so_far(token: &str) -> Option<Value> {
         }
     }
     // The start of a number's word may become one.
-    if token != "-" && NO_NUMBERS.iter().any(|word| word.starts_with(token)) {
+    if token != "-" && NON_JSON_NUMBERS.iter().any(|word| word.starts_with(token)) {
         return Some(Value::Null);
     }
     let number = token.trim_end_matches(['.', 'e', 'E', '+', '-']);

@@ -11,9 +11,9 @@ use crate::message::{
 };
 
 #[derive(Clone, Debug)]
-pub struct Partial {
+pub struct PartialMessage {
     /// The message without its blocks.
-    around: Arc<AssistantMessage>,
+    head: Arc<AssistantMessage>,
     blocks: Vec<PartialBlock>,
 }
 
@@ -21,28 +21,28 @@ pub struct Partial {
 pub enum PartialBlock {
     /// A text or a thought: the block without its text, and the text.
     Text {
-        hull: Arc<AssistantBlock>,
+        frame: Arc<AssistantBlock>,
         text: SharedText,
     },
     /// A call that is streamed: the call without its arguments, and their text.
     Call {
-        hull: Arc<ToolCall>,
+        frame: Arc<ToolCall>,
         json: SharedText,
     },
-    Still(Arc<AssistantBlock>),
+    Whole(Arc<AssistantBlock>),
 }
 
 /// A prefix of a text that may have grown since.
 #[derive(Clone, Debug)]
 pub struct SharedText {
-    whole: Arc<RwLock<String>>,
+    buffer: Arc<RwLock<String>>,
     length: usize,
 }
 
 impl SharedText {
     fn new(text: &str) -> Self {
         Self {
-            whole: Arc::new(RwLock::new(text.to_owned())),
+            buffer: Arc::new(RwLock::new(text.to_owned())),
             length: text.len(),
         }
     }
@@ -57,51 +57,51 @@ impl SharedText {
     }
 
     pub fn read<T>(&self, reader: impl FnOnce(&str) -> T) -> T {
-        reader(&self.whole.read()[..self.length])
+        reader(&self.buffer.read()[..self.length])
     }
 
     /// Returns the text that was added since `before`, an earlier snapshot of the same text.
     fn since(&self, before: &Self) -> Option<String> {
-        let same = Arc::ptr_eq(&self.whole, &before.whole) && before.length <= self.length;
-        same.then(|| self.whole.read()[before.length..self.length].to_owned())
+        let same = Arc::ptr_eq(&self.buffer, &before.buffer) && before.length <= self.length;
+        same.then(|| self.buffer.read()[before.length..self.length].to_owned())
     }
 
     /// Appends `piece`. Earlier snapshots of the text do not change.
     fn push(&mut self, piece: &str) {
-        let mut whole = self.whole.write();
-        if whole.len() != self.length {
+        let mut buffer = self.buffer.write();
+        if buffer.len() != self.length {
             // Another snapshot was continued differently.
-            let mut own = whole[..self.length].to_owned();
-            drop(whole);
+            let mut own = buffer[..self.length].to_owned();
+            drop(buffer);
             own.push_str(piece);
             *self = Self::new(&own);
             return;
         }
-        whole.push_str(piece);
-        self.length = whole.len();
+        buffer.push_str(piece);
+        self.length = buffer.len();
     }
 }
 
 /// The change of a block between two snapshots.
-pub enum Grown {
+pub enum BlockDelta {
     /// This text, which may be empty, was appended to the block's text.
-    By(String),
+    Appended(String),
     /// The block was replaced, or is a call whose arguments changed.
-    Anew,
+    Replaced,
 }
 
 impl PartialBlock {
-    fn of(block: &AssistantBlock) -> Self {
+    fn new(block: &AssistantBlock) -> Self {
         match block {
             AssistantBlock::Text(text) => Self::Text {
-                hull: Arc::new(AssistantBlock::Text(TextContent {
+                frame: Arc::new(AssistantBlock::Text(TextContent {
                     text: String::new(),
                     text_signature: text.text_signature.clone(),
                 })),
                 text: SharedText::new(&text.text),
             },
             AssistantBlock::Thinking(thinking) => Self::Text {
-                hull: Arc::new(AssistantBlock::Thinking(ThinkingContent {
+                frame: Arc::new(AssistantBlock::Thinking(ThinkingContent {
                     thinking: String::new(),
                     thinking_signature: thinking.thinking_signature.clone(),
                     redacted: thinking.redacted,
@@ -110,8 +110,8 @@ impl PartialBlock {
             },
             AssistantBlock::ToolCall(call) => match &call.partial_json {
                 // Arguments that follow from their text need not be stored.
-                Some(json) if call.arguments == so_far(json) => Self::Call {
-                    hull: Arc::new(ToolCall {
+                Some(json) if call.arguments == parse_incomplete(json) => Self::Call {
+                    frame: Arc::new(ToolCall {
                         id: call.id.clone(),
                         name: call.name.clone(),
                         arguments: serde_json::json!({}),
@@ -121,103 +121,103 @@ impl PartialBlock {
                     }),
                     json: SharedText::new(json),
                 },
-                _ => Self::Still(Arc::new(block.clone())),
+                _ => Self::Whole(Arc::new(block.clone())),
             },
         }
     }
 
-    pub fn whole(&self) -> AssistantBlock {
+    pub fn to_block(&self) -> AssistantBlock {
         match self {
-            Self::Text { hull, text } => text.read(|text| with_text(hull, text)),
-            Self::Call { hull, json } => json.read(|json| {
+            Self::Text { frame, text } => text.read(|text| with_text(frame, text)),
+            Self::Call { frame, json } => json.read(|json| {
                 AssistantBlock::ToolCall(ToolCall {
-                    arguments: so_far(json),
+                    arguments: parse_incomplete(json),
                     partial_json: Some(json.to_owned()),
-                    ..(**hull).clone()
+                    ..(**frame).clone()
                 })
             }),
-            Self::Still(block) => (**block).clone(),
+            Self::Whole(block) => (**block).clone(),
         }
     }
 
-    pub fn since(&self, before: &Self) -> Grown {
+    pub fn since(&self, before: &Self) -> BlockDelta {
         let grown = match (self, before) {
             (
-                Self::Text { hull, text },
+                Self::Text { frame, text },
                 Self::Text {
-                    hull: hull_before,
+                    frame: frame_before,
                     text: before,
                 },
-            ) if Arc::ptr_eq(hull, hull_before) => text.since(before),
+            ) if Arc::ptr_eq(frame, frame_before) => text.since(before),
             (
-                Self::Call { hull, json },
+                Self::Call { frame, json },
                 Self::Call {
-                    hull: hull_before,
+                    frame: frame_before,
                     json: before,
                 },
-            ) if Arc::ptr_eq(hull, hull_before) => json.since(before).filter(String::is_empty),
-            (Self::Still(block), Self::Still(before)) if Arc::ptr_eq(block, before) => {
+            ) if Arc::ptr_eq(frame, frame_before) => json.since(before).filter(String::is_empty),
+            (Self::Whole(block), Self::Whole(before)) if Arc::ptr_eq(block, before) => {
                 Some(String::new())
             }
             _ => None,
         };
-        grown.map_or(Grown::Anew, Grown::By)
+        grown.map_or(BlockDelta::Replaced, BlockDelta::Appended)
     }
 
     /// Appends to the block's text. Returns `false` if the block cannot grow.
     fn push(&mut self, piece: &str) -> bool {
         match self {
             Self::Text { text, .. } | Self::Call { json: text, .. } => text.push(piece),
-            Self::Still(_) => return false,
+            Self::Whole(_) => return false,
         }
         true
     }
 }
 
-fn with_text(hull: &AssistantBlock, text: &str) -> AssistantBlock {
+fn with_text(frame: &AssistantBlock, text: &str) -> AssistantBlock {
     let text = text.to_owned();
-    match hull {
-        AssistantBlock::Text(hull) => AssistantBlock::Text(TextContent {
+    match frame {
+        AssistantBlock::Text(frame) => AssistantBlock::Text(TextContent {
             text,
-            ..hull.clone()
+            ..frame.clone()
         }),
-        AssistantBlock::Thinking(hull) => AssistantBlock::Thinking(ThinkingContent {
+        AssistantBlock::Thinking(frame) => AssistantBlock::Thinking(ThinkingContent {
             thinking: text,
-            ..hull.clone()
+            ..frame.clone()
         }),
         AssistantBlock::ToolCall(call) => AssistantBlock::ToolCall(call.clone()),
     }
 }
 
 /// Returns the arguments that an incomplete text stands for.
-fn so_far(json: &str) -> serde_json::Value {
+fn parse_incomplete(json: &str) -> serde_json::Value {
     let mut arguments = serde_json::json!({});
     PartialJson::default().push(&mut arguments, json);
     arguments
 }
 
-impl Partial {
+impl PartialMessage {
     pub fn new(message: &AssistantMessage) -> Self {
         Self {
-            around: Arc::new(without_blocks(message)),
-            blocks: message.content.iter().map(PartialBlock::of).collect(),
+            head: Arc::new(without_blocks(message)),
+            blocks: message.content.iter().map(PartialBlock::new).collect(),
         }
     }
 
     pub fn message(&self) -> AssistantMessage {
-        let mut message = (*self.around).clone();
-        message.content = self.blocks.iter().map(PartialBlock::whole).collect();
+        let mut message = (*self.head).clone();
+        message.content = self.blocks.iter().map(PartialBlock::to_block).collect();
         message
     }
 
     /// Returns the message without its blocks.
-    pub fn around(&self) -> &AssistantMessage {
-        &self.around
+    pub fn head(&self) -> &AssistantMessage {
+        &self.head
     }
 
     /// Returns true if the messages differ at most in their blocks; `false` if that is unknown.
-    pub fn is_within_the_same(&self, before: &Self) -> bool {
-        Arc::ptr_eq(&self.around, &before.around)
+    pub fn has_same_head(&self, before: &Self) -> bool {
+        Arc::ptr_eq(&self.head, &before.head)
     }
 
     pub fn blocks(&self) -> &[PartialBlock] {
@@ -225,14 +225,14 @@ impl Partial {
     }
 
     pub fn usage(&self) -> &Usage {
-        &self.around.usage
+        &self.head.usage
     }
 
     /// Returns id and name of a call.
     pub fn call(&self, index: usize) -> Option<(&str, &str)> {
         match self.blocks.get(index)? {
-            PartialBlock::Call { hull, .. } => Some((&hull.id, &hull.name)),
-            PartialBlock::Still(block) => match &**block {
+            PartialBlock::Call { frame, .. } => Some((&frame.id, &frame.name)),
+            PartialBlock::Whole(block) => match &**block {
                 AssistantBlock::ToolCall(call) => Some((&call.id, &call.name)),
                 _ => None,
             },
@@ -241,13 +241,13 @@ impl Partial {
     }
 
     /// Replaces everything but the blocks.
-    pub(crate) fn set_around(&mut self, message: &AssistantMessage) {
-        self.around = Arc::new(without_blocks(message));
+    pub(crate) fn set_head(&mut self, message: &AssistantMessage) {
+        self.head = Arc::new(without_blocks(message));
     }
 
     /// Sets a block, which may be one more than there are.
     pub(crate) fn set_block(&mut self, index: usize, block: &AssistantBlock) {
-        let block = PartialBlock::of(block);
+        let block = PartialBlock::new(block);
         match self.blocks.get_mut(index) {
             Some(known) => *known = block,
             None => self.blocks.push(block),
@@ -285,7 +285,7 @@ mod tests {
         let mut text = SharedText::new("a");
         let before = text.clone();
         text.push("b");
-        assert!(Arc::ptr_eq(&before.whole, &text.whole));
+        assert!(Arc::ptr_eq(&before.buffer, &text.buffer));
         let read = |text: &SharedText| text.read(str::to_owned);
         assert_eq!((read(&before), read(&text)), ("a".into(), "ab".into()));
         let mut other = before.clone();

@@ -14,9 +14,9 @@ use super::partial_json;
 use crate::json::surrogates::{ESCAPE, Unit, unit_at};
 
 /// Characters shown on each side of the position of an error.
-const SHOWN: usize = 40;
+const CONTEXT_CHARS: usize = 40;
 /// Separates the reason from the text of the model.
-const RECEIVED: &str = "\n\nReceived arguments:\n";
+const RECEIVED_HEADING: &str = "\n\nReceived arguments:\n";
 
 /// The reason why a text is not accepted as arguments, for the model and the user.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -59,7 +59,7 @@ pub(crate) fn read_or_explain(text: &str) -> (Map<String, Value>, Option<String>
 
 /// Returns the reason why a streamed call must not run: its text is cut off, and `arguments` are
 /// empty or come from that text.
-pub(crate) fn taken_from_a_cut_text(text: &str, arguments: &Value) -> Option<String> {
+pub(crate) fn cut_text_error(text: &str, arguments: &Value) -> Option<String> {
     let error = read(text).err().filter(|error| error.is_cut)?;
     let is_empty = arguments.as_object().is_none_or(Map::is_empty);
     (is_empty || *arguments == partial_json::parse(text)).then(|| error.with(text))
@@ -67,13 +67,13 @@ pub(crate) fn taken_from_a_cut_text(text: &str, arguments: &Value) -> Option<Str
 
 impl ArgumentsError {
     fn with(&self, text: &str) -> String {
-        format!("{self}{RECEIVED}{text}")
+        format!("{self}{RECEIVED_HEADING}{text}")
     }
 }
 
 /// Returns the reason of [`read_or_explain`] without the text.
 pub fn reason(error: &str) -> &str {
-    error.split_once(RECEIVED).map_or(error, |it| it.0)
+    error.split_once(RECEIVED_HEADING).map_or(error, |it| it.0)
 }
 
 /// Returns true for a blank text. `JSON.parse` of newer versions does not ignore a byte order
@@ -153,14 +153,14 @@ fn offset_of(parsed: &str, error: &serde_json::Error) -> usize {
 }
 
 fn last_characters(text: &str) -> String {
-    match text.char_indices().rev().nth(SHOWN) {
+    match text.char_indices().rev().nth(CONTEXT_CHARS) {
         Some((at, c)) => format!("…{}", &text[at + c.len_utf8()..]),
         None => text.to_owned(),
     }
 }
 
 fn first_characters(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(CONTEXT_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
@@ -347,7 +347,7 @@ mod tests {
         let long = format!("{{\"a\":\"{}", "x".repeat(100));
         let error = read(&long).unwrap_err().to_string();
         assert!(
-            error.ends_with(&format!("after: …{}", "x".repeat(SHOWN))),
+            error.ends_with(&format!("after: …{}", "x".repeat(CONTEXT_CHARS))),
             "{error}"
         );
     }

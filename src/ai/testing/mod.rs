@@ -250,10 +250,10 @@ pub(super) fn request(api: &str, server: &Server, messages: Vec<Message>) -> Req
 }
 
 /// Sends a prompt over `api` with `key` and returns the answer.
-pub(super) async fn ask(server: &Server, api: &str, key: &str) -> AssistantMessage {
+pub(super) async fn send_prompt(server: &Server, api: &str, key: &str) -> AssistantMessage {
     let mut request = request(api, server, vec![user("hello")]);
     request.options.api_key = Some(key.into());
-    let api = super::apis::api(api).expect("the API is known");
+    let api = super::apis::wire_api(api).expect("the API is known");
     collect(api.stream(request)).await.0
 }
 

@@ -574,7 +574,7 @@ impl ChildSession for AgentSession {
     async fn close(&self) {
         self.shutdown(0).await;
         if let Some(set) = &self.child_link.extensions {
-            self.models.part_from(&set.models);
+            self.models.leave(&set.models);
         }
     }
 }

@@ -543,5 +543,5 @@ impl State {
 
 /// Returns the entry in the format of the extension API.
 pub(in crate::app) fn json_of(entry: &Entry) -> Value {
-    surrogates::from_line(&entry.wire_json()).unwrap_or_default()
+    surrogates::from_session_line(&entry.wire_json()).unwrap_or_default()
 }

@@ -65,7 +65,7 @@ impl AgentSession {
                 continue;
             };
             match prompt_images::check(image, self.resizes_images()) {
-                Ok(fitted) if fitted.image == image.known => {}
+                Ok(fitted) if fitted.image == image.block => {}
                 Ok(fitted) => *block = ContentBlock::image(fitted.image),
                 Err(note) => *block = ContentBlock::text(note),
             }

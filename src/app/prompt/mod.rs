@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentMessage;
 use crate::agent::queue::Delivery;
-use crate::ai::json::errors::words;
+use crate::ai::json::errors::describe;
 use crate::ai::message::{ContentBlock, ImageContent};
 use crate::app::AgentSession;
 use crate::app::prompt::options::PromptOptions;
@@ -284,7 +284,7 @@ impl AgentSession {
             match serde_json::from_value::<CustomMessage>(message) {
                 Ok(message) => prompts.push(Arc::new(self.custom_message(message))),
                 Err(error) => {
-                    let error = format!("the message cannot be used: {}", words(error));
+                    let error = format!("the message cannot be used: {}", describe(error));
                     let path = self.extensions.path_of(extension);
                     self.report(&path, "before_agent_start", error).await;
                 }

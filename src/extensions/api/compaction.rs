@@ -17,7 +17,7 @@ use super::compaction_stream::SummaryRequests;
 use super::session::parse_thinking_level;
 use crate::bridge::{BridgeResult, parse, to_value};
 use pi_agent::AgentMessage;
-use pi_ai::apis::api;
+use pi_ai::apis::wire_api;
 use pi_ai::model::Model;
 use pi_ai::stream::Api;
 use pi_compaction::{
@@ -143,7 +143,7 @@ impl Summaries {
     fn summarizer(&self, request: SummaryArgs) -> Result<Summarizer, HostError> {
         let api: Arc<dyn Api> = match request.by_extension {
             true => self.requests.api(request.token)?,
-            false => api(&request.model.api).ok_or_else(|| {
+            false => wire_api(&request.model.api).ok_or_else(|| {
                 let name = &request.model.api;
                 HostError::new(format!("No API provider registered for api: {name}"))
             })?,

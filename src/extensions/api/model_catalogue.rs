@@ -81,7 +81,7 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
         "ai.key_variables" => parse::<ProviderArgs>(method, args)
             .map(|args| json!(builtin::key_variables(&args.provider))),
         "ai.env_api_key" => parse::<ProviderArgs>(method, args).map(|args| {
-            let env = Env::of(args.env);
+            let env = Env::from_map(args.env);
             json!(builtin::env_key(&args.provider, &env))
         }),
         "ai.apis" => Ok(json!(apis::WIRE_NAMES)),

@@ -18,15 +18,15 @@ use super::model_catalogue::env_api_key;
 use super::session::parse_thinking_level;
 use crate::bridge::{BridgeResult, parse};
 use pi_agent::event::MessageUpdate;
-use pi_ai::apis::api;
 use pi_ai::apis::options::{ApiOptions, Retention};
+use pi_ai::apis::wire_api;
 use pi_ai::auth::secret_value::Env;
 use pi_ai::demo;
-use pi_ai::extension_providers::GivenModel;
+use pi_ai::extension_providers::ModelArgument;
 use pi_ai::json::lenient::{headers, number, or_default};
 use pi_ai::message::{AssistantMessage, Message, StopReason};
 use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
-use pi_ai::normalize::mend;
+use pi_ai::normalize::normalize;
 use pi_ai::stream::{AssistantStream, Request, StreamHooks, StreamItem, StreamOptions, ToolSpec};
 
 /// Maximum number of events sent to the bridge at once.
@@ -60,7 +60,7 @@ impl Drop for OpenStream {
 struct StreamArgs {
     /// Whether it is pi-ai's `streamSimple`, which chooses unspecified options.
     simple: bool,
-    model: GivenModel,
+    model: ModelArgument,
     /// API to use instead of the model's.
     #[serde(default)]
     api: Option<String>,
@@ -239,16 +239,16 @@ impl ModelStreams {
             hooks,
             simple,
         } = stream_args;
-        let model = model.whole();
+        let model = model.into_model();
         let name = name.as_ref().unwrap_or(&model.api);
-        let api = api(name)
+        let api = wire_api(name)
             .ok_or_else(|| HostError::new(format!("No API provider registered for api: {name}")))?;
         let (requests, waiting) = mpsc::channel(1);
         let hooked = hooks.payload || hooks.response;
         let extension_hooks = hooked.then(|| Arc::new(ExtensionHooks { hooks, requests }) as _);
         let option_map = Value::Object(option_map);
         let options = parse_options(&option_map)?;
-        let of_api = match simple {
+        let api_options = match simple {
             true => ApiOptions::default(),
             false => ApiOptions::read(name, &option_map).map_err(HostError::new)?,
         };
@@ -280,15 +280,16 @@ impl ModelStreams {
                 thinking_budgets: options.thinking_budgets,
                 // A float becomes the nearest integer that fits.
                 max_tokens: options.max_tokens.map(|tokens| tokens as u64),
-                as_told: !simple,
+                without_defaults: !simple,
                 temperature: options.temperature,
                 tool_choice: options.tool_choice,
                 session_id: options.session_id,
                 cache_retention: options.cache_retention,
                 metadata: options.metadata,
                 sampling_params: options.sampling_params,
-                of_api,
-                env: (options.env).map(|first| Env::process().over(first.into_iter().collect())),
+                api_options,
+                env: (options.env)
+                    .map(|first| Env::process().with_overrides(first.into_iter().collect())),
                 max_retry_delay_ms: options.max_retry_delay_ms,
                 max_retries: options.max_retries,
                 timeout_ms: options.timeout_ms,
@@ -381,7 +382,7 @@ fn model_messages(messages: Vec<Value>) -> Result<Vec<Message>, HostError> {
     let numbered = messages.into_iter().enumerate();
     let visible = numbered.filter(|(_, message)| is_visible(message));
     let read = visible.map(|(index, mut message)| {
-        mend(&mut message);
+        normalize(&mut message);
         serde_json::from_value(message)
             .map_err(|error| HostError::new(format!("context.messages[{index}]: {error}")))
     });

@@ -12,7 +12,7 @@ use crate::events::turn_end::Draft;
 use crate::registry::ExtensionId;
 use pi_agent::event::{Event, UiMethod};
 use pi_agent::queue::Delivery;
-use pi_ai::message::{UserContent, js_number_if_any};
+use pi_ai::message::{UserContent, js_number_or_null};
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_compaction::Compacted;
 use pi_session::UnlockedSession;
@@ -73,7 +73,7 @@ pub struct ContextUsage {
     /// `None` right after a compaction, until the model answered again.
     pub tokens: Option<u64>,
     pub context_window: u64,
-    #[serde(serialize_with = "js_number_if_any")]
+    #[serde(serialize_with = "js_number_or_null")]
     pub percent: Option<f64>,
 }
 

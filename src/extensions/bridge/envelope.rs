@@ -11,8 +11,8 @@ use crate::lifecycle::reports::Attribution;
 use crate::lifecycle::stale_calls::StaleCallId;
 use crate::registry::{ExtensionId, ToolRegistration};
 use pi_agent::event::UiMethod;
-use pi_ai::json::depth::{self, Of};
-use pi_ai::json::errors::words;
+use pi_ai::json::depth::{self, Origin};
+use pi_ai::json::errors::describe;
 use pi_tools::tool::ToolOutput;
 
 /// Arguments of `enter`.
@@ -130,12 +130,13 @@ pub(super) fn check_tool(tool: &ToolRegistration) -> Result<(), HostError> {
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(method: &str, args: &str) -> Result<T, HostError> {
-    depth::from_str(args, Of::HandedOn).map_err(|error| type_error(method, &words(error)))
+    depth::from_str(args, Origin::Forwarded).map_err(|error| type_error(method, &describe(error)))
 }
 
 /// Like [`parse`], for data that is stored: its nesting limit is stricter.
 pub(crate) fn parse_stored<T: DeserializeOwned>(method: &str, args: &str) -> Result<T, HostError> {
-    depth::from_str(args, Of::Arguments).map_err(|error| type_error(method, &words(error)))
+    depth::from_str(args, Origin::CallArguments)
+        .map_err(|error| type_error(method, &describe(error)))
 }
 
 /// Like [`parse_stored`], for data that authors write by hand: the error names the member.
@@ -145,8 +146,9 @@ pub(crate) fn parse_explained<T: DeserializeOwned>(
     method: &str,
     args: &str,
 ) -> Result<T, HostError> {
-    depth::from_str(args, Of::Arguments).map_err(|error| {
-        let why = explain_type_error::<T>(args, Of::Arguments).unwrap_or_else(|| words(error));
+    depth::from_str(args, Origin::CallArguments).map_err(|error| {
+        let why =
+            explain_type_error::<T>(args, Origin::CallArguments).unwrap_or_else(|| describe(error));
         type_error(method, &why)
     })
 }

@@ -14,7 +14,7 @@ use pi_ai::json::depth;
 impl Host for BridgeHost {
     fn call_sync(&self, method: &str, args: &str) -> Result<String, HostError> {
         // The JavaScript thread's stack may be small.
-        depth::with_room(|| match method {
+        depth::with_enough_stack(|| match method {
             "child.entriesSince" | "child.context" => {
                 let text = self.child_sessions.serve_json(method, args);
                 text.unwrap_or_else(|| Ok(String::new()))

@@ -16,7 +16,7 @@ use super::tools::JsCalls;
 use crate::api::session_api::SessionApi;
 use crate::events::turn_end::{Proposal, parse_drafts};
 use pi_agent::run::{Outcome, Refusal};
-use pi_ai::json::depth::{self, Of};
+use pi_ai::json::depth::{self, Origin};
 use pi_ai::message::{ContentBlock, ToolCall};
 use pi_tools::tool::ToolError;
 
@@ -146,10 +146,10 @@ impl ChildHooks {
             |why: String| ToolError::new(format!("What {hook} gave cannot be used: {why}"));
         // An event may contain stored entries, which may be nested deeper.
         let of = match task {
-            "change" => Of::Line,
-            _ => Of::Arguments,
+            "change" => Origin::SessionLine,
+            _ => Origin::CallArguments,
         };
-        match depth::value_too_deep(&result, of) {
+        match depth::value_depth_problem(&result, of) {
             Some(problem) => Err(unusable(problem)),
             None => serde_json::from_value(result).map_err(|error| unusable(error.to_string())),
         }

@@ -265,7 +265,7 @@ struct ChildArgs {
 impl ChildArgs {
     /// Fails if the arguments are nested too deep to be stored.
     fn check_depth(&self) -> Result<(), HostError> {
-        match depth::value_too_deep(&self.args, depth::Of::Line) {
+        match depth::value_depth_problem(&self.args, depth::Origin::SessionLine) {
             None => Ok(()),
             Some(problem) => Err(HostError::new(format!("{}: {problem}", self.action))),
         }

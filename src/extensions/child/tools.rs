@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::ChildEvent;
 use crate::api::tool_runs::exit_code;
 use crate::api::user_bash::CommandOutputs;
-use pi_ai::json::depth::{self, Of};
+use pi_ai::json::depth::{self, Origin};
 use pi_ai::stream::ToolSpec;
 use pi_tools::remote::{CommandElsewhere, Commands};
 use pi_tools::tool::{
@@ -224,7 +224,7 @@ impl Tool for JsTool {
                 "The tool \"{name}\" returned no tool result ({why})"
             ))
         };
-        match depth::value_too_deep(&result, Of::ToolOutput) {
+        match depth::value_depth_problem(&result, Origin::ToolOutput) {
             Some(problem) => Err(no_result(problem)),
             None => serde_json::from_value(result).map_err(|error| no_result(error.to_string())),
         }

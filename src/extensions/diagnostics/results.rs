@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
 use pi_agent::AgentMessage;
-use pi_ai::json::errors::words;
+use pi_ai::json::errors::describe;
 use pi_ai::message::{ContentBlock, ImageContent};
 use pi_tools::command::run::UserCommandResult;
 
@@ -185,13 +185,13 @@ fn read_message(place: &str, value: &Value) -> Result<Option<AgentMessage>, Stri
     }
     let read = AgentMessage::read(value);
     read.map(Some)
-        .map_err(|error| format!("`{place}` cannot be used: {}", words(error)))
+        .map_err(|error| format!("`{place}` cannot be used: {}", describe(error)))
 }
 
 /// Reads a message that replaces one of `role`.
 pub fn read_replacement(role: &str, value: &Value) -> Result<AgentMessage, String> {
     let message = AgentMessage::read(value)
-        .map_err(|error| format!("`message` cannot be used: {}", words(error)))?;
+        .map_err(|error| format!("`message` cannot be used: {}", describe(error)))?;
     match message.role() == role {
         true => Ok(message),
         false => Err(format!(
@@ -208,7 +208,7 @@ fn check_type<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), St
 /// Reads the value of a member; the error says why it is invalid.
 pub(crate) fn read_member<T: DeserializeOwned>(member: &str, value: &Value) -> Result<T, String> {
     T::deserialize(value.into_deserializer())
-        .map_err(|error| format!("`{member}` cannot be used: {}", words(error)))
+        .map_err(|error| format!("`{member}` cannot be used: {}", describe(error)))
 }
 
 fn check_each<T: DeserializeOwned>(member: &str, value: &Value) -> Result<(), String> {

@@ -4,24 +4,24 @@
 use pi_base::nearest;
 use serde::de::DeserializeOwned;
 
-use pi_ai::json::depth::{self, Of};
-use pi_ai::json::errors::{MISSING, words};
+use pi_ai::json::depth::{self, Origin};
+use pi_ai::json::errors::{MISSING, describe};
 use pi_ai::message::ContentBlock;
 
 /// Returns what is wrong with `args`; `None` if it is a valid `T`.
-pub(crate) fn explain_type_error<T: DeserializeOwned>(args: &str, of: Of) -> Option<String> {
-    if let Some(problem) = depth::too_deep(args, of) {
+pub(crate) fn explain_type_error<T: DeserializeOwned>(args: &str, of: Origin) -> Option<String> {
+    if let Some(problem) = depth::depth_problem(args, of) {
         return Some(problem);
     }
     let mut json = serde_json::Deserializer::from_str(args);
     json.disable_recursion_limit();
     let read = || serde_path_to_error::deserialize::<_, T>(&mut json);
-    let error = depth::with_room(read).err()?;
+    let error = depth::with_enough_stack(read).err()?;
     let path = match error.path().to_string() {
         path if path == "." => String::new(),
         path => path,
     };
-    let words = words(error.into_inner());
+    let words = describe(error.into_inner());
     Some(match path.as_str() {
         "" => words,
         path if words.ends_with(MISSING) => format!("{path}.{words}"),
@@ -86,7 +86,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                explain_type_error::<Messages>(args, Of::Arguments).as_deref(),
+                explain_type_error::<Messages>(args, Origin::CallArguments).as_deref(),
                 Some(expected),
                 "{args}"
             );
@@ -96,17 +96,20 @@ mod tests {
             ("{}", "invalid type: object, expected an array"),
         ] {
             assert_eq!(
-                explain_type_error::<Vec<String>>(args, Of::Arguments).as_deref(),
+                explain_type_error::<Vec<String>>(args, Origin::CallArguments).as_deref(),
                 Some(expected)
             );
         }
-        let names = explain_type_error::<Vec<String>>(r#"["a", 2]"#, Of::Arguments);
+        let names = explain_type_error::<Vec<String>>(r#"["a", 2]"#, Origin::CallArguments);
         let expected = "[1]: invalid type: integer `2`, expected a string";
         assert_eq!(names.as_deref(), Some(expected));
         assert_eq!(
-            explain_type_error::<Message>("{}", Of::Arguments).as_deref(),
+            explain_type_error::<Message>("{}", Origin::CallArguments).as_deref(),
             Some("customType is missing")
         );
-        assert_eq!(explain_type_error::<Messages>("{}", Of::Arguments), None);
+        assert_eq!(
+            explain_type_error::<Messages>("{}", Origin::CallArguments),
+            None
+        );
     }
 }

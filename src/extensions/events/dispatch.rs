@@ -15,7 +15,7 @@ use crate::lifecycle::generation::{CallFailure, Generation};
 use crate::limits::abandoned::PendingCall;
 use crate::registry::{ExtensionId, FunctionId};
 use pi_agent::event::ExtensionError;
-use pi_ai::json::depth::{self, Of};
+use pi_ai::json::depth::{self, Origin};
 
 /// Limit of each handler of a [`Merge::Ignore`] event that is called after an abort.
 /// Handlers that do not wait themselves finish within it.
@@ -364,8 +364,8 @@ const STORED_CONTENT_EVENTS: [&str; 3] =
 
 fn parse(kind: &EventKind, json: Option<String>) -> Result<Option<HandlerResult>, CallFailure> {
     let of = match STORED_CONTENT_EVENTS.contains(&kind.name) {
-        true => Of::HandedOn,
-        false => Of::Answer,
+        true => Origin::Forwarded,
+        false => Origin::HandlerResult,
     };
     json.map(|json| depth::from_str(&json, of))
         .transpose()

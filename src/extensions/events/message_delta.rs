@@ -7,11 +7,11 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use pi_agent::event::MessageUpdate;
 use pi_ai::message::{AssistantBlock, WithRole};
-use pi_ai::stream::{AssistantEvent, Grown, Partial, PartialBlock};
+use pi_ai::stream::{AssistantEvent, BlockDelta, PartialBlock, PartialMessage};
 
 /// The message as the bridge has it.
 #[derive(Default)]
-pub struct UpdateEncoder(Option<Partial>);
+pub struct UpdateEncoder(Option<PartialMessage>);
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "message_update")]
@@ -53,17 +53,17 @@ impl UpdateEncoder {
         let known = before.as_ref();
         let changed = |(index, block): (usize, &PartialBlock)| {
             let before = known.and_then(|message| message.blocks().get(index));
-            let change = match before.map_or(Grown::Anew, |before| block.since(before)) {
-                Grown::By(more) if more.is_empty() => return None,
-                Grown::By(more) => BlockChange::More(more),
-                Grown::Anew => BlockChange::Block(block.whole()),
+            let change = match before.map_or(BlockDelta::Replaced, |before| block.since(before)) {
+                BlockDelta::Appended(more) if more.is_empty() => return None,
+                BlockDelta::Appended(more) => BlockChange::More(more),
+                BlockDelta::Replaced => BlockChange::Block(block.to_block()),
             };
             Some(ChangedBlock { index, change })
         };
         to_raw_value(&Update {
             step: &update.event,
-            around: (!known.is_some_and(|before| message.is_within_the_same(before)))
-                .then(|| WithRole::of(message.around())),
+            around: (!known.is_some_and(|before| message.has_same_head(before)))
+                .then(|| WithRole::new(message.head())),
             blocks: message
                 .blocks()
                 .iter()
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use pi_ai::message::AssistantMessage;
 
-    fn encoded(encoder: &mut UpdateEncoder, message: &Partial) -> Value {
+    fn encoded(encoder: &mut UpdateEncoder, message: &PartialMessage) -> Value {
         let update = MessageUpdate {
             message: message.clone(),
             event: AssistantEvent::TextStart { content_index: 0 },
@@ -102,7 +102,7 @@ mod tests {
     fn only_new_content_is_encoded() {
         let text = |text: &str| json!({"type": "text", "text": text});
         let mut all = UpdateEncoder::default();
-        let mut partial = Partial::new(&message(json!([text("one"), text("a")])));
+        let mut partial = PartialMessage::new(&message(json!([text("one"), text("a")])));
         let first = encoded(&mut all, &partial);
         assert_eq!(first["around"]["model"], "m");
         assert_eq!(
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(second["blocks"], json!([{"index": 1, "more": "bc"}]));
         assert_eq!(encoded(&mut all, &partial)["blocks"], json!([]));
         // Another message, with fewer blocks.
-        let other = Partial::new(&message(json!([text("one")])));
+        let other = PartialMessage::new(&message(json!([text("one")])));
         let third = encoded(&mut all, &other);
         assert_eq!(third["around"]["model"], "m");
         assert_eq!(third["blocks"], json!([{"index": 0, "block": text("one")}]));
@@ -128,7 +128,7 @@ mod tests {
     fn tool_calls_are_encoded_whole() {
         let call = |json: &str, path: Value| json!({"type": "toolCall", "id": "1", "name": "n", "arguments": path, "partialJson": json});
         let mut all = UpdateEncoder::default();
-        let mut partial = Partial::new(&message(json!([call("{", json!({}))])));
+        let mut partial = PartialMessage::new(&message(json!([call("{", json!({}))])));
         encoded(&mut all, &partial);
         assert!(partial.push(0, "\"a\":1"));
         let second = encoded(&mut all, &partial);

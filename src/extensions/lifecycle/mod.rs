@@ -348,7 +348,9 @@ impl Extensions {
             generation.host.bind(actions.clone());
         }
         let registered = &generation.host.provider_registrations.registered;
-        self.config.models.provide(registered.clone());
+        self.config
+            .models
+            .set_extension_providers(registered.clone());
         generation
             .host
             .provider_registrations

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::ToolRegistration;
 use crate::diagnostics::type_errors::{explain_type_error, misspelt_block_type};
 use crate::lifecycle::generation::{CallFailure, Generation};
-use pi_ai::json::depth::{self, Of};
-use pi_ai::json::errors::words;
+use pi_ai::json::depth::{self, Origin};
+use pi_ai::json::errors::describe;
 use pi_ai::stream::ToolSpec;
 use pi_tools::tool::{
     ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
@@ -49,13 +49,13 @@ impl ExtensionTool {
 
     async fn output(&self, json: Option<String>) -> Result<ToolOutput, ToolError> {
         let json = json.as_deref().unwrap_or("null");
-        let why = match depth::from_str::<ToolOutput>(json, Of::ToolOutput) {
+        let why = match depth::from_str::<ToolOutput>(json, Origin::ToolOutput) {
             Ok(output) => match misspelt_block_type(&output.content) {
                 None => return Ok(output),
                 Some(why) => why,
             },
-            Err(error) => explain_type_error::<ToolOutput>(json, Of::ToolOutput)
-                .unwrap_or_else(|| words(error)),
+            Err(error) => explain_type_error::<ToolOutput>(json, Origin::ToolOutput)
+                .unwrap_or_else(|| describe(error)),
         };
         let text = format!(
             "The tool \"{}\" returned something that is no tool result: {why}",
@@ -126,7 +126,7 @@ impl Tool for ExtensionTool {
             )
             .await
             .map_err(|failure| self.error(&failure))?;
-        depth::from_str(result.as_deref().unwrap_or("null"), Of::ToolOutput)
+        depth::from_str(result.as_deref().unwrap_or("null"), Origin::ToolOutput)
             .map_err(|error| ToolError::new(error.to_string()))
     }
 

@@ -40,7 +40,7 @@ impl StreamedArguments {
     /// incrementally.
     pub fn push(&mut self, piece: &str) -> io::Result<bool> {
         self.parser.push(&mut self.root, piece);
-        if self.parser.strayed() {
+        if self.parser.diverged() {
             return Ok(false);
         }
         let depth = self.parser.depth();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::arguments::StreamedArguments;
 use crate::agent::event::MessageUpdate;
 use crate::ai::message::{AssistantBlock, ToolCall, WithRole};
-use crate::ai::stream::{AssistantEvent, Partial, PartialBlock, SharedText};
+use crate::ai::stream::{AssistantEvent, PartialBlock, PartialMessage, SharedText};
 
 /// JSON of a message up to its blocks.
 const MESSAGE_START: &str = r#"{"role":"assistant","content":["#;
@@ -95,7 +95,7 @@ impl IncrementalUpdate {
             return self.rewrite(message);
         };
         let now = MessageShape {
-            timestamp: message.around().timestamp,
+            timestamp: message.head().timestamp,
             blocks: message.blocks().iter().map(block_shape).collect(),
         };
         let fits = match self
@@ -115,14 +115,14 @@ impl IncrementalUpdate {
     }
 
     /// Serializes the whole message, which the next update cannot extend.
-    fn rewrite(&mut self, message: &Partial) -> io::Result<()> {
+    fn rewrite(&mut self, message: &PartialMessage) -> io::Result<()> {
         self.tail.clear();
         self.head.clear();
         self.call = None;
         let message = message.message();
         Ok(serde_json::to_writer(
             &mut self.head,
-            &WithRole::of(&message),
+            &WithRole::new(&message),
         )?)
     }
 
@@ -148,26 +148,26 @@ impl IncrementalUpdate {
             return Ok(true);
         };
         for block in before {
-            serde_json::to_writer(&mut self.head, &block.whole())?;
+            serde_json::to_writer(&mut self.head, &block.to_block())?;
             self.head.push(b',');
         }
         match last {
-            PartialBlock::Text { hull, text } => {
-                self.head.extend_from_slice(opening(hull).as_bytes());
+            PartialBlock::Text { frame, text } => {
+                self.head.extend_from_slice(opening(frame).as_bytes());
                 text.read(|text| escape(text, &mut self.head))?;
                 Ok(true)
             }
-            PartialBlock::Call { hull, json } => self.write_call_head(hull, json),
-            PartialBlock::Still(_) => Ok(true),
+            PartialBlock::Call { frame, json } => self.write_call_head(frame, json),
+            PartialBlock::Whole(_) => Ok(true),
         }
     }
 
-    fn write_call_head(&mut self, hull: &ToolCall, json: &SharedText) -> io::Result<bool> {
+    fn write_call_head(&mut self, frame: &ToolCall, json: &SharedText) -> io::Result<bool> {
         // Serialize the call with empty arguments, and find the positions of `{}` and `""`.
         let empty = AssistantBlock::ToolCall(ToolCall {
             arguments: Value::Object(Map::new()),
             partial_json: Some(String::new()),
-            ..hull.clone()
+            ..frame.clone()
         });
         let shell = serde_json::to_vec(&empty)?;
         // A tool's name cannot contain this text: its quotes would be escaped.
@@ -189,17 +189,17 @@ impl IncrementalUpdate {
 
     /// Serializes the closing quote of the text and everything after it. This part is short, and
     /// may change with each update.
-    fn write_tail(&mut self, message: &Partial) -> io::Result<()> {
+    fn write_tail(&mut self, message: &PartialMessage) -> io::Result<()> {
         self.tail.clear();
         match message.blocks().last() {
-            Some(PartialBlock::Text { hull, .. }) => {
-                let rest = serde_json::to_vec(&**hull)?;
-                self.tail.extend_from_slice(&rest[opening(hull).len()..]);
+            Some(PartialBlock::Text { frame, .. }) => {
+                let rest = serde_json::to_vec(&**frame)?;
+                self.tail.extend_from_slice(&rest[opening(frame).len()..]);
             }
             Some(PartialBlock::Call { .. }) => self.tail.extend_from_slice(CALL_END),
-            Some(PartialBlock::Still(_)) | None => {}
+            Some(PartialBlock::Whole(_)) | None => {}
         }
-        let rest = serde_json::to_vec(&WithRole::of(message.around()))?;
+        let rest = serde_json::to_vec(&WithRole::new(message.head()))?;
         self.tail.extend_from_slice(&rest[MESSAGE_START.len()..]);
         Ok(())
     }
@@ -251,22 +251,22 @@ fn appended_text<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Opti
 fn block_shape(block: &PartialBlock) -> BlockShape {
     let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() + 1);
     match block {
-        PartialBlock::Text { hull, text } => match &**hull {
+        PartialBlock::Text { frame, text } => match &**frame {
             AssistantBlock::Thinking(thinking) => BlockShape {
                 kind: THINKING_KIND,
                 length: text.len(),
                 rest: length(&thinking.thinking_signature) * 2
                     + usize::from(thinking.redacted.is_some()),
             },
-            AssistantBlock::Text(hull) => BlockShape {
+            AssistantBlock::Text(frame) => BlockShape {
                 kind: TEXT_KIND,
                 length: text.len(),
-                rest: length(&hull.text_signature),
+                rest: length(&frame.text_signature),
             },
             AssistantBlock::ToolCall(call) => call_shape(call, text.len()),
         },
-        PartialBlock::Call { hull, json } => call_shape(hull, json.len()),
-        PartialBlock::Still(block) => match &**block {
+        PartialBlock::Call { frame, json } => call_shape(frame, json.len()),
+        PartialBlock::Whole(block) => match &**block {
             AssistantBlock::ToolCall(call) => call_shape(call, length(&call.partial_json)),
             // Text and thinking are `PartialBlock::Text`.
             AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => BlockShape {
@@ -288,8 +288,8 @@ fn call_shape(call: &ToolCall, length: usize) -> BlockShape {
 }
 
 /// The beginning of the block's JSON, up to its text.
-fn opening(hull: &AssistantBlock) -> &'static str {
-    match hull {
+fn opening(frame: &AssistantBlock) -> &'static str {
+    match frame {
         AssistantBlock::Text(_) => r#"{"type":"text","text":""#,
         AssistantBlock::Thinking(_) => r#"{"type":"thinking","thinking":""#,
         AssistantBlock::ToolCall(_) => "",

@@ -4,7 +4,7 @@ use super::*;
 use crate::ai::message::{
     AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall,
 };
-use crate::ai::stream::{AssistantEvent, Partial};
+use crate::ai::stream::{AssistantEvent, PartialMessage};
 
 fn message() -> AssistantMessage {
     AssistantMessage {
@@ -22,7 +22,7 @@ fn message() -> AssistantMessage {
 
 fn update(message: &AssistantMessage, event: AssistantEvent) -> Event {
     Event::MessageUpdate(MessageUpdate {
-        message: Partial::new(message),
+        message: PartialMessage::new(message),
         event,
     })
 }

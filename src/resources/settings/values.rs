@@ -9,7 +9,7 @@ use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
 use super::shape::{object, objects, to_javascript_form};
 use crate::paths::ResourceKind;
-use pi_ai::json::errors::words;
+use pi_ai::json::errors::describe;
 use pi_ai::model::{Model, ThinkingBudgets, ThinkingLevel};
 use pi_ai::stream::{MAX_RETRY_DELAY_MS, Transport};
 
@@ -217,7 +217,7 @@ fn valid_part_of(
 }
 
 fn ignored(path: &str, error: &serde_json::Error) -> String {
-    format!("\"{path}\" is ignored: {}", words(error))
+    format!("\"{path}\" is ignored: {}", describe(error))
 }
 
 fn check(key: &str, value: Value) -> Result<(), serde_json::Error> {

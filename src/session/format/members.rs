@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::paths;
-pub use pi_ai::json::depth::{self, Of};
+pub use pi_ai::json::depth::{self, Origin};
 use pi_ai::json::surrogates;
 
 /// Value of one member.
@@ -79,9 +79,9 @@ impl Members<'_> {
         }
         serde_json::from_slice(line).or_else(|error| {
             let text = String::from_utf8_lossy(line);
-            let text = surrogates::mended(&text).map_or(text, Cow::Owned);
+            let text = surrogates::replace_lone_surrogates(&text).map_or(text, Cow::Owned);
             // The line has a member twice: the last one is used, as in JavaScript.
-            let value: Result<Value, _> = depth::from_str(&text, Of::Line);
+            let value: Result<Value, _> = depth::from_str(&text, Origin::SessionLine);
             value.map_or(Err(error), Members::deserialize)
         })
     }

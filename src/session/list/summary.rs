@@ -144,7 +144,7 @@ impl SummaryBuilder {
                 let text = String::from_utf8_lossy(line);
                 if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
                     self.add_line(line);
-                } else if let Some(mended) = surrogates::mended(&text)
+                } else if let Some(mended) = surrogates::replace_lone_surrogates(&text)
                     && let Ok(line) = serde_json::from_str::<Line<'_>>(&mended)
                 {
                     self.add_line(line);

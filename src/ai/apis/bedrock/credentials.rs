@@ -35,9 +35,9 @@ enum Kind {
 impl Credentials {
     /// Finds credentials in the order of AWS's SDK, leaving out sources that need another server.
     pub(super) fn find(env: &Env, options: &StreamOptions) -> Result<Self, Failure> {
-        let given = &options.of_api.bedrock;
-        let profile = given.profile.clone().or_else(|| env.get("AWS_PROFILE"));
-        let region = given.region.clone();
+        let explicit = &options.api_options.bedrock;
+        let profile = explicit.profile.clone().or_else(|| env.get("AWS_PROFILE"));
+        let region = explicit.region.clone();
         let region = region
             .or_else(|| env.get("AWS_REGION"))
             .or_else(|| env.get("AWS_DEFAULT_REGION"))
@@ -56,7 +56,7 @@ impl Credentials {
                 session: None,
             });
         }
-        let token = given.bearer_token.clone();
+        let token = explicit.bearer_token.clone();
         if let Some(token) = token.or_else(|| env.get("AWS_BEARER_TOKEN_BEDROCK")) {
             return with(Kind::Bearer(token));
         }

@@ -6,7 +6,7 @@ mod response;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use response::worded;
+pub(crate) use response::exception_text;
 
 use crate::http::exchange;
 use crate::stream::{Api, AssistantStream, Request};

@@ -5,25 +5,25 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::credentials::Credentials;
-use super::response::Reader;
+use super::response::BedrockDecoder;
 use crate::apis::options::Retention;
-use crate::apis::request_parts::{is_blank, max_tokens, thinking_level, with_thoughts};
+use crate::apis::request_parts::{is_blank, max_tokens, thinking_level, with_thinking_budget};
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::auth::secret_value::Env;
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
 };
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::Request;
 
-const LONGEST_ID: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 /// Replaces the text of a tool result without content.
 const EMPTY: &str = "<empty>";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, BedrockDecoder), Failure> {
     let env = request.options.env();
     let model = &request.model;
     let credentials = Credentials::find(&env, &request.options)?;
@@ -39,7 +39,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set_header(&mut headers, name, value)?;
     }
     let region = credentials.region.clone();
-    let call = Call {
+    let call = PreparedRequest {
         url: format!(
             "{}/model/{}/converse-stream",
             endpoint(model, &env, &region),
@@ -53,7 +53,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
             credentials.sign(url, headers, body)
         })),
     };
-    Ok((call, Reader::default()))
+    Ok((call, BedrockDecoder::default()))
 }
 
 /// Returns the endpoint of the user's region; the address in the catalogue has another region.
@@ -104,14 +104,14 @@ pub(super) fn payload(request: &Request, region: &str, retention: Retention, env
     let mut payload = Map::new();
     let mut set = |name: &str, value: Value| payload.insert(name.to_owned(), value);
     set("modelId", json!(model.id));
-    let mut told = messages(request);
-    if let (Some(point), Some(last)) = (&point, told.last_mut())
+    let mut list = messages(request);
+    if let (Some(point), Some(last)) = (&point, list.last_mut())
         && last["role"] == "user"
         && let Some(content) = last["content"].as_array_mut()
     {
         content.push(point.clone());
     }
-    set("messages", Value::Array(told));
+    set("messages", Value::Array(list));
     if let Some(prompt) = request
         .system_prompt
         .as_deref()
@@ -135,7 +135,7 @@ pub(super) fn payload(request: &Request, region: &str, retention: Retention, env
     if let Some(more) = more {
         set("additionalModelRequestFields", more);
     }
-    if let Some(metadata) = &request.options.of_api.bedrock.request_metadata {
+    if let Some(metadata) = &request.options.api_options.bedrock.request_metadata {
         set("requestMetadata", json!(metadata));
     }
     Value::Object(payload)
@@ -192,7 +192,7 @@ fn caches(model: &Model, env: &Env) -> bool {
 /// Returns the limit of output tokens, thoughts included, and the thinking parameters.
 fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
     let (model, base) = (&request.model, max_tokens(request));
-    let told = &request.options.of_api.bedrock;
+    let options = &request.options.api_options.bedrock;
     let Some(level) = thinking_level(request).filter(|_| is_claude(model)) else {
         return (base, None);
     };
@@ -230,16 +230,16 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
         let effort = request.model.level_name(level).unwrap_or(usual);
         fields.insert("output_config".into(), json!({ "effort": effort }));
     } else {
-        let (sum, budget) = with_thoughts(request, level, base.unwrap_or_default());
+        let (sum, budget) = with_thinking_budget(request, level, base.unwrap_or_default());
         tokens = base.map(|_| sum);
         thought.insert("type".into(), json!("enabled"));
         thought.insert("budget_tokens".into(), json!(budget));
-        if told.interleaved_thinking.unwrap_or(true) {
+        if options.interleaved_thinking.unwrap_or(true) {
             fields.insert("anthropic_beta".into(), json!([BETA]));
         }
     }
     if !is_gov {
-        let display = told.thinking_display.as_deref().unwrap_or("summarized");
+        let display = options.thinking_display.as_deref().unwrap_or("summarized");
         thought.insert("display".into(), json!(display));
     }
     fields.insert("thinking".into(), Value::Object(thought));
@@ -252,7 +252,7 @@ fn messages(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let unique = UniqueIds::InTheConversation;
     let transformed = transform_messages(&request.messages, model, unique, |id, _| {
-        sanitize_id(id, LONGEST_ID)
+        sanitize_id(id, MAX_ID_LENGTH)
     });
     let mut converted: Vec<Value> = Vec::new();
     for message in &transformed {

@@ -8,10 +8,10 @@ use crate::failure::Failure;
 use crate::http::exchange::{Decoder, Flow, Framing};
 use crate::http::sse::SseEvent;
 use crate::message::{StopReason, ThinkingContent, Usage};
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct BedrockDecoder {
     /// Open blocks, by the API's number.
     open: HashMap<u64, Block>,
     /// The API's `stopReason`.
@@ -25,8 +25,8 @@ enum Block {
     ToolCall(usize),
 }
 
-impl Reader {
-    async fn delta(&mut self, data: &Value, answer: &mut Answer) -> Result<(), Failure> {
+impl BedrockDecoder {
+    async fn delta(&mut self, data: &Value, answer: &mut MessageBuilder) -> Result<(), Failure> {
         let number = data["contentBlockIndex"].as_u64().unwrap_or_default();
         let delta = &data["delta"];
         let open = self.open.get(&number).copied();
@@ -68,10 +68,14 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
+impl Decoder for BedrockDecoder {
     const FRAMING: Framing = Framing::Amazon;
 
-    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+    async fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut MessageBuilder,
+    ) -> Result<Flow, Failure> {
         let data: Value = answer.read_event(&event.data)?;
         let number = data["contentBlockIndex"].as_u64().unwrap_or_default();
         match event.name.as_str() {
@@ -108,14 +112,14 @@ impl Decoder for Reader {
             }
             name if name.ends_with("Exception") => {
                 let message = data["message"].as_str().unwrap_or("no message");
-                return Err(Failure::Provider(worded(name, message)));
+                return Err(Failure::Provider(exception_text(name, message)));
             }
             _ => {}
         }
         Ok(Flow::More)
     }
 
-    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         answer.edit().stop_reason = match self.stopped.as_deref() {
             None => return Err(Failure::unfinished("messageStop")),
             Some("end_turn" | "stop_sequence") => StopReason::Stop,
@@ -131,7 +135,7 @@ impl Decoder for Reader {
 }
 
 /// Returns the message of an exception. Retry and compaction match this text.
-pub(crate) fn worded(name: &str, message: &str) -> String {
+pub(crate) fn exception_text(name: &str, message: &str) -> String {
     let lower = name.to_lowercase();
     let prefix = match lower.as_str() {
         "internalserverexception" => "Internal server error",

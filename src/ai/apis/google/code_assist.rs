@@ -5,13 +5,13 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::request::tool_mode;
-use super::response::Reader;
+use super::response::GeminiDecoder;
 use super::{convert, thinking};
 use crate::apis::request_parts::{
-    api_key, configured_headers, max_tokens, thinking_level, url, with_thoughts,
+    api_key, configured_headers, max_tokens, thinking_level, url, with_thinking_budget,
 };
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::message::now;
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::Request;
@@ -22,7 +22,7 @@ const ANTIGRAVITY_VERSION: &str = "1.21.9";
 const ANTIGRAVITY_PROMPT: &str = "You are Antigravity, a powerful agentic AI coding assistant designed by the Google Deepmind team working on Advanced Agentic Coding.You are pair programming with a USER to solve their coding task. The task may require creating a new codebase, modifying or debugging an existing codebase, or simply answering a question.**Absolute paths only****Proactiveness**";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
     let key = api_key(request)?.unwrap_or_default();
     let again = |what: &str| Failure::Provider(format!("{what} Use /login to re-authenticate."));
     let parsed: Value = serde_json::from_str(key)
@@ -56,7 +56,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         )?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let call = Call {
+    let call = PreparedRequest {
         url: url(request, "/v1internal:streamGenerateContent?alt=sse")?,
         headers,
         body: body(request, project),
@@ -64,7 +64,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::wrapped()))
+    Ok((call, GeminiDecoder::wrapped()))
 }
 
 pub(super) fn body(request: &Request, project: &str) -> Value {
@@ -141,8 +141,8 @@ fn limits(request: &Request) -> (Option<u64>, Option<Value>) {
     if !model.reasoning {
         return (base, None);
     }
-    if request.options.as_told {
-        return (base, thinking::told(request));
+    if request.options.without_defaults {
+        return (base, thinking::explicit_config(request));
     }
     let Some(level) = thinking_level(request) else {
         return (base, Some(thinking::off(model)));
@@ -152,7 +152,7 @@ fn limits(request: &Request) -> (Option<u64>, Option<Value>) {
         let config = json!({ "includeThoughts": true, "thinkingLevel": name });
         return (base, Some(config));
     }
-    let (tokens, budget) = with_thoughts(request, level, base.unwrap_or_default());
+    let (tokens, budget) = with_thinking_budget(request, level, base.unwrap_or_default());
     let config = json!({ "includeThoughts": true, "thinkingBudget": budget });
     (Some(tokens), Some(config))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::apis::request_parts::{SEE_IMAGE, images, is_blank};
+use crate::apis::request_parts::{IMAGE_ONLY_TEXT, images, is_blank};
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, ImageContent, Message, ToolResultMessage,
@@ -11,7 +11,7 @@ use crate::message::{
 use crate::model::Model;
 use crate::stream::{Request, ToolSpec};
 
-const LONGEST_ID: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 /// Gemini 3 requires a signature on every call; this value stands for a missing one.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
@@ -20,7 +20,7 @@ pub(super) fn contents(request: &Request) -> Vec<Value> {
     let unique = UniqueIds::InTheConversation;
     let messages = transform_messages(&request.messages, model, unique, |id, _| {
         match takes_ids(model) {
-            true => sanitize_id(id, LONGEST_ID),
+            true => sanitize_id(id, MAX_ID_LENGTH),
             false => id.to_owned(),
         }
     });
@@ -144,7 +144,7 @@ fn add_result(
         false => Vec::new(),
     };
     let text = match (text.is_empty(), pictures.is_empty()) {
-        (true, false) => SEE_IMAGE.to_owned(),
+        (true, false) => IMAGE_ONLY_TEXT.to_owned(),
         _ => text,
     };
     let key = if result.is_error { "error" } else { "output" };

@@ -4,15 +4,15 @@
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use super::response::Reader;
+use super::response::GeminiDecoder;
 use super::{convert, thinking};
 use crate::apis::request_parts::{api_key, configured_headers, max_tokens, url};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::stream::Request;
 
 /// Members of the SDK's `config` that stand beside `generationConfig` on the wire.
-const BESIDE: [&str; 5] = [
+const TOP_LEVEL_MEMBERS: [&str; 5] = [
     "tools",
     "toolConfig",
     "safetySettings",
@@ -20,17 +20,19 @@ const BESIDE: [&str; 5] = [
     "labels",
 ];
 
-pub(super) fn generative_ai(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn generative_ai(
+    request: &Request,
+) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
     let path = format!("/models/{}:streamGenerateContent?alt=sse", request.model.id);
     call(request, url(request, &path)?, api_key(request)?)
 }
 
-pub(super) fn vertex(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn vertex(request: &Request) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
     let key = request.options.api_key.as_deref().map(str::trim);
     let key = key.filter(|key| !(key.is_empty() || key.starts_with('<') && key.ends_with('>')));
     let Some(key) = key else {
-        let given = &request.options.of_api.google;
-        let named = match given.project.is_some() || given.location.is_some() {
+        let explicit = &request.options.api_options.google;
+        let named = match explicit.project.is_some() || explicit.location.is_some() {
             true => " The options \"project\" and \"location\" are for such credentials.",
             false => "",
         };
@@ -52,14 +54,18 @@ pub(super) fn vertex(request: &Request) -> Result<(Call, Reader), Failure> {
     call(request, path, Some(key))
 }
 
-fn call(request: &Request, url: String, key: Option<&str>) -> Result<(Call, Reader), Failure> {
+fn call(
+    request: &Request,
+    url: String,
+    key: Option<&str>,
+) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "content-type", "application/json")?;
     if let Some(key) = key {
         set_header(&mut headers, "x-goog-api-key", key)?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let call = Call {
+    let call = PreparedRequest {
         url,
         headers,
         body: payload(request),
@@ -67,7 +73,7 @@ fn call(request: &Request, url: String, key: Option<&str>) -> Result<(Call, Read
         encode: Some(encode),
         sign: None,
     };
-    Ok((call, Reader::default()))
+    Ok((call, GeminiDecoder::default()))
 }
 
 /// Builds the payload of the SDK's `generateContentStream`.
@@ -125,7 +131,7 @@ pub(super) fn encode(payload: Value) -> Value {
                 };
                 body.insert(name.clone(), instruction);
             }
-            name if BESIDE.contains(&name) => {
+            name if TOP_LEVEL_MEMBERS.contains(&name) => {
                 body.insert(name.to_owned(), value.clone());
             }
             // The SDK uses these members itself.

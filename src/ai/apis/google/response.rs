@@ -8,10 +8,10 @@ use crate::failure::{Envelope, Failure, error_text};
 use crate::http::exchange::{Decoder, Flow};
 use crate::http::sse::SseEvent;
 use crate::message::{StopReason, ThinkingContent, Usage, now};
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct GeminiDecoder {
     /// True if chunks come as `{"response": …}`.
     wrapped: bool,
     open: Option<Open>,
@@ -25,7 +25,7 @@ enum Open {
     Thinking(usize),
 }
 
-impl Reader {
+impl GeminiDecoder {
     pub(super) fn wrapped() -> Self {
         Self {
             wrapped: true,
@@ -33,7 +33,7 @@ impl Reader {
         }
     }
 
-    async fn close(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn close(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         match self.open.take() {
             Some(Open::Text(index)) => answer.end_text(index).await,
             Some(Open::Thinking(index)) => answer.end_thinking(index).await,
@@ -41,7 +41,12 @@ impl Reader {
         }
     }
 
-    async fn text(&mut self, part: &Value, text: &str, answer: &mut Answer) -> Result<(), Failure> {
+    async fn text(
+        &mut self,
+        part: &Value,
+        text: &str,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         let signature = part["thoughtSignature"].as_str().filter(|s| !s.is_empty());
         let signature = signature.map(str::to_owned);
         if part["thought"] == true {
@@ -73,13 +78,14 @@ impl Reader {
     }
 
     /// Adds a call. Gemini sends each call whole.
-    async fn call(&mut self, part: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn call(&mut self, part: &Value, answer: &mut MessageBuilder) -> Result<(), Failure> {
         self.close(answer).await?;
         let call = &part["functionCall"];
         let name = call["name"].as_str().unwrap_or_default();
-        let given = call["id"].as_str().filter(|id| !id.is_empty());
-        let given = given.filter(|id| answer.message().tool_calls().all(|known| known.id != *id));
-        let id = given.map_or_else(|| unique_id(name), str::to_owned);
+        let sent_id = call["id"].as_str().filter(|id| !id.is_empty());
+        let sent_id =
+            sent_id.filter(|id| answer.message().tool_calls().all(|known| known.id != *id));
+        let id = sent_id.map_or_else(|| unique_id(name), str::to_owned);
         let index = answer
             .start_tool_call(id, name.to_owned(), Value::Null)
             .await?;
@@ -103,7 +109,7 @@ fn unique_id(name: &str) -> String {
     format!("{name}_{}_{number}", now())
 }
 
-impl Decoder for Reader {
+impl Decoder for GeminiDecoder {
     /// Without `alt=sse` the API sends the events as a list.
     fn events_of_whole(body: Value) -> Vec<Value> {
         let is_event = |event: &Value| {
@@ -120,7 +126,11 @@ impl Decoder for Reader {
         }
     }
 
-    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+    async fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut MessageBuilder,
+    ) -> Result<Flow, Failure> {
         if event.data.trim().is_empty() {
             return Ok(Flow::More);
         }
@@ -161,7 +171,7 @@ impl Decoder for Reader {
         Ok(Flow::More)
     }
 
-    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         self.close(answer).await?;
         let has_calls = answer.message().tool_calls().next().is_some();
         answer.edit().stop_reason = match self.finished.as_deref() {
@@ -178,7 +188,7 @@ impl Decoder for Reader {
     }
 }
 
-fn count(raw: &Value, answer: &mut Answer) {
+fn count(raw: &Value, answer: &mut MessageBuilder) {
     if !raw.is_object() {
         return;
     }

@@ -40,8 +40,8 @@ pub(super) fn config(request: &Request) -> Option<Value> {
     if !model.reasoning {
         return None;
     }
-    if request.options.as_told {
-        return told(request);
+    if request.options.without_defaults {
+        return explicit_config(request);
     }
     let Some(level) = thinking_level(request) else {
         return Some(off(model));
@@ -63,15 +63,15 @@ pub(super) fn config(request: &Request) -> Option<Value> {
 }
 
 /// Returns the configuration from options in the API's own terms; `None` leaves it to the API.
-pub(super) fn told(request: &Request) -> Option<Value> {
-    let told = request.options.of_api.google.thinking.as_ref()?;
-    if !told.enabled {
+pub(super) fn explicit_config(request: &Request) -> Option<Value> {
+    let options = request.options.api_options.google.thinking.as_ref()?;
+    if !options.enabled {
         return Some(off(&request.model));
     }
     let mut config = json!({ "includeThoughts": true });
-    if let Some(level) = &told.level {
+    if let Some(level) = &options.level {
         config["thinkingLevel"] = json!(level);
-    } else if let Some(budget) = told.budget_tokens {
+    } else if let Some(budget) = options.budget_tokens {
         config["thinkingBudget"] = json!(budget);
     }
     Some(config)

@@ -8,14 +8,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use super::response::Reader;
+use super::response::MistralDecoder;
 use crate::apis::request_parts::{
-    SEE_IMAGE, api_key, configured_headers, data_url, has_image, images, is_blank, max_tokens,
-    thinking_level, url,
+    IMAGE_ONLY_TEXT, api_key, configured_headers, data_url, has_image, images, is_blank,
+    max_tokens, thinking_level, url,
 };
 use crate::apis::transform::{UniqueIds, transform_messages};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
@@ -29,7 +29,7 @@ const ID_LENGTH: usize = 9;
 const AFTER_RESULTS: &str = "I have processed the tool results.";
 const NO_IMAGE: &str = "(image omitted: model does not support images)";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, MistralDecoder), Failure> {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "content-type", "application/json")?;
     set_header(&mut headers, "accept", "text/event-stream")?;
@@ -40,7 +40,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let session = request.options.cached_session();
     let own: Vec<(&str, &str)> = session.map(|id| ("x-affinity", id)).into_iter().collect();
     configured_headers(request, &mut headers, &own)?;
-    let call = Call {
+    let call = PreparedRequest {
         url: url(request, "/v1/chat/completions")?,
         headers,
         body: payload(request),
@@ -48,7 +48,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: Some(encode),
         sign: None,
     };
-    Ok((call, Reader::default()))
+    Ok((call, MistralDecoder::default()))
 }
 
 pub(super) fn payload(request: &Request) -> Value {
@@ -75,12 +75,12 @@ pub(super) fn payload(request: &Request) -> Value {
     if let Some(tokens) = max_tokens(request) {
         set("maxTokens", json!(tokens));
     }
-    if request.options.as_told {
-        let told = &request.options.of_api.mistral;
-        if let Some(mode) = &told.prompt_mode {
+    if request.options.without_defaults {
+        let options = &request.options.api_options.mistral;
+        if let Some(mode) = &options.prompt_mode {
             set("promptMode", json!(mode));
         }
-        if let Some(effort) = &told.reasoning_effort {
+        if let Some(effort) = &options.reasoning_effort {
             set("reasoningEffort", json!(effort));
         }
     } else if let Some(level) = thinking_level(request) {
@@ -150,31 +150,31 @@ fn messages(request: &Request) -> Vec<Value> {
     let ids = RefCell::new(Ids::default());
     let unique = UniqueIds::InAnAnswer;
     let transformed = transform_messages(&request.messages, model, unique, |id, _| {
-        ids.borrow_mut().of(id)
+        ids.borrow_mut().get(id)
     });
-    let mut told: Vec<Value> = Vec::new();
+    let mut list: Vec<Value> = Vec::new();
     if let Some(prompt) = request
         .system_prompt
         .as_deref()
         .filter(|text| !text.is_empty())
     {
-        told.push(json!({"role": "system", "content": prompt}));
+        list.push(json!({"role": "system", "content": prompt}));
     }
     for message in &transformed {
         match message.as_ref() {
             Message::User(user) => {
                 let converted = from_user(&user.content, model);
                 // The API refuses a user message directly after a tool result.
-                if converted.is_some() && told.last().is_some_and(|last| last["role"] == "tool") {
-                    told.push(json!({"role": "assistant", "content": AFTER_RESULTS}));
+                if converted.is_some() && list.last().is_some_and(|last| last["role"] == "tool") {
+                    list.push(json!({"role": "assistant", "content": AFTER_RESULTS}));
                 }
-                told.extend(converted);
+                list.extend(converted);
             }
-            Message::Assistant(answer) => told.extend(from_answer(answer)),
-            Message::ToolResult(result) => told.push(from_result(result, model)),
+            Message::Assistant(answer) => list.extend(from_answer(answer)),
+            Message::ToolResult(result) => list.push(from_result(result, model)),
         }
     }
-    told
+    list
 }
 
 /// Converts ids of other models to unique ids in Mistral's form.
@@ -184,7 +184,7 @@ struct Ids {
 }
 
 impl Ids {
-    fn of(&mut self, id: &str) -> String {
+    fn get(&mut self, id: &str) -> String {
         if let Some(known) = self.known.get(id) {
             return known.clone();
         }
@@ -270,7 +270,7 @@ fn from_result(result: &ToolResultMessage, model: &Model) -> Value {
     let text = join_text(&result.content);
     let (has_images, sees) = (has_image(&result.content), model.takes_images());
     let text = match text.trim() {
-        "" if has_images && sees => SEE_IMAGE.to_owned(),
+        "" if has_images && sees => IMAGE_ONLY_TEXT.to_owned(),
         "" if has_images => NO_IMAGE.to_owned(),
         "" => "(no tool output)".to_owned(),
         text if has_images && !sees => {

@@ -8,10 +8,10 @@ use crate::http::exchange::{Decoder, Flow};
 use crate::http::sse::SseEvent;
 use crate::message::{StopReason, ThinkingContent, Usage};
 use crate::stream::call_pieces::{CallPieces, Piece, whole_completion};
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct MistralDecoder {
     open: Option<Open>,
     calls: CallPieces,
     /// The API's `finish_reason`.
@@ -24,8 +24,8 @@ enum Open {
     Thinking(usize),
 }
 
-impl Reader {
-    async fn close(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+impl MistralDecoder {
+    async fn close(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         match self.open.take() {
             Some(Open::Text(index)) => answer.end_text(index).await,
             Some(Open::Thinking(index)) => answer.end_thinking(index).await,
@@ -33,7 +33,7 @@ impl Reader {
         }
     }
 
-    async fn text(&mut self, delta: &str, answer: &mut Answer) -> Result<(), Failure> {
+    async fn text(&mut self, delta: &str, answer: &mut MessageBuilder) -> Result<(), Failure> {
         let index = match self.open {
             Some(Open::Text(index)) => index,
             _ => {
@@ -45,7 +45,7 @@ impl Reader {
         answer.add_text(index, delta).await
     }
 
-    async fn thinking(&mut self, delta: &str, answer: &mut Answer) -> Result<(), Failure> {
+    async fn thinking(&mut self, delta: &str, answer: &mut MessageBuilder) -> Result<(), Failure> {
         if delta.is_empty() {
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl Reader {
         answer.add_thinking(index, delta).await
     }
 
-    async fn call(&mut self, piece: Piece<'_>, answer: &mut Answer) -> Result<(), Failure> {
+    async fn call(&mut self, piece: Piece<'_>, answer: &mut MessageBuilder) -> Result<(), Failure> {
         self.close(answer).await?;
         let index = match self.calls.find(&piece, answer) {
             Some(index) => index,
@@ -80,12 +80,16 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
+impl Decoder for MistralDecoder {
     fn events_of_whole(body: Value) -> Vec<Value> {
         whole_completion(body)
     }
 
-    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+    async fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut MessageBuilder,
+    ) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
@@ -146,7 +150,7 @@ impl Decoder for Reader {
             }
             _ => {}
         }
-        for mut piece in Piece::all(&delta["tool_calls"]) {
+        for mut piece in Piece::parse_list(&delta["tool_calls"]) {
             if piece.id == "null" {
                 piece.id = "";
             }
@@ -155,7 +159,7 @@ impl Decoder for Reader {
         Ok(Flow::More)
     }
 
-    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         self.close(answer).await?;
         for index in self.calls.content_indices() {
             answer.end_tool_call(index).await?;

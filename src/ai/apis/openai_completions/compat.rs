@@ -84,7 +84,7 @@ struct Overrides {
 
 impl Compat {
     /// Returns the settings for `model`. Fails if `model.compat` is invalid.
-    pub(super) fn of(model: &Model) -> Result<Self, String> {
+    pub(super) fn new(model: &Model) -> Result<Self, String> {
         let detected = Self::detect(model);
         let Some(compat) = model.compat.as_ref().filter(|compat| !compat.is_null()) else {
             return Ok(detected);

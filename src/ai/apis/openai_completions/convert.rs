@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::compat::Compat;
 use super::reasoning_details;
-use crate::apis::request_parts::{SEE_IMAGE, data_url, images, is_blank};
+use crate::apis::request_parts::{IMAGE_ONLY_TEXT, data_url, images, is_blank};
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
@@ -13,7 +13,7 @@ use crate::message::{
 use crate::model::Model;
 use crate::stream::Request;
 
-const LONGEST_ID: usize = 40;
+const MAX_ID_LENGTH: usize = 40;
 
 pub(super) struct Converter<'a> {
     pub model: &'a Model,
@@ -50,7 +50,7 @@ impl Converter<'_> {
             match message.as_ref() {
                 Message::User(user) => {
                     if follows_result {
-                        self.bridge(&mut converted);
+                        self.add_bridge(&mut converted);
                     }
                     converted.extend(self.user(&user.content));
                 }
@@ -75,14 +75,14 @@ impl Converter<'_> {
     fn normalize_id(&self, id: &str) -> String {
         match id.split_once('|') {
             // An id of the Responses API. Its second part can have 400 characters and is dropped.
-            Some((call, _)) => sanitize_id(call, LONGEST_ID),
-            None if self.model.provider == "openai" => id.chars().take(LONGEST_ID).collect(),
+            Some((call, _)) => sanitize_id(call, MAX_ID_LENGTH),
+            None if self.model.provider == "openai" => id.chars().take(MAX_ID_LENGTH).collect(),
             None => id.to_owned(),
         }
     }
 
     /// Adds an answer between a tool result and a user message, for servers that require one.
-    fn bridge(&self, converted: &mut Vec<Value>) {
+    fn add_bridge(&self, converted: &mut Vec<Value>) {
         if self.compat.requires_assistant_after_tool_result {
             let text = "I have processed the tool results.";
             converted.push(json!({"role": "assistant", "content": text}));
@@ -90,7 +90,7 @@ impl Converter<'_> {
     }
 
     fn show(&self, mut pictures: Vec<Value>, converted: &mut Vec<Value>) {
-        self.bridge(converted);
+        self.add_bridge(converted);
         let text = "Attached image(s) from tool result:";
         pictures.insert(0, json!({"type": "text", "text": text}));
         converted.push(json!({"role": "user", "content": pictures}));
@@ -147,7 +147,7 @@ impl Converter<'_> {
         if has_text || self.compat.requires_assistant_after_tool_result {
             message["content"] = json!(text);
         }
-        let details = reasoning_details::kept_in(answer);
+        let details = reasoning_details::stored_in(answer);
         // The signature is the name of the member in which the thoughts came.
         if !self.compat.requires_thinking_as_text
             && details.is_none()
@@ -191,7 +191,7 @@ impl Converter<'_> {
         let has_only_images = text.is_empty() && images(&result.content).next().is_some();
         let mut message = json!({
             "role": "tool",
-            "content": if has_only_images { SEE_IMAGE } else { &text },
+            "content": if has_only_images { IMAGE_ONLY_TEXT } else { &text },
             "tool_call_id": result.tool_call_id,
         });
         if self.compat.requires_tool_result_name && !result.tool_name.is_empty() {

@@ -60,7 +60,7 @@ impl ReasoningDetails {
 }
 
 /// Reads the text that [`ReasoningDetails::signature`] stored in `answer`.
-pub(super) fn kept_in(answer: &AssistantMessage) -> Option<Value> {
+pub(super) fn stored_in(answer: &AssistantMessage) -> Option<Value> {
     answer.content.iter().find_map(|block| match block {
         AssistantBlock::Thinking(thinking) => parse(thinking.thinking_signature.as_deref()?),
         AssistantBlock::Text(_) | AssistantBlock::ToolCall(_) => None,

@@ -5,18 +5,18 @@ use serde_json::{Map, Value, json};
 
 use super::compat::Compat;
 use super::convert::Converter;
-use super::response::Reader;
+use super::response::CompletionsDecoder;
 use super::thinking::thinking;
 use crate::apis::options::Retention;
 use crate::apis::request_parts::{api_key, configured_headers, max_tokens, sampling_params, url};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::message::mentions_tools;
 use crate::model::Model;
 use crate::stream::{Request, ToolSpec};
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
-    let compat = Compat::of(&request.model).map_err(Failure::Provider)?;
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, CompletionsDecoder), Failure> {
+    let compat = Compat::new(&request.model).map_err(Failure::Provider)?;
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
     set_header(&mut headers, "content-type", "application/json")?;
@@ -24,7 +24,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let call = Call {
+    let call = PreparedRequest {
         url: url(request, "/chat/completions")?,
         headers,
         body: body(request, &compat),
@@ -32,7 +32,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::new(&compat)))
+    Ok((call, CompletionsDecoder::new(&compat)))
 }
 
 pub(super) fn body(request: &Request, compat: &Compat) -> Value {
@@ -109,11 +109,11 @@ fn routing(model: &Model, compat: &Compat) -> Vec<(&'static str, Value)> {
 
 /// Marks the last text for Anthropic's cache, which requires a mark.
 fn mark_for_cache(messages: &mut [Value], mark: Value) {
-    let said = messages
+    let conversation = messages
         .iter_mut()
         .rev()
         .filter(|message| message["role"] == "user" || message["role"] == "assistant");
-    for message in said {
+    for message in conversation {
         match &mut message["content"] {
             Value::String(text) => {
                 let text = std::mem::take(text);

@@ -9,13 +9,13 @@ use crate::http::exchange::{Decoder, Flow};
 use crate::http::sse::SseEvent;
 use crate::message::{AssistantBlock, StopReason, ThinkingContent, Usage};
 use crate::stream::call_pieces::{CallPieces, Piece, whole_completion};
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 
 /// Members with thoughts. Servers send the same thoughts in one or several of them.
 const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
 #[derive(Default)]
-pub(super) struct Reader {
+pub(super) struct CompletionsDecoder {
     current: Option<Block>,
     calls: CallPieces,
     details: ReasoningDetails,
@@ -32,7 +32,7 @@ enum Block {
     ToolCall(usize),
 }
 
-impl Reader {
+impl CompletionsDecoder {
     pub(super) fn new(compat: &Compat) -> Self {
         Self {
             without_finish_reason: !compat.supports_finish_reason,
@@ -41,7 +41,11 @@ impl Reader {
     }
 
     /// Makes `next` the block that grows, and ends the block before.
-    async fn switch(&mut self, next: Option<Block>, answer: &mut Answer) -> Result<(), Failure> {
+    async fn switch(
+        &mut self,
+        next: Option<Block>,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         if self.current == next {
             return Ok(());
         }
@@ -53,7 +57,7 @@ impl Reader {
         }
     }
 
-    async fn text(&mut self, delta: &str, answer: &mut Answer) -> Result<(), Failure> {
+    async fn text(&mut self, delta: &str, answer: &mut MessageBuilder) -> Result<(), Failure> {
         if let Some(Block::Text(index)) = self.current {
             return answer.add_text(index, delta).await;
         }
@@ -67,7 +71,7 @@ impl Reader {
         &mut self,
         field: &str,
         delta: &str,
-        answer: &mut Answer,
+        answer: &mut MessageBuilder,
     ) -> Result<(), Failure> {
         if let Some(Block::Thinking(index)) = self.current {
             return answer.add_thinking(index, delta).await;
@@ -83,7 +87,11 @@ impl Reader {
         answer.add_thinking(index, delta).await
     }
 
-    async fn tool_call(&mut self, piece: Piece<'_>, answer: &mut Answer) -> Result<(), Failure> {
+    async fn tool_call(
+        &mut self,
+        piece: Piece<'_>,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         let index = match self.calls.find(&piece, answer) {
             Some(index) => {
                 self.switch(Some(Block::ToolCall(index)), answer).await?;
@@ -111,7 +119,7 @@ impl Reader {
     }
 
     /// Adds the details of the thoughts to the answer.
-    async fn keep_details(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn keep_details(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         let Some(signature) = self.details.signature() else {
             return Ok(());
         };
@@ -131,7 +139,7 @@ impl Reader {
         Ok(())
     }
 
-    async fn delta(&mut self, delta: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn delta(&mut self, delta: &Value, answer: &mut MessageBuilder) -> Result<(), Failure> {
         for text in texts_of(&delta["content"]) {
             self.text(text, answer).await?;
         }
@@ -141,7 +149,7 @@ impl Reader {
         if let Some((field, text)) = thinking {
             self.thinking(field, text, answer).await?;
         }
-        for piece in Piece::all(&delta["tool_calls"]) {
+        for piece in Piece::parse_list(&delta["tool_calls"]) {
             self.tool_call(piece, answer).await?;
         }
         for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
@@ -151,12 +159,16 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
+impl Decoder for CompletionsDecoder {
     fn events_of_whole(body: Value) -> Vec<Value> {
         whole_completion(body)
     }
 
-    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+    async fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut MessageBuilder,
+    ) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
@@ -189,7 +201,7 @@ impl Decoder for Reader {
         Ok(Flow::More)
     }
 
-    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         if self.finish_reason.is_none() && !self.without_finish_reason {
             return Err(Failure::unfinished("a finish_reason"));
         }

@@ -37,11 +37,11 @@ pub(super) fn thinking(request: &Request, compat: &Compat) -> Vec<Member> {
             [Some(("chat_template_kwargs", switches)), None]
         }
         ThinkingFormat::ChatTemplate => {
-            let filled = filled(&compat.chat_template_kwargs, is_on, effort);
+            let filled = fill_template(&compat.chat_template_kwargs, is_on, effort);
             [filled.map(|all| ("chat_template_kwargs", all)), None]
         }
         ThinkingFormat::Baseten => {
-            let filled = filled(&compat.chat_template_args, is_on, effort);
+            let filled = fill_template(&compat.chat_template_args, is_on, effort);
             let args = filled.map(|all| ("chat_template_args", all));
             [args, reasoning_effort(effort)]
         }
@@ -75,11 +75,15 @@ pub(super) fn thinking(request: &Request, compat: &Compat) -> Vec<Member> {
 /// Fills a template: `{"$var": "thinking.enabled"}` and `{"$var": "thinking.effort"}` are
 /// replaced by the current values, and members without a value are left out. `thinking.budget`
 /// never has a value, because these servers get no budget.
-fn filled(template: &Map<String, Value>, is_on: bool, effort: Option<&str>) -> Option<Value> {
+fn fill_template(
+    template: &Map<String, Value>,
+    is_on: bool,
+    effort: Option<&str>,
+) -> Option<Value> {
     let fill = |value: &Value| match value {
-        Value::Object(wanted) => {
-            let omitted = wanted.get("omitWhenOff") == Some(&json!(true)) && !is_on;
-            match wanted.get("$var").and_then(Value::as_str) {
+        Value::Object(variable) => {
+            let omitted = variable.get("omitWhenOff") == Some(&json!(true)) && !is_on;
+            match variable.get("$var").and_then(Value::as_str) {
                 _ if omitted => None,
                 Some("thinking.enabled") => Some(json!(is_on)),
                 Some("thinking.effort") => effort.map(|effort| json!(effort)),

@@ -4,17 +4,17 @@
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::request::common;
-use super::response::{Reader, Tier};
+use super::request::common_members;
+use super::response::{ResponsesDecoder, Tier};
 use crate::apis::request_parts::{api_key, configured_headers};
 use crate::auth::secret_value::Env;
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::stream::Request;
 
 const VERSION: &str = "v1";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDecoder), Failure> {
     let env = request.options.env();
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
@@ -23,10 +23,15 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set_header(&mut headers, "api-key", key)?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let given = request.options.of_api.responses.azure_api_version.clone();
-    let version = given.or_else(|| env.get("AZURE_OPENAI_API_VERSION"));
+    let explicit = request
+        .options
+        .api_options
+        .responses
+        .azure_api_version
+        .clone();
+    let version = explicit.or_else(|| env.get("AZURE_OPENAI_API_VERSION"));
     let version = version.as_deref().unwrap_or(VERSION);
-    let call = Call {
+    let call = PreparedRequest {
         url: format!(
             "{}/responses?api-version={version}",
             base_url(request, &env)?
@@ -37,21 +42,21 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    Ok((call, Reader::of_tier(Tier::Asked(None))))
+    Ok((call, ResponsesDecoder::with_tier(Tier::Requested(None))))
 }
 
 fn base_url(request: &Request, env: &Env) -> Result<String, Failure> {
-    let given = &request.options.of_api.responses;
+    let explicit = &request.options.api_options.responses;
     let set = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let either = |given: &Option<String>, variable: &str| {
-        let given = given.clone().and_then(set);
-        given.or_else(|| env.get(variable).and_then(set))
+    let either = |explicit: &Option<String>, variable: &str| {
+        let explicit = explicit.clone().and_then(set);
+        explicit.or_else(|| env.get(variable).and_then(set))
     };
     let named = || {
-        let name = either(&given.azure_resource_name, "AZURE_OPENAI_RESOURCE_NAME")?;
+        let name = either(&explicit.azure_resource_name, "AZURE_OPENAI_RESOURCE_NAME")?;
         Some(format!("https://{name}.openai.azure.com/openai/v1"))
     };
-    let base = either(&given.azure_base_url, "AZURE_OPENAI_BASE_URL").or_else(named);
+    let base = either(&explicit.azure_base_url, "AZURE_OPENAI_BASE_URL").or_else(named);
     let base = base.or_else(|| set(request.model.base_url.clone()));
     match base {
         Some(base) => Ok(base.trim_end_matches('/').to_owned()),
@@ -68,8 +73,8 @@ fn base_url(request: &Request, env: &Env) -> Result<String, Failure> {
 /// `model=deployment,…`.
 fn deployment(request: &Request, env: &Env) -> String {
     let model = &request.model;
-    if let Some(given) = &request.options.of_api.responses.azure_deployment_name {
-        return given.clone();
+    if let Some(explicit) = &request.options.api_options.responses.azure_deployment_name {
+        return explicit.clone();
     }
     let map = env
         .get("AZURE_OPENAI_DEPLOYMENT_NAME_MAP")
@@ -84,5 +89,5 @@ fn deployment(request: &Request, env: &Env) -> String {
 }
 
 pub(super) fn body(request: &Request, deployment: &str) -> Value {
-    Value::Object(common(request, deployment))
+    Value::Object(common_members(request, deployment))
 }

@@ -5,18 +5,18 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::convert::conversation;
-use super::request::{SUMMARY, tools};
-use super::response::{Reader, Tier};
+use super::request::{DEFAULT_SUMMARY, tools};
+use super::response::{ResponsesDecoder, Tier};
 use crate::apis::request_parts::{api_key, configured_headers, thinking_level};
 use crate::auth::oauth::account_id;
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::Request;
 
 const BASE_URL: &str = "https://chatgpt.com/backend-api";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDecoder), Failure> {
     let key = api_key(request)?.unwrap_or_default();
     let account = account_id(key)
         .ok_or_else(|| Failure::Provider("Failed to extract accountId from token".into()))?;
@@ -35,7 +35,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         set("session_id", id)?;
         set("x-client-request-id", id)?;
     }
-    let call = Call {
+    let call = PreparedRequest {
         url: url(&request.model),
         headers,
         body: body(request),
@@ -43,8 +43,11 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    let tier = request.options.of_api.responses.service_tier.clone();
-    Ok((call, Reader::of_tier(Tier::AskedOfChatGpt(tier))))
+    let tier = request.options.api_options.responses.service_tier.clone();
+    Ok((
+        call,
+        ResponsesDecoder::with_tier(Tier::RequestedFromChatGpt(tier)),
+    ))
 }
 
 fn url(model: &Model) -> String {
@@ -61,7 +64,7 @@ fn url(model: &Model) -> String {
 
 pub(super) fn body(request: &Request) -> Value {
     let model = &request.model;
-    let told = &request.options.of_api.responses;
+    let options = &request.options.api_options.responses;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
     set("model", json!(model.id));
@@ -71,7 +74,7 @@ pub(super) fn body(request: &Request) -> Value {
         set("instructions", json!(prompt));
     }
     set("input", Value::Array(conversation(request)));
-    let verbosity = told.text_verbosity.as_deref().unwrap_or("medium");
+    let verbosity = options.text_verbosity.as_deref().unwrap_or("medium");
     set("text", json!({ "verbosity": verbosity }));
     // The API stores nothing, so the next request has to bring the thoughts back.
     set("include", json!(["reasoning.encrypted_content"]));
@@ -84,7 +87,7 @@ pub(super) fn body(request: &Request) -> Value {
     if let Some(temperature) = request.options.temperature {
         set("temperature", json!(temperature));
     }
-    if let Some(tier) = &told.service_tier {
+    if let Some(tier) = &options.service_tier {
         set("service_tier", json!(tier));
     }
     if let Some(known) = &request.tools {
@@ -96,21 +99,24 @@ pub(super) fn body(request: &Request) -> Value {
             Some(effort.unwrap_or_else(|| usual_effort(model, level).as_str()))
         }
         // The effort is sent explicitly instead of leaving it to the API.
-        None if is_told_not_to_think(request) => {
+        None if disables_thinking(request) => {
             Some(model.level_name(ThinkingLevel::Off).unwrap_or("none"))
         }
         None => None,
     };
     if let Some(effort) = effort {
-        let summary = told.reasoning_summary.as_deref().unwrap_or(SUMMARY);
+        let summary = options
+            .reasoning_summary
+            .as_deref()
+            .unwrap_or(DEFAULT_SUMMARY);
         set("reasoning", json!({"effort": effort, "summary": summary}));
     }
     Value::Object(body)
 }
 
-fn is_told_not_to_think(request: &Request) -> bool {
+fn disables_thinking(request: &Request) -> bool {
     let options = &request.options;
-    options.as_told && options.reasoning == Some(ThinkingLevel::Off)
+    options.without_defaults && options.reasoning == Some(ThinkingLevel::Off)
 }
 
 /// Returns a level that the model accepts: not every model accepts every level.

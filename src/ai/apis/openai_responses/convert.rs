@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::apis::request_parts::{SEE_IMAGE, data_url, has_image, images};
+use crate::apis::request_parts::{IMAGE_ONLY_TEXT, data_url, has_image, images};
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, TextContent, ToolResultMessage,
@@ -15,7 +15,7 @@ use crate::message::{
 use crate::model::Model;
 use crate::stream::Request;
 
-const LONGEST_ID: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 
 /// Providers with ids of two parts, `call_id|item_id`.
 const PAIRED_IDS: [&str; 5] = [
@@ -37,7 +37,7 @@ pub(super) struct TextSignature {
 
 impl TextSignature {
     /// Makes the signature of a message item.
-    pub(super) fn of(item: &Value) -> Option<String> {
+    pub(super) fn new(item: &Value) -> Option<String> {
         let signature = Self {
             v: 1,
             id: item["id"].as_str()?.to_owned(),
@@ -118,7 +118,7 @@ fn drop_repeated_ids(items: &mut Vec<Value>) {
 /// starts with `fc_`.
 fn normalize_id(id: &str, model: &Model, source: &AssistantMessage) -> String {
     let part = |part: &str| {
-        let part = sanitize_id(part, LONGEST_ID);
+        let part = sanitize_id(part, MAX_ID_LENGTH);
         part.trim_end_matches('_').to_owned()
     };
     let takes_pairs = PAIRED_IDS.contains(&model.provider.as_str());
@@ -180,7 +180,7 @@ fn from_answer(answer: &AssistantMessage, model: &Model, index: usize) -> Vec<Va
             let signature = TextSignature::parse(text);
             let id = match signature.as_ref().map(|signature| signature.id.as_str()) {
                 None => format!("msg_{index}"),
-                Some(id) if id.len() > LONGEST_ID => format!("msg_{}", short_hash(id)),
+                Some(id) if id.len() > MAX_ID_LENGTH => format!("msg_{}", short_hash(id)),
                 Some(id) => id.to_owned(),
             };
             let mut item = json!({
@@ -230,7 +230,7 @@ fn from_tool_result(result: &ToolResultMessage, model: &Model) -> Value {
             .chain(images(&result.content).map(|image| image_part(&data_url(image))))
             .collect()
     } else if text.is_empty() && has_image(&result.content) {
-        json!(SEE_IMAGE)
+        json!(IMAGE_ONLY_TEXT)
     } else {
         json!(text)
     };

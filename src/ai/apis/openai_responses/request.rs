@@ -4,20 +4,20 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::convert::input;
-use super::response::{Reader, Tier};
+use super::response::{ResponsesDecoder, Tier};
 use crate::apis::options::Retention;
 use crate::apis::request_parts::{
     api_key, configured_headers, max_tokens, sampling_params, thinking_level, url,
 };
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::model::ThinkingLevel;
 use crate::stream::{Request, ToolSpec};
 
 /// Default amount of thoughts that the model shows.
-pub(super) const SUMMARY: &str = "auto";
+pub(super) const DEFAULT_SUMMARY: &str = "auto";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDecoder), Failure> {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
     set_header(&mut headers, "content-type", "application/json")?;
@@ -29,7 +29,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
     let session = session.flat_map(|id| [("session_id", id), ("x-client-request-id", id)]);
     let session: Vec<(&str, &str)> = session.collect();
     configured_headers(request, &mut headers, &session)?;
-    let call = Call {
+    let call = PreparedRequest {
         url: url(request, "/responses")?,
         headers,
         body: body(request, request.options.retention()),
@@ -37,16 +37,16 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         encode: None,
         sign: None,
     };
-    let tier = request.options.of_api.responses.service_tier.clone();
-    Ok((call, Reader::of_tier(Tier::Asked(tier))))
+    let tier = request.options.api_options.responses.service_tier.clone();
+    Ok((call, ResponsesDecoder::with_tier(Tier::Requested(tier))))
 }
 
 pub(super) fn body(request: &Request, retention: Retention) -> Value {
-    let mut body = common(request, &request.model.id);
+    let mut body = common_members(request, &request.model.id);
     if retention == Retention::None {
         body.shift_remove("prompt_cache_key");
     }
-    if let Some(tier) = &request.options.of_api.responses.service_tier {
+    if let Some(tier) = &request.options.api_options.responses.service_tier {
         body.insert("service_tier".into(), json!(tier));
     }
     if retention == Retention::Long && request.model.base_url.contains("api.openai.com") {
@@ -57,7 +57,7 @@ pub(super) fn body(request: &Request, retention: Retention) -> Value {
 }
 
 /// Returns the members that requests to Azure have in common with those to OpenAI.
-pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> {
+pub(super) fn common_members(request: &Request, model_name: &str) -> Map<String, Value> {
     let model = &request.model;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| body.insert(name.to_owned(), value);
@@ -81,7 +81,7 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
     }
     let summary = request
         .options
-        .of_api
+        .api_options
         .responses
         .reasoning_summary
         .as_deref();
@@ -92,11 +92,12 @@ pub(super) fn common(request: &Request, model_name: &str) -> Map<String, Value> 
     };
     if let Some(level) = level {
         let effort = model.level_name(level).unwrap_or(level.as_str());
-        let reasoning = json!({"effort": effort, "summary": summary.unwrap_or(SUMMARY)});
+        let reasoning = json!({"effort": effort, "summary": summary.unwrap_or(DEFAULT_SUMMARY)});
         set("reasoning", reasoning);
         // The API stores nothing, so the next request has to bring the thoughts back.
         set("include", json!(["reasoning.encrypted_content"]));
-    } else if model.reasoning && model.can_be_silent() && model.provider != "github-copilot" {
+    } else if model.reasoning && model.can_disable_thinking() && model.provider != "github-copilot"
+    {
         let none = model.level_name(ThinkingLevel::Off).unwrap_or("none");
         set("reasoning", json!({"effort": none}));
     }

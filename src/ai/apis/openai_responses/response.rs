@@ -7,26 +7,28 @@ use crate::failure::{Envelope, Failure, error_text};
 use crate::http::exchange::{Decoder, Flow};
 use crate::http::sse::SseEvent;
 use crate::message::{StopReason, ThinkingContent, Usage};
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 
 /// The requested service tier, which affects the price.
 pub(super) enum Tier {
     /// The response names the tier; if it does not, the requested tier counts.
-    Asked(Option<String>),
+    Requested(Option<String>),
     /// ChatGPT's responses name the tier "default" for every request.
-    AskedOfChatGpt(Option<String>),
+    RequestedFromChatGpt(Option<String>),
 }
 
 impl Tier {
     fn served<'a>(&'a self, answered: Option<&'a str>) -> Option<&'a str> {
         match (self, answered) {
-            (Self::AskedOfChatGpt(Some(asked)), Some("default"))
-                if matches!(asked.as_str(), "flex" | "priority") =>
+            (Self::RequestedFromChatGpt(Some(requested)), Some("default"))
+                if matches!(requested.as_str(), "flex" | "priority") =>
             {
-                Some(asked)
+                Some(requested)
             }
             (_, Some(answered)) => Some(answered),
-            (Self::Asked(asked) | Self::AskedOfChatGpt(asked), None) => asked.as_deref(),
+            (Self::Requested(requested) | Self::RequestedFromChatGpt(requested), None) => {
+                requested.as_deref()
+            }
         }
     }
 }
@@ -41,11 +43,11 @@ fn factor(model: &str, tier: Option<&str>) -> Option<f64> {
     }
 }
 
-pub(super) struct Reader {
+pub(super) struct ResponsesDecoder {
     tier: Tier,
-    items: Vec<(Key, Item)>,
+    items: Vec<(ItemKey, Item)>,
     /// Arguments of calls that were not announced.
-    early: Vec<(Key, String)>,
+    early: Vec<(ItemKey, String)>,
     /// The response's `status`; once it is set, the response is complete.
     status: Option<String>,
     /// The reason why the response is incomplete.
@@ -64,13 +66,13 @@ enum Item {
 /// Identifies the item of an event. GitHub Copilot changes the id from event to event, and some
 /// servers leave out the number.
 #[derive(Debug)]
-struct Key {
+struct ItemKey {
     number: Option<u64>,
     id: Option<String>,
 }
 
-impl Key {
-    fn of(event: &Value) -> Self {
+impl ItemKey {
+    fn new(event: &Value) -> Self {
         let id = event["item_id"].as_str().or(event["item"]["id"].as_str());
         Self {
             number: event["output_index"].as_u64(),
@@ -91,14 +93,14 @@ impl Key {
     }
 }
 
-impl Reader {
-    fn item(&self, key: &Key) -> Option<Item> {
+impl ResponsesDecoder {
+    fn item(&self, key: &ItemKey) -> Option<Item> {
         let mut latest_first = self.items.iter().rev();
         let found = latest_first.find(|(known, _)| key.names(known));
         found.map(|(_, item)| *item)
     }
 
-    pub(super) fn of_tier(tier: Tier) -> Self {
+    pub(super) fn with_tier(tier: Tier) -> Self {
         Self {
             tier,
             items: Vec::new(),
@@ -108,7 +110,11 @@ impl Reader {
         }
     }
 
-    async fn start_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn start_item(
+        &mut self,
+        event: &Value,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         let item = &event["item"];
         let started = match item["type"].as_str() {
             Some("reasoning") => {
@@ -128,13 +134,18 @@ impl Reader {
             // Items of server tools are ignored: pi never requests such tools.
             _ => return Ok(()),
         };
-        self.items.push((Key::of(event), started));
+        self.items.push((ItemKey::new(event), started));
         Ok(())
     }
 
-    async fn add(&mut self, kind: &str, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn add(
+        &mut self,
+        kind: &str,
+        event: &Value,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         let delta = text_of(event, "delta");
-        let key = Key::of(event);
+        let key = ItemKey::new(event);
         let item = self.item(&key);
         match (kind, item) {
             // This separates the parts of a summary, as in the complete text.
@@ -173,7 +184,7 @@ impl Reader {
     }
 
     /// Sets the usage and the cost, which depends on the tier that served the request.
-    fn finish(&self, response: &Value, answer: &mut Answer) {
+    fn finish(&self, response: &Value, answer: &mut MessageBuilder) {
         if let Some(id) = response["id"].as_str() {
             answer.edit().response_id = Some(id.to_owned());
         }
@@ -198,7 +209,11 @@ impl Reader {
     }
 
     /// Adds the items of a response that were not streamed.
-    async fn take_output(&mut self, response: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn take_output(
+        &mut self,
+        response: &Value,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         let output = response["output"].as_array().into_iter().flatten();
         for (number, item) in output.enumerate() {
             let event = json!({"output_index": number, "item": item});
@@ -207,8 +222,12 @@ impl Reader {
         Ok(())
     }
 
-    async fn end_item(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
-        let key = Key::of(event);
+    async fn end_item(
+        &mut self,
+        event: &Value,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
+        let key = ItemKey::new(event);
         if matches!(self.item(&key), None | Some(Item::EndedToolCall(_))) {
             // Some gateways announce nothing and send only the finished item.
             self.start_item(event, answer).await?;
@@ -240,7 +259,7 @@ impl Reader {
                     answer.complete_text(index, whole).await?;
                 }
                 if let Some(text) = answer.text(index) {
-                    text.text_signature = TextSignature::of(item);
+                    text.text_signature = TextSignature::new(item);
                 }
                 answer.end_text(index).await
             }
@@ -261,7 +280,7 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
+impl Decoder for ResponsesDecoder {
     fn events_of_whole(body: Value) -> Vec<Value> {
         if !body["error"].is_null() && !body["output"].is_array() {
             return vec![json!({"type": "error", "error": body["error"]})];
@@ -274,7 +293,11 @@ impl Decoder for Reader {
         vec![json!({"type": kind, "response": body})]
     }
 
-    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+    async fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut MessageBuilder,
+    ) -> Result<Flow, Failure> {
         if event.data.starts_with("[DONE]") {
             return Ok(Flow::Complete);
         }
@@ -323,7 +346,7 @@ impl Decoder for Reader {
         Ok(Flow::More)
     }
 
-    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         let has_calls = answer.message().tool_calls().next().is_some();
         answer.edit().stop_reason = match self.status.as_deref() {
             None => return Err(Failure::unfinished("response.completed")),

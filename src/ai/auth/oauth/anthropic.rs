@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::code_flow::{Grant, Request};
-use super::tokens::{MARGIN, credentials, post, refresh_token, send};
+use super::tokens::{RENEWAL_MARGIN_MS, credentials, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 
 const CLIENT: &str = "9d1c250a-e61b-44d9-88ed-5944d1962f5e";
@@ -32,12 +32,16 @@ impl Default for Anthropic {
 }
 
 impl Anthropic {
-    async fn ask(&self, what: &str, body: Value) -> Result<OAuthCredentials, SignInError> {
+    async fn request_tokens(
+        &self,
+        what: &str,
+        body: Value,
+    ) -> Result<OAuthCredentials, SignInError> {
         let request = post(&self.token)?
             .header("accept", "application/json")
             .json(&body);
         let before = body["refresh_token"].as_str();
-        credentials(what, &send(what, request).await?, before, MARGIN)
+        credentials(what, &send(what, request).await?, before, RENEWAL_MARGIN_MS)
     }
 }
 
@@ -62,7 +66,7 @@ impl SignIn for Anthropic {
             scope: SCOPES,
             redirect: &self.redirect,
             state: None,
-            more: &[("code", "true")],
+            extra_params: &[("code", "true")],
             instructions: "Complete login in your browser. If the browser is on another machine, paste the final redirect URL here.",
         };
         let Grant {
@@ -81,7 +85,7 @@ impl SignIn for Anthropic {
             "redirect_uri": self.redirect,
             "code_verifier": verifier,
         });
-        self.ask("Token exchange", body).await
+        self.request_tokens("Token exchange", body).await
     }
 
     async fn refresh(
@@ -93,6 +97,6 @@ impl SignIn for Anthropic {
             "client_id": CLIENT,
             "refresh_token": refresh_token(&credentials)?,
         });
-        self.ask("Anthropic token refresh", body).await
+        self.request_tokens("Anthropic token refresh", body).await
     }
 }

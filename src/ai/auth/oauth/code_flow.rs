@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::{LoginDialog, SignInError};
 
 /// Time limit for one request of the browser.
-const LIMIT: Duration = Duration::from_secs(10);
-const LONGEST_LINE: u64 = 16 * 1024;
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_LINE_BYTES: u64 = 16 * 1024;
 
 /// Proof that the program that exchanges the code is the one that requested it.
 pub(super) struct Pkce {
@@ -55,7 +55,7 @@ pub(super) struct Request<'a> {
     /// Protection against forged redirects; the verifier if `None`.
     pub state: Option<String>,
     /// Additional query parameters of the address.
-    pub more: &'a [(&'a str, &'a str)],
+    pub extra_params: &'a [(&'a str, &'a str)],
     pub instructions: &'a str,
 }
 
@@ -87,7 +87,7 @@ impl Request<'_> {
             ("code_challenge_method", "S256"),
             ("state", &state),
         ];
-        let fields = fields.iter().chain(self.more);
+        let fields = fields.iter().chain(self.extra_params);
         let url = Url::parse_with_params(self.authorize, fields)
             .map_err(|error| SignInError::new(error.to_string()))?;
         let flow = CodeFlow {
@@ -121,12 +121,12 @@ impl CodeFlow<'_> {
     /// Waits for the code from the browser or from the user.
     async fn code(&self) -> Result<String, SignInError> {
         tokio::select! {
-            code = self.ask() => code,
+            code = self.prompt_for_code() => code,
             () = self.cancel.cancelled() => Err(cancelled()),
         }
     }
 
-    async fn ask(&self) -> Result<String, SignInError> {
+    async fn prompt_for_code(&self) -> Result<String, SignInError> {
         let redirect = Url::parse(self.redirect)
             .map_err(|error| SignInError::new(format!("{}: {error}", self.redirect)))?;
         let port = redirect.port().unwrap_or(80);
@@ -162,7 +162,7 @@ impl CodeFlow<'_> {
                 continue;
             };
             // Other requests, and failed ones, do not end the wait.
-            let served = tokio::time::timeout(LIMIT, self.serve(&mut stream, path));
+            let served = tokio::time::timeout(BROWSER_TIMEOUT, self.serve(&mut stream, path));
             if let Ok(Ok(Some(code))) = served.await {
                 return code;
             }
@@ -171,7 +171,8 @@ impl CodeFlow<'_> {
 
     async fn serve(&self, stream: &mut TcpStream, path: &str) -> std::io::Result<Option<String>> {
         let mut line = String::new();
-        let mut reader = BufReader::new(tokio::io::AsyncReadExt::take(&mut *stream, LONGEST_LINE));
+        let mut reader =
+            BufReader::new(tokio::io::AsyncReadExt::take(&mut *stream, MAX_LINE_BYTES));
         reader.read_line(&mut line).await?;
         // The rest of the request is read, because the response could get lost otherwise.
         let mut header = String::new();
@@ -179,9 +180,9 @@ impl CodeFlow<'_> {
             header.clear();
         }
         let target = line.split(' ').nth(1).unwrap_or_default();
-        let asked = Url::parse("http://localhost").and_then(|base| base.join(target));
-        let (status, text, code) = match asked {
-            Ok(asked) if asked.path() == path => self.judge(&asked),
+        let address = Url::parse("http://localhost").and_then(|base| base.join(target));
+        let (status, text, code) = match address {
+            Ok(address) if address.path() == path => self.check_redirect(&address),
             _ => ("404 Not Found", "There is nothing here.".to_owned(), None),
         };
         let page = format!(
@@ -198,10 +199,10 @@ impl CodeFlow<'_> {
         Ok(code)
     }
 
-    fn judge(&self, asked: &Url) -> (&'static str, String, Option<String>) {
+    fn check_redirect(&self, address: &Url) -> (&'static str, String, Option<String>) {
         const REFUSED: &str = "400 Bad Request";
         let of = |name: &str| {
-            let mut pairs = asked.query_pairs();
+            let mut pairs = address.query_pairs();
             let found = pairs.find(|(key, _)| key == name);
             found.map(|(_, value)| value.into_owned())
         };

@@ -33,7 +33,7 @@ impl Default for Codex {
 }
 
 impl Codex {
-    async fn ask(
+    async fn request_tokens(
         &self,
         what: &str,
         fields: &[(&str, &str)],
@@ -79,7 +79,7 @@ impl SignIn for Codex {
             scope: SCOPE,
             redirect: &self.redirect,
             state: Some(random(16)),
-            more: &[
+            extra_params: &[
                 ("id_token_add_organizations", "true"),
                 ("codex_cli_simplified_flow", "true"),
                 ("originator", "pi"),
@@ -87,7 +87,7 @@ impl SignIn for Codex {
             instructions: "A browser window should open. Complete login to finish.",
         };
         let Grant { code, verifier, .. } = request.grant(&dialog, &cancel).await?;
-        self.ask(
+        self.request_tokens(
             "Token exchange",
             &[
                 ("grant_type", "authorization_code"),
@@ -104,7 +104,7 @@ impl SignIn for Codex {
         &self,
         credentials: OAuthCredentials,
     ) -> Result<OAuthCredentials, SignInError> {
-        self.ask(
+        self.request_tokens(
             "OpenAI Codex token refresh",
             &[
                 ("grant_type", "refresh_token"),

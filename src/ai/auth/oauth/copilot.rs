@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::code_flow::cancelled;
-use super::tokens::{MARGIN, answer, client, form, post, refresh_token, send};
+use super::tokens::{RENEWAL_MARGIN_MS, client, fetch_text, form, post, refresh_token, send};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 use crate::model::Model;
 use crate::models::builtin;
@@ -49,7 +49,7 @@ impl Copilot {
     ) -> Result<OAuthCredentials, SignInError> {
         let domain = enterprise.unwrap_or("github.com");
         let url = self.url(domain, true, "/copilot_internal/v2/token");
-        let request = headed(client()?.get(url))
+        let request = with_headers(client()?.get(url))
             .header("accept", "application/json")
             .bearer_auth(github);
         let found = send("Copilot token request", request).await?;
@@ -62,7 +62,7 @@ impl Copilot {
             ("access".to_owned(), json!(token)),
             (
                 "expires".to_owned(),
-                json!((expires * 1000.0) as i64 - MARGIN),
+                json!((expires * 1000.0) as i64 - RENEWAL_MARGIN_MS),
             ),
         ]);
         if let Some(domain) = enterprise {
@@ -110,18 +110,20 @@ impl Copilot {
                 ],
             );
             let request = request.header(HEADERS[0].0, HEADERS[0].1);
-            let said = send("The device flow", request).await?;
-            if let Some(token) = said["access_token"].as_str() {
+            let response = send("The device flow", request).await?;
+            if let Some(token) = response["access_token"].as_str() {
                 return Ok(token.to_owned());
             }
-            match said["error"].as_str() {
+            match response["error"].as_str() {
                 None | Some("authorization_pending") => {}
                 Some("slow_down") => {
-                    let asked = said["interval"].as_f64().map(seconds);
-                    pause = asked.unwrap_or(pause + Duration::from_secs(5)).mul_f64(1.4);
+                    let interval = response["interval"].as_f64().map(seconds);
+                    pause = interval
+                        .unwrap_or(pause + Duration::from_secs(5))
+                        .mul_f64(1.4);
                 }
                 Some(error) => {
-                    let more = said["error_description"].as_str();
+                    let more = response["error_description"].as_str();
                     let more = more.map(|text| format!(": {text}")).unwrap_or_default();
                     return Err(SignInError::new(format!(
                         "Device flow failed: {error}{more}"
@@ -142,19 +144,19 @@ impl Copilot {
         let client = client()?;
         let models = builtin::provider(PROVIDER).map(|provider| provider.load().models);
         let enable = models.into_iter().flatten().map(|model| {
-            let request = headed(client.post(format!("{base}/models/{}/policy", model.id)))
+            let request = with_headers(client.post(format!("{base}/models/{}/policy", model.id)))
                 .bearer_auth(token)
                 .header("openai-intent", "chat-policy")
                 .header("x-interaction-type", "chat-policy")
                 .json(&json!({ "state": "enabled" }));
-            async move { answer("", request).await.is_ok() }
+            async move { fetch_text("", request).await.is_ok() }
         });
         join_all(enable).await;
         Ok(())
     }
 }
 
-fn headed(request: RequestBuilder) -> RequestBuilder {
+fn with_headers(request: RequestBuilder) -> RequestBuilder {
     HEADERS.iter().fold(request, |request, (name, value)| {
         request.header(*name, *value)
     })

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::code_flow::{Grant, Request, cancelled};
-use super::tokens::{MARGIN, answer, client, credentials, form, post, refresh_token, send};
+use super::tokens::{
+    RENEWAL_MARGIN_MS, client, credentials, fetch_text, form, post, refresh_token, send,
+};
 use super::{LoginDialog, OAuthCredentials, SignIn, SignInError};
 use crate::auth::secret_value::Env;
 
@@ -88,7 +90,7 @@ impl Google {
     }
 
     /// Sends a request to the token endpoint.
-    async fn ask(
+    async fn request_tokens(
         &self,
         what: &str,
         fields: &[(&str, &str)],
@@ -99,10 +101,10 @@ impl Google {
         all.extend(fields);
         let request = post(&self.url("oauth2.googleapis.com", "/token"))?;
         let answer = send(what, form(request, &all)).await?;
-        credentials(what, &answer, before, MARGIN)
+        credentials(what, &answer, before, RENEWAL_MARGIN_MS)
     }
 
-    fn headed(&self, request: RequestBuilder, access: &str) -> RequestBuilder {
+    fn with_headers(&self, request: RequestBuilder, access: &str) -> RequestBuilder {
         let request = request
             .bearer_auth(access)
             .header("user-agent", "google-api-nodejs-client/9.15.1");
@@ -134,7 +136,7 @@ impl Google {
             let url = self.url(host, "/v1internal:loadCodeAssist");
             let Ok(request) = post(&url) else { continue };
             let request = self
-                .headed(request, access)
+                .with_headers(request, access)
                 .json(&json!({ "metadata": metadata() }));
             let found = send("loadCodeAssist", request).await.unwrap_or_default();
             let project = &found["cloudaicompanionProject"];
@@ -163,8 +165,8 @@ impl Google {
             about["metadata"]["duetProject"] = json!(own);
         }
         let request = post(&self.url(HOST, "/v1internal:loadCodeAssist"))?;
-        let request = self.headed(request, access).json(&about);
-        let (status, body) = answer("loadCodeAssist", request).await?;
+        let request = self.with_headers(request, access).json(&about);
+        let (status, body) = fetch_text("loadCodeAssist", request).await?;
         let mut found: Value = serde_json::from_str(&body).unwrap_or_default();
         if !(200..300).contains(&status) {
             // Companies with such a policy have a tier.
@@ -197,13 +199,13 @@ impl Google {
         let text = "Provisioning Cloud Code Assist project (this may take a moment)...";
         dialog.progress(text).await;
         let request = post(&self.url(HOST, "/v1internal:onboardUser"))?;
-        let request = self.headed(request, access).json(&onboard);
+        let request = self.with_headers(request, access).json(&onboard);
         let mut work = send("onboardUser", request).await?;
         while work["done"] != true
             && let Some(name) = work["name"].as_str()
         {
             let url = self.url(HOST, &format!("/v1internal/{name}"));
-            let request = self.headed(client()?.get(url), access);
+            let request = self.with_headers(client()?.get(url), access);
             work = send("The setup of the project", request).await?;
             if work["done"] != true {
                 tokio::time::sleep(Duration::from_secs(5)).await;
@@ -248,7 +250,7 @@ impl SignIn for Google {
             scope: &scopes.join(" "),
             redirect: self.redirect,
             state: None,
-            more: &[("access_type", "offline"), ("prompt", "consent")],
+            extra_params: &[("access_type", "offline"), ("prompt", "consent")],
             instructions: "Complete the sign-in in your browser.",
         };
         let Grant { code, verifier, .. } = request.grant(&dialog, &cancel).await?;
@@ -262,7 +264,7 @@ impl SignIn for Google {
                 ("redirect_uri", self.redirect),
                 ("code_verifier", &verifier),
             ];
-            let mut found = self.ask("Token exchange", &fields, None).await?;
+            let mut found = self.request_tokens("Token exchange", &fields, None).await?;
             let access = found["access"].as_str().unwrap_or_default().to_owned();
             let email = self.email(&access).await;
             let project = match self.antigravity {
@@ -292,7 +294,7 @@ impl SignIn for Google {
         };
         let token = refresh_token(&credentials)?;
         let fields = [("refresh_token", token), ("grant_type", "refresh_token")];
-        let mut found = self.ask(self.what, &fields, Some(token)).await?;
+        let mut found = self.request_tokens(self.what, &fields, Some(token)).await?;
         found.insert("projectId".into(), project.clone());
         Ok(found)
     }

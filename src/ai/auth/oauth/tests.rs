@@ -171,8 +171,12 @@ async fn what_is_pasted_must_belong_to_the_sign_in() {
         (" a ", Some("a"), None),
         ("", None, None),
     ] {
-        let (found, said) = code_flow::parse_pasted(text);
-        assert_eq!((found.as_deref(), said.as_deref()), (code, state), "{text}");
+        let (found, state_found) = code_flow::parse_pasted(text);
+        assert_eq!(
+            (found.as_deref(), state_found.as_deref()),
+            (code, state),
+            "{text}"
+        );
     }
 }
 

@@ -9,14 +9,14 @@ use super::{OAuthCredentials, SignInError};
 use crate::http;
 use crate::message::now;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in milliseconds by which a token is renewed early, so that it does not expire during a
 /// request.
-pub(super) const MARGIN: i64 = 5 * 60 * 1000;
+pub(super) const RENEWAL_MARGIN_MS: i64 = 5 * 60 * 1000;
 
 /// Sends a request. `what` starts the text of an error.
 pub(super) async fn send(what: &str, request: RequestBuilder) -> Result<Value, SignInError> {
-    let (status, body) = answer(what, request).await?;
+    let (status, body) = fetch_text(what, request).await?;
     if !(200..300).contains(&status) {
         return Err(SignInError::new(format!("{what} failed: {status} {body}")));
     }
@@ -25,13 +25,17 @@ pub(super) async fn send(what: &str, request: RequestBuilder) -> Result<Value, S
         .map_err(|_| SignInError::new(format!("{what} failed: the answer is not JSON")))
 }
 
-pub(super) async fn answer(
+pub(super) async fn fetch_text(
     what: &str,
     request: RequestBuilder,
 ) -> Result<(u16, String), SignInError> {
     let failed =
         |error: reqwest::Error| SignInError::new(format!("{what} failed: {}", error.without_url()));
-    let response = request.timeout(LIMIT).send().await.map_err(failed)?;
+    let response = request
+        .timeout(REQUEST_TIMEOUT)
+        .send()
+        .await
+        .map_err(failed)?;
     let status = response.status().as_u16();
     let body = response.text().await.map_err(failed)?;
     Ok((status, body))

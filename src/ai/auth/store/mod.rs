@@ -185,7 +185,7 @@ impl AuthStore {
         if self.is_in_memory() {
             return;
         }
-        let read = read_patiently(&self.path);
+        let read = read_with_retries(&self.path);
         let mut file = self.file.write();
         file.error = read.as_ref().err().map(ToString::to_string);
         match read {
@@ -211,7 +211,7 @@ impl AuthStore {
     /// Returns all stored members of a sign-in.
     pub fn oauth(&self, provider: &str) -> Option<OAuthCredentials> {
         let file = self.file.read();
-        oauth_of(file.entries.get(provider)?)
+        oauth_credentials(file.entries.get(provider)?)
     }
 
     /// Returns the providers with a usable entry, in the order of the file.
@@ -292,7 +292,7 @@ impl AuthStore {
             return Ok(Some(renewed));
         }
         let failed = |error: AuthFileError| SignInError::new(error.to_string());
-        let lock = FileLock::acquire_for_long(&self.path)
+        let lock = FileLock::acquire_for_request(&self.path)
             .await
             .map_err(|error| SignInError::new(error.to_string()))?;
         // For a renewal the original locks the target of a link.
@@ -301,13 +301,13 @@ impl AuthStore {
         let _target = match target {
             None => None,
             Some(target) => Some(
-                FileLock::acquire_for_long(&target)
+                FileLock::acquire_for_request(&target)
                     .await
                     .map_err(|error| SignInError::new(error.to_string()))?,
             ),
         };
         let mut entries = self.read().map_err(failed)?;
-        let Some(stored) = entries.get(provider).and_then(oauth_of) else {
+        let Some(stored) = entries.get(provider).and_then(oauth_credentials) else {
             return Ok(None);
         };
         if !has_expired(&stored) {
@@ -446,7 +446,7 @@ pub fn has_expired(credentials: &OAuthCredentials) -> bool {
 }
 
 /// Returns the credentials without `type`, the form that a provider's functions use.
-fn oauth_of(entry: &Value) -> Option<OAuthCredentials> {
+fn oauth_credentials(entry: &Value) -> Option<OAuthCredentials> {
     let entry = entry.as_object().filter(|_| entry["type"] == "oauth")?;
     let mut credentials = entry.clone();
     credentials.shift_remove("type");
@@ -480,7 +480,7 @@ fn read(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
 
 /// Reads the file, trying again if it is incomplete: the original writes in place, so that other
 /// processes can see an empty file, or a part of it, while the original holds the lock.
-fn read_patiently(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
+fn read_with_retries(path: &Path) -> Result<Map<String, Value>, AuthFileError> {
     for _ in 0..REREAD_TRIES {
         match read(path) {
             Err(AuthFileError::Syntax { .. }) => {}

@@ -10,7 +10,7 @@ use super::quotes::{Kind, Quoted, is_placeholder};
 
 /// An action that the user asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Wish {
+pub(super) enum Intent {
     List {
         path: String,
     },
@@ -44,7 +44,7 @@ pub(super) enum Wish {
 }
 
 /// Texts of more bytes are treated as material, not as requests.
-const LIMIT: usize = 8_000;
+const MAX_REQUEST_BYTES: usize = 8_000;
 
 macro_rules! pattern {
     ($name:ident, $($part:literal)+) => {
@@ -142,20 +142,20 @@ pattern!(
 
 /// Returns the requests in the user's text, in order. `tools` are the names of the available
 /// tools.
-pub(super) fn understand(text: &str, tools: &[&str]) -> Vec<Wish> {
+pub(super) fn parse_intents(text: &str, tools: &[&str]) -> Vec<Intent> {
     let text = FILES_GIVEN.replace_all(text, "\n");
-    if text.len() > LIMIT {
+    if text.len() > MAX_REQUEST_BYTES {
         return Vec::new();
     }
     let quoted = Quoted::new(&text);
-    let mut reader = Reader {
+    let mut parser = Parser {
         quoted: &quoted,
         tools,
         file: None,
     };
     let clauses = clauses(&quoted.text);
-    let wishes = clauses.iter().flat_map(|clause| reader.wishes(clause));
-    wishes.collect()
+    let intents = clauses.iter().flat_map(|clause| parser.intents(clause));
+    intents.collect()
 }
 
 /// Splits a sentence into the parts that start with a verb.
@@ -201,37 +201,38 @@ fn without_tail(clause: &str) -> &str {
     }
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     quoted: &'a Quoted,
     tools: &'a [&'a str],
     /// The last file that was mentioned.
     file: Option<String>,
 }
 
-impl Reader<'_> {
-    fn wishes(&mut self, clause: &str) -> Vec<Wish> {
+impl Parser<'_> {
+    fn intents(&mut self, clause: &str) -> Vec<Intent> {
         if let Some(found) = ABOUT_FILE.captures(clause) {
             self.file = Some(self.part(&found, 1));
             return Vec::new();
         }
-        let wish = (self.call(clause))
+        let intent = (self.call(clause))
             .or_else(|| self.run(clause))
             .or_else(|| self.find(clause))
             .or_else(|| self.write(clause))
             .or_else(|| self.edit(clause));
-        let wishes = match wish {
-            Some(wish) => vec![wish],
+        let intents = match intent {
+            Some(intent) => vec![intent],
             None => match self.read(clause) {
-                wishes if wishes.is_empty() => self.list(clause).into_iter().collect(),
-                wishes => wishes,
+                intents if intents.is_empty() => self.list(clause).into_iter().collect(),
+                intents => intents,
             },
         };
-        if let Some(Wish::Read { path } | Wish::Write { path, .. } | Wish::Edit { path, .. }) =
-            wishes.last()
+        if let Some(
+            Intent::Read { path } | Intent::Write { path, .. } | Intent::Edit { path, .. },
+        ) = intents.last()
         {
             self.file = Some(path.clone());
         }
-        wishes
+        intents
     }
 
     fn part(&self, found: &Captures, number: usize) -> String {
@@ -239,7 +240,7 @@ impl Reader<'_> {
         self.quoted.meaning(part)
     }
 
-    fn call(&self, clause: &str) -> Option<Wish> {
+    fn call(&self, clause: &str) -> Option<Intent> {
         let found = CALL.captures(clause)?;
         let tool = self.part(&found, 1);
         let said_tool = found.get(2).is_some() || clause.to_lowercase().contains(" tool ");
@@ -248,10 +249,10 @@ impl Reader<'_> {
         }
         let json = self.quoted.first(Kind::Json, clause).unwrap_or("{}");
         let arguments = serde_json::from_str(json).ok()?;
-        Some(Wish::Call { tool, arguments })
+        Some(Intent::Call { tool, arguments })
     }
 
-    fn run(&self, clause: &str) -> Option<Wish> {
+    fn run(&self, clause: &str) -> Option<Intent> {
         let found = RUN.captures(clause)?;
         let said = &found[1];
         let command = match self.quoted.first(Kind::Code, said) {
@@ -259,63 +260,63 @@ impl Reader<'_> {
             None if said.to_lowercase().starts_with("the ") => return None,
             None => self.quoted.meaning(said),
         };
-        Some(Wish::Run { command })
+        Some(Intent::Run { command })
     }
 
-    fn find(&self, clause: &str) -> Option<Wish> {
+    fn find(&self, clause: &str) -> Option<Intent> {
         if let Some(found) = FIND_FILES.captures(clause) {
             let number = if found.get(1).is_some() { 1 } else { 2 };
             let pattern = self.part(&found, number);
-            return Some(Wish::FindFiles { pattern });
+            return Some(Intent::FindFiles { pattern });
         }
         if let Some(found) = SEARCH_PATH_FOR.captures(clause) {
             let path = Some(self.part(&found, 1));
             let text = self.part(&found, 2);
-            return Some(Wish::Search { text, path });
+            return Some(Intent::Search { text, path });
         }
         let found = SEARCH.captures(clause)?;
         let path = found.get(2).map(|_| self.part(&found, 2));
         let text = self.part(&found, 1);
-        Some(Wish::Search { text, path })
+        Some(Intent::Search { text, path })
     }
 
-    fn write(&self, clause: &str) -> Option<Wish> {
+    fn write(&self, clause: &str) -> Option<Intent> {
         if let Some(found) = WRITE_FILE_WITH.captures(clause)
             && is_file_like(&found[1])
         {
             let path = self.part(&found, 1);
             let content = as_file(self.part(&found, 2));
-            return Some(Wish::Write { path, content });
+            return Some(Intent::Write { path, content });
         }
         if let Some(found) = WRITE_TO_FILE.captures(clause) {
             let path = self.part(&found, 2);
             let content = as_file(self.part(&found, 1));
-            return Some(Wish::Write { path, content });
+            return Some(Intent::Write { path, content });
         }
         let found = EMPTY_FILE.captures(clause)?;
-        is_file_like(&found[1]).then(|| Wish::Write {
+        is_file_like(&found[1]).then(|| Intent::Write {
             path: self.part(&found, 1),
             content: String::new(),
         })
     }
 
-    fn edit(&self, clause: &str) -> Option<Wish> {
+    fn edit(&self, clause: &str) -> Option<Intent> {
         let found = EDIT.captures(clause)?;
         let path = match found.get(3) {
             Some(_) => self.part(&found, 3),
             None => self.file.clone()?,
         };
         let (old, new) = (self.part(&found, 1), self.part(&found, 2));
-        Some(Wish::Edit { path, old, new })
+        Some(Intent::Edit { path, old, new })
     }
 
-    fn read(&self, clause: &str) -> Vec<Wish> {
+    fn read(&self, clause: &str) -> Vec<Intent> {
         if let Some(found) = WHAT_IS_IN.captures(clause)
             && let Some(target) = found.get(1)
             && is_file(target.as_str())
         {
             let path = self.quoted.meaning(target.as_str());
-            return vec![Wish::Read { path }];
+            return vec![Intent::Read { path }];
         }
         let Some(found) = READ.captures(clause) else {
             return Vec::new();
@@ -327,19 +328,19 @@ impl Reader<'_> {
         }
         let certain = ["read", "cat"].contains(&found[1].to_lowercase().as_str());
         let targets = READ_TARGETS.split(found.get(2).map_or("", |rest| rest.as_str()));
-        let path = |target: &str| -> Option<Wish> {
+        let path = |target: &str| -> Option<Intent> {
             let words: Vec<&str> = target.split_whitespace().collect();
             let word = match words.as_slice() {
                 [word] if certain => Some(word),
                 words => words.iter().find(|word| is_file_like(word)),
             }?;
             let path = self.quoted.meaning(word);
-            Some(Wish::Read { path })
+            Some(Intent::Read { path })
         };
         targets.filter_map(path).collect()
     }
 
-    fn list(&self, clause: &str) -> Option<Wish> {
+    fn list(&self, clause: &str) -> Option<Intent> {
         let patterns = [&*LS, &*LIST, &*WHAT_FILES, &*WHAT_IS_IN];
         let found = patterns
             .iter()
@@ -348,7 +349,7 @@ impl Reader<'_> {
             None | Some("files" | "everything" | "here") => ".".to_owned(),
             Some(path) => self.quoted.meaning(path),
         };
-        Some(Wish::List { path })
+        Some(Intent::List { path })
     }
 }
 

@@ -2,59 +2,59 @@ use serde_json::json;
 
 use super::*;
 
-fn list(path: &str) -> Wish {
-    Wish::List { path: path.into() }
+fn list(path: &str) -> Intent {
+    Intent::List { path: path.into() }
 }
 
-fn read(path: &str) -> Wish {
-    Wish::Read { path: path.into() }
+fn read(path: &str) -> Intent {
+    Intent::Read { path: path.into() }
 }
 
-fn run(command: &str) -> Wish {
-    Wish::Run {
+fn run(command: &str) -> Intent {
+    Intent::Run {
         command: command.into(),
     }
 }
 
-fn edit(path: &str, old: &str, new: &str) -> Wish {
-    Wish::Edit {
+fn edit(path: &str, old: &str, new: &str) -> Intent {
+    Intent::Edit {
         path: path.into(),
         old: old.into(),
         new: new.into(),
     }
 }
 
-fn write(path: &str, content: &str) -> Wish {
-    Wish::Write {
+fn write(path: &str, content: &str) -> Intent {
+    Intent::Write {
         path: path.into(),
         content: content.into(),
     }
 }
 
-fn search(text: &str, path: Option<&str>) -> Wish {
-    Wish::Search {
+fn search(text: &str, path: Option<&str>) -> Intent {
+    Intent::Search {
         text: text.into(),
         path: path.map(str::to_owned),
     }
 }
 
-fn find_files(pattern: &str) -> Wish {
-    Wish::FindFiles {
+fn find_files(pattern: &str) -> Intent {
+    Intent::FindFiles {
         pattern: pattern.into(),
     }
 }
 
-fn call(tool: &str, arguments: Value) -> Wish {
-    Wish::Call {
+fn call(tool: &str, arguments: Value) -> Intent {
+    Intent::Call {
         tool: tool.into(),
         arguments,
     }
 }
 
 #[track_caller]
-fn check<const N: usize>(cases: [(&str, Vec<Wish>); N]) {
-    for (text, wishes) in cases {
-        assert_eq!(understand(text, &["todo", "hello"]), wishes, "{text}");
+fn check<const N: usize>(cases: [(&str, Vec<Intent>); N]) {
+    for (text, intents) in cases {
+        assert_eq!(parse_intents(text, &["todo", "hello"]), intents, "{text}");
     }
 }
 
@@ -242,5 +242,5 @@ fn what_is_no_request_is_left_alone() {
             vec![read("b.txt")],
         ),
     ]);
-    assert_eq!(understand(&"read a.txt ".repeat(1000), &[]), []);
+    assert_eq!(parse_intents(&"read a.txt ".repeat(1000), &[]), []);
 }

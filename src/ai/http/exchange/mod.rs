@@ -15,25 +15,25 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::aws_event_stream::FrameDecoder;
-use super::retry_delay::asked_delay;
+use super::retry_delay::requested_delay;
 use super::sse::{SseDecoder, SseEvent};
 use crate::failure::{Envelope, Failure, http_text};
 use crate::http;
 use crate::json::surrogates;
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 use crate::stream::{AssistantStream, Request};
 
 /// Number of retries, as in the providers' SDKs. The agent has its own, slower retries.
 const RETRIES: u32 = 2;
 /// Number of retries for Code Assist, as in Gemini CLI.
-const RETRIES_OF_CODE_ASSIST: u32 = 3;
-const FIRST_DELAY: Duration = Duration::from_millis(500);
+const CODE_ASSIST_RETRIES: u32 = 3;
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Time limit for reading the text of an error, and the end of a body after the last event.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
-const LONGEST_ERROR_BODY: usize = 64 * 1024;
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// A request that is ready to be sent.
-pub(crate) struct Call {
+pub(crate) struct PreparedRequest {
     pub url: String,
     pub headers: HeaderMap,
     pub body: Value,
@@ -42,11 +42,11 @@ pub(crate) struct Call {
     /// format of the provider's SDK.
     pub encode: Option<fn(Value) -> Value>,
     /// Adds authentication that depends on the body.
-    pub sign: Option<Sign>,
+    pub sign: Option<SignRequest>,
 }
 
 /// Takes the address, the headers that it adds to, and the body.
-pub(crate) type Sign =
+pub(crate) type SignRequest =
     Box<dyn Fn(&str, &mut HeaderMap, &[u8]) -> Result<(), Failure> + Send + Sync>;
 
 /// The format in which events are separated.
@@ -57,12 +57,12 @@ pub(crate) enum Framing {
     Amazon,
 }
 
-enum Frames {
+enum FrameReader {
     Sse(SseDecoder),
     Amazon(FrameDecoder),
 }
 
-impl Frames {
+impl FrameReader {
     fn new(framing: Framing) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::default()),
@@ -106,22 +106,25 @@ pub(crate) trait Decoder: Send + Sized + 'static {
     fn event(
         &mut self,
         event: SseEvent,
-        answer: &mut Answer,
+        answer: &mut MessageBuilder,
     ) -> impl Future<Output = Result<Flow, Failure>> + Send;
 
     /// Called after [`Flow::Complete`] or at the end of the stream, with or without an error.
     /// Fails with [`Failure::Lost`] if the answer is not complete.
-    fn end(&mut self, answer: &mut Answer) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn end(
+        &mut self,
+        answer: &mut MessageBuilder,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// Runs a request in its own task.
 pub(crate) fn stream<D: Decoder>(
     request: Request,
-    prepare: fn(&Request) -> Result<(Call, D), Failure>,
+    prepare: fn(&Request) -> Result<(PreparedRequest, D), Failure>,
 ) -> AssistantStream {
     let (items, stream) = AssistantStream::channel();
     tokio::spawn(async move {
-        let mut answer = Answer::new(&request.model, items, request.cancel.clone());
+        let mut answer = MessageBuilder::new(&request.model, items, request.cancel.clone());
         let result = run(&request, prepare, &mut answer).await;
         if let Err(failure) = &result {
             tracing::debug!(model = request.model.reference(), %failure, "the answer failed");
@@ -133,82 +136,90 @@ pub(crate) fn stream<D: Decoder>(
 
 async fn run<D: Decoder>(
     request: &Request,
-    prepare: fn(&Request) -> Result<(Call, D), Failure>,
-    answer: &mut Answer,
+    prepare: fn(&Request) -> Result<(PreparedRequest, D), Failure>,
+    answer: &mut MessageBuilder,
 ) -> Result<(), Failure> {
-    let (mut call, mut decoder) = prepare(request)?;
+    let (mut prepared, mut decoder) = prepare(request)?;
     if let Some(hooks) = &request.options.hooks {
-        let body = call.body.take();
-        call.body = answer
+        let body = prepared.body.take();
+        prepared.body = answer
             .interruptible(hooks.payload(&request.model, body))
             .await?
             .map_err(Failure::Hook)?;
     }
-    if let Some(encode) = call.encode {
-        call.body = encode(call.body.take());
+    if let Some(encode) = prepared.encode {
+        prepared.body = encode(prepared.body.take());
     }
-    let response = open(&call, request, answer).await?;
+    let response = open(&prepared, request, answer).await?;
     // The payload is freed before the answer, which may take minutes.
-    drop(call);
+    drop(prepared);
     answer.start().await?;
     read(response, request, &mut decoder, answer).await
 }
 
 /// Sends the request until the server accepts it or refuses it for good.
-async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Response, Failure> {
+async fn open(
+    prepared: &PreparedRequest,
+    request: &Request,
+    answer: &MessageBuilder,
+) -> Result<Response, Failure> {
     let client = http::client()?;
-    let body = Bytes::from(call.body.to_string());
-    let retries = request.options.max_retries.unwrap_or(match call.envelope {
-        Envelope::CodeAssist => RETRIES_OF_CODE_ASSIST,
-        _ => RETRIES,
-    });
+    let body = Bytes::from(prepared.body.to_string());
+    let retries = request
+        .options
+        .max_retries
+        .unwrap_or(match prepared.envelope {
+            Envelope::CodeAssist => CODE_ASSIST_RETRIES,
+            _ => RETRIES,
+        });
     let limit = request.options.timeout_ms.map(Duration::from_millis);
     let mut attempt = 0;
     loop {
         let sent = Instant::now();
         tracing::debug!(
             model = request.model.reference(),
-            url = call.url.split('?').next(),
+            url = prepared.url.split('?').next(),
             bytes = body.len(),
             attempt,
             "a request is sent"
         );
-        let mut headers = call.headers.clone();
-        if let Some(sign) = &call.sign {
-            sign(&call.url, &mut headers, &body)?;
+        let mut headers = prepared.headers.clone();
+        if let Some(sign) = &prepared.sign {
+            sign(&prepared.url, &mut headers, &body)?;
         }
         let sending = client
-            .post(&call.url)
+            .post(&prepared.url)
             .headers(headers)
             .body(body.clone())
             .send();
-        let delay = match answer.interruptible(within(limit, sending)).await? {
+        let delay = match answer.interruptible(with_timeout(limit, sending)).await? {
             None if attempt == retries => {
                 let limit = limit.unwrap_or_default().as_millis();
                 let text = format!("There was no answer within {limit} ms (timeoutMs).");
                 return Err(Failure::Timeout(text));
             }
-            None => back_off(attempt),
+            None => backoff_delay(attempt),
             Some(Ok(response)) => {
                 tracing::debug!(
                     status = response.status().as_u16(),
                     milliseconds = sent.elapsed().as_millis(),
                     "the provider answers"
                 );
-                tell_hooks(&response, request, answer).await?;
+                call_response_hook(&response, request, answer).await?;
                 if response.status().is_success() {
                     return Ok(response);
                 }
                 let last = attempt == retries || !may_retry(&response);
-                let asked = refused(response, last, call, request, answer).await?;
-                asked.unwrap_or_else(|| back_off(attempt))
+                let requested =
+                    handle_error_status(response, last, prepared, request, answer).await?;
+                requested.unwrap_or_else(|| backoff_delay(attempt))
             }
             Some(Err(error)) if attempt == retries || error.is_builder() => {
-                return Err(Failure::sending(&error, &call.url));
+                return Err(Failure::sending(&error, &prepared.url));
             }
             Some(Err(error)) => {
                 tracing::debug!("the request was not sent: {}", error.without_url());
-                back_off(attempt)
+                backoff_delay(attempt)
             }
         };
         attempt += 1;
@@ -217,7 +228,7 @@ async fn open(call: &Call, request: &Request, answer: &Answer) -> Result<Respons
 }
 
 /// Returns `None` if `work` takes longer than `limit`.
-async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+async fn with_timeout<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
     match limit {
         Some(limit) => tokio::time::timeout(limit, work).await.ok(),
         None => Some(work.await),
@@ -228,34 +239,34 @@ async fn read<D: Decoder>(
     mut response: Response,
     request: &Request,
     decoder: &mut D,
-    answer: &mut Answer,
+    answer: &mut MessageBuilder,
 ) -> Result<(), Failure> {
     let hooks = request.options.hooks.as_ref();
     let hooks = hooks.filter(|hooks| hooks.wants_events());
-    let mut sse = Frames::new(D::FRAMING);
-    let mut seen = Seen::new(&response);
+    let mut frames = FrameReader::new(D::FRAMING);
+    let mut start = BodyStart::new(&response);
     loop {
         let (events, ended) = match answer.interruptible(response.chunk()).await? {
             Ok(Some(chunk)) => {
-                seen.chunk(&chunk);
-                (sse.push(&chunk), None)
+                start.chunk(&chunk);
+                (frames.push(&chunk), None)
             }
             Ok(None) => {
-                let mut events: Vec<SseEvent> = sse.finish().into_iter().collect();
-                if !seen.events && events.is_empty() {
-                    events = seen.whole::<D>();
+                let mut events: Vec<SseEvent> = frames.finish().into_iter().collect();
+                if !start.events && events.is_empty() {
+                    events = start.whole::<D>();
                 }
                 (events, Some(None))
             }
             Err(error) => (Vec::new(), Some(Some(Failure::receiving(&error)))),
         };
         for event in events {
-            seen.events = true;
+            start.events = true;
             if let Some(hooks) = hooks
-                && let Some(data) = raw(&event, D::FRAMING)
+                && let Some(data) = raw_event(&event, D::FRAMING)
             {
-                let telling = hooks.event(&request.model, data);
-                answer.interruptible(telling).await?;
+                let hook = hooks.event(&request.model, data);
+                answer.interruptible(hook).await?;
             }
             if decoder.event(event, answer).await? == Flow::Complete {
                 tokio::spawn(drain(response));
@@ -265,7 +276,7 @@ async fn read<D: Decoder>(
         if let Some(cut) = ended {
             return match (decoder.end(answer).await, cut) {
                 (Err(Failure::Lost(_)), Some(cut)) => Err(cut),
-                (Err(Failure::Lost(reason)), None) => Err(seen.explain(reason)),
+                (Err(Failure::Lost(reason)), None) => Err(start.explain(reason)),
                 (result, _) => result,
             };
         }
@@ -273,7 +284,7 @@ async fn read<D: Decoder>(
 }
 
 /// Returns the event as the provider's SDK gives it; `None` if it is no JSON, such as `[DONE]`.
-fn raw(event: &SseEvent, framing: Framing) -> Option<Box<RawValue>> {
+fn raw_event(event: &SseEvent, framing: Framing) -> Option<Box<RawValue>> {
     let text = match framing {
         Framing::Sse => event.data.clone(),
         Framing::Amazon => format!("{{{}:{}}}", Value::from(event.name.as_str()), event.data),
@@ -290,17 +301,17 @@ async fn drain(mut response: Response) {
 }
 
 /// Keeps the start of the body until the first event comes, for servers that send something else.
-struct Seen {
+struct BodyStart {
     content_type: String,
-    start: Vec<u8>,
+    bytes: Vec<u8>,
     events: bool,
 }
 
-impl Seen {
+impl BodyStart {
     /// Maximum number of bytes kept. A whole answer, with the text that it quotes, has fewer.
-    const LONGEST: usize = 32 * 1024 * 1024;
+    const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
     /// Bytes that an error message shows.
-    const SHOWN: usize = 500;
+    const SHOWN_BYTES: usize = 500;
 
     fn new(response: &Response) -> Self {
         let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
@@ -309,22 +320,22 @@ impl Seen {
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or("no content type")
                 .to_owned(),
-            start: Vec::new(),
+            bytes: Vec::new(),
             events: false,
         }
     }
 
     fn chunk(&mut self, chunk: &[u8]) {
         if !self.events {
-            let room = Self::LONGEST - self.start.len();
-            self.start
+            let room = Self::MAX_KEPT_BYTES - self.bytes.len();
+            self.bytes
                 .extend_from_slice(&chunk[..chunk.len().min(room)]);
         }
     }
 
     /// Returns the events that the body stands for, if it is a whole answer in JSON.
     fn whole<D: Decoder>(&self) -> Vec<SseEvent> {
-        let body = str::from_utf8(&self.start).ok();
+        let body = str::from_utf8(&self.bytes).ok();
         let body = body.and_then(|body| surrogates::from_str(body).ok());
         let events = body.map(D::events_of_whole).unwrap_or_default();
         let events = events.into_iter().map(|event| SseEvent {
@@ -335,7 +346,7 @@ impl Seen {
     }
 
     fn explain(self, reason: String) -> Failure {
-        let start = &self.start[..self.start.len().min(Self::SHOWN)];
+        let start = &self.bytes[..self.bytes.len().min(Self::SHOWN_BYTES)];
         let start = String::from_utf8_lossy(start);
         if self.events || start.trim().is_empty() {
             return Failure::Lost(reason);
@@ -348,10 +359,10 @@ impl Seen {
     }
 }
 
-async fn tell_hooks(
+async fn call_response_hook(
     response: &Response,
     request: &Request,
-    answer: &Answer,
+    answer: &MessageBuilder,
 ) -> Result<(), Failure> {
     let Some(hooks) = &request.options.hooks else {
         return Ok(());
@@ -376,36 +387,36 @@ async fn tell_hooks(
 
 /// Returns the time for which the server asks to wait, if it gives one. Fails if the request must
 /// not be sent again.
-async fn refused(
+async fn handle_error_status(
     response: Response,
     last: bool,
-    call: &Call,
+    prepared: &PreparedRequest,
     request: &Request,
-    answer: &Answer,
+    answer: &MessageBuilder,
 ) -> Result<Option<Duration>, Failure> {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let is_too_long = |asked: Duration| request.options.is_too_long(asked);
-    let asked = asked_delay(&headers, "", call.envelope);
-    let in_text = asked.is_none() && call.envelope == Envelope::CodeAssist;
-    if !last && !in_text && !asked.is_some_and(is_too_long) {
-        return Ok(asked);
+    let is_too_long = |requested: Duration| request.options.is_too_long(requested);
+    let requested = requested_delay(&headers, "", prepared.envelope);
+    let in_text = requested.is_none() && prepared.envelope == Envelope::CodeAssist;
+    if !last && !in_text && !requested.is_some_and(is_too_long) {
+        return Ok(requested);
     }
     let text = error_text(response, answer).await?;
-    let refusal = http_text(status, &text, call.envelope);
+    let refusal = http_text(status, &text, prepared.envelope);
     if last {
         return Err(Failure::Http(refusal));
     }
-    match asked_delay(&headers, &text, call.envelope) {
+    match requested_delay(&headers, &text, prepared.envelope) {
         Some(delay) if is_too_long(delay) => Err(Failure::TooBusy { delay, refusal }),
-        asked => Ok(asked),
+        requested => Ok(requested),
     }
 }
 
 /// Returns the body of an error response.
-async fn error_text(mut response: Response, answer: &Answer) -> Result<String, Failure> {
+async fn error_text(mut response: Response, answer: &MessageBuilder) -> Result<String, Failure> {
     let mut body = Vec::new();
     let reading = async {
-        while body.len() < LONGEST_ERROR_BODY
+        while body.len() < MAX_ERROR_BODY_BYTES
             && let Ok(Some(chunk)) = response.chunk().await
         {
             body.extend_from_slice(&chunk);
@@ -437,10 +448,10 @@ fn may_retry(response: &Response) -> bool {
 
 /// Doubles with each attempt and is shortened by up to a quarter at random, so that clients that
 /// failed together do not retry together.
-fn back_off(attempt: u32) -> Duration {
+fn backoff_delay(attempt: u32) -> Duration {
     // The keys of a hasher are random; a random number generator needs a crate.
     let random = RandomState::new().hash_one(attempt) % 256;
-    (FIRST_DELAY * 2u32.pow(attempt)).mul_f64(1.0 - random as f64 / 1024.0)
+    (FIRST_RETRY_DELAY * 2u32.pow(attempt)).mul_f64(1.0 - random as f64 / 1024.0)
 }
 
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
-use crate::apis::api;
+use crate::apis::wire_api;
 use crate::classify::is_retryable;
 use crate::message::{AssistantMessage, StopReason};
 use crate::model::Model;
@@ -16,7 +16,7 @@ use crate::testing::{Reply, Server, collect, model, request, request_for, user};
 fn back_off_doubles() {
     for (attempt, longest) in [(0, 500), (1, 1000)] {
         let longest = Duration::from_millis(longest);
-        let delay = back_off(attempt);
+        let delay = backoff_delay(attempt);
         assert!(
             delay <= longest && delay >= longest.mul_f64(0.75),
             "{delay:?}"
@@ -94,7 +94,7 @@ fn outcome(message: &AssistantMessage) -> (Vec<&str>, StopReason, Option<&str>) 
 async fn answer_to(api_name: &str, replies: Vec<Reply>) -> (AssistantMessage, Server) {
     let server = Server::start(replies).await;
     let request = request(api_name, &server, vec![user("hello")]);
-    let (message, _) = collect(api(api_name).unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api(api_name).unwrap().stream(request)).await;
     (message, server)
 }
 
@@ -293,7 +293,7 @@ async fn abort_in_the_middle_drops_the_connection() {
         let server = Server::start(vec![Reply::events(&beginning(name)).hang()]).await;
         let request = request(name, &server, vec![user("hello")]);
         let cancel = request.cancel.clone();
-        let mut stream = api(name).unwrap().stream(request);
+        let mut stream = wire_api(name).unwrap().stream(request);
         let message = loop {
             match stream.next().await.unwrap() {
                 StreamItem::Event {
@@ -321,7 +321,7 @@ async fn abort_ends_the_wait_for_a_retry() {
     let server = Server::start(vec![busy]).await;
     let request = request("openai-responses", &server, vec![user("hello")]);
     let cancel = request.cancel.clone();
-    let stream = api("openai-responses").unwrap().stream(request);
+    let stream = wire_api("openai-responses").unwrap().stream(request);
     server.answered(1).await;
     cancel.cancel();
     let (message, _) = collect(stream).await;
@@ -332,7 +332,7 @@ async fn abort_ends_the_wait_for_a_retry() {
 async fn a_reader_that_goes_away_drops_the_connection() {
     let name = "openai-completions";
     let server = Server::start(vec![Reply::events(&beginning(name)).hang()]).await;
-    let mut stream = api(name)
+    let mut stream = wire_api(name)
         .unwrap()
         .stream(request(name, &server, vec![user("hello")]));
     assert!(stream.next().await.is_some());
@@ -346,7 +346,7 @@ async fn no_server_is_a_connection_error() {
     let mut request = request("anthropic-messages", &server, vec![user("hello")]);
     // No server listens on port 1 of the loopback address.
     Arc::make_mut(&mut request.model).base_url = "http://127.0.0.1:1".into();
-    let (message, _) = collect(api("anthropic-messages").unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api("anthropic-messages").unwrap().stream(request)).await;
     let error = message.error_message.unwrap();
     assert!(
         error.starts_with("Connection error. http://127.0.0.1:1: "),
@@ -359,7 +359,7 @@ async fn no_server_is_a_connection_error() {
 async fn an_impossible_address_is_named_and_not_retried() {
     let mut request = request_for(model("openai-completions"), vec![user("hello")]);
     Arc::make_mut(&mut request.model).base_url = "localhost/v1".into();
-    let (message, _) = collect(api("openai-completions").unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api("openai-completions").unwrap().stream(request)).await;
     let error = "Cannot send a request to localhost/v1/chat/completions: relative URL without a base. \
                  Check the base URL of the model.";
     assert_eq!(message.error_message.as_deref(), Some(error));
@@ -372,7 +372,7 @@ async fn without_a_key_nothing_is_sent_unless_a_header_authorises() {
         let server = Server::start(vec![whole(name)]).await;
         let mut request = request(name, &server, vec![user("hello")]);
         request.options.api_key = Some(" ".into());
-        let (message, _) = collect(api(name).unwrap().stream(request.clone())).await;
+        let (message, _) = collect(wire_api(name).unwrap().stream(request.clone())).await;
         let error = message.error_message.unwrap();
         assert!(
             error.starts_with("No API key for provider: test."),
@@ -380,7 +380,7 @@ async fn without_a_key_nothing_is_sent_unless_a_header_authorises() {
         );
         let token = ("Authorization".to_owned(), "Bearer x".to_owned());
         request.options.headers.extend([token]);
-        let (message, _) = collect(api(name).unwrap().stream(request)).await;
+        let (message, _) = collect(wire_api(name).unwrap().stream(request)).await;
         assert_eq!(message.stop_reason, StopReason::Stop);
         assert_eq!(server.requests()[0].headers["authorization"], "Bearer x");
     }
@@ -416,7 +416,7 @@ async fn hooks_change_the_payload_and_see_every_response() {
         let mut request = request(name, &server, vec![user("hello")]);
         let hooks = Arc::new(Recorder::default());
         request.options.hooks = Some(hooks.clone());
-        collect(api(name).unwrap().stream(request)).await;
+        collect(wire_api(name).unwrap().stream(request)).await;
         assert!(server.requests().iter().all(|r| r.body["added"] == true));
         let seen = vec![(429, None), (200, Some("a, b".to_owned()))];
         assert_eq!(*hooks.0.lock(), seen);
@@ -428,7 +428,7 @@ async fn who_wants_no_retries_gets_the_first_refusal() {
     let server = Server::start(vec![Reply::status(529, "busy"), whole(HTTP_APIS[0])]).await;
     let mut request = request(HTTP_APIS[0], &server, vec![user("hello")]);
     request.options.max_retries = Some(0);
-    let (message, _) = collect(api(HTTP_APIS[0]).unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api(HTTP_APIS[0]).unwrap().stream(request)).await;
     assert_eq!(message.stop_reason, StopReason::Error);
     assert_eq!(server.requests().len(), 1);
 }
@@ -444,7 +444,7 @@ async fn an_answer_that_does_not_begin_in_time_is_given_up() {
     let mut request = request_for(model, vec![user("hello")]);
     request.options.timeout_ms = Some(30);
     request.options.max_retries = Some(0);
-    let answer = collect(api(HTTP_APIS[0]).unwrap().stream(request));
+    let answer = collect(wire_api(HTTP_APIS[0]).unwrap().stream(request));
     // Without the limit the request would never end.
     let answer = tokio::time::timeout(Duration::from_secs(20), answer).await;
     let (message, _) = answer.expect("the limit was not looked at");

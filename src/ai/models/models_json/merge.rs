@@ -14,7 +14,7 @@ const ROUTING: [&str; 2] = ["openRouterRouting", "vercelGatewayRouting"];
 impl ProviderConfig {
     /// Returns the models of `provider`: the built-in ones with their changes, and the user's
     /// own, which replace built-in ones of the same id.
-    pub fn apply(&self, provider: &str, built_in: Option<builtin::Entry>) -> Vec<Model> {
+    pub fn apply(&self, provider: &str, built_in: Option<builtin::ProviderEntry>) -> Vec<Model> {
         let (api, base_url, mut models) = match built_in {
             Some(entry) => (Some(entry.api), Some(entry.base_url), entry.models),
             None => (None, None, Vec::new()),

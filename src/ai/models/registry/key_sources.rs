@@ -26,7 +26,7 @@ impl ModelRegistry {
         }
         let added = self.added(provider);
         let added = added.and_then(|added| added.config.api_key);
-        let added = added.filter(|key| self.secrets.is_there(key));
+        let added = added.filter(|key| self.secrets.is_resolvable(key));
         let plain = match &added {
             Some(_) => "fallback",
             None => "models_json_key",

@@ -21,7 +21,7 @@ use crate::auth::oauth::{self, SignInError};
 use crate::auth::secret_value::{Env, SecretError, SecretValues};
 use crate::auth::store::{self, AuthEntry, AuthStore};
 use crate::demo;
-use crate::extension_providers::{self, Provided, Providers};
+use crate::extension_providers::{self, ExtensionProvider, ExtensionProviders};
 use crate::model::Model;
 use crate::stream::Api;
 
@@ -32,8 +32,8 @@ pub struct ModelRegistry {
     secrets: SecretValues,
     state: RwLock<State>,
     /// Registrations of the current generation.
-    provided: RwLock<Arc<Providers>>,
-    beside: layers::Layers,
+    extensions: RwLock<Arc<ExtensionProviders>>,
+    overlays: overlays::Overlays,
 }
 
 #[derive(Default)]
@@ -95,8 +95,8 @@ impl ModelRegistry {
             secrets: SecretValues::new(env.clone()),
             env,
             state: RwLock::default(),
-            provided: RwLock::default(),
-            beside: layers::Layers::default(),
+            extensions: RwLock::default(),
+            overlays: overlays::Overlays::default(),
         };
         registry.read_models_json();
         registry
@@ -109,7 +109,7 @@ impl ModelRegistry {
     }
 
     /// Changes the file with the user's models.
-    pub fn read_models_of(&self, models_json: Option<PathBuf>) {
+    pub fn use_models_file(&self, models_json: Option<PathBuf>) {
         *self.models_json.write() = models_json;
         self.read_models_json();
     }
@@ -138,13 +138,13 @@ impl ModelRegistry {
     }
 
     /// Returns the registrations of the current generation.
-    pub fn provided(&self) -> Arc<Providers> {
-        Arc::clone(&self.provided.read())
+    pub fn extension_providers(&self) -> Arc<ExtensionProviders> {
+        Arc::clone(&self.extensions.read())
     }
 
     /// Replaces the registrations by those of another generation.
-    pub fn provide(&self, providers: Arc<Providers>) {
-        let mut provided = self.provided.write();
+    pub fn set_extension_providers(&self, providers: Arc<ExtensionProviders>) {
+        let mut provided = self.extensions.write();
         self.state.write().models.clear();
         *provided = providers;
     }
@@ -152,9 +152,9 @@ impl ModelRegistry {
     /// Returns the wire API of that name, of an extension or built in; `None` for an unknown
     /// name.
     pub fn api(&self, name: &str) -> Option<Arc<dyn Api>> {
-        let provided = self.provided().api(name);
-        let provided = provided.or_else(|| self.beside.api(name));
-        provided.or_else(|| apis::api(name))
+        let provided = self.extension_providers().api(name);
+        let provided = provided.or_else(|| self.overlays.api(name));
+        provided.or_else(|| apis::wire_api(name))
     }
 
     /// Returns all providers with models: the built-in ones in their order, the user's in the
@@ -164,8 +164,8 @@ impl ModelRegistry {
         let mut ids: Vec<String> = Vec::new();
         let built_in = PROVIDERS.iter().map(|provider| provider.id.to_owned());
         let own = config.providers.keys().cloned();
-        let provided = self.provided().names().into_iter();
-        let provided = provided.chain(self.beside.names());
+        let provided = self.extension_providers().names().into_iter();
+        let provided = provided.chain(self.overlays.names());
         for id in built_in.chain(own).chain(provided) {
             if id != demo::PROVIDER && !ids.contains(&id) {
                 ids.push(id);
@@ -194,7 +194,7 @@ impl ModelRegistry {
     }
 
     /// Returns all models that extensions see: all but the demo model.
-    pub fn listed(&self) -> Vec<Arc<Model>> {
+    pub fn without_demo(&self) -> Vec<Arc<Model>> {
         let mut models = self.all();
         models.retain(|model| !demo::is_demo(model));
         models
@@ -207,7 +207,10 @@ impl ModelRegistry {
 
     /// Returns the models of one provider. At most this provider is parsed.
     pub fn models_of(&self, provider: &str) -> Arc<[Arc<Model>]> {
-        let revision = self.provided().revision().max(self.beside.revision());
+        let revision = self
+            .extension_providers()
+            .revision()
+            .max(self.overlays.revision());
         {
             let state = self.state.read();
             if state.revision == revision
@@ -229,12 +232,12 @@ impl ModelRegistry {
             None => return Arc::default(),
         };
         let models = match added {
-            Some(Provided {
+            Some(ExtensionProvider {
                 modified: Some(modified),
                 ..
             }) => modified,
             Some(added) => added.config.apply(provider, models),
-            None => self.as_signed_in(provider, models),
+            None => self.adapt_to_account(provider, models),
         };
         let models: Arc<[Arc<Model>]> = models.into_iter().map(Arc::new).collect();
         state
@@ -244,7 +247,7 @@ impl ModelRegistry {
     }
 
     /// Adapts Copilot's models to the account, which determines the server.
-    fn as_signed_in(&self, provider: &str, mut models: Vec<Model>) -> Vec<Model> {
+    fn adapt_to_account(&self, provider: &str, mut models: Vec<Model>) -> Vec<Model> {
         if provider == "github-copilot"
             && let Some(credentials) = self.auth.oauth(provider)
         {
@@ -274,11 +277,11 @@ impl ModelRegistry {
                 added
                     .config
                     .api_key
-                    .is_some_and(|key| self.secrets.is_there(&key))
+                    .is_some_and(|key| self.secrets.is_resolvable(&key))
             })
             || self.with_config(provider, |config| {
                 let key = config.api_key.as_ref();
-                key.is_some_and(|key| self.secrets.is_there(key))
+                key.is_some_and(|key| self.secrets.is_resolvable(key))
             })
     }
 
@@ -548,7 +551,7 @@ fn known_models(config: &ModelsJson, provider: &str) -> Option<Vec<Model>> {
 /// `models.json`, for each header separately.
 fn request_config<'a>(
     config: Option<&'a ProviderConfig>,
-    added: Option<&'a Provided>,
+    added: Option<&'a ExtensionProvider>,
     model: &str,
 ) -> RequestConfig<'a> {
     let added = added.map(|added| &added.config);

@@ -11,14 +11,14 @@ use crate::auth::store::{self, AuthFileError};
 impl ModelRegistry {
     /// Returns the sign-in of a provider, of an extension or built in.
     pub fn sign_in(&self, provider: &str) -> Option<Arc<dyn SignIn>> {
-        let provided = self.provided().sign_in(provider);
-        let provided = provided.or_else(|| self.beside.sign_in(provider));
+        let provided = self.extension_providers().sign_in(provider);
+        let provided = provided.or_else(|| self.overlays.sign_in(provider));
         provided.or_else(|| oauth::built_in(provider))
     }
 
     /// Returns all sign-ins: the built-in ones, then those of extensions.
     pub fn sign_ins(&self) -> Vec<(String, Arc<dyn SignIn>)> {
-        let provided = self.provided().sign_ins();
+        let provided = self.extension_providers().sign_ins();
         let ours = oauth::BUILT_IN
             .into_iter()
             .filter_map(|id| Some((id.to_owned(), self.sign_in(id)?)));
@@ -43,7 +43,7 @@ impl ModelRegistry {
         let stored = (self.auth)
             .put(provider, store::oauth_entry(&credentials))
             .map_err(|error| SignInError::new(error.to_string()));
-        let provided = self.provided();
+        let provided = self.extension_providers();
         if let Some(added) = provided.get(provider)
             && sign_in.modifies_models()
         {
@@ -58,7 +58,7 @@ impl ModelRegistry {
     /// Removes the stored key or sign-in.
     pub fn log_out(&self, provider: &str) -> Result<(), AuthFileError> {
         let removed = self.auth.remove(provider);
-        self.provided().unmodify(provider);
+        self.extension_providers().clear_modified(provider);
         self.forget_models();
         removed
     }

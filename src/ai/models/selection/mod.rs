@@ -99,7 +99,7 @@ pub fn cli_model(
 
 /// Returns the provider's default model, or its first. (The TypeScript pi ignores a provider
 /// without a model and uses another provider.)
-pub fn of_provider(registry: &ModelRegistry, name: &str) -> Result<CliModel, SelectError> {
+pub fn provider_model(registry: &ModelRegistry, name: &str) -> Result<CliModel, SelectError> {
     let mut providers = registry.providers().into_iter();
     let unknown = || SelectError::UnknownProvider(name.to_owned());
     let provider = providers
@@ -250,7 +250,7 @@ pub struct StartOptions<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Start {
+pub struct StartModel {
     pub model: Option<Arc<Model>>,
     /// A level that the model offers.
     pub thinking: ThinkingLevel,
@@ -258,7 +258,7 @@ pub struct Start {
     pub fallback: Option<String>,
 }
 
-pub fn start(registry: &ModelRegistry, options: &StartOptions<'_>) -> Start {
+pub fn start_model(registry: &ModelRegistry, options: &StartOptions<'_>) -> StartModel {
     let scoped = match (options.cli, options.session) {
         (None, None) => scoped_start(registry, options),
         _ => None,
@@ -293,7 +293,7 @@ pub fn start(registry: &ModelRegistry, options: &StartOptions<'_>) -> Start {
         .or_else(|| options.session?.thinking)
         .or(options.default_thinking)
         .unwrap_or_default();
-    Start {
+    StartModel {
         thinking: match &model {
             Some(model) => model.clamp_thinking(thinking),
             None => ThinkingLevel::Off,

@@ -62,11 +62,11 @@ pub(super) fn is_exactly(model: &Model, text: &str) -> bool {
 }
 
 fn find(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
-    exact(pattern, models).or_else(|| partial(pattern, models))
+    find_exact(pattern, models).or_else(|| find_partial(pattern, models))
 }
 
 /// Finds an exact match. An id that several providers have is ambiguous without the provider.
-fn exact(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
+fn find_exact(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     let pattern = pattern.trim().to_lowercase();
     let only = |matches: &dyn Fn(&Model) -> bool| {
         let mut found = models.iter().filter(|model| matches(model));
@@ -81,7 +81,7 @@ fn exact(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
 
 /// Returns the newest model that contains the pattern: aliases before dated versions, then the
 /// highest name.
-fn partial(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
+fn find_partial(pattern: &str, models: &[Arc<Model>]) -> Option<Arc<Model>> {
     let pattern = pattern.trim().to_lowercase();
     if pattern.is_empty() {
         return None;

@@ -103,7 +103,7 @@ fn an_unknown_model_of_a_known_provider_is_tried_with_a_warning() {
 #[test]
 fn a_provider_alone_means_its_default_model() {
     let registry = registry([]);
-    let id = |name: &str| of_provider(&registry, name).map(|found| found.model.id.clone());
+    let id = |name: &str| provider_model(&registry, name).map(|found| found.model.id.clone());
     assert_eq!(id("demo").unwrap(), "demo");
     let usual = builtin::provider("openai").unwrap().default_model;
     assert_eq!(id("OpenAI").unwrap(), usual);
@@ -185,7 +185,7 @@ fn a_scope_warns_of_what_it_cannot_use() {
     assert_eq!(scoped(&["*"]).0.len(), 5);
 }
 
-fn reference(start: &Start) -> Option<String> {
+fn reference(start: &StartModel) -> Option<String> {
     start.model.as_ref().map(|model| model.reference())
 }
 
@@ -208,7 +208,7 @@ fn the_start_model_comes_from_the_first_that_has_one() {
         ..StartOptions::default()
     };
     let check = |options: &StartOptions, expected: &str| {
-        let start = start(&registry, options);
+        let start = start_model(&registry, options);
         assert_eq!(
             (reference(&start).as_deref(), start.fallback),
             (Some(expected), None)
@@ -230,7 +230,7 @@ fn the_start_model_comes_from_the_first_that_has_one() {
 
 #[test]
 fn without_a_default_the_first_available_model_is_taken() {
-    let start = start(&registry([]), &StartOptions::default());
+    let start = start_model(&registry([]), &StartOptions::default());
     assert_eq!(reference(&start).as_deref(), Some("own/Alpha-20250101"));
 }
 
@@ -245,7 +245,7 @@ fn a_session_whose_model_is_gone_says_what_it_uses_instead() {
             session: Some(&session),
             ..StartOptions::default()
         };
-        let start = start(&registry([]), &options);
+        let start = start_model(&registry([]), &options);
         let text = format!("Could not restore model {provider}/{id}. Using own/Alpha-20250101");
         assert_eq!(start.fallback, Some(text));
     }
@@ -254,7 +254,7 @@ fn a_session_whose_model_is_gone_says_what_it_uses_instead() {
 #[test]
 fn the_demo_is_chosen_only_by_name() {
     let registry = empty();
-    let nothing = start(&registry, &StartOptions::default());
+    let nothing = start_model(&registry, &StartOptions::default());
     assert_eq!(
         (nothing.model, nothing.thinking),
         (None, ThinkingLevel::Off)
@@ -275,7 +275,7 @@ fn the_demo_is_chosen_only_by_name() {
             ..StartOptions::default()
         },
     ] {
-        let start = start(&registry, &options);
+        let start = start_model(&registry, &options);
         assert_eq!(
             (reference(&start).as_deref(), start.fallback),
             (Some("demo/demo"), None)
@@ -297,7 +297,7 @@ fn the_thinking_level_comes_from_the_first_that_has_one_and_fits_the_model() {
         thinking: None,
         ..session.clone()
     };
-    let level = |options: StartOptions| start(&registry, &options).thinking;
+    let level = |options: StartOptions| start_model(&registry, &options).thinking;
     let base = StartOptions {
         scope: &scope,
         default_thinking: Some(Off),
@@ -338,7 +338,7 @@ fn the_thinking_level_comes_from_the_first_that_has_one_and_fits_the_model() {
     };
     assert_eq!(level(bare), Medium);
 
-    let asked = |id| {
+    let thinking_level = |id| {
         let cli = cli_model(&registry, None, id).unwrap();
         let options = StartOptions {
             cli: Some(&cli),
@@ -348,13 +348,13 @@ fn the_thinking_level_comes_from_the_first_that_has_one_and_fits_the_model() {
             cli_thinking: Some(Xhigh),
             ..options
         };
-        start(&registry, &options).thinking
+        start_model(&registry, &options).thinking
     };
     assert_eq!(
         [
-            asked("own/plain"),
-            asked("own/beta:free"),
-            asked("own/gpt-5.4-own")
+            thinking_level("own/plain"),
+            thinking_level("own/beta:free"),
+            thinking_level("own/gpt-5.4-own")
         ],
         [Off, High, Xhigh]
     );

@@ -19,7 +19,9 @@ use crate::lifecycle::generation::Generation;
 use crate::registry::{ExtensionId, FunctionId};
 use model_registries::ModelRegistries;
 use pi_ai::auth::oauth::SignIn;
-use pi_ai::extension_providers::{ProvidedApi, ProviderConfig, Providers, api_source};
+use pi_ai::extension_providers::{
+    ExtensionProviders, ExtensionWireApi, ProviderConfig, api_source,
+};
 use pi_ai::model::Model;
 use pi_ai::models::registry::ModelRegistry;
 use sign_in::{ExtensionSignIn, LoginDialogs};
@@ -31,7 +33,7 @@ const CURRENT_EXTENSION: ExtensionId = ExtensionId::MAX;
 
 /// Providers, wire APIs and sign-ins of one generation.
 pub struct ProviderRegistrations {
-    pub registered: Arc<Providers>,
+    pub registered: Arc<ExtensionProviders>,
     pub models: Arc<ModelRegistry>,
     /// The generation whose functions are called.
     generation: OnceLock<Weak<Generation>>,
@@ -157,7 +159,7 @@ impl ProviderRegistrations {
 
     /// Returns whether the session uses the providers of this generation.
     pub fn is_active(&self) -> bool {
-        Arc::ptr_eq(&self.models.provided(), &self.registered)
+        Arc::ptr_eq(&self.models.extension_providers(), &self.registered)
     }
 }
 
@@ -206,7 +208,7 @@ impl BridgeHost {
                         models.retain(|model| model.provider == args.name);
                         registered.set_modified(&args.name, models);
                     }
-                    None => registered.unmodify(&args.name),
+                    None => registered.clear_modified(&args.name),
                 }
                 self.models_changed();
                 Ok(Value::Null)
@@ -216,7 +218,7 @@ impl BridgeHost {
             "ai.registerApi" => parse::<ApiRegistration>(method, args).map(|args| {
                 let owner = self.current().extension;
                 let api = ExtensionApi::new(self.weak_self.clone(), owner, args.id);
-                registered.register_api(ProvidedApi {
+                registered.register_api(ExtensionWireApi {
                     name: args.api,
                     source: args.source_id,
                     owner,
@@ -313,7 +315,7 @@ impl BridgeHost {
             CURRENT_EXTENSION => self.current().extension,
             known => known,
         };
-        let problem = config.without_nameless(&name);
+        let problem = config.remove_nameless_models(&name);
         let checked = match name.as_str() {
             "" => Err("pi.registerProvider: the provider has no name".to_owned()),
             name => config.check(name, streams.is_some(), oauth.is_some() || own_auth),
@@ -324,7 +326,7 @@ impl BridgeHost {
         let registered = self.registered_with(registry)?;
         if let (Some(id), Some(api)) = (streams, &config.api) {
             let streams = ExtensionApi::new(self.weak_self.clone(), extension, id);
-            registered.register_api(ProvidedApi {
+            registered.register_api(ExtensionWireApi {
                 name: api.clone(),
                 source: Some(api_source(&name)),
                 owner: extension,
@@ -352,10 +354,10 @@ impl BridgeHost {
     }
 
     /// Returns the providers of this generation, or of a registry that an extension opened.
-    fn registered_with(&self, registry: u64) -> Result<Arc<Providers>, HostError> {
+    fn registered_with(&self, registry: u64) -> Result<Arc<ExtensionProviders>, HostError> {
         match registry {
             0 => Ok(Arc::clone(&self.provider_registrations.registered)),
-            other => Ok(self.registry_of(other)?.provided()),
+            other => Ok(self.registry_of(other)?.extension_providers()),
         }
     }
 

@@ -153,7 +153,7 @@ impl BridgeHost {
         };
         Ok(match method {
             "find" => to_value(registry.find(provider, &arguments.id))?,
-            "all" if provider.is_empty() => to_value(registry.listed())?,
+            "all" if provider.is_empty() => to_value(registry.without_demo())?,
             "all" => to_value(registry.models_of(provider).to_vec())?,
             "available" => to_value(registry.available())?,
             "scope" => resolve_scope(&registry, &arguments.patterns),
@@ -164,10 +164,10 @@ impl BridgeHost {
                 Value::Null
             }
             "models" => {
-                registry.read_models_of(arguments.models);
+                registry.use_models_file(arguments.models);
                 Value::Null
             }
-            "registered" => json!(registry.provided().names()),
+            "registered" => json!(registry.extension_providers().names()),
             "name" => json!(registry.display_name(provider)),
             "authSource" => json!(registry.auth_source(provider)),
             "hasAuth" => json!(registry.has_auth(provider)),

@@ -19,7 +19,7 @@ use crate::lifecycle::generation::Generation;
 use crate::registry::{ExtensionId, FunctionId};
 use pi_ai::message::Message;
 use pi_ai::model::{Model, ThinkingLevel};
-use pi_ai::stream::extension_stream::{Retelling, Told};
+use pi_ai::stream::extension_stream::{StreamEvent, StreamReplay};
 use pi_ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
 use pi_tools::tool::LAST_WORD;
 
@@ -36,7 +36,7 @@ pub(super) struct OpenStreams {
 }
 
 struct OpenStream {
-    events: mpsc::Sender<Vec<Told>>,
+    events: mpsc::Sender<Vec<StreamEvent>>,
     model: Arc<Model>,
     hooks: Option<Arc<dyn StreamHooks>>,
 }
@@ -44,7 +44,7 @@ struct OpenStream {
 #[derive(Deserialize)]
 struct EventsArgs {
     token: u64,
-    events: Vec<Told>,
+    events: Vec<StreamEvent>,
 }
 
 #[derive(Deserialize)]
@@ -129,7 +129,8 @@ impl ExtensionApi {
     }
 
     async fn run(self, request: Request, items: mpsc::Sender<StreamItem>) {
-        let mut retelling = Retelling::new(&request.model, items.clone(), request.cancel.clone());
+        let mut stream_replay =
+            StreamReplay::new(&request.model, items.clone(), request.cancel.clone());
         let there = self.host.upgrade();
         let there = there.and_then(|host| Some((host.provider_registrations.generation()?, host)));
         let Some((generation, host)) = there else {
@@ -137,13 +138,13 @@ impl ExtensionApi {
                 "The extension that provides \"{}\" is not loaded any more",
                 request.model.provider
             );
-            retelling.finish(Some(gone)).await;
+            stream_replay.finish(Some(gone)).await;
             return;
         };
         let problem = self
-            .forward_events(&generation, &host, &request, &items, &mut retelling)
+            .forward_events(&generation, &host, &request, &items, &mut stream_replay)
             .await;
-        retelling.finish(problem).await;
+        stream_replay.finish(problem).await;
     }
 
     /// Forwards events until the message ends or is no longer wanted. Returns the error, if
@@ -154,7 +155,7 @@ impl ExtensionApi {
         host: &BridgeHost,
         request: &Request,
         items: &mpsc::Sender<StreamItem>,
-        retelling: &mut Retelling,
+        stream_replay: &mut StreamReplay,
     ) -> Option<String> {
         let streams = &host.provider_registrations.streams;
         let token = streams.tokens.fetch_add(1, Ordering::Relaxed);
@@ -183,13 +184,13 @@ impl ExtensionApi {
                     if !unwanted {
                         limit = Instant::now() + SILENCE_TIMEOUT;
                     }
-                    if !replay(retelling, batch).await {
+                    if !replay(stream_replay, batch).await {
                         return None;
                     }
                 }
                 result = &mut call => {
                     while let Ok(batch) = batches.try_recv() {
-                        replay(retelling, batch).await;
+                        replay(stream_replay, batch).await;
                     }
                     closing.over = true;
                     return result.err().map(|failure| failure.plain());
@@ -220,9 +221,9 @@ impl Api for ExtensionApi {
 }
 
 /// Replays a batch. Returns `false` when the stream has ended.
-async fn replay(retelling: &mut Retelling, batch: Vec<Told>) -> bool {
+async fn replay(stream_replay: &mut StreamReplay, batch: Vec<StreamEvent>) -> bool {
     for event in batch {
-        if !retelling.tell(event).await || retelling.has_ended() {
+        if !stream_replay.handle(event).await || stream_replay.has_ended() {
             return false;
         }
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::agent::event::{MessageUpdate, UiRequest};
 use crate::ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
-use crate::ai::stream::Partial;
+use crate::ai::stream::PartialMessage;
 use crate::extensions::diagnostics::error_context::explain;
 use crate::session::message::CustomMessage;
 
@@ -51,7 +51,7 @@ impl Rendering {
     }
 
     fn step(self, event: AssistantEvent) -> Self {
-        let message = Partial::new(&answer("", StopReason::Stop, None));
+        let message = PartialMessage::new(&answer("", StopReason::Stop, None));
         self.event(Event::MessageUpdate(MessageUpdate { message, event }))
     }
 

@@ -7,15 +7,15 @@ use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::claude_code;
-use super::response::Reader;
+use super::response::AnthropicDecoder;
 use crate::apis::options::Retention;
 use crate::apis::request_parts::{
-    SEE_IMAGE, api_key, compat_flag, configured_headers, has_image, is_blank, max_tokens,
-    thinking_level, url, with_thoughts,
+    IMAGE_ONLY_TEXT, api_key, compat_flag, configured_headers, has_image, is_blank, max_tokens,
+    thinking_level, url, with_thinking_budget,
 };
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{Call, set_header};
+use crate::http::exchange::{PreparedRequest, set_header};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
@@ -23,16 +23,16 @@ use crate::message::{
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::{Request, ToolSpec};
 
-const LONGEST_ID: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 /// The smallest budget that the API accepts, and the number of tokens reserved for the answer.
-const MIN_BUDGET: u64 = 1024;
-const DISPLAY: &str = "summarized";
+const MIN_THINKING_BUDGET: u64 = 1024;
+const DEFAULT_DISPLAY: &str = "summarized";
 
-pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
+pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, AnthropicDecoder), Failure> {
     let key = api_key(request)?;
     let as_claude_code =
         request.model.provider != "github-copilot" && key.is_some_and(claude_code::is_subscription);
-    let call = Call {
+    let call = PreparedRequest {
         url: url(request, "/v1/messages")?,
         headers: headers(request, key, as_claude_code)?,
         body: body(request, as_claude_code, request.options.retention()),
@@ -41,7 +41,7 @@ pub(super) fn prepare(request: &Request) -> Result<(Call, Reader), Failure> {
         sign: None,
     };
     let tools = as_claude_code.then(|| request.tool_specs().to_vec());
-    Ok((call, Reader::new(tools)))
+    Ok((call, AnthropicDecoder::new(tools)))
 }
 
 fn headers(
@@ -73,7 +73,7 @@ fn headers(
         betas.push("fine-grained-tool-streaming-2025-05-14");
     }
     // Models with adaptive thinking interleave without the beta header.
-    let interleaves = request.options.of_api.anthropic.interleaved_thinking;
+    let interleaves = request.options.api_options.anthropic.interleaved_thinking;
     if interleaves.unwrap_or(true) && !thinks_adaptively(&request.model) {
         betas.push("interleaved-thinking-2025-05-14");
     }
@@ -91,9 +91,9 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
         as_claude_code,
         cache: cache_control(model, retention),
     };
-    let thinking = match request.options.as_told {
-        true => Thinking::told(request),
-        false => Thinking::of(request),
+    let thinking = match request.options.without_defaults {
+        true => Thinking::explicit(request),
+        false => Thinking::new(request),
     };
     let mut body = json!({
         "model": model.id,
@@ -106,7 +106,7 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
         .into_iter()
         .chain(request.system_prompt.as_deref())
         .filter(|text| !text.is_empty())
-        .map(|text| converter.kept(json!({"type": "text", "text": text})))
+        .map(|text| converter.cached(json!({"type": "text", "text": text})))
         .collect();
     if !system.is_empty() {
         body["system"] = system.into();
@@ -178,33 +178,38 @@ struct Thinking {
 
 impl Thinking {
     /// Builds the parameters from options in the API's own terms.
-    fn told(request: &Request) -> Self {
-        let told = &request.options.of_api.anthropic;
-        let display = told.thinking_display.as_deref().unwrap_or(DISPLAY);
+    fn explicit(request: &Request) -> Self {
+        let options = &request.options.api_options.anthropic;
+        let display = options
+            .thinking_display
+            .as_deref()
+            .unwrap_or(DEFAULT_DISPLAY);
         let is_adaptive = thinks_adaptively(&request.model);
         // The cast converts the number to the nearest integer that fits.
-        let budget = told.thinking_budget_tokens.map(|tokens| tokens as u64);
-        let budget = budget.filter(|tokens| *tokens > 0).unwrap_or(MIN_BUDGET);
-        let is_on = told.thinking_enabled == Some(true);
+        let budget = options.thinking_budget_tokens.map(|tokens| tokens as u64);
+        let budget = budget
+            .filter(|tokens| *tokens > 0)
+            .unwrap_or(MIN_THINKING_BUDGET);
+        let is_on = options.thinking_enabled == Some(true);
         Self {
-            mode: told.thinking_enabled.map(|enabled| match enabled {
+            mode: options.thinking_enabled.map(|enabled| match enabled {
                 true if is_adaptive => json!({"type": "adaptive", "display": display}),
                 true => json!({"type": "enabled", "budget_tokens": budget, "display": display}),
                 false => json!({"type": "disabled"}),
             }),
-            effort: (told.effort.clone()).filter(|_| is_on && is_adaptive),
+            effort: (options.effort.clone()).filter(|_| is_on && is_adaptive),
             // This is the only member that the API requires.
             max_tokens: max_tokens(request).unwrap_or(request.model.max_tokens / 3),
             is_on,
         }
     }
 
-    fn of(request: &Request) -> Self {
+    fn new(request: &Request) -> Self {
         let max_tokens = max_tokens(request).unwrap_or(request.model.max_tokens);
         let Some(level) = thinking_level(request) else {
             let disabled = || json!({"type": "disabled"});
             return Self {
-                mode: request.model.can_be_silent().then(disabled),
+                mode: request.model.can_disable_thinking().then(disabled),
                 effort: None,
                 max_tokens,
                 is_on: false,
@@ -212,17 +217,17 @@ impl Thinking {
         };
         if thinks_adaptively(&request.model) {
             return Self {
-                mode: Some(json!({"type": "adaptive", "display": DISPLAY})),
+                mode: Some(json!({"type": "adaptive", "display": DEFAULT_DISPLAY})),
                 effort: Some(effort(&request.model, level).to_owned()),
                 max_tokens,
                 is_on: true,
             };
         }
-        let (max_tokens, mut budget) = with_thoughts(request, level, max_tokens);
+        let (max_tokens, mut budget) = with_thinking_budget(request, level, max_tokens);
         if budget == 0 {
-            budget = MIN_BUDGET;
+            budget = MIN_THINKING_BUDGET;
         }
-        let mode = json!({"type": "enabled", "budget_tokens": budget, "display": DISPLAY});
+        let mode = json!({"type": "enabled", "budget_tokens": budget, "display": DEFAULT_DISPLAY});
         Self {
             mode: Some(mode),
             effort: None,
@@ -268,7 +273,7 @@ struct Converter<'a> {
 
 impl Converter<'_> {
     /// Marks a block, so that the conversation up to and including it is cached.
-    fn kept(&self, mut block: Value) -> Value {
+    fn cached(&self, mut block: Value) -> Value {
         if let Some(mark) = &self.cache {
             block["cache_control"] = mark.clone();
         }
@@ -278,7 +283,7 @@ impl Converter<'_> {
     fn messages(&self, messages: &[Message]) -> Value {
         let unique = UniqueIds::InTheConversation;
         let messages = transform_messages(messages, self.model, unique, |id, _| {
-            sanitize_id(id, LONGEST_ID)
+            sanitize_id(id, MAX_ID_LENGTH)
         });
         let mut converted: Vec<Value> = Vec::new();
         // True if the last message holds tool results: all results of a turn go into one message.
@@ -325,7 +330,7 @@ impl Converter<'_> {
                 last["content"] = json!([{"type": "text", "text": text}]);
             }
             if let Some(block) = last["content"].as_array_mut().and_then(|c| c.last_mut()) {
-                *block = self.kept(block.take());
+                *block = self.cached(block.take());
             }
         }
         Value::Array(converted)
@@ -385,13 +390,13 @@ impl Converter<'_> {
             // The API refuses empty texts; the original sends them.
             let mut blocks: Vec<Value> = self.blocks(&result.content).collect();
             if !blocks.iter().any(|block| block["type"] == "text") {
-                blocks.insert(0, json!({"type": "text", "text": SEE_IMAGE}));
+                blocks.insert(0, json!({"type": "text", "text": IMAGE_ONLY_TEXT}));
             }
             Value::Array(blocks)
         } else {
             let text = join_text(&result.content);
             match text.is_empty() && has_image(&result.content) {
-                true => SEE_IMAGE.into(),
+                true => IMAGE_ONLY_TEXT.into(),
                 false => text.into(),
             }
         };
@@ -415,7 +420,7 @@ impl Converter<'_> {
         if let Some(last) = tools.last_mut()
             && compat_flag(self.model, "supportsCacheControlOnTools") != Some(false)
         {
-            *last = self.kept(last.take());
+            *last = self.cached(last.take());
         }
         Value::Array(tools)
     }

@@ -13,9 +13,9 @@ use crate::http::exchange::{Decoder, Flow};
 use crate::http::sse::SseEvent;
 use crate::message::{StopReason, ThinkingContent, Usage};
 use crate::stream::ToolSpec;
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 
-pub(super) struct Reader {
+pub(super) struct AnthropicDecoder {
     /// Set if the answer uses Claude Code's tool names.
     tools: Option<Vec<ToolSpec>>,
     blocks: HashMap<u64, Block>,
@@ -31,7 +31,7 @@ enum Block {
     ToolCall(usize),
 }
 
-impl Reader {
+impl AnthropicDecoder {
     pub(super) fn new(tools: Option<Vec<ToolSpec>>) -> Self {
         Self {
             tools,
@@ -41,7 +41,11 @@ impl Reader {
         }
     }
 
-    async fn start_block(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn start_block(
+        &mut self,
+        event: &Value,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         let content = &event["content_block"];
         let block = match content["type"].as_str() {
             Some("text") => {
@@ -88,7 +92,7 @@ impl Reader {
         Ok(())
     }
 
-    async fn add(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn add(&mut self, event: &Value, answer: &mut MessageBuilder) -> Result<(), Failure> {
         let delta = &event["delta"];
         let block = self.blocks.get(&index_of(event)).copied();
         match (delta["type"].as_str(), block) {
@@ -113,7 +117,11 @@ impl Reader {
         }
     }
 
-    async fn end_block(&mut self, event: &Value, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end_block(
+        &mut self,
+        event: &Value,
+        answer: &mut MessageBuilder,
+    ) -> Result<(), Failure> {
         match self.blocks.remove(&index_of(event)) {
             Some(Block::Text(index)) => answer.end_text(index).await,
             Some(Block::Thinking(index)) => answer.end_thinking(index).await,
@@ -123,7 +131,7 @@ impl Reader {
     }
 }
 
-impl Decoder for Reader {
+impl Decoder for AnthropicDecoder {
     fn events_of_whole(body: Value) -> Vec<Value> {
         match body["type"].as_str() {
             Some("error") => vec![body],
@@ -132,7 +140,11 @@ impl Decoder for Reader {
         }
     }
 
-    async fn event(&mut self, event: SseEvent, answer: &mut Answer) -> Result<Flow, Failure> {
+    async fn event(
+        &mut self,
+        event: SseEvent,
+        answer: &mut MessageBuilder,
+    ) -> Result<Flow, Failure> {
         // Gateways add events of their own, in formats of their own.
         let is_known = matches!(event.name.as_str(), "" | "message" | "error")
             || event.name.starts_with("message_")
@@ -175,7 +187,7 @@ impl Decoder for Reader {
         Ok(Flow::More)
     }
 
-    async fn end(&mut self, answer: &mut Answer) -> Result<(), Failure> {
+    async fn end(&mut self, answer: &mut MessageBuilder) -> Result<(), Failure> {
         let Some(reason) = &self.stop_reason else {
             let missing = if self.stopped {
                 "a stop_reason"

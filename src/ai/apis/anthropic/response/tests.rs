@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::apis::api;
+use crate::apis::wire_api;
 use crate::message::{AssistantBlock, Cost, StopReason, ThinkingContent, Usage};
 use crate::stream::AssistantEvent;
 use crate::testing::{
@@ -45,7 +45,7 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
     let mut request = request(API, &server, vec![user("go")]);
     request.options.api_key = Some("sk-ant-oat01".into());
     request.tools = Some(vec![tool("read")]);
-    let (message, steps) = collect(api(API).unwrap().stream(request)).await;
+    let (message, steps) = collect(wire_api(API).unwrap().stream(request)).await;
 
     let mut expected = answer_of(
         &model(API),
@@ -179,7 +179,7 @@ async fn stop_reasons_and_errors_in_the_stream() {
     ] {
         let server = Server::start(vec![Reply::typed_events(&events)]).await;
         let request = request(API, &server, vec![user("go")]);
-        let (message, _) = collect(api(API).unwrap().stream(request)).await;
+        let (message, _) = collect(wire_api(API).unwrap().stream(request)).await;
         assert_eq!(
             (message.stop_reason, message.error_message),
             (stop_reason, error)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::credentials::Credentials;
 use super::request::payload;
-use super::response::Reader;
+use super::response::BedrockDecoder;
 use crate::apis::options::Retention;
 use crate::apis::wire_tests::{HIGH, LOW, WHOLE, cuts, with_halves};
 use crate::auth::secret_value::Env;
@@ -16,7 +16,7 @@ use crate::http::sse::SseEvent;
 use crate::message::StopReason;
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::AssistantStream;
-use crate::stream::message_builder::Answer;
+use crate::stream::message_builder::MessageBuilder;
 use crate::testing::{
     answer, call, collect, model, request_for, result, text, thinking, tool, user,
 };
@@ -83,13 +83,14 @@ async fn frames_become_blocks_however_they_are_cut() {
             .flat_map(|chunk| decoder.push(chunk))
             .collect();
         let (items, stream) = AssistantStream::channel();
-        let mut told = Answer::new(&model("bedrock-converse-stream"), items, Default::default());
-        let mut reader = Reader::default();
+        let mut answer =
+            MessageBuilder::new(&model("bedrock-converse-stream"), items, Default::default());
+        let mut reader = BedrockDecoder::default();
         for event in events {
-            assert_eq!(reader.event(event, &mut told).await.unwrap(), Flow::More);
+            assert_eq!(reader.event(event, &mut answer).await.unwrap(), Flow::More);
         }
-        reader.end(&mut told).await.unwrap();
-        told.finish(Ok(())).await;
+        reader.end(&mut answer).await.unwrap();
+        answer.finish(Ok(())).await;
         let (message, _) = collect(stream).await;
         assert_eq!(message.stop_reason, StopReason::ToolUse);
         assert_eq!(
@@ -133,18 +134,18 @@ async fn cut_calls_and_halves_of_characters() {
                 ("messageStop", json!({"stopReason": stop})),
             ];
             let (items, stream) = AssistantStream::channel();
-            let mut told =
-                Answer::new(&model("bedrock-converse-stream"), items, Default::default());
-            let mut reader = Reader::default();
+            let mut answer =
+                MessageBuilder::new(&model("bedrock-converse-stream"), items, Default::default());
+            let mut reader = BedrockDecoder::default();
             for (name, data) in events {
                 let event = SseEvent {
                     name: name.to_owned(),
                     data: with_halves(&data),
                 };
-                reader.event(event, &mut told).await.unwrap();
+                reader.event(event, &mut answer).await.unwrap();
             }
-            reader.end(&mut told).await.unwrap();
-            told.finish(Ok(())).await;
+            reader.end(&mut answer).await.unwrap();
+            answer.finish(Ok(())).await;
             let (message, _) = collect(stream).await;
             assert_eq!(message.stop_reason, stop_reason);
             assert_eq!(message.texts().collect::<String>(), "a😀b\u{fffd}");

@@ -54,13 +54,13 @@ fn validate(messages: &[Value]) -> Result<(), String> {
             let result = &block["toolResult"];
             if let Some(id) = result["toolUseId"].as_str() {
                 require(open.remove(id), "toolResult without toolUse")?;
-                let said = result["content"].as_array().expect("content is a list");
+                let parts = result["content"].as_array().expect("content is a list");
                 let is_blank = |block: &Value| {
                     block["text"]
                         .as_str()
                         .is_some_and(|text| text.trim().is_empty())
                 };
-                require(!said.iter().any(is_blank), "the text field is blank")?;
+                require(!parts.iter().any(is_blank), "the text field is blank")?;
             }
         }
         require(open.is_empty(), "toolUse without toolResult")?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::message::StopReason;
-use crate::testing::{Reply, Server, ask};
+use crate::testing::{Reply, Server, send_prompt};
 
 #[tokio::test]
 async fn thoughts_text_and_calls_become_blocks() {
@@ -26,7 +26,7 @@ async fn thoughts_text_and_calls_become_blocks() {
             false => event,
         });
         let server = Server::start(vec![Reply::typed_events(&events)]).await;
-        let message = ask(&server, api, r#"{"token":"t","projectId":"p"}"#).await;
+        let message = send_prompt(&server, api, r#"{"token":"t","projectId":"p"}"#).await;
         assert_eq!(message.stop_reason, StopReason::ToolUse, "{message:?}");
         assert_eq!(message.response_id.as_deref(), Some("r1"));
         let mut content = serde_json::to_value(&message.content).unwrap();
@@ -66,12 +66,12 @@ async fn code_assist_is_asked_again_when_it_says() {
     let key = r#"{"token":"t","projectId":"p"}"#;
     let server = Server::start(vec![soon(), Reply::typed_events(&[event])]).await;
     let asked = Instant::now();
-    let message = ask(&server, "google-gemini-cli", key).await;
+    let message = send_prompt(&server, "google-gemini-cli", key).await;
     assert_eq!(message.stop_reason, StopReason::Stop, "{message:?}");
     assert!(asked.elapsed() >= Duration::from_millis(1100));
 
     let server = Server::start(vec![busy("Your quota will reset after 18h31m10s.")]).await;
-    let message = ask(&server, "google-gemini-cli", key).await;
+    let message = send_prompt(&server, "google-gemini-cli", key).await;
     let error = message.error_message.unwrap_or_default();
     assert!(error.contains("a wait of 66671 s"), "{error}");
     assert!(error.ends_with("reset after 18h31m10s."), "{error}");
@@ -90,7 +90,7 @@ async fn refusals_and_broken_streams_are_errors() {
         (Reply::events(&["data: {nonsense\n\n"]), "Malformed event"),
     ] {
         let server = Server::start(vec![reply]).await;
-        let message = ask(&server, "google-generative-ai", "k").await;
+        let message = send_prompt(&server, "google-generative-ai", "k").await;
         assert_eq!(message.stop_reason, StopReason::Error);
         let error = message.error_message.unwrap();
         assert!(error.contains(expected), "{error}");

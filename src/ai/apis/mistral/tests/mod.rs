@@ -3,7 +3,7 @@ mod validity;
 use serde_json::json;
 
 use crate::message::StopReason;
-use crate::testing::{Reply, Server, ask};
+use crate::testing::{Reply, Server, send_prompt};
 
 #[tokio::test]
 async fn thoughts_text_and_calls_become_blocks() {
@@ -24,7 +24,7 @@ async fn thoughts_text_and_calls_become_blocks() {
             "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}}),
     ];
     let server = Server::start(vec![Reply::typed_events(&events)]).await;
-    let message = ask(&server, "mistral-conversations", "k").await;
+    let message = send_prompt(&server, "mistral-conversations", "k").await;
     assert_eq!(message.stop_reason, StopReason::ToolUse, "{message:?}");
     assert_eq!(
         serde_json::to_value(&message.content).unwrap(),
@@ -40,7 +40,7 @@ async fn thoughts_text_and_calls_become_blocks() {
 #[tokio::test]
 async fn a_refusal_is_quoted() {
     let server = Server::start(vec![Reply::status(422, "{\"detail\": 1}")]).await;
-    let message = ask(&server, "mistral-conversations", "k").await;
+    let message = send_prompt(&server, "mistral-conversations", "k").await;
     assert_eq!(
         message.error_message.as_deref(),
         Some("Mistral API error (422): {\"detail\": 1}")

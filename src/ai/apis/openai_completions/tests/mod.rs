@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::compat::Compat;
 use super::request::{body, prepare};
-use crate::apis::api;
 use crate::apis::options::Retention;
+use crate::apis::wire_api;
 use crate::message::{AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason};
 use crate::model::{Modality, Model, ThinkingLevel};
 use crate::stream::{AssistantEvent, Request};
@@ -18,7 +18,7 @@ mod validity;
 const API: &str = "openai-completions";
 
 fn body_of(request: &Request) -> Value {
-    body(request, &Compat::of(&request.model).unwrap())
+    body(request, &Compat::new(&request.model).unwrap())
 }
 
 fn messages_of(model: &Model, messages: Vec<Message>) -> Value {
@@ -312,10 +312,10 @@ async fn cached_tokens_are_found_wherever_a_server_counts_them() {
         let mut in_choice = finish("stop");
         in_choice["choices"][0]["usage"] = usage.clone();
         let of_chunk = json!({"id": "c1", "choices": [], "usage": usage});
-        let said = || chunk(json!({"content": "a"}));
+        let text_chunk = || chunk(json!({"content": "a"}));
         for chunks in [
-            vec![said(), in_choice],
-            vec![said(), finish("stop"), of_chunk],
+            vec![text_chunk(), in_choice],
+            vec![text_chunk(), finish("stop"), of_chunk],
         ] {
             let usage = stream_of(&chunks).await.0.usage;
             let counts = (
@@ -332,11 +332,11 @@ async fn cached_tokens_are_found_wherever_a_server_counts_them() {
 #[test]
 fn servers_that_want_thoughts_with_every_answer_get_an_empty_one() {
     let model = with_compat(json!({"requiresReasoningContentOnAssistantMessages": true}));
-    let said = |content| answer(&model, content);
+    let own_answer = |content| answer(&model, content);
     let thought = vec![thinking("hm", Some("reasoning_content")), text("a")];
     let messages = messages_of(
         &model,
-        vec![user("go"), said(thought), said(vec![text("b")])],
+        vec![user("go"), own_answer(thought), own_answer(vec![text("b")])],
     );
     assert_eq!(messages[1]["reasoning_content"], "hm");
     assert_eq!(messages[2]["reasoning_content"], "");
@@ -464,7 +464,7 @@ async fn stream_of(events: &[Value]) -> (AssistantMessage, Vec<AssistantEvent>) 
     let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
     let server = Server::start(vec![Reply::events(&chunks)]).await;
     let request = request(API, &server, vec![user("go")]);
-    let (message, steps) = collect(api(API).unwrap().stream(request)).await;
+    let (message, steps) = collect(wire_api(API).unwrap().stream(request)).await;
     (message, steps.into_iter().map(|(event, _)| event).collect())
 }
 
@@ -745,7 +745,7 @@ async fn a_server_without_finish_reasons_is_named_in_compat() {
     let mut request = request(API, &server, vec![user("go")]);
     let compat = json!({"supportsFinishReason": false});
     std::sync::Arc::make_mut(&mut request.model).compat = Some(compat);
-    let (message, _) = collect(api(API).unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api(API).unwrap().stream(request)).await;
     assert_eq!(
         (message.stop_reason, message.content),
         (StopReason::Stop, vec![text("x")])

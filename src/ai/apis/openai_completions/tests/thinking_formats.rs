@@ -9,7 +9,7 @@ fn servers_are_told_in_their_own_words_how_hard_to_think() {
         "thinking": {"$var": "thinking.enabled"}, "effort": {"$var": "thinking.effort", "omitWhenOff": true},
         "budget": {"$var": "thinking.budget"}, "fixed": 1,
     });
-    let told = |format: &str, level| {
+    let thinking_members = |format: &str, level| {
         let mut model = with_compat(json!({
             "thinkingFormat": format, "chatTemplateKwargs": template, "chatTemplateArgs": {"on": {"$var": "thinking.enabled"}},
         }));
@@ -63,8 +63,8 @@ fn servers_are_told_in_their_own_words_how_hard_to_think() {
             json!({"chat_template_kwargs": {"thinking": false, "fixed": 1}}),
         ),
     ] {
-        assert_eq!(told(format, high), when_high, "{format}");
-        assert_eq!(told(format, off), when_off, "{format}");
+        assert_eq!(thinking_members(format, high), when_high, "{format}");
+        assert_eq!(thinking_members(format, off), when_off, "{format}");
     }
 }
 

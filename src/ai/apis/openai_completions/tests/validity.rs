@@ -17,7 +17,7 @@ fn any_history_makes_a_request_that_the_api_accepts() {
         call_ids: ["call_1", "call_2", "call_3"],
         signature: "reasoning_content",
     };
-    let compat = Compat::of(&model).expect("the model has no compat of its own");
+    let compat = Compat::new(&model).expect("the model has no compat of its own");
     own.for_any_history(|history| {
         let body = body(&request_for(model.clone(), history), &compat);
         validate(body["messages"].as_array().expect("messages are sent"))

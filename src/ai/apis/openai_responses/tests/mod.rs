@@ -3,8 +3,8 @@ mod validity;
 use serde_json::{Value, json};
 
 use super::request::{body, prepare};
-use crate::apis::api;
 use crate::apis::options::Retention;
+use crate::apis::wire_api;
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason, TextContent,
 };
@@ -50,7 +50,7 @@ fn an_empty_list_of_tools_is_another_thing_than_none() {
 }
 
 /// Returns the cost of an answer as a multiple of the list price.
-async fn factor_of(api_name: &str, model_id: &str, asked: &str, answered: Value) -> f64 {
+async fn factor_of(api_name: &str, model_id: &str, requested: &str, answered: Value) -> f64 {
     let usage = json!({"input_tokens": 1_000_000, "output_tokens": 0, "total_tokens": 1_000_000});
     let mut response = json!({"id": "r", "status": "completed", "usage": usage});
     if !answered.is_null() {
@@ -61,17 +61,17 @@ async fn factor_of(api_name: &str, model_id: &str, asked: &str, answered: Value)
     let mut request = request(api_name, &server, vec![user("hello")]);
     std::sync::Arc::make_mut(&mut request.model).id = model_id.into();
     request.options.api_key = Some(SUBSCRIPTION.into());
-    request.options.of_api.responses.service_tier =
-        Some(asked.to_owned()).filter(|asked| !asked.is_empty());
+    request.options.api_options.responses.service_tier =
+        Some(requested.to_owned()).filter(|requested| !requested.is_empty());
     let price = request.model.cost.input;
-    let (message, _) = collect(api(api_name).unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api(api_name).unwrap().stream(request)).await;
     message.usage.cost.total / price
 }
 
 #[tokio::test]
 async fn the_tier_that_was_asked_for_counts_where_the_answer_names_none() {
     let codex = "openai-codex-responses";
-    for (api, model, asked, answered, factor) in [
+    for (api, model, requested, answered, factor) in [
         (API, "m", "", json!(null), 1.0),
         (API, "m", "flex", json!(null), 0.5),
         (API, "m", "priority", json!(null), 2.0),
@@ -84,8 +84,8 @@ async fn the_tier_that_was_asked_for_counts_where_the_answer_names_none() {
         (codex, "m", "auto", json!("default"), 1.0),
         (codex, "m", "flex", json!("priority"), 2.0),
     ] {
-        let found = factor_of(api, model, asked, answered.clone()).await;
-        assert_eq!(found, factor, "{api} {model} {asked} {answered}");
+        let found = factor_of(api, model, requested, answered.clone()).await;
+        assert_eq!(found, factor, "{api} {model} {requested} {answered}");
     }
 }
 
@@ -284,7 +284,7 @@ fn siblings_lose_the_item_id_and_strangers_get_one() {
 async fn stream_of(events: &[Value]) -> (AssistantMessage, Vec<AssistantEvent>) {
     let server = Server::start(vec![Reply::typed_events(events)]).await;
     let request = request(API, &server, vec![user("go")]);
-    let (message, steps) = collect(api(API).unwrap().stream(request)).await;
+    let (message, steps) = collect(wire_api(API).unwrap().stream(request)).await;
     (message, steps.into_iter().map(|(event, _)| event).collect())
 }
 
@@ -541,17 +541,17 @@ async fn errors_in_the_stream() {
 
 #[tokio::test]
 async fn a_subscription_has_its_own_ending_and_its_own_refusal() {
-    use crate::testing::ask;
+    use crate::testing::send_prompt;
     let key = SUBSCRIPTION;
     let done = json!({"type": "response.done", "response": {"id": "r", "status": "completed"}});
     let server = Server::start(vec![Reply::typed_events(&[done])]).await;
-    let message = ask(&server, "openai-codex-responses", key).await;
+    let message = send_prompt(&server, "openai-codex-responses", key).await;
     assert_eq!(message.stop_reason, StopReason::Stop, "{message:?}");
     let limit =
         r#"{"error": {"type": "usage_limit_reached", "plan_type": "Plus", "resets_at": 1}}"#;
     let reply = Reply::status(429, limit).header("x-should-retry", "false");
     let server = Server::start(vec![reply]).await;
-    let message = ask(&server, "openai-codex-responses", key).await;
+    let message = send_prompt(&server, "openai-codex-responses", key).await;
     assert_eq!(
         message.error_message.as_deref(),
         Some("You have hit your ChatGPT usage limit (plus plan). Try again in ~0 min.")
