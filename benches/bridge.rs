@@ -116,7 +116,7 @@ async fn round_trips_in(place: ExtensionHost, name: &str) {
             args: json!({}),
             cancel: cancel.clone(),
             updates: Arc::new(|_| {}),
-            begun: None,
+            started: None,
         };
         let start = Instant::now();
         tool.execute(call).await.expect("it does nothing");

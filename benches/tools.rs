@@ -39,7 +39,7 @@ async fn call(cwd: &Path, name: &str, args: Value) -> f64 {
         args,
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
-        begun: None,
+        started: None,
     };
     let begun = Instant::now();
     let result = tool.execute(call).await;

@@ -29,7 +29,7 @@ struct Predecessor {
 /// Returns one [`StartSlot`] for each call, in order. Calls only wait if a built-in tool
 /// changes files after a tool whose code runs elsewhere.
 pub(super) fn start_slots(calls: &[Queueing]) -> Vec<StartSlot> {
-    let is_elsewhere = |call: &Queueing| matches!(call, Queueing::Elsewhere { .. });
+    let is_elsewhere = |call: &Queueing| matches!(call, Queueing::Remote { .. });
     let first = calls.iter().position(is_elsewhere);
     let last_at_once = calls.iter().rposition(|call| *call == Queueing::AtOnce);
     let last = calls.iter().rposition(|call| *call != Queueing::Never);
@@ -47,7 +47,7 @@ pub(super) fn start_slots(calls: &[Queueing]) -> Vec<StartSlot> {
         predecessor = started.clone().map(|started| Predecessor {
             started,
             within: match call {
-                Queueing::Elsewhere { within } => Some(*within),
+                Queueing::Remote { within } => Some(*within),
                 Queueing::AtOnce | Queueing::Never => None,
             },
         });

@@ -207,8 +207,8 @@ async fn run(
     if !slot.wait(&prepared.call.name, cancel).await {
         return Outcome::error("Operation aborted");
     }
-    let (at_once, elsewhere) = match prepared.tool.queueing() {
-        Queueing::Elsewhere { .. } => (None, started),
+    let (at_once, remote) = match prepared.tool.queueing() {
+        Queueing::Remote { .. } => (None, started),
         Queueing::AtOnce | Queueing::Never => (started, None),
     };
     let updates = Arc::<UpdateQueue>::default();
@@ -219,7 +219,7 @@ async fn run(
         args: prepared.args.clone(),
         cancel: cancel.clone(),
         updates: Arc::new(move |output| sink.push(output)),
-        begun: elsewhere,
+        started: remote,
     });
     tokio::pin!(execution);
     let mut early = match futures::poll!(&mut execution) {
@@ -253,7 +253,7 @@ async fn run(
     emit_updates().await;
     match result {
         Ok(output) => Outcome {
-            is_error: output.says_it_failed(),
+            is_error: output.reports_failure(),
             output,
             duration,
         },

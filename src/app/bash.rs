@@ -13,7 +13,7 @@ use crate::ai::message::now;
 use crate::extensions::UserBash;
 use crate::session::message::BashExecutionMessage;
 use crate::tools::command::run::{UserCommandResult, run_user_command};
-use crate::tools::remote::Commands;
+use crate::tools::remote::RemoteCommands;
 
 /// Number of pieces of output that may wait for the mode.
 const OUTPUT_BUFFER: usize = 16;
@@ -69,7 +69,7 @@ impl AgentSession {
         &self,
         command: &str,
         exclude_from_context: bool,
-        by: Arc<dyn Commands>,
+        by: Arc<dyn RemoteCommands>,
     ) -> Result<BashOutcome, String> {
         let begun = self.begin_user_command();
         self.run_bash(begun, command, exclude_from_context, Some(by), None)
@@ -103,7 +103,7 @@ impl AgentSession {
         begun: UserCommand,
         command: &str,
         exclude_from_context: bool,
-        elsewhere: Option<Arc<dyn Commands>>,
+        elsewhere: Option<Arc<dyn RemoteCommands>>,
         updates: Option<mpsc::Sender<String>>,
     ) -> Result<BashOutcome, String> {
         let shell = self.tool_options().shell();

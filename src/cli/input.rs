@@ -78,7 +78,7 @@ impl FileArguments<'_> {
                         false => images::keep_size(&bytes, kind),
                     };
                     match made {
-                        None => images::OMITTED.to_string(),
+                        None => images::OMITTED_TEXT.to_string(),
                         Some(made) => {
                             prompt.images.push(made.image);
                             made.note.unwrap_or_default()

@@ -13,38 +13,38 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::command::process::{Ended, ProcessEvent};
-use super::tool::{LAST_WORD, ToolError};
+use super::command::process::{ProcessEnd, ProcessEvent};
+use super::tool::{ABORT_GRACE, ToolError};
 
 /// Number of output pieces that may wait.
-const PIECES: usize = 64;
+const OUTPUT_QUEUE_LENGTH: usize = 64;
 
 /// Files that an extension provides.
 #[async_trait]
-pub trait Operations: Send + Sync {
+pub trait RemoteFiles: Send + Sync {
     /// Returns true if the extension provides this operation.
     fn offers(&self, name: &str) -> bool;
 
     /// Runs an operation. Bytes are `{ "base64": … }`; the error becomes that of the tool.
-    async fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError>;
+    async fn call(&self, name: &'static str, args: Value) -> Result<Value, ToolError>;
 }
 
 /// A shell that an extension provides.
 #[async_trait]
-pub trait Commands: Send + Sync {
+pub trait RemoteCommands: Send + Sync {
     /// Runs a command to its end; its output goes to `output`. Returns `None` if there is no exit
     /// code. The errors `aborted` and `timeout:<seconds>` have a meaning. Must end soon after
     /// `cancel` fires.
     async fn exec(
         &self,
-        command: CommandElsewhere,
+        command: RemoteCommand,
         output: mpsc::Sender<Vec<u8>>,
         cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError>;
 }
 
 #[derive(Clone, Debug)]
-pub struct CommandElsewhere {
+pub struct RemoteCommand {
     pub command: String,
     pub cwd: String,
     /// Timeout in seconds, as the model requested it.
@@ -53,17 +53,17 @@ pub struct CommandElsewhere {
     pub env: Option<Value>,
 }
 
-/// Runs [`Operations`] on threads that do file work; ends with the call.
+/// Runs [`RemoteFiles`] on threads that do file work; ends with the call.
 #[derive(Clone)]
-pub(crate) struct Elsewhere {
-    operations: Arc<dyn Operations>,
+pub(crate) struct RemoteAccess {
+    operations: Arc<dyn RemoteFiles>,
     cancel: CancellationToken,
     handle: Handle,
 }
 
-impl Elsewhere {
+impl RemoteAccess {
     /// Makes a handle. Must be called inside a tokio runtime.
-    pub(crate) fn new(operations: &Arc<dyn Operations>, cancel: &CancellationToken) -> Self {
+    pub(crate) fn new(operations: &Arc<dyn RemoteFiles>, cancel: &CancellationToken) -> Self {
         Self {
             operations: operations.clone(),
             cancel: cancel.clone(),
@@ -75,25 +75,25 @@ impl Elsewhere {
         self.operations.offers(name)
     }
 
-    pub(crate) fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
+    pub(crate) fn call(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
         let work = async {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => Err(ToolError::aborted()),
-                answer = self.operations.ask(name, args) => answer,
+                answer = self.operations.call(name, args) => answer,
             }
         };
         self.handle.block_on(work)
     }
 
     /// Runs an operation that tests a property of a path.
-    pub(crate) fn says(&self, name: &'static str, path: &Path) -> Result<bool, ToolError> {
-        let answer = self.ask(name, json!([path.to_string_lossy()]))?;
+    pub(crate) fn test(&self, name: &'static str, path: &Path) -> Result<bool, ToolError> {
+        let answer = self.call(name, json!([path.to_string_lossy()]))?;
         Ok(answer.as_bool().unwrap_or(false))
     }
 
     pub(crate) fn read(&self, path: &Path) -> Result<Vec<u8>, ToolError> {
-        let answer = self.ask("readFile", json!([path.to_string_lossy()]))?;
+        let answer = self.call("readFile", json!([path.to_string_lossy()]))?;
         bytes(&answer)
             .ok_or_else(|| ToolError::new("readFile of the tool's operations gave no file content"))
     }
@@ -107,7 +107,7 @@ fn bytes(answer: &Value) -> Option<Vec<u8>> {
 }
 
 /// A command that an extension runs, with the interface of a local one.
-pub(crate) struct RunningElsewhere {
+pub(crate) struct RunningRemoteCommand {
     output: mpsc::Receiver<Vec<u8>>,
     ended: oneshot::Receiver<Result<Option<i32>, ToolError>>,
     piece: Vec<u8>,
@@ -116,13 +116,13 @@ pub(crate) struct RunningElsewhere {
     cancel: CancellationToken,
 }
 
-impl RunningElsewhere {
+impl RunningRemoteCommand {
     pub(crate) fn start(
-        commands: Arc<dyn Commands>,
-        command: CommandElsewhere,
+        commands: Arc<dyn RemoteCommands>,
+        command: RemoteCommand,
         cancel: CancellationToken,
     ) -> Self {
-        let (sender, output) = mpsc::channel(PIECES);
+        let (sender, output) = mpsc::channel(OUTPUT_QUEUE_LENGTH);
         let (end, ended) = oneshot::channel();
         let stop = cancel.clone();
         tokio::spawn(async move {
@@ -130,7 +130,7 @@ impl RunningElsewhere {
             tokio::pin!(running);
             let result = tokio::select! {
                 result = &mut running => result,
-                () = stop.cancelled() => tokio::time::timeout(LAST_WORD, running)
+                () = stop.cancelled() => tokio::time::timeout(ABORT_GRACE, running)
                     .await
                     .unwrap_or_else(|_| Err(ToolError::new("aborted"))),
             };
@@ -167,11 +167,11 @@ impl RunningElsewhere {
         }
         let result = self.result.take().unwrap_or(Ok(None));
         let ended = match result {
-            _ if self.cancel.is_cancelled() => Ended::Aborted,
-            Ok(Some(code)) => Ended::Exited(code),
-            Ok(None) => Ended::WithoutCode,
-            Err(error) if error.0 == "aborted" => Ended::Aborted,
-            Err(error) if error.0.starts_with("timeout:") => Ended::TimedOut,
+            _ if self.cancel.is_cancelled() => ProcessEnd::Aborted,
+            Ok(Some(code)) => ProcessEnd::Exited(code),
+            Ok(None) => ProcessEnd::WithoutCode,
+            Err(error) if error.0 == "aborted" => ProcessEnd::Aborted,
+            Err(error) if error.0.starts_with("timeout:") => ProcessEnd::TimedOut,
             Err(error) => return Err(error),
         };
         Ok(ProcessEvent::Ended(ended))
@@ -185,10 +185,10 @@ mod tests {
     struct Fixed(&'static str, Result<Option<i32>, &'static str>);
 
     #[async_trait]
-    impl Commands for Fixed {
+    impl RemoteCommands for Fixed {
         async fn exec(
             &self,
-            _: CommandElsewhere,
+            _: RemoteCommand,
             output: mpsc::Sender<Vec<u8>>,
             _: CancellationToken,
         ) -> Result<Option<i32>, ToolError> {
@@ -197,21 +197,21 @@ mod tests {
         }
     }
 
-    async fn ended(result: Result<Option<i32>, &'static str>) -> Result<Ended, ToolError> {
-        let command = CommandElsewhere {
+    async fn ended(result: Result<Option<i32>, &'static str>) -> Result<ProcessEnd, ToolError> {
+        let command = RemoteCommand {
             command: "x".into(),
             cwd: "/".into(),
             timeout: None,
             env: None,
         };
-        let commands = Arc::new(Fixed("said", result));
-        let mut running = RunningElsewhere::start(commands, command, CancellationToken::new());
-        let mut said = Vec::new();
+        let commands = Arc::new(Fixed("output_text", result));
+        let mut running = RunningRemoteCommand::start(commands, command, CancellationToken::new());
+        let mut output_text = Vec::new();
         loop {
             match running.next().await? {
-                ProcessEvent::Output(bytes) => said.extend_from_slice(bytes),
+                ProcessEvent::Output(bytes) => output_text.extend_from_slice(bytes),
                 ProcessEvent::Ended(how) => {
-                    assert_eq!(said, b"said");
+                    assert_eq!(output_text, b"output_text");
                     return Ok(how);
                 }
             }
@@ -220,10 +220,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_ways_to_end() {
-        assert_eq!(ended(Ok(Some(3))).await, Ok(Ended::Exited(3)));
-        assert_eq!(ended(Ok(None)).await, Ok(Ended::WithoutCode));
-        assert_eq!(ended(Err("aborted")).await, Ok(Ended::Aborted));
-        assert_eq!(ended(Err("timeout:2")).await, Ok(Ended::TimedOut));
+        assert_eq!(ended(Ok(Some(3))).await, Ok(ProcessEnd::Exited(3)));
+        assert_eq!(ended(Ok(None)).await, Ok(ProcessEnd::WithoutCode));
+        assert_eq!(ended(Err("aborted")).await, Ok(ProcessEnd::Aborted));
+        assert_eq!(ended(Err("timeout:2")).await, Ok(ProcessEnd::TimedOut));
         let error = ToolError::new("no such host");
         assert_eq!(ended(Err("no such host")).await, Err(error));
     }

@@ -13,7 +13,7 @@ pub(crate) fn invocation(args: Value) -> ToolInvocation {
         args,
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
-        begun: None,
+        started: None,
     }
 }
 

@@ -13,7 +13,7 @@ use pi_ai::stream::ToolSpec;
 
 /// Time after an abort in which a tool may still return a result of its own. After it the agent
 /// stops waiting; the tool may continue.
-pub const LAST_WORD: Duration = Duration::from_millis(250);
+pub const ABORT_GRACE: Duration = Duration::from_millis(250);
 
 /// Member of a result with data for programs. Models do not get it.
 pub const STRUCTURED_CONTENT: &str = "structuredContent";
@@ -50,7 +50,7 @@ fn only_true<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Erro
 impl ToolOutput {
     /// Returns true if the result itself states that the tool failed, as newer versions allow. A
     /// tool that throws has no result.
-    pub fn says_it_failed(&self) -> bool {
+    pub fn reports_failure(&self) -> bool {
         self.other.get("isError") == Some(&Value::Bool(true))
     }
 
@@ -96,9 +96,9 @@ pub enum Queueing {
     Never,
     /// The call has its place in the queue of its file once it was polled.
     AtOnce,
-    /// The call may take a place in the queue from code outside pi; [`ToolInvocation::begun`]
+    /// The call may take a place in the queue from code outside pi; [`ToolInvocation::started`]
     /// reports that it has started. Later calls wait for that no longer than `within`.
-    Elsewhere { within: Duration },
+    Remote { within: Duration },
 }
 
 /// Receives partial results while a call runs. Each replaces the one before, so that an
@@ -114,9 +114,9 @@ pub struct ToolInvocation {
     pub args: Value,
     pub cancel: CancellationToken,
     pub updates: UpdateSink,
-    /// Dropped once the call was able to queue for a file ([`Queueing::Elsewhere`]). `None` if no
+    /// Dropped once the call was able to queue for a file ([`Queueing::Remote`]). `None` if no
     /// later call waits for that.
-    pub begun: Option<DropGuard>,
+    pub started: Option<DropGuard>,
 }
 
 #[async_trait]

@@ -13,7 +13,7 @@ use super::files::mutation_queue::lock_file;
 use super::files::os_error;
 use super::files::paths;
 use super::files::replace_file::replace_file;
-use super::remote::{Elsewhere, Operations};
+use super::remote::{RemoteAccess, RemoteFiles};
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::stream::ToolSpec;
 
@@ -21,7 +21,7 @@ pub struct WriteTool {
     spec: ToolSpec,
     guidelines: Vec<String>,
     cwd: PathBuf,
-    elsewhere: Option<Arc<dyn Operations>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 #[derive(Deserialize)]
@@ -58,13 +58,13 @@ impl WriteTool {
             spec,
             guidelines,
             cwd,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Writes files through `operations`, for example on another machine.
-    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
-        self.elsewhere = Some(operations);
+    pub fn with_operations(mut self, operations: Arc<dyn RemoteFiles>) -> Self {
+        self.remote = Some(operations);
         self
     }
 }
@@ -96,17 +96,17 @@ impl Tool for WriteTool {
             guard = lock_file(&file) => guard,
         };
         let cancel = call.cancel;
-        let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
+        let remote = self.remote.as_ref();
+        let remote = remote.map(|operations| RemoteAccess::new(operations, &cancel));
         // The work is not abandoned on an abort, so that the result describes what happened.
         blocking(move || {
             let _guard = guard;
             if cancel.is_cancelled() {
                 return Err(ToolError::aborted());
             }
-            match elsewhere {
-                Some(elsewhere) => write_elsewhere(&elsewhere, &file, &content)?,
-                None => write_here(&file, &content)?,
+            match remote {
+                Some(remote) => write_remote(&remote, &file, &content)?,
+                None => write_local(&file, &content)?,
             }
             // The original counts UTF-16 units and calls them bytes.
             let units = content.encode_utf16().count();
@@ -118,7 +118,7 @@ impl Tool for WriteTool {
     }
 }
 
-fn write_here(file: &Path, content: &str) -> Result<(), ToolError> {
+fn write_local(file: &Path, content: &str) -> Result<(), ToolError> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)
             .map_err(|error| os_error::describe(&error, "mkdir", Some(folder)))?;
@@ -127,11 +127,11 @@ fn write_here(file: &Path, content: &str) -> Result<(), ToolError> {
         .map_err(|error| os_error::describe(&error, "open", Some(file)))
 }
 
-fn write_elsewhere(elsewhere: &Elsewhere, file: &Path, content: &str) -> Result<(), ToolError> {
+fn write_remote(remote: &RemoteAccess, file: &Path, content: &str) -> Result<(), ToolError> {
     if let Some(folder) = file.parent() {
-        elsewhere.ask("mkdir", json!([folder.to_string_lossy()]))?;
+        remote.call("mkdir", json!([folder.to_string_lossy()]))?;
     }
-    elsewhere.ask("writeFile", json!([file.to_string_lossy(), content]))?;
+    remote.call("writeFile", json!([file.to_string_lossy(), content]))?;
     Ok(())
 }
 

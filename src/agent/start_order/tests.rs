@@ -2,7 +2,7 @@ use parking_lot::Mutex;
 
 use super::*;
 
-const FAR: Queueing = Queueing::Elsewhere {
+const FAR: Queueing = Queueing::Remote {
     within: Duration::from_secs(30),
 };
 
@@ -48,7 +48,7 @@ fn calls_wait_only_if_built_in_follows_remote_tool() {
 #[tokio::test]
 async fn call_that_never_starts_delays_others_briefly() {
     let within = Duration::from_millis(20);
-    let slots = start_slots(&[Queueing::Elsewhere { within }, Queueing::AtOnce, FAR]);
+    let slots = start_slots(&[Queueing::Remote { within }, Queueing::AtOnce, FAR]);
     let cancel = CancellationToken::new();
     let order = Mutex::new(Vec::new());
     let begin = async |index: usize| {

@@ -38,7 +38,7 @@ use crate::resources::prompts::system_prompt_files::PromptFlags;
 use crate::resources::settings::Settings;
 use crate::session::message::CustomMessage;
 use crate::session::{Session, Warning};
-use crate::tools::remote::Commands;
+use crate::tools::remote::RemoteCommands;
 use crate::tools::tool::Tool;
 
 /// Data that only a child session has.
@@ -556,7 +556,7 @@ impl ChildSession for AgentSession {
         &self,
         command: &str,
         exclude_from_context: bool,
-        by: Arc<dyn Commands>,
+        by: Arc<dyn RemoteCommands>,
     ) -> ActionResult<Value> {
         to_json(or_action_error(
             self.bash_with(command, exclude_from_context, by).await,

@@ -23,7 +23,7 @@ use crate::app::run::provider_hooks::ProviderHooks;
 use crate::app::run::turn_end::EndedTurn;
 use crate::extensions::diagnostics::results;
 use crate::extensions::{Mutation, Proposal};
-use crate::tools::tool::{LAST_WORD, STRUCTURED_CONTENT, Tool};
+use crate::tools::tool::{ABORT_GRACE, STRUCTURED_CONTENT, Tool};
 
 /// How long a request waits for steering messages that are still in `input` handlers.
 const STEER_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -462,7 +462,7 @@ impl Hooks<'_> {
         let over = CancellationToken::new();
         let end = async {
             cancel.cancelled().await;
-            tokio::time::sleep(LAST_WORD).await;
+            tokio::time::sleep(ABORT_GRACE).await;
             over.cancel();
             std::future::pending::<()>().await;
         };

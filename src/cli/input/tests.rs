@@ -142,7 +142,7 @@ fn images_are_attached_and_named() {
         .try_into()
         .unwrap();
     let [small_path, large_path, broken_path] = names.map(|name| folder.path(name));
-    let omitted = image::OMITTED;
+    let omitted = images::OMITTED_TEXT;
     assert_eq!(
         prompt.text,
         format!(

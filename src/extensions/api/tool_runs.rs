@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bridge::{BridgeResult, parse, to_value};
 use pi_tools::ToolOptions;
 use pi_tools::command::run::{CommandEnd, run_command};
-use pi_tools::remote::{CommandElsewhere, Commands, Operations};
+use pi_tools::remote::{RemoteCommand, RemoteCommands, RemoteFiles};
 use pi_tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 
 /// Capacity of a run's event channel, and maximum number of events per fetch.
@@ -237,7 +237,7 @@ impl ToolRuns {
                     // fetched are dropped.
                     let _ = latest.try_send(RunEvent::Update { output });
                 }),
-                begun: None,
+                started: None,
             };
             let queueing = tool.queueing();
             let mut work = Box::pin(async move {
@@ -253,7 +253,7 @@ impl ToolRuns {
             let _entered = self.handle.enter();
             let early = match queueing {
                 Queueing::AtOnce => (&mut work).now_or_never(),
-                Queueing::Never | Queueing::Elsewhere { .. } => None,
+                Queueing::Never | Queueing::Remote { .. } => None,
             };
             if early.is_none() {
                 self.handle.spawn(work);
@@ -345,27 +345,27 @@ impl RemoteOperations {
 }
 
 #[async_trait]
-impl Operations for RemoteOperations {
+impl RemoteFiles for RemoteOperations {
     fn offers(&self, name: &str) -> bool {
         self.offers.iter().any(|offer| offer == name)
     }
 
-    async fn ask(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
+    async fn call(&self, name: &'static str, args: Value) -> Result<Value, ToolError> {
         self.request(self.next_id(), name, args).await
     }
 }
 
 #[async_trait]
-impl Commands for RemoteOperations {
+impl RemoteCommands for RemoteOperations {
     async fn exec(
         &self,
-        command: CommandElsewhere,
+        command: RemoteCommand,
         output: mpsc::Sender<Vec<u8>>,
         _cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {
         let id = self.next_id();
         self.outputs.lock().insert(id, output);
-        let CommandElsewhere {
+        let RemoteCommand {
             command,
             cwd,
             timeout,

@@ -17,14 +17,14 @@ use super::tool_runs::{decode, exit_code};
 use crate::bridge::{BridgeResult, parse};
 use crate::lifecycle::generation::Generation;
 use pi_tools::command::run::UserCommandResult;
-use pi_tools::remote::{CommandElsewhere, Commands};
+use pi_tools::remote::{RemoteCommand, RemoteCommands};
 use pi_tools::tool::ToolError;
 
 /// How to run a command, as decided by handlers of `user_bash`.
 pub enum UserBash {
     /// No handler took it: run it in pi's shell.
     RunLocally,
-    RunWith(Arc<dyn Commands>),
+    RunWith(Arc<dyn RemoteCommands>),
     /// The handler has run the command.
     Finished(UserCommandResult),
     /// The handler failed; the command does not run. Holds the reason.
@@ -87,10 +87,10 @@ pub(crate) struct ExtensionCommands {
 }
 
 #[async_trait]
-impl Commands for ExtensionCommands {
+impl RemoteCommands for ExtensionCommands {
     async fn exec(
         &self,
-        command: CommandElsewhere,
+        command: RemoteCommand,
         output: mpsc::Sender<Vec<u8>>,
         cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {

@@ -37,7 +37,7 @@ use pi_ai::models::registry::ModelRegistry;
 use pi_resources::prompts::templates::PromptTemplate;
 use pi_resources::skills::Skill;
 use pi_session::UnlockedSession;
-use pi_tools::remote::Commands;
+use pi_tools::remote::RemoteCommands;
 use pi_tools::tool::Tool;
 
 /// Capacity of a session's event channel.
@@ -53,7 +53,7 @@ pub trait ChildSession: Send + Sync {
         &self,
         command: &str,
         exclude_from_context: bool,
-        by: Arc<dyn Commands>,
+        by: Arc<dyn RemoteCommands>,
     ) -> ActionResult<Value>;
     /// Answers a query at once: `state`, `messages`, …
     fn query(&self, query: &str, args: &Value) -> ActionResult<Value>;

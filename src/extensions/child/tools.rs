@@ -18,9 +18,9 @@ use crate::api::tool_runs::exit_code;
 use crate::api::user_bash::CommandOutputs;
 use pi_ai::json::depth::{self, Origin};
 use pi_ai::stream::ToolSpec;
-use pi_tools::remote::{CommandElsewhere, Commands};
+use pi_tools::remote::{RemoteCommand, RemoteCommands};
 use pi_tools::tool::{
-    ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
+    ABORT_GRACE, ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput, UpdateSink,
 };
 
 #[derive(Deserialize)]
@@ -130,7 +130,7 @@ impl JsCalls {
             () = cancel.cancelled() => {
                 // The session may be closed.
                 let _ = self.events.send(ChildEvent::Abort { call }).await;
-                tokio::time::timeout(LAST_WORD, running)
+                tokio::time::timeout(ABORT_GRACE, running)
                     .await
                     .unwrap_or_else(|_| Err(ToolError::aborted()))
             }
@@ -184,7 +184,7 @@ impl Tool for JsTool {
     }
 
     fn queueing(&self) -> Queueing {
-        Queueing::Elsewhere {
+        Queueing::Remote {
             within: START_TIMEOUT,
         }
     }
@@ -203,8 +203,8 @@ impl Tool for JsTool {
         let call = self.calls.next_number();
         let (calls, name) = (&self.calls, &self.spec.name);
         calls.updates.lock().insert(call, invocation.updates);
-        let reports_start = invocation.begun.is_some();
-        if let Some(started) = invocation.begun {
+        let reports_start = invocation.started.is_some();
+        if let Some(started) = invocation.started {
             calls.start_guards.lock().insert(call, started);
         }
         let args = json!({
@@ -240,10 +240,10 @@ pub(super) struct JsCommands {
 }
 
 #[async_trait]
-impl Commands for JsCommands {
+impl RemoteCommands for JsCommands {
     async fn exec(
         &self,
-        command: CommandElsewhere,
+        command: RemoteCommand,
         output: mpsc::Sender<Vec<u8>>,
         cancel: CancellationToken,
     ) -> Result<Option<i32>, ToolError> {

@@ -12,7 +12,7 @@ use pi_ai::json::depth::{self, Origin};
 use pi_ai::json::errors::describe;
 use pi_ai::stream::ToolSpec;
 use pi_tools::tool::{
-    ExecutionMode, LAST_WORD, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
+    ABORT_GRACE, ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
 };
 
 pub struct ExtensionTool {
@@ -100,7 +100,7 @@ impl Tool for ExtensionTool {
 
     /// The tool may call `withFileMutationQueue` or a built-in tool.
     fn queueing(&self) -> Queueing {
-        Queueing::Elsewhere {
+        Queueing::Remote {
             within: self.generation.limits.handler,
         }
     }
@@ -135,8 +135,8 @@ impl Tool for ExtensionTool {
         let updates = &self.generation.host.updates;
         updates.lock().insert(token, call.updates);
         let start_guards = &self.generation.host.start_guards;
-        let reports_start = call.begun.is_some();
-        if let Some(started) = call.begun {
+        let reports_start = call.started.is_some();
+        if let Some(started) = call.started {
             start_guards.lock().insert(token, started);
         }
         let args = json!({
@@ -167,7 +167,7 @@ impl Tool for ExtensionTool {
                     let _ = self.generation.call("abortTool", &token).await;
                     running.await
                 };
-                tokio::time::timeout(LAST_WORD, abort)
+                tokio::time::timeout(ABORT_GRACE, abort)
                     .await
                     .unwrap_or(Err(CallFailure::Cancelled))
             }

@@ -79,10 +79,10 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
         .should_validate_formats(true)
         .build(schema)
         .map_err(|error| {
-            let place = error.instance_path().to_string();
-            match place.as_str() {
+            let path = error.instance_path().to_string();
+            match path.as_str() {
                 "" => error.to_string(),
-                place => format!("{error} (at {place})"),
+                path => format!("{error} (at {path})"),
             }
         })
 }
@@ -94,14 +94,14 @@ struct Faults<'a> {
 
 struct Fault {
     /// Path of the value: `edits/0`, or empty for the arguments as a whole.
-    place: String,
+    path: String,
     /// Determines which of several faults of one object comes first.
-    rank: Rank,
+    rank: FaultOrder,
     line: String,
 }
 
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Rank {
+enum FaultOrder {
     Missing,
     Unknown,
     Other,
@@ -115,34 +115,34 @@ impl Faults<'_> {
 
     fn add(&mut self, error: &ValidationError<'_>) {
         use ValidationErrorKind as Kind;
-        let place = error.instance_path().to_string();
-        let place = place.strip_prefix('/').unwrap_or(&place);
+        let path = error.instance_path().to_string();
+        let path = path.strip_prefix('/').unwrap_or(&path);
         let (shown, rank, times) = match error.kind() {
-            Kind::Required { property } if place.is_empty() => {
-                (property.as_str().unwrap_or("root"), Rank::Missing, 1)
+            Kind::Required { property } if path.is_empty() => {
+                (property.as_str().unwrap_or("root"), FaultOrder::Missing, 1)
             }
-            Kind::Required { .. } => (place, Rank::Missing, 1),
+            Kind::Required { .. } => (path, FaultOrder::Missing, 1),
             // Each unexpected member gets one line.
             Kind::AdditionalProperties { unexpected } => {
-                let shown = if place.is_empty() { "root" } else { place };
-                (shown, Rank::Unknown, unexpected.len())
+                let shown = if path.is_empty() { "root" } else { path };
+                (shown, FaultOrder::Unknown, unexpected.len())
             }
             // The errors of the branches come first, in the order of the schema.
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 context.iter().flatten().for_each(|error| self.add(error));
                 (
-                    if place.is_empty() { "root" } else { place },
-                    Rank::Other,
+                    if path.is_empty() { "root" } else { path },
+                    FaultOrder::Other,
                     1,
                 )
             }
-            _ if place.is_empty() => ("root", Rank::Other, 1),
-            _ => (place, Rank::Other, 1),
+            _ if path.is_empty() => ("root", FaultOrder::Other, 1),
+            _ => (path, FaultOrder::Other, 1),
         };
         let line = format!("  - {shown}: {}", self.message(error));
         for _ in 0..times {
             self.insert(Fault {
-                place: place.to_owned(),
+                path: path.to_owned(),
                 rank,
                 line: line.clone(),
             });
@@ -152,14 +152,14 @@ impl Faults<'_> {
     /// Inserts a fault. Faults of an object itself come before those inside it.
     fn insert(&mut self, fault: Fault) {
         let goes_before = |other: &Fault| {
-            if other.place == fault.place {
+            if other.path == fault.path {
                 return fault.rank < other.rank;
             }
-            let inside = match other.place.strip_prefix(&fault.place) {
-                Some(rest) => fault.place.is_empty() || rest.starts_with('/'),
+            let inside = match other.path.strip_prefix(&fault.path) {
+                Some(rest) => fault.path.is_empty() || rest.starts_with('/'),
                 None => false,
             };
-            inside && fault.rank != Rank::Other
+            inside && fault.rank != FaultOrder::Other
         };
         let at = self.found.iter().position(goes_before);
         self.found.insert(at.unwrap_or(self.found.len()), fault);

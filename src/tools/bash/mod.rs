@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments;
 use super::command::output::CommandOutput;
-use super::command::process::{Ended, ProcessEvent};
+use super::command::process::{ProcessEnd, ProcessEvent};
 use super::command::run::{Running, start};
 use super::command::shell::ShellOptions;
-use super::remote::{CommandElsewhere, Commands};
+use super::remote::{RemoteCommand, RemoteCommands};
 use super::text::truncate::{MAX_BYTES, MAX_LINES, TruncatedBy, Truncation, format_size};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::message::ContentBlock;
@@ -29,7 +29,7 @@ pub struct BashTool {
     spec: ToolSpec,
     cwd: PathBuf,
     shell: ShellOptions,
-    elsewhere: Option<Arc<dyn Commands>>,
+    remote: Option<Arc<dyn RemoteCommands>>,
 }
 
 #[derive(Deserialize)]
@@ -69,13 +69,13 @@ impl BashTool {
             spec,
             cwd,
             shell,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Runs the tool's commands with `commands`, for example on another machine.
-    pub fn with_commands(mut self, commands: Arc<dyn Commands>) -> Self {
-        self.elsewhere = Some(commands);
+    pub fn with_commands(mut self, commands: Arc<dyn RemoteCommands>) -> Self {
+        self.remote = Some(commands);
         self
     }
 
@@ -85,17 +85,17 @@ impl BashTool {
         time_limit: Option<Duration>,
         cancel: CancellationToken,
     ) -> Result<Running, ToolError> {
-        let Some(commands) = &self.elsewhere else {
+        let Some(commands) = &self.remote else {
             let here = start(&args.command, &self.cwd, &self.shell, time_limit, cancel)?;
-            return Ok(Running::Here(Box::new(here)));
+            return Ok(Running::Local(Box::new(here)));
         };
-        let command = CommandElsewhere {
+        let command = RemoteCommand {
             command: self.shell.script(&args.command),
             cwd: self.cwd.display().to_string(),
             timeout: args.timeout,
             env: self.shell.env.as_ref().map(|env| json!(env)),
         };
-        Ok(Running::elsewhere(commands.clone(), command, cancel))
+        Ok(Running::remote(commands.clone(), command, cancel))
     }
 }
 
@@ -121,7 +121,7 @@ impl Tool for BashTool {
         let mut output = CommandOutput::default();
         let mut waited = None;
         let ended = if call.cancel.is_cancelled() {
-            Ended::Aborted
+            ProcessEnd::Aborted
         } else {
             let mut process = self.start(&args, time_limit, call.cancel)?;
             let mut last_update: Option<Instant> = None;
@@ -148,7 +148,7 @@ impl Tool for BashTool {
                     update_due = None;
                 }
             };
-            waited = process.waited_for_a_person().map(str::to_owned);
+            waited = process.interactive_wait().map(str::to_owned);
             ended
         };
         let shown = output.finish().await;
@@ -164,20 +164,20 @@ impl Tool for BashTool {
             }
         };
         match ended {
-            Ended::Aborted => Err(after(text, "Command aborted".to_owned())),
-            Ended::TimedOut => Err(after(
+            ProcessEnd::Aborted => Err(after(text, "Command aborted".to_owned())),
+            ProcessEnd::TimedOut => Err(after(
                 text,
                 format!(
                     "Command timed out after {} seconds",
                     arguments::number(args.timeout.unwrap_or_default())
                 ),
             )),
-            Ended::Exited(_) | Ended::WithoutCode => {
+            ProcessEnd::Exited(_) | ProcessEnd::WithoutCode => {
                 let text = match text.is_empty() {
                     true => "(no output)".to_owned(),
                     false => text,
                 };
-                if let Ended::Exited(code) = ended
+                if let ProcessEnd::Exited(code) = ended
                     && code != 0
                 {
                     return Err(after(text, format!("Command exited with code {code}")));
@@ -236,7 +236,7 @@ fn with_notice(shown: &Truncation, output: &CommandOutput) -> String {
     format!(
         "{}\n\n[{range}. Full output: {}]",
         shown.content,
-        output.log_place()
+        output.log_location()
     )
 }
 

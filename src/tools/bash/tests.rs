@@ -189,10 +189,10 @@ async fn a_command_that_waited_for_a_person_says_so() {
         }
     });
     let ToolError(text) = unattended().execute(call).await.unwrap_err();
-    let (_, said) = text.split_once("Command aborted\n").expect(&text);
+    let (_, notice) = text.split_once("Command aborted\n").expect(&text);
     assert!(
-        said.starts_with("It was waiting for a person: sh "),
+        notice.starts_with("It was waiting for a person: sh "),
         "{text}"
     );
-    assert!(said.contains("/COMMIT_EDITMSG (process "), "{text}");
+    assert!(notice.contains("/COMMIT_EDITMSG (process "), "{text}");
 }

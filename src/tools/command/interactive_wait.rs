@@ -3,7 +3,7 @@
 
 /// Returns a sentence for the model if one of the processes below `leader` waits for a person.
 #[cfg(target_os = "linux")]
-pub(crate) fn for_a_person(leader: u32) -> Option<String> {
+pub(crate) fn describe(leader: u32) -> Option<String> {
     let waiting = linux::processes_below(leader)
         .into_iter()
         .find(linux::Process::waits_for_a_person)?;
@@ -17,7 +17,7 @@ pub(crate) fn for_a_person(leader: u32) -> Option<String> {
 
 /// Returns `None`: other systems do not show what a process waits for.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn for_a_person(_leader: u32) -> Option<String> {
+pub(crate) fn describe(_leader: u32) -> Option<String> {
     None
 }
 
@@ -30,10 +30,10 @@ mod linux {
     use nix::libc;
 
     /// Number of characters of a command line that are shown.
-    const SHOWN: usize = 200;
+    const SHOWN_CHARS: usize = 200;
 
     /// Programs whose only purpose is to ask a person.
-    const ASKING: [&str; 11] = [
+    const PROMPT_PROGRAMS: [&str; 11] = [
         "vi",
         "vim",
         "nvim",
@@ -47,7 +47,7 @@ mod linux {
         "zenity",
     ];
     /// Files for which git opens an editor.
-    const EDITED: [&str; 6] = [
+    const GIT_EDITED_FILES: [&str; 6] = [
         "COMMIT_EDITMSG",
         "MERGE_MSG",
         "SQUASH_MSG",
@@ -114,7 +114,7 @@ mod linux {
                 true => "pinentry",
                 false => program,
             };
-            ASKING.contains(&name)
+            PROMPT_PROGRAMS.contains(&name)
         }
 
         fn edits_for_git(&self) -> bool {
@@ -122,7 +122,7 @@ mod linux {
             let name = file
                 .and_then(Path::file_name)
                 .and_then(|name| name.to_str());
-            name.is_some_and(|name| EDITED.contains(&name))
+            name.is_some_and(|name| GIT_EDITED_FILES.contains(&name))
         }
 
         /// Returns true in a system call that reads a terminal, or that waits for one of several
@@ -136,10 +136,10 @@ mod linux {
                 .next()
                 .and_then(|word| i64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
             match number {
-                Some(number) if number == READ => {
+                Some(number) if number == READ_CALLS => {
                     descriptor.is_some_and(|number| self.is_terminal(number))
                 }
-                Some(number) if WAITS.contains(&number) => self.is_terminal(0),
+                Some(number) if WAIT_CALLS.contains(&number) => self.is_terminal(0),
                 _ => false,
             }
         }
@@ -151,19 +151,19 @@ mod linux {
 
         pub(crate) fn command_line(&self) -> String {
             let line = self.arguments.join(" ");
-            match line.char_indices().nth(SHOWN) {
+            match line.char_indices().nth(SHOWN_CHARS) {
                 Some((end, _)) => format!("{}\u{2026}", &line[..end]),
                 None => line,
             }
         }
     }
 
-    const READ: i64 = libc::SYS_read;
+    const READ_CALLS: i64 = libc::SYS_read;
     /// Newer architectures have only these system calls; `poll` and the others are made of them.
     #[cfg(not(target_arch = "x86_64"))]
-    const WAITS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
+    const WAIT_CALLS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
     #[cfg(target_arch = "x86_64")]
-    const WAITS: [i64; 6] = [
+    const WAIT_CALLS: [i64; 6] = [
         libc::SYS_poll,
         libc::SYS_ppoll,
         libc::SYS_select,
@@ -181,7 +181,7 @@ mod tests {
     use nix::sys::signal::{Signal, killpg};
     use nix::unistd::Pid;
 
-    use super::for_a_person;
+    use super::describe;
 
     fn shell(script: &str) -> Child {
         let mut command = Command::new("sh");
@@ -200,15 +200,15 @@ mod tests {
     fn who_reads_a_terminal_waits_for_a_person() {
         // `script` makes the terminal, and would end with its own input.
         let child = shell("sleep 60 | script -qec 'cat; true' /dev/null");
-        let said = loop {
-            match for_a_person(child.id()) {
-                Some(said) => break said,
+        let text = loop {
+            match describe(child.id()) {
+                Some(text) => break text,
                 None => std::thread::sleep(std::time::Duration::from_millis(5)),
             }
         };
         assert!(
-            said.starts_with("It was waiting for a person: cat (process "),
-            "{said}"
+            text.starts_with("It was waiting for a person: cat (process "),
+            "{text}"
         );
         end(child);
     }
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn what_waits_for_something_else_does_not() {
         let mut child = shell("echo begun; sleep 60");
-        let mut said = String::new();
+        let mut text = String::new();
         let output = child.stdout.as_mut().unwrap();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut said).unwrap();
-        assert_eq!(for_a_person(child.id()), None);
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut text).unwrap();
+        assert_eq!(describe(child.id()), None);
         end(child);
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 use crate::text::truncate::{self, Limits, MAX_BYTES, MAX_LINES, Truncation};
 
 /// Minimum number of bytes kept in memory; the maximum is twice as many and one piece.
-const KEPT_BYTES: usize = 2 * MAX_BYTES;
+const TAIL_BYTES: usize = 2 * MAX_BYTES;
 
 #[derive(Default)]
 pub(crate) struct CommandOutput {
@@ -58,8 +58,8 @@ impl CommandOutput {
             self.log = Log::Failed(error);
         }
         self.tail.extend_from_slice(bytes);
-        if self.tail.len() > 2 * KEPT_BYTES {
-            self.tail.drain(..self.tail.len() - KEPT_BYTES);
+        if self.tail.len() > 2 * TAIL_BYTES {
+            self.tail.drain(..self.tail.len() - TAIL_BYTES);
         }
     }
 
@@ -118,7 +118,7 @@ impl CommandOutput {
     }
 
     /// Returns the path of the log for the notice, or the reason why there is none.
-    pub(crate) fn log_place(&self) -> String {
+    pub(crate) fn log_location(&self) -> String {
         match &self.log {
             Log::Open(_, path) | Log::Closed(path) => path.display().to_string(),
             Log::NotNeeded => "not saved".to_owned(),
@@ -185,7 +185,7 @@ mod tests {
             let line = format!("line {line}\n");
             output.push(line.as_bytes()).await;
             all.push_str(&line);
-            assert!(output.tail.len() <= 2 * KEPT_BYTES);
+            assert!(output.tail.len() <= 2 * TAIL_BYTES);
         }
         let record = output.finish().await;
         let path = output.log_path().unwrap().to_owned();

@@ -18,22 +18,22 @@ use super::interactive_wait;
 
 /// Time after the end of a process for which its output is still read: background children
 /// inherit the pipe and can keep it open forever.
-const GRACE: Duration = Duration::from_millis(100);
+const OUTPUT_GRACE: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 * 1024;
 
 /// Groups to kill when pi itself is terminated.
-static LIVE: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+static LIVE_GROUPS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
 /// Kills every running command with all its children. Called on SIGTERM and SIGHUP, which do not
 /// reach process groups other than pi's own.
 pub fn kill_all() {
-    for pid in LIVE.lock().drain() {
+    for pid in LIVE_GROUPS.lock().drain() {
         kill_group(pid);
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ProcessEnd {
     /// The process ended, with the code that a shell reports: 128 plus the signal for a process
     /// that was killed.
     Exited(i32),
@@ -47,7 +47,7 @@ pub(crate) enum Ended {
 pub(crate) enum ProcessEvent<'a> {
     /// Bytes of stdout and stderr, in the order in which they were written.
     Output(&'a [u8]),
-    Ended(Ended),
+    Ended(ProcessEnd),
 }
 
 /// A running command. Dropping it kills the group.
@@ -59,7 +59,7 @@ pub(crate) struct GroupProcess {
     cancel: CancellationToken,
     time_limit: Option<Instant>,
     /// The reason why pi killed the command.
-    killed: Option<Ended>,
+    killed: Option<ProcessEnd>,
     /// A sentence for the model if the command was waiting for a person when it was killed.
     waited: Option<String>,
     exited: Option<(ExitStatus, Instant)>,
@@ -81,7 +81,7 @@ impl GroupProcess {
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
             .stderr(writer);
-        lead_group(&mut command);
+        start_session(&mut command);
         let child = command.spawn()?;
         // The command holds the write ends, which would keep the pipe open.
         drop(command);
@@ -109,14 +109,14 @@ impl GroupProcess {
                     return Ok(ProcessEvent::Ended(self.end(status)));
                 };
                 let read = output.read(&mut self.buffer);
-                let read = if at.elapsed() < GRACE {
-                    tokio::time::timeout_at(at + GRACE, read).await.ok()
+                let read = if at.elapsed() < OUTPUT_GRACE {
+                    tokio::time::timeout_at(at + OUTPUT_GRACE, read).await.ok()
                 } else {
                     read.now_or_never()
                 };
                 match read {
                     Some(Ok(read)) if read > 0 && self.left_to_drain > 0 => {
-                        if at.elapsed() >= GRACE {
+                        if at.elapsed() >= OUTPUT_GRACE {
                             self.left_to_drain = self.left_to_drain.saturating_sub(read);
                         }
                         break read;
@@ -133,10 +133,10 @@ impl GroupProcess {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled(), if self.killed.is_none() => {
-                    self.kill(Ended::Aborted);
+                    self.kill(ProcessEnd::Aborted);
                 }
                 () = sleep_until(time_limit), if self.killed.is_none() => {
-                    self.kill(Ended::TimedOut);
+                    self.kill(ProcessEnd::TimedOut);
                 }
                 status = self.child.wait() => {
                     self.exited = Some((status?, Instant::now()));
@@ -151,26 +151,26 @@ impl GroupProcess {
     }
 
     /// Returns a sentence for the model if the command was stopped while it waited for a person.
-    pub(crate) fn waited_for_a_person(&self) -> Option<&str> {
+    pub(crate) fn interactive_wait(&self) -> Option<&str> {
         self.waited.as_deref()
     }
 
-    fn kill(&mut self, why: Ended) {
+    fn kill(&mut self, why: ProcessEnd) {
         self.killed = Some(why);
-        self.waited = self.child.id().and_then(interactive_wait::for_a_person);
+        self.waited = self.child.id().and_then(interactive_wait::describe);
         self.group.kill();
         // This covers a process that could not become the leader of a group.
         let already_dead = self.child.start_kill();
         tracing::debug!(?why, ?already_dead, "killed a command");
     }
 
-    fn end(&mut self, status: ExitStatus) -> Ended {
+    fn end(&mut self, status: ExitStatus) -> ProcessEnd {
         // [`kill_all`] may have killed the group before this call is cancelled.
-        let with_all = !self.group.release() && !status.success();
-        if with_all || self.cancel.is_cancelled() {
-            Ended::Aborted
+        let killed_by_kill_all = !self.group.release() && !status.success();
+        if killed_by_kill_all || self.cancel.is_cancelled() {
+            ProcessEnd::Aborted
         } else {
-            self.killed.unwrap_or(Ended::Exited(exit_code(status)))
+            self.killed.unwrap_or(ProcessEnd::Exited(exit_code(status)))
         }
     }
 }
@@ -199,7 +199,7 @@ struct GroupGuard {
 
 impl GroupGuard {
     fn new(pid: Option<u32>) -> Self {
-        LIVE.lock().extend(pid);
+        LIVE_GROUPS.lock().extend(pid);
         Self { pid }
     }
 
@@ -211,7 +211,9 @@ impl GroupGuard {
 
     /// Lets background children live on. Returns `false` if [`kill_all`] was faster.
     fn release(&mut self) -> bool {
-        self.pid.take().is_none_or(|pid| LIVE.lock().remove(&pid))
+        self.pid
+            .take()
+            .is_none_or(|pid| LIVE_GROUPS.lock().remove(&pid))
     }
 }
 
@@ -248,7 +250,7 @@ fn kill_group(pid: u32) {
 /// Starts the command in its own session, not only its own group: a command must not be able to
 /// read from the terminal that pi draws on.
 #[cfg(unix)]
-fn lead_group(command: &mut Command) {
+fn start_session(command: &mut Command) {
     // SAFETY: between fork and exec only async-signal-safe calls are allowed;
     // `setsid` is one, and making an error from errno allocates nothing.
     unsafe {
@@ -260,7 +262,7 @@ fn lead_group(command: &mut Command) {
 }
 
 #[cfg(not(unix))]
-fn lead_group(_command: &mut Command) {}
+fn start_session(_command: &mut Command) {}
 
 #[cfg(unix)]
 fn async_reader(reader: PipeReader) -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
@@ -296,7 +298,7 @@ mod tests {
         GroupProcess::spawn(command, limit, cancel.clone()).unwrap()
     }
 
-    async fn finish(process: &mut GroupProcess) -> (String, Ended) {
+    async fn finish(process: &mut GroupProcess) -> (String, ProcessEnd) {
         let mut text = Vec::new();
         loop {
             match process.next().await.unwrap() {
@@ -325,21 +327,21 @@ mod tests {
         let script = "for i in 1 2 3; do echo o$i; echo e$i >&2; done; exit 7";
         let (text, ended) = finish(&mut shell(script, None, &cancel)).await;
         assert_eq!(text, "o1\ne1\no2\ne2\no3\ne3\n");
-        assert_eq!(ended, Ended::Exited(7));
+        assert_eq!(ended, ProcessEnd::Exited(7));
     }
 
     #[tokio::test]
     async fn a_signal_is_reported_as_shells_do() {
         let cancel = CancellationToken::new();
         let (_, ended) = finish(&mut shell("kill -SEGV $$", None, &cancel)).await;
-        assert_eq!(ended, Ended::Exited(139));
+        assert_eq!(ended, ProcessEnd::Exited(139));
     }
 
     #[tokio::test]
     async fn a_daemon_does_not_block_and_lives_on() {
         let cancel = CancellationToken::new();
         let (text, ended) = finish(&mut shell("sleep 60 & echo $!", None, &cancel)).await;
-        assert_eq!(ended, Ended::Exited(0));
+        assert_eq!(ended, ProcessEnd::Exited(0));
         let pid = text.trim();
         assert!(runs(pid));
         let pid = nix::unistd::Pid::from_raw(pid.parse().unwrap());
@@ -360,7 +362,10 @@ mod tests {
         let pid = String::from_utf8(bytes.to_vec()).unwrap().trim().to_owned();
         assert!(runs(&pid));
         cancel.cancel();
-        assert_eq!(finish(&mut process).await, (String::new(), Ended::Aborted));
+        assert_eq!(
+            finish(&mut process).await,
+            (String::new(), ProcessEnd::Aborted)
+        );
         until_gone(&pid).await;
     }
 
@@ -369,7 +374,7 @@ mod tests {
         let cancel = CancellationToken::new();
         let limit = Some(Duration::from_millis(100));
         let (text, ended) = finish(&mut shell("echo hi; sleep 60", limit, &cancel)).await;
-        assert_eq!((text.as_str(), ended), ("hi\n", Ended::TimedOut));
+        assert_eq!((text.as_str(), ended), ("hi\n", ProcessEnd::TimedOut));
     }
 
     #[tokio::test]
@@ -381,16 +386,16 @@ mod tests {
                 panic!("ended early");
             };
             let pid = String::from_utf8(bytes.to_vec()).unwrap().trim().to_owned();
-            assert!(LIVE.lock().contains(&pid.parse().unwrap()));
+            assert!(LIVE_GROUPS.lock().contains(&pid.parse().unwrap()));
             if by_drop {
                 drop(process);
             } else {
                 // `kill_all` would also end the commands of other tests.
                 kill_group(pid.parse().unwrap());
-                assert_eq!(finish(&mut process).await.1, Ended::Exited(137));
+                assert_eq!(finish(&mut process).await.1, ProcessEnd::Exited(137));
             }
             until_gone(&pid).await;
-            assert!(!LIVE.lock().contains(&pid.parse().unwrap()));
+            assert!(!LIVE_GROUPS.lock().contains(&pid.parse().unwrap()));
         }
     }
 
@@ -402,7 +407,7 @@ mod tests {
         let script = "cut -d' ' -f6 /proc/$$/stat; echo $$; cat";
         let (text, ended) = finish(&mut shell(script, None, &cancel)).await;
         let numbers: Vec<&str> = text.lines().collect();
-        assert_eq!((numbers.len(), ended), (2, Ended::Exited(0)));
+        assert_eq!((numbers.len(), ended), (2, ProcessEnd::Exited(0)));
         assert_eq!(numbers[0], numbers[1]);
     }
 }

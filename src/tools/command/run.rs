@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::output::CommandOutput;
-use super::process::{Ended, GroupProcess, ProcessEvent};
+use super::process::{GroupProcess, ProcessEnd, ProcessEvent};
 use super::shell::ShellOptions;
-use crate::remote::{CommandElsewhere, Commands, RunningElsewhere};
+use crate::remote::{RemoteCommand, RemoteCommands, RunningRemoteCommand};
 use crate::text::utf8_decoder::LossyDecoder;
 use crate::tool::ToolError;
 
@@ -36,34 +36,34 @@ pub struct UserCommandResult {
     pub full_output_path: Option<String>,
 }
 
-/// Runs a command of the user, locally or through `elsewhere`. `told` gets the cleaned text as it
+/// Runs a command of the user, locally or through `remote`. `updates` gets the cleaned text as it
 /// comes; the command waits for a slow reader.
 pub async fn run_user_command(
     command: &str,
     cwd: &Path,
     options: &ShellOptions,
-    elsewhere: Option<Arc<dyn Commands>>,
+    remote: Option<Arc<dyn RemoteCommands>>,
     cancel: CancellationToken,
-    told: Option<mpsc::Sender<String>>,
+    updates: Option<mpsc::Sender<String>>,
 ) -> Result<UserCommandResult, ToolError> {
     let ends = cancel.clone();
     let mut output = CommandOutput::default();
     let mut cleaner = Cleaner::default();
-    let mut ended = Ended::Aborted;
-    let tell = async |text: &str| {
-        if let Some(told) = &told {
+    let mut ended = ProcessEnd::Aborted;
+    let send_update = async |text: &str| {
+        if let Some(updates) = &updates {
             tokio::select! {
                 // Sending fails if the reader is gone; the command continues.
-                _ = told.send(text.to_owned()) => {}
+                _ = updates.send(text.to_owned()) => {}
                 () = ends.cancelled() => {}
             }
         }
     };
     if !cancel.is_cancelled() {
-        let mut process = match elsewhere {
-            Some(commands) => Running::elsewhere(
+        let mut process = match remote {
+            Some(commands) => Running::remote(
                 commands,
-                CommandElsewhere {
+                RemoteCommand {
                     command: options.script(command),
                     cwd: cwd.display().to_string(),
                     timeout: None,
@@ -71,14 +71,14 @@ pub async fn run_user_command(
                 },
                 cancel,
             ),
-            None => Running::Here(Box::new(start(command, cwd, options, None, cancel)?)),
+            None => Running::Local(Box::new(start(command, cwd, options, None, cancel)?)),
         };
         loop {
             match process.next().await? {
                 ProcessEvent::Output(bytes) => {
                     let text = cleaner.push(bytes);
                     if !text.is_empty() {
-                        tell(&text).await;
+                        send_update(&text).await;
                         output.push(text.as_bytes()).await;
                     }
                 }
@@ -91,17 +91,17 @@ pub async fn run_user_command(
     }
     let rest = cleaner.finish();
     if !rest.is_empty() {
-        tell(&rest).await;
+        send_update(&rest).await;
         output.push(rest.as_bytes()).await;
     }
     let shown = output.finish().await;
     Ok(UserCommandResult {
         output: shown.content,
         exit_code: match ended {
-            Ended::Exited(code) => Some(code),
-            Ended::TimedOut | Ended::Aborted | Ended::WithoutCode => None,
+            ProcessEnd::Exited(code) => Some(code),
+            ProcessEnd::TimedOut | ProcessEnd::Aborted | ProcessEnd::WithoutCode => None,
         },
-        cancelled: ended == Ended::Aborted,
+        cancelled: ended == ProcessEnd::Aborted,
         truncated: shown.truncated,
         full_output_path: output.log_path().map(|path| path.display().to_string()),
     })
@@ -134,9 +134,9 @@ pub async fn run_command(
                 // Sending fails if the reader is gone; the command continues.
                 let _ = output.send(bytes.to_vec()).await;
             }
-            ProcessEvent::Ended(Ended::Exited(code)) => return Ok(CommandEnd::Exited(code)),
-            ProcessEvent::Ended(Ended::TimedOut) => return Ok(CommandEnd::TimedOut),
-            ProcessEvent::Ended(Ended::Aborted | Ended::WithoutCode) => {
+            ProcessEvent::Ended(ProcessEnd::Exited(code)) => return Ok(CommandEnd::Exited(code)),
+            ProcessEvent::Ended(ProcessEnd::TimedOut) => return Ok(CommandEnd::TimedOut),
+            ProcessEvent::Ended(ProcessEnd::Aborted | ProcessEnd::WithoutCode) => {
                 return Ok(CommandEnd::Aborted);
             }
         }
@@ -182,32 +182,32 @@ pub(crate) fn start(
 
 /// A running command, local or run by an extension.
 pub(crate) enum Running {
-    Here(Box<GroupProcess>),
-    Elsewhere(RunningElsewhere),
+    Local(Box<GroupProcess>),
+    Remote(RunningRemoteCommand),
 }
 
 impl Running {
-    pub(crate) fn elsewhere(
-        commands: Arc<dyn Commands>,
-        command: CommandElsewhere,
+    pub(crate) fn remote(
+        commands: Arc<dyn RemoteCommands>,
+        command: RemoteCommand,
         cancel: CancellationToken,
     ) -> Self {
-        Self::Elsewhere(RunningElsewhere::start(commands, command, cancel))
+        Self::Remote(RunningRemoteCommand::start(commands, command, cancel))
     }
 
     /// Waits for the next event. Must not be called after [`ProcessEvent::Ended`].
     pub(crate) async fn next(&mut self) -> Result<ProcessEvent<'_>, ToolError> {
         match self {
-            Self::Here(process) => process.next().await.map_err(lost),
-            Self::Elsewhere(process) => process.next().await,
+            Self::Local(process) => process.next().await.map_err(lost),
+            Self::Remote(process) => process.next().await,
         }
     }
 
-    /// Like [`GroupProcess::waited_for_a_person`]; `None` for a command that an extension runs.
-    pub(crate) fn waited_for_a_person(&self) -> Option<&str> {
+    /// Like [`GroupProcess::interactive_wait`]; `None` for a command that an extension runs.
+    pub(crate) fn interactive_wait(&self) -> Option<&str> {
         match self {
-            Self::Here(process) => process.waited_for_a_person(),
-            Self::Elsewhere(_) => None,
+            Self::Local(process) => process.interactive_wait(),
+            Self::Remote(_) => None,
         }
     }
 }
@@ -315,21 +315,21 @@ mod tests {
     async fn a_cancelled_command_keeps_what_it_said() {
         let cancel = CancellationToken::new();
         let options = ShellOptions::default();
-        let (told, mut heard) = mpsc::channel(1);
+        let (updates, mut received) = mpsc::channel(1);
         let run = run_user_command(
             "echo hello; sleep 60",
             Path::new("/"),
             &options,
             None,
             cancel.clone(),
-            Some(told),
+            Some(updates),
         );
-        let hear = async {
-            let seen = heard.recv().await;
+        let read_first = async {
+            let seen = received.recv().await;
             cancel.cancel();
             seen
         };
-        let (result, seen) = futures::future::join(run, hear).await;
+        let (result, seen) = futures::future::join(run, read_first).await;
         let result = result.unwrap();
         assert_eq!(
             serde_json::to_value(result).unwrap(),

@@ -16,7 +16,7 @@ use super::files::mutation_queue::lock_file;
 use super::files::os_error;
 use super::files::paths;
 use super::files::replace_file::replace_file;
-use super::remote::{Elsewhere, Operations};
+use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::diff::{Changes, DIFF_CONTEXT, DisplayDiff};
 use super::text::replace::{Replacement, replace, unix_lines};
 use super::text::truncate::format_size;
@@ -31,7 +31,7 @@ pub struct EditTool {
     spec: ToolSpec,
     guidelines: Vec<String>,
     cwd: PathBuf,
-    elsewhere: Option<Arc<dyn Operations>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 #[derive(Deserialize)]
@@ -99,13 +99,13 @@ impl EditTool {
             spec,
             guidelines: guidelines.map(str::to_owned).into(),
             cwd,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Edits files through `operations`, for example on another machine.
-    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
-        self.elsewhere = Some(operations);
+    pub fn with_operations(mut self, operations: Arc<dyn RemoteFiles>) -> Self {
+        self.remote = Some(operations);
         self
     }
 }
@@ -162,12 +162,12 @@ impl Tool for EditTool {
             guard = lock_file(&file) => guard,
         };
         let cancel = call.cancel;
-        let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
+        let remote = self.remote.as_ref();
+        let remote = remote.map(|operations| RemoteAccess::new(operations, &cancel));
         // The work is not abandoned on an abort, so that the result describes what happened.
         blocking(move || {
             let _guard = guard;
-            edit(&file, &args, elsewhere.as_ref(), &cancel)
+            edit(&file, &args, remote.as_ref(), &cancel)
         })
         .await
     }
@@ -176,7 +176,7 @@ impl Tool for EditTool {
 fn edit(
     file: &Path,
     args: &Args,
-    elsewhere: Option<&Elsewhere>,
+    remote: Option<&RemoteAccess>,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let Args { path, edits } = args;
@@ -185,8 +185,8 @@ fn edit(
         false => Ok(()),
     };
     aborted()?;
-    let raw = match elsewhere {
-        Some(elsewhere) => load_elsewhere(elsewhere, file, path)?,
+    let raw = match remote {
+        Some(remote) => load_remote(remote, file, path)?,
         None => load(file, path)?,
     };
     aborted()?;
@@ -207,9 +207,9 @@ fn edit(
     } else {
         new.push_str(&replaced.after);
     }
-    match elsewhere {
-        Some(elsewhere) => {
-            elsewhere.ask("writeFile", json!([file.to_string_lossy(), new]))?;
+    match remote {
+        Some(remote) => {
+            remote.call("writeFile", json!([file.to_string_lossy(), new]))?;
         }
         None => replace_file(file, new.as_bytes())
             .map_err(|error| os_error::describe(&error, "open", Some(file)))?,
@@ -278,15 +278,15 @@ fn load(file: &Path, path: &str) -> Result<String, ToolError> {
     as_text(bytes, path)
 }
 
-fn load_elsewhere(elsewhere: &Elsewhere, file: &Path, path: &str) -> Result<String, ToolError> {
-    let access = elsewhere.ask("access", json!([file.to_string_lossy()]));
+fn load_remote(remote: &RemoteAccess, file: &Path, path: &str) -> Result<String, ToolError> {
+    let access = remote.call("access", json!([file.to_string_lossy()]));
     if let Err(error) = access {
         return Err(match error == ToolError::aborted() {
             true => error,
             false => ToolError::new(format!("File not found: {path}")),
         });
     }
-    as_text(elsewhere.read(file)?, path)
+    as_text(remote.read(file)?, path)
 }
 
 fn as_text(bytes: Vec<u8>, path: &str) -> Result<String, ToolError> {

@@ -117,10 +117,10 @@ mod tests {
             ("d'\u{e9}cran.txt", "d\u{2019}e\u{301}cran.txt"),
             ("plain.txt", "plain.txt"),
         ];
-        for (asked, on_disk) in cases {
+        for (requested, on_disk) in cases {
             let file = folder.path().join(on_disk);
             std::fs::write(&file, "x").unwrap();
-            assert_eq!(resolve_for_reading(asked, folder.path()), file);
+            assert_eq!(resolve_for_reading(requested, folder.path()), file);
         }
         let missing = folder.path().join("it's not there.txt");
         assert_eq!(

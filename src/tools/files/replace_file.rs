@@ -14,7 +14,7 @@ use std::path::Path;
 /// the new content cannot be written, the file keeps the old content.
 pub(crate) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
-    if rename::replaced_by_rename(path, content)? {
+    if rename::replace_by_rename(path, content)? {
         return Ok(());
     }
     fs::write(path, content)
@@ -36,11 +36,11 @@ mod rename {
     const SET_ID: u32 = 0o6000;
     const PERMISSIONS: u32 = 0o7777;
     /// Maximum size in bytes on Linux of the list of attributes, and of one attribute.
-    const LARGEST_ATTRIBUTES: usize = 64 * 1024;
+    const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
     /// Replaces the file by a rename. Returns `false` if nothing was done, because the file must
     /// be written in place, or because a write in place gives the best error.
-    pub fn replaced_by_rename(path: &Path, content: &[u8]) -> io::Result<bool> {
+    pub fn replace_by_rename(path: &Path, content: &[u8]) -> io::Result<bool> {
         let target = match fs::canonicalize(path) {
             Ok(target) => target,
             // A link without a target determines the path of the new file.
@@ -61,7 +61,7 @@ mod rename {
             return Ok(false);
         };
         new.write_all(content)?;
-        if take_over(&old, &metadata, new.as_file()).is_err() {
+        if copy_metadata(&old, &metadata, new.as_file()).is_err() {
             return Ok(false);
         }
         // The rename fails, for example, for the name of a mount point.
@@ -94,7 +94,7 @@ mod rename {
     }
 
     /// Gives `new` the owner, the permissions and the attributes of `old`.
-    fn take_over(old: &File, old_metadata: &Metadata, new: &File) -> io::Result<()> {
+    fn copy_metadata(old: &File, old_metadata: &Metadata, new: &File) -> io::Result<()> {
         let owner = |metadata: &Metadata| (metadata.uid(), metadata.gid());
         let (uid, gid) = owner(old_metadata);
         if owner(&new.metadata()?) != (uid, gid) {
@@ -109,12 +109,12 @@ mod rename {
     fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
         let length = match rustix::fs::flistxattr_query(old) {
             Ok(0) | Err(Errno::NOTSUP) => return Ok(()),
-            length => length?.min(LARGEST_ATTRIBUTES),
+            length => length?.min(MAX_ATTRIBUTE_BYTES),
         };
         let mut names = vec![0; length];
         let length = flistxattr(old, names.as_mut_slice())?;
-        let mut value = vec![0; LARGEST_ATTRIBUTES];
-        let mut present = vec![0; LARGEST_ATTRIBUTES];
+        let mut value = vec![0; MAX_ATTRIBUTE_BYTES];
+        let mut present = vec![0; MAX_ATTRIBUTE_BYTES];
         for name in names[..length].split(|byte| *byte == 0) {
             if name.is_empty() {
                 continue;

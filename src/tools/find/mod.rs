@@ -18,17 +18,17 @@ use super::arguments;
 use super::files::paths;
 use super::listing::walk::{self, FirstResults, Problems};
 use super::listing::{Limit, Listing};
-use super::remote::{Elsewhere, Operations};
+use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::MAX_BYTES;
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::stream::ToolSpec;
 
-const USUAL_LIMIT: usize = 1000;
+const DEFAULT_LIMIT: usize = 1000;
 
 pub struct FindTool {
     spec: ToolSpec,
     cwd: PathBuf,
-    elsewhere: Option<Arc<dyn Operations>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ impl FindTool {
             description: format!(
                 "Find files and folders by a glob pattern. Gives paths relative to the folder \
                  that was searched, and leaves out what .gitignore excludes. At most \
-                 {USUAL_LIMIT} results or {}KB are shown, whichever is reached first.",
+                 {DEFAULT_LIMIT} results or {}KB are shown, whichever is reached first.",
                 MAX_BYTES / 1024
             ),
             parameters: json!({
@@ -71,13 +71,13 @@ impl FindTool {
         Self {
             spec,
             cwd,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Reads files through `operations`, for example on another machine.
-    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
-        self.elsewhere = Some(operations);
+    pub fn with_operations(mut self, operations: Arc<dyn RemoteFiles>) -> Self {
+        self.remote = Some(operations);
         self
     }
 }
@@ -99,11 +99,11 @@ impl Tool for FindTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("find", call.args)?;
         let cwd = self.cwd.clone();
-        let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.filter(|operations| operations.offers("glob"));
-        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
-        abortable(&call.cancel, move |cancel| match elsewhere {
-            Some(elsewhere) => find_elsewhere(&args, &cwd, &elsewhere),
+        let remote = self.remote.as_ref();
+        let remote = remote.filter(|operations| operations.offers("glob"));
+        let remote = remote.map(|operations| RemoteAccess::new(operations, &call.cancel));
+        abortable(&call.cancel, move |cancel| match remote {
+            Some(remote) => find_remote(&args, &cwd, &remote),
             None => find(&args, &cwd, cancel),
         })
         .await
@@ -119,7 +119,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
         return Err(ToolError(format!("Not a directory: {}", root.display())));
     }
     let pattern = Pattern::new(&args.pattern)?;
-    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    let limit = Limit::new(args.limit, DEFAULT_LIMIT);
     // The value is true for a folder.
     let results: FirstResults<bool> = FirstResults::new(limit.results);
     let problems = Arc::new(Problems::new());
@@ -140,7 +140,7 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
                     return WalkState::Continue;
                 }
             };
-            if !results.wants(entry.path()) {
+            if !results.accepts(entry.path()) {
                 return WalkState::Skip;
             }
             if pattern.matches(entry.path()) {
@@ -174,20 +174,20 @@ fn find(args: &Args, cwd: &Path, cancel: &CancellationToken) -> Result<ToolOutpu
     Ok(listing.finish(|listing| listing.notices(walk::problem_notice(&problems))))
 }
 
-fn find_elsewhere(args: &Args, cwd: &Path, elsewhere: &Elsewhere) -> Result<ToolOutput, ToolError> {
+fn find_remote(args: &Args, cwd: &Path, remote: &RemoteAccess) -> Result<ToolOutput, ToolError> {
     let shown = args.path.as_deref().filter(|path| !path.is_empty());
     let root = paths::resolve(shown.unwrap_or("."), cwd);
-    if !elsewhere.says("exists", &root)? {
+    if !remote.test("exists", &root)? {
         return Err(ToolError(format!("Path not found: {}", root.display())));
     }
-    let limit = Limit::new(args.limit, USUAL_LIMIT);
-    let wanted = json!({
+    let limit = Limit::new(args.limit, DEFAULT_LIMIT);
+    let options = json!({
         "ignore": ["**/node_modules/**", "**/.git/**"],
         "limit": limit.detail(),
     });
-    let found = elsewhere.ask(
+    let found = remote.call(
         "glob",
-        json!([args.pattern, root.to_string_lossy(), wanted]),
+        json!([args.pattern, root.to_string_lossy(), options]),
     )?;
     let found: Vec<String> = serde_json::from_value(found)
         .map_err(|_| ToolError::new("glob of the tool's operations gave no list of paths"))?;

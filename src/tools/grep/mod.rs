@@ -16,22 +16,22 @@ use super::arguments;
 use super::files::paths;
 use super::listing::walk::{self, FirstResults, Problems};
 use super::listing::{Limit, Listing};
-use super::remote::{Elsewhere, Operations};
+use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::{MAX_BYTES, MAX_LINE_LENGTH};
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::stream::ToolSpec;
-use search::{FileSearch, Found, Query};
+use search::{FileMatches, FileSearch, Query};
 
 mod search;
 
-const USUAL_LIMIT: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 /// Maximum number of context lines: more lines than this exceed the output limit.
-const MOST_CONTEXT: usize = 6000;
+const MAX_CONTEXT_LINES: usize = 6000;
 
 pub struct GrepTool {
     spec: ToolSpec,
     cwd: PathBuf,
-    elsewhere: Option<Arc<dyn Operations>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ impl GrepTool {
             name: "grep".to_owned(),
             description: format!(
                 "Find lines in files that match a pattern, with the path and the line number of \
-                 each. Leaves out what .gitignore excludes. At most {USUAL_LIMIT} matches or {}KB \
+                 each. Leaves out what .gitignore excludes. At most {DEFAULT_LIMIT} matches or {}KB \
                  are shown, whichever is reached first; lines are cut at {MAX_LINE_LENGTH} \
                  characters.",
                 MAX_BYTES / 1024
@@ -102,13 +102,13 @@ impl GrepTool {
         Self {
             spec,
             cwd,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Reads files through `operations`, for example on another machine.
-    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
-        self.elsewhere = Some(operations);
+    pub fn with_operations(mut self, operations: Arc<dyn RemoteFiles>) -> Self {
+        self.remote = Some(operations);
         self
     }
 }
@@ -130,10 +130,10 @@ impl Tool for GrepTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("grep", call.args)?;
         let cwd = self.cwd.clone();
-        let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
+        let remote = self.remote.as_ref();
+        let remote = remote.map(|operations| RemoteAccess::new(operations, &call.cancel));
         abortable(&call.cancel, move |cancel| {
-            grep(&args, &cwd, elsewhere.as_ref(), cancel)
+            grep(&args, &cwd, remote.as_ref(), cancel)
         })
         .await
     }
@@ -142,25 +142,23 @@ impl Tool for GrepTool {
 fn grep(
     args: &Args,
     cwd: &Path,
-    elsewhere: Option<&Elsewhere>,
+    remote: Option<&RemoteAccess>,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let shown = args.path.as_deref().filter(|path| !path.is_empty());
     let root = paths::resolve(shown.unwrap_or("."), cwd);
     let not_found = || ToolError(format!("Path not found: {}", root.display()));
-    if let Some(elsewhere) = elsewhere {
+    if let Some(remote) = remote {
         // As in the original, only the lines around a match are read through `operations`; the
         // search itself is local.
-        elsewhere
-            .says("isDirectory", &root)
-            .map_err(|_| not_found())?;
+        remote.test("isDirectory", &root).map_err(|_| not_found())?;
     }
     let kind = std::fs::metadata(&root)
         .map_err(|_| not_found())?
         .file_type();
-    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    let limit = Limit::new(args.limit, DEFAULT_LIMIT);
     // The cast of a negative number gives 0.
-    let context = (args.context.unwrap_or(0.0) as usize).min(MOST_CONTEXT);
+    let context = (args.context.unwrap_or(0.0) as usize).min(MAX_CONTEXT_LINES);
     let query = Query {
         matcher: search::matcher(&args.pattern, args.literal, args.ignore_case)
             .map_err(ToolError)?,
@@ -193,8 +191,8 @@ fn grep(
     let mut count = 0;
     let mut cut = false;
     for (path, mut found) in results.take_sorted() {
-        if let Some(elsewhere) = elsewhere.filter(|_| context > 0) {
-            found.replace_lines(&elsewhere.read(&path)?);
+        if let Some(remote) = remote.filter(|_| context > 0) {
+            found.replace_lines(&remote.read(&path)?);
         }
         let name = match kind.is_dir() {
             true => walk::relative(&path, &root),
@@ -207,7 +205,7 @@ fn grep(
             if cancel.is_cancelled() {
                 return Err(ToolError::aborted());
             }
-            for (line, text, was_cut) in found.around(*number, context) {
+            for (line, text, was_cut) in found.with_context(*number, context) {
                 let sign = if line == *number { ':' } else { '-' };
                 listing.push(&format!("{name}{sign}{line}{sign} {text}"));
                 cut |= was_cut;
@@ -254,7 +252,7 @@ fn search_folder(
     only: Override,
     query: &Query,
     cancel: &CancellationToken,
-    results: &FirstResults<Found>,
+    results: &FirstResults<FileMatches>,
     problems: &Arc<Problems>,
 ) {
     let mut builder = walk::builder(root, cwd, ".rgignore", problems);
@@ -273,7 +271,7 @@ fn search_folder(
                 }
             };
             let path = entry.path();
-            if !results.wants(path) {
+            if !results.accepts(path) {
                 return WalkState::Skip;
             }
             if entry.file_type().is_some_and(|kind| kind.is_file()) {
@@ -288,7 +286,7 @@ fn search_folder(
     });
 }
 
-fn keep(results: &FirstResults<Found>, path: &Path, found: Found) {
+fn keep(results: &FirstResults<FileMatches>, path: &Path, found: FileMatches) {
     if !found.matches.is_empty() {
         results.add(path.to_owned(), found.matches.len(), found);
     }

@@ -14,7 +14,7 @@ use crate::text::truncate::MAX_LINE_LENGTH;
 
 /// Maximum length of a line in bytes: files with longer lines are data, and are reported instead
 /// of searched.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub(super) struct Query {
@@ -82,13 +82,13 @@ impl Line {
 
 /// The matches of one file and the lines to show.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FileMatches {
     /// Line numbers of the matches, from 1.
     pub matches: Vec<u64>,
     lines: BTreeMap<u64, Line>,
 }
 
-impl Found {
+impl FileMatches {
     /// Replaces the shown lines by those of `text`.
     pub(super) fn replace_lines(&mut self, text: &[u8]) {
         let lines = text.split_inclusive(|byte| *byte == b'\n').map(Line::new);
@@ -96,7 +96,7 @@ impl Found {
     }
 
     /// Returns the line `number` and the lines around it.
-    pub(super) fn around(
+    pub(super) fn with_context(
         &self,
         number: u64,
         context: usize,
@@ -131,7 +131,7 @@ impl FileSearch {
         let searcher = SearcherBuilder::new()
             .before_context(query.context)
             .after_context(query.context)
-            .heap_limit(Some(LONGEST_LINE))
+            .heap_limit(Some(MAX_LINE_BYTES))
             .build();
         Self {
             query,
@@ -142,7 +142,7 @@ impl FileSearch {
 
     /// `named` means that the caller named this file, so that it is searched even if it is
     /// binary. Detection with `convert` would make lines of NULs and count them.
-    pub(super) fn search(&mut self, path: &Path, named: bool) -> io::Result<Found> {
+    pub(super) fn search(&mut self, path: &Path, named: bool) -> io::Result<FileMatches> {
         self.searcher.set_binary_detection(match named {
             true => BinaryDetection::none(),
             false => BinaryDetection::quit(0),
@@ -154,7 +154,7 @@ impl FileSearch {
         let mut sink = Collector {
             limit: self.query.limit,
             context: self.query.context as u64,
-            found: Found::default(),
+            found: FileMatches::default(),
         };
         self.searcher
             .search_reader(&self.query.matcher, reader, &mut sink)?;
@@ -180,7 +180,7 @@ impl Read for Abortable<'_> {
 struct Collector {
     limit: usize,
     context: u64,
-    found: Found,
+    found: FileMatches,
 }
 
 impl Collector {

@@ -15,7 +15,7 @@ use pi_ai::message::ImageContent;
 
 /// Number of bytes that [`detect`] needs from the start of a file.
 pub const SNIFF_BYTES: usize = 4100;
-pub const OMITTED: &str =
+pub const OMITTED_TEXT: &str =
     "[Image omitted: could not be resized below the inline image size limit.]";
 
 const MAX_SIDE: u32 = 2000;

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use crate::images::{self, FittedImage};
 use pi_ai::message::ImageContent;
 
-const TAKEN: &str = "models take PNG, JPEG, GIF and WebP";
+const ACCEPTED_FORMATS: &str = "models take PNG, JPEG, GIF and WebP";
 
 /// Accepts base64 like Node's decoder: without padding, and with trailing bits.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -65,7 +65,7 @@ pub fn check(image: &ImageContent, resize: bool) -> Result<FittedImage, String> 
     };
     let Some(kind) = images::detect(&bytes) else {
         let found = describe(&bytes, &image.mime_type);
-        return Err(omitted(&format!("it is {found}, and {TAKEN}")));
+        return Err(omitted(&format!("it is {found}, and {ACCEPTED_FORMATS}")));
     };
     let fitted = match resize {
         true => images::fit(&bytes, kind),

@@ -13,11 +13,11 @@ use pi_ai::message::ContentBlock;
 
 /// Limit for lines, which the caller already limits by number. The details show this value; it is
 /// the largest integer that JavaScript represents exactly.
-const ANY_LINES: usize = 9_007_199_254_740_991;
+const UNLIMITED_LINES: usize = 9_007_199_254_740_991;
 
 /// Maximum number of results: more lines than this exceed the output limit, so that a higher
 /// value would only cost memory.
-const MOST_RESULTS: usize = 30_000;
+const MAX_RESULTS: usize = 30_000;
 
 /// The number of results that a call requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,13 +29,13 @@ pub(crate) struct Limit {
 
 impl Limit {
     /// Makes a limit of at least 1.
-    pub(crate) fn new(asked: Option<f64>, usual: usize) -> Self {
-        let shown = asked.unwrap_or(usual as f64).max(1.0);
+    pub(crate) fn new(requested: Option<f64>, default: usize) -> Self {
+        let shown = requested.unwrap_or(default as f64).max(1.0);
         match shown.ceil() as usize {
-            results if results <= MOST_RESULTS => Self { results, shown },
+            results if results <= MAX_RESULTS => Self { results, shown },
             _ => Self {
-                results: MOST_RESULTS,
-                shown: MOST_RESULTS as f64,
+                results: MAX_RESULTS,
+                shown: MAX_RESULTS as f64,
             },
         }
     }
@@ -46,7 +46,7 @@ impl Limit {
         let number = arguments::number;
         let reached = format!("{} {what} limit reached", number(self.shown));
         match self.results {
-            MOST_RESULTS => format!("{reached}. It cannot be higher{how_else}"),
+            MAX_RESULTS => format!("{reached}. It cannot be higher{how_else}"),
             _ => format!(
                 "{reached}. Use limit={} for more{how_else}",
                 number(self.shown * 2.0)
@@ -73,7 +73,7 @@ impl Listing {
     pub(crate) fn new() -> Self {
         Self {
             scanner: HeadScanner::new(Limits {
-                lines: ANY_LINES,
+                lines: UNLIMITED_LINES,
                 bytes: MAX_BYTES,
             }),
             empty: true,
@@ -146,8 +146,8 @@ mod tests {
                 "30000 x limit reached. It cannot be higher!",
             ),
         ];
-        for (asked, results, notice) in cases {
-            let limit = Limit::new(asked, 100);
+        for (requested, results, notice) in cases {
+            let limit = Limit::new(requested, 100);
             assert_eq!(limit.results, results);
             assert_eq!(limit.notice("x", "!"), notice);
         }
@@ -180,6 +180,6 @@ mod tests {
         assert_eq!(details["reached"], 7);
         assert_eq!(details["truncation"]["outputLines"], 512);
         assert_eq!(details["truncation"]["totalBytes"], 59_999);
-        assert_eq!(details["truncation"]["maxLines"], json!(ANY_LINES));
+        assert_eq!(details["truncation"]["maxLines"], json!(UNLIMITED_LINES));
     }
 }

@@ -11,7 +11,7 @@ use ignore::WalkBuilder;
 use parking_lot::Mutex;
 
 /// Maximum number of reported paths that could not be read.
-const MOST_PROBLEMS: usize = 1000;
+const MAX_PROBLEMS: usize = 1000;
 
 /// Walks everything under `root`, hidden or not, that ignore files do not exclude. Files named
 /// `own` count as ignore files, too.
@@ -70,15 +70,15 @@ pub(crate) fn relative(path: &Path, root: &Path) -> String {
 /// being sequential.
 pub(crate) struct FirstResults<T> {
     limit: usize,
-    kept: Mutex<Kept<T>>,
+    matches: Mutex<Matches<T>>,
 }
 
-struct Kept<T> {
+struct Matches<T> {
     by_path: BTreeMap<PathBuf, (usize, T)>,
     count: usize,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for Matches<T> {
     fn default() -> Self {
         Self {
             by_path: BTreeMap::new(),
@@ -91,37 +91,37 @@ impl<T> FirstResults<T> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
-            kept: Mutex::default(),
+            matches: Mutex::default(),
         }
     }
 
     /// Returns true if `path`, or a path below it, can be among the first. Paths are compared by
     /// component, so a folder comes right before its content.
-    pub(crate) fn wants(&self, path: &Path) -> bool {
-        let kept = self.kept.lock();
-        kept.count < self.limit
-            || (kept.by_path.last_key_value()).is_none_or(|(last, _)| path < last.as_path())
+    pub(crate) fn accepts(&self, path: &Path) -> bool {
+        let matches = self.matches.lock();
+        matches.count < self.limit
+            || (matches.by_path.last_key_value()).is_none_or(|(last, _)| path < last.as_path())
     }
 
     /// Adds `found`, which stands for `count` results.
     pub(crate) fn add(&self, path: PathBuf, count: usize, found: T) {
-        let mut kept = self.kept.lock();
-        let kept = &mut *kept;
-        kept.count += count;
-        kept.by_path.insert(path, (count, found));
-        while let Some(last) = kept.by_path.last_entry() {
-            let without = kept.count - last.get().0;
+        let mut matches = self.matches.lock();
+        let matches = &mut *matches;
+        matches.count += count;
+        matches.by_path.insert(path, (count, found));
+        while let Some(last) = matches.by_path.last_entry() {
+            let without = matches.count - last.get().0;
             if without < self.limit {
                 break;
             }
             last.remove();
-            kept.count = without;
+            matches.count = without;
         }
     }
 
     /// Returns the results in order and leaves none behind.
     pub(crate) fn take_sorted(&self) -> impl Iterator<Item = (PathBuf, T)> + use<T> {
-        let Kept { by_path, .. } = std::mem::take(&mut *self.kept.lock());
+        let Matches { by_path, .. } = std::mem::take(&mut *self.matches.lock());
         by_path.into_iter().map(|(path, (_, found))| (path, found))
     }
 }
@@ -135,7 +135,7 @@ pub(crate) struct Problems {
 impl Problems {
     pub(crate) fn new() -> Self {
         Self {
-            first: FirstResults::new(MOST_PROBLEMS),
+            first: FirstResults::new(MAX_PROBLEMS),
         }
     }
 
@@ -161,7 +161,7 @@ impl Problems {
 
     /// Returns the problems without those that only a walk beyond the first results meets.
     pub(crate) fn lines<T>(&self, results: &FirstResults<T>) -> Vec<String> {
-        let before_end = |(path, text): (PathBuf, String)| results.wants(&path).then_some(text);
+        let before_end = |(path, text): (PathBuf, String)| results.accepts(&path).then_some(text);
         self.first.take_sorted().filter_map(before_end).collect()
     }
 }
@@ -169,7 +169,7 @@ impl Problems {
 /// Returns the notice for a result that lacks unreadable paths.
 pub(crate) fn problem_notice(problems: &[String]) -> Option<String> {
     let (count, first) = (problems.len(), problems.first()?);
-    let or_more = if count >= MOST_PROBLEMS {
+    let or_more = if count >= MAX_PROBLEMS {
         " or more"
     } else {
         ""
@@ -186,7 +186,7 @@ mod tests {
     fn first(limit: usize, found: &[(&str, usize)]) -> Vec<String> {
         let results = FirstResults::new(limit);
         for (path, count) in found {
-            if results.wants(Path::new(path)) {
+            if results.accepts(Path::new(path)) {
                 results.add(path.into(), *count, ());
             }
         }
@@ -214,14 +214,14 @@ mod tests {
     #[test]
     fn enough_means_no_more_visits() {
         let results = FirstResults::new(2);
-        assert!(results.wants(Path::new("z")));
+        assert!(results.accepts(Path::new("z")));
         results.add("m".into(), 3, ());
-        assert!(results.wants(Path::new("a")));
-        assert!(!results.wants(Path::new("m/below")));
+        assert!(results.accepts(Path::new("a")));
+        assert!(!results.accepts(Path::new("m/below")));
         results.add("a".into(), 1, ());
-        assert!(results.wants(Path::new("b")));
+        assert!(results.accepts(Path::new("b")));
         results.add("b".into(), 1, ());
-        assert!(!results.wants(Path::new("c")));
+        assert!(!results.accepts(Path::new("c")));
     }
 
     #[test]

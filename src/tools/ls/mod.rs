@@ -15,17 +15,17 @@ use super::files::os_error;
 use super::files::paths;
 use super::listing::collation;
 use super::listing::{Limit, Listing};
-use super::remote::{Elsewhere, Operations};
+use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::MAX_BYTES;
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::stream::ToolSpec;
 
-const USUAL_LIMIT: usize = 500;
+const DEFAULT_LIMIT: usize = 500;
 
 pub struct LsTool {
     spec: ToolSpec,
     cwd: PathBuf,
-    elsewhere: Option<Arc<dyn Operations>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ impl LsTool {
             name: "ls".to_owned(),
             description: format!(
                 "List what is in a folder, in alphabetical order, hidden files too; folders end \
-                 with '/'. At most {USUAL_LIMIT} entries or {}KB are shown, whichever is reached \
+                 with '/'. At most {DEFAULT_LIMIT} entries or {}KB are shown, whichever is reached \
                  first.",
                 MAX_BYTES / 1024
             ),
@@ -61,13 +61,13 @@ impl LsTool {
         Self {
             spec,
             cwd,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Reads files through `operations`, for example on another machine.
-    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
-        self.elsewhere = Some(operations);
+    pub fn with_operations(mut self, operations: Arc<dyn RemoteFiles>) -> Self {
+        self.remote = Some(operations);
         self
     }
 }
@@ -89,18 +89,18 @@ impl Tool for LsTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("ls", call.args)?;
         let cwd = self.cwd.clone();
-        let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &call.cancel));
-        abortable(&call.cancel, move |cancel| match elsewhere {
-            Some(elsewhere) => list(&args, &cwd, &elsewhere, cancel),
-            None => list(&args, &cwd, &Here, cancel),
+        let remote = self.remote.as_ref();
+        let remote = remote.map(|operations| RemoteAccess::new(operations, &call.cancel));
+        abortable(&call.cancel, move |cancel| match remote {
+            Some(remote) => list(&args, &cwd, &remote, cancel),
+            None => list(&args, &cwd, &LocalFolders, cancel),
         })
         .await
     }
 }
 
 /// The file system with the folder.
-trait Place {
+trait Folders {
     /// Returns true if the folder exists.
     fn exists(&self, folder: &Path) -> Result<bool, ToolError>;
     /// Returns `None` if the path is missing or not accessible.
@@ -108,9 +108,9 @@ trait Place {
     fn names(&self, folder: &Path, cancel: &CancellationToken) -> Result<Vec<OsString>, ToolError>;
 }
 
-struct Here;
+struct LocalFolders;
 
-impl Place for Here {
+impl Folders for LocalFolders {
     fn exists(&self, folder: &Path) -> Result<bool, ToolError> {
         Ok(folder.exists())
     }
@@ -125,13 +125,13 @@ impl Place for Here {
     }
 }
 
-impl Place for Elsewhere {
+impl Folders for RemoteAccess {
     fn exists(&self, folder: &Path) -> Result<bool, ToolError> {
-        self.says("exists", folder)
+        self.test("exists", folder)
     }
 
     fn is_folder(&self, path: &Path) -> Result<Option<bool>, ToolError> {
-        match self.says("stat", path) {
+        match self.test("stat", path) {
             Ok(is_folder) => Ok(Some(is_folder)),
             Err(error) if error == ToolError::aborted() => Err(error),
             Err(_) => Ok(None),
@@ -139,7 +139,7 @@ impl Place for Elsewhere {
     }
 
     fn names(&self, folder: &Path, _: &CancellationToken) -> Result<Vec<OsString>, ToolError> {
-        let names = self.ask("readdir", json!([folder.to_string_lossy()]));
+        let names = self.call("readdir", json!([folder.to_string_lossy()]));
         let names = names.map_err(|error| match error == ToolError::aborted() {
             true => error,
             false => ToolError(format!("Cannot read directory: {error}")),
@@ -155,22 +155,22 @@ impl Place for Elsewhere {
 fn list(
     args: &Args,
     cwd: &Path,
-    place: &dyn Place,
+    folders: &dyn Folders,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let shown = args.path.as_deref().filter(|path| !path.is_empty());
     let folder = paths::resolve(shown.unwrap_or("."), cwd);
-    if !place.exists(&folder)? {
+    if !folders.exists(&folder)? {
         return Err(ToolError(format!("Path not found: {}", folder.display())));
     }
-    if place.is_folder(&folder)? != Some(true) {
+    if folders.is_folder(&folder)? != Some(true) {
         return Err(ToolError(format!("Not a directory: {}", folder.display())));
     }
-    let limit = Limit::new(args.limit, USUAL_LIMIT);
+    let limit = Limit::new(args.limit, DEFAULT_LIMIT);
     let mut listing = Listing::new();
     let mut count = 0;
     let mut reached = false;
-    for name in place.names(&folder, cancel)? {
+    for name in folders.names(&folder, cancel)? {
         if cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
@@ -179,7 +179,7 @@ fn list(
             break;
         }
         // A link without a target is not shown.
-        let Some(is_folder) = place.is_folder(&folder.join(&name))? else {
+        let Some(is_folder) = folders.is_folder(&folder.join(&name))? else {
             continue;
         };
         let mut line = name.to_string_lossy().into_owned();

@@ -15,7 +15,7 @@ use super::blocking;
 use super::files::os_error;
 use super::files::paths;
 use super::images::{self, ImageType};
-use super::remote::{Elsewhere, Operations};
+use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::{HeadScanner, Limits, MAX_BYTES, MAX_LINES, TruncatedBy, format_size};
 use super::text::utf8_decoder::LossyDecoder;
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
@@ -31,7 +31,7 @@ pub struct ReadTool {
     guidelines: Vec<String>,
     cwd: PathBuf,
     resize_images: bool,
-    elsewhere: Option<Arc<dyn Operations>>,
+    remote: Option<Arc<dyn RemoteFiles>>,
 }
 
 #[derive(Deserialize)]
@@ -77,13 +77,13 @@ impl ReadTool {
             guidelines,
             cwd,
             resize_images,
-            elsewhere: None,
+            remote: None,
         }
     }
 
     /// Reads files through `operations`, for example on another machine.
-    pub fn with_operations(mut self, operations: Arc<dyn Operations>) -> Self {
-        self.elsewhere = Some(operations);
+    pub fn with_operations(mut self, operations: Arc<dyn RemoteFiles>) -> Self {
+        self.remote = Some(operations);
         self
     }
 }
@@ -115,12 +115,12 @@ impl Tool for ReadTool {
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
         let args: Args = arguments::parse("read", call.args)?;
         let (cwd, resize, cancel) = (self.cwd.clone(), self.resize_images, call.cancel.clone());
-        let elsewhere = self.elsewhere.as_ref();
-        let elsewhere = elsewhere.map(|operations| Elsewhere::new(operations, &cancel));
+        let remote = self.remote.as_ref();
+        let remote = remote.map(|operations| RemoteAccess::new(operations, &cancel));
         let work = blocking(move || {
             let path = paths::resolve_for_reading(&args.path, &cwd);
-            if let Some(elsewhere) = elsewhere {
-                return read_elsewhere(&elsewhere, &path, &args, resize, &cancel);
+            if let Some(remote) = remote {
+                return read_remote(&remote, &path, &args, resize, &cancel);
             }
             let mut file = open(&path, &args.path)?;
             match sniff(&mut file)? {
@@ -136,20 +136,20 @@ impl Tool for ReadTool {
     }
 }
 
-fn read_elsewhere(
-    elsewhere: &Elsewhere,
+fn read_remote(
+    remote: &RemoteAccess,
     path: &Path,
     args: &Args,
     resize: bool,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let shown = json!([path.to_string_lossy()]);
-    elsewhere.ask("access", shown.clone())?;
-    let kind = match elsewhere.offers("detectImageMimeType") {
-        true => elsewhere.ask("detectImageMimeType", shown)?,
+    remote.call("access", shown.clone())?;
+    let kind = match remote.offers("detectImageMimeType") {
+        true => remote.call("detectImageMimeType", shown)?,
         false => Value::Null,
     };
-    let bytes = elsewhere.read(path)?;
+    let bytes = remote.read(path)?;
     match kind.as_str().and_then(ImageType::of_mime) {
         Some(kind) => Ok(show_picture(Some(&bytes), kind, resize)),
         None => text(bytes.as_slice(), args, cancel),
@@ -222,7 +222,10 @@ fn show_picture(bytes: Option<&[u8]>, kind: ImageType, resize: bool) -> ToolOutp
     }
     let content = match image {
         Some(image) => vec![ContentBlock::text(note), ContentBlock::image(image)],
-        None => vec![ContentBlock::text(format!("{note}\n{}", images::OMITTED))],
+        None => vec![ContentBlock::text(format!(
+            "{note}\n{}",
+            images::OMITTED_TEXT
+        ))],
     };
     ToolOutput {
         content,
@@ -241,8 +244,8 @@ fn text(
         Some(offset) if offset >= 1.0 => offset as usize - 1,
         _ => 0,
     };
-    let wanted = args.limit.map(|limit| limit.max(0.0) as usize);
-    let mut window = Window::new(skip, wanted);
+    let requested = args.limit.map(|limit| limit.max(0.0) as usize);
+    let mut window = Window::new(skip, requested);
     let mut buffer = vec![0; READ_BYTES];
     loop {
         if cancel.is_cancelled() {
@@ -286,7 +289,7 @@ fn text(
             last + 1
         )
     } else {
-        let end = wanted.map_or(total, |lines| total.min(skip.saturating_add(lines)));
+        let end = requested.map_or(total, |lines| total.min(skip.saturating_add(lines)));
         if end < total {
             format!(
                 "{}\n\n[{} more lines in file. Use offset={} to continue.]",
@@ -348,18 +351,18 @@ impl Window {
     /// Returns the number of bytes before the start of line `line`, and counts their newlines. In
     /// UTF-8 no newline byte is part of another character.
     fn take(&mut self, bytes: &[u8], line: usize) -> usize {
-        let wanted = line.saturating_sub(self.newlines);
-        if wanted == 0 {
+        let requested = line.saturating_sub(self.newlines);
+        if requested == 0 {
             return 0;
         }
         let found = newlines_in(bytes);
-        if found < wanted {
+        if found < requested {
             self.newlines += found;
             return bytes.len();
         }
         let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let last = newlines.map(|(at, _)| at).nth(wanted - 1);
-        self.newlines += wanted;
+        let last = newlines.map(|(at, _)| at).nth(requested - 1);
+        self.newlines += requested;
         last.map_or(bytes.len(), |at| at + 1)
     }
 

@@ -17,7 +17,7 @@ pub struct Replacement {
 
 /// A text before and after the replacements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replaced<'a> {
+pub struct ReplacedText<'a> {
     /// The text itself, or its plain form if an old text was found only there.
     pub before: Cow<'a, str>,
     pub after: String,
@@ -29,28 +29,28 @@ pub fn replace<'a>(
     text: &'a str,
     replacements: &[Replacement],
     path: &str,
-) -> Result<Replaced<'a>, ToolError> {
-    let failure = Failure {
+) -> Result<ReplacedText<'a>, ToolError> {
+    let failure = EditErrors {
         path,
         several: replacements.len() > 1,
     };
-    let wanted: Vec<(Cow<str>, Cow<str>)> = replacements
+    let edits: Vec<(Cow<str>, Cow<str>)> = replacements
         .iter()
         .map(|one| (unix_lines(&one.old_text), unix_lines(&one.new_text)))
         .collect();
-    if let Some(index) = wanted.iter().position(|(old, _)| old.is_empty()) {
+    if let Some(index) = edits.iter().position(|(old, _)| old.is_empty()) {
         return Err(failure.empty(index));
     }
 
     let plain_text = plain(text);
-    let needs_plain = wanted.iter().any(|(old, _)| {
+    let needs_plain = edits.iter().any(|(old, _)| {
         let plain_old = plain(old);
         !text.contains(&**old) && !plain_old.is_empty() && plain_text.contains(&*plain_old)
     });
     let before: &str = if needs_plain { &plain_text } else { text };
 
-    let mut matches = Vec::with_capacity(wanted.len());
-    for (index, (old, new)) in wanted.iter().enumerate() {
+    let mut matches = Vec::with_capacity(edits.len());
+    for (index, (old, new)) in edits.iter().enumerate() {
         let plain_old = plain(old);
         let (start, len) = match before.find(&**old) {
             Some(start) => (start, old.len()),
@@ -97,7 +97,7 @@ pub fn replace<'a>(
         true => plain_text,
         false => Cow::Borrowed(text),
     };
-    Ok(Replaced { before, after })
+    Ok(ReplacedText { before, after })
 }
 
 /// Converts all line ends to `\n`.
@@ -144,12 +144,12 @@ fn plain_sign(sign: char) -> char {
 }
 
 /// Builds error messages, which differ for one and for several edits.
-struct Failure<'a> {
+struct EditErrors<'a> {
     path: &'a str,
     several: bool,
 }
 
-impl Failure<'_> {
+impl EditErrors<'_> {
     fn empty(&self, index: usize) -> ToolError {
         let path = self.path;
         ToolError(match self.several {

@@ -139,7 +139,7 @@ async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> 
         args,
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
-        begun: None,
+        started: None,
     };
     tool.execute(call).await.map_err(said)
 }

@@ -21,7 +21,7 @@ use pi_ai::message::Message;
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::stream::extension_stream::{StreamEvent, StreamReplay};
 use pi_ai::stream::{Api, AssistantStream, Request, StreamHooks, StreamItem};
-use pi_tools::tool::LAST_WORD;
+use pi_tools::tool::ABORT_GRACE;
 
 /// Capacity of a stream's channel, in batches of events.
 const BATCH_CAPACITY: usize = 4;
@@ -197,7 +197,7 @@ impl ExtensionApi {
                 }
                 () = wait_unwanted(request, items), if !unwanted => {
                     unwanted = true;
-                    limit = Instant::now() + LAST_WORD;
+                    limit = Instant::now() + ABORT_GRACE;
                     abort_stream(generation, token);
                 }
                 () = tokio::time::sleep_until(limit) => {
