@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_members_are_named() {
         let problem = |value: Value, streams: bool| config(value).check("x", streams, false);
         assert_eq!(
             problem(json!({}), true),
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_registration_changes_what_it_names() {
+    fn a_later_registration_changes_only_its_members() {
         let providers = ExtensionProviders::default();
         let first = json!({"baseUrl": "u", "apiKey": "k", "api": "a", "models": [{"id": "m"}]});
         providers.register(0, "x", config(first), None);

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_may_be_missing() {
+    fn missing_members_are_filled_in() {
         let Message::Assistant(answer) = normalized(json!({
             "role": "assistant", "stopReason": "tool_calls", "usage": null, "model": 5,
             "content": [{"type": "image", "data": "", "mimeType": "image/png"},

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_conversation_is_borrowed_as_it_is() {
+    fn a_valid_conversation_is_borrowed_unchanged() {
         let messages = [
             user("a"),
             calls(&["1", "2"]),

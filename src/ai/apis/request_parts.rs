@@ -200,7 +200,7 @@ mod tests {
     use crate::testing::{model, request_for};
 
     #[test]
-    fn an_address_takes_what_the_environment_says() {
+    fn an_address_is_filled_from_the_environment() {
         let gateway = Model {
             provider: "cloudflare-ai-gateway".into(),
             base_url: "https://x/{CLOUDFLARE_ACCOUNT_ID}/{CLOUDFLARE_GATEWAY_ID}/compat".into(),

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_model_gets_back_what_it_said() {
+    fn the_same_model_gets_its_answers_unchanged() {
         let model = model("a");
         let kept: Vec<_> = [0, 1, 2, 3, 5, 6].map(|i| every_block()[i].clone()).into();
         let prompt = user("a");

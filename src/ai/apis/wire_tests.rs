@@ -281,7 +281,7 @@ pub(crate) fn cuts() -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cut_has_no_arguments_and_says_why() {
+async fn a_cut_call_has_an_error_and_no_arguments() {
     for wire in STREAMING_ARGUMENTS {
         // One API is tested with all cuts; the others with cuts within a key, an escape, a pair,
         // and after a comma.
@@ -321,7 +321,7 @@ async fn a_call_that_is_cut_has_no_arguments_and_says_why() {
 }
 
 #[tokio::test]
-async fn whole_calls_of_an_answer_at_its_limit_are_kept() {
+async fn complete_calls_survive_an_output_limit() {
     for wire in ALL {
         let script = Script {
             calls: vec![pieces("{\"a\":1}", 3), pieces("{\"b\":2}", 7)],
@@ -365,7 +365,7 @@ async fn a_call_that_was_never_ended_has_no_arguments() {
 }
 
 #[tokio::test]
-async fn wrong_escapes_and_raw_line_ends_are_what_the_model_meant() {
+async fn wrong_escapes_and_raw_line_ends_are_repaired() {
     let sent = "{\"content\":\"re.match(r\\\"\\d+\\\", s)\n\\u12\"}";
     let meant = json!({"content": "re.match(r\"\\d+\", s)\n\\u12"});
     for wire in STREAMING_ARGUMENTS {

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_is_a_variable_if_there_is_one_of_that_name_else_itself() {
+    async fn a_value_names_a_variable_or_stands_for_itself() {
         for (value, expected) in [
             ("MY_KEY", "from-env"),
             ("EMPTY", "EMPTY"),

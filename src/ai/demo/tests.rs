@@ -96,7 +96,7 @@ impl Talk {
 }
 
 #[tokio::test]
-async fn it_calls_tools_and_answers_from_their_results() {
+async fn tools_are_called_and_their_results_described() {
     let mut talk = Talk::new(&BUILT_IN);
     let (text, calls) = talk.send_prompt("list the files and read README.md").await;
     assert_eq!(text, "I'll list the files here and read `README.md`.");
@@ -196,7 +196,7 @@ async fn each_kind_of_result_has_its_words() {
 }
 
 #[tokio::test]
-async fn it_says_when_a_tool_fails_is_blocked_or_missing() {
+async fn failed_blocked_and_missing_tools_are_reported() {
     let mut talk = Talk::new(&BUILT_IN);
     let answer = talk.reply("run `rm -rf x`", "Blocked by user", true).await;
     assert_eq!(
@@ -213,7 +213,7 @@ async fn it_says_when_a_tool_fails_is_blocked_or_missing() {
 }
 
 #[tokio::test]
-async fn a_request_put_in_meanwhile_is_served_and_nothing_is_forgotten() {
+async fn a_queued_request_is_answered_with_the_first() {
     let mut talk = Talk::new(&BUILT_IN);
     let (_, calls) = talk.send_prompt("run `echo 1`").await;
     talk.result(&calls[0], "1", false);
@@ -228,7 +228,7 @@ async fn a_request_put_in_meanwhile_is_served_and_nothing_is_forgotten() {
 }
 
 #[tokio::test]
-async fn it_can_be_asked_for_a_summary() {
+async fn a_summary_can_be_requested() {
     let mut talk = Talk::new(&[]);
     let (text, _) = talk
         .send_prompt(
@@ -242,7 +242,7 @@ async fn it_can_be_asked_for_a_summary() {
 }
 
 #[tokio::test]
-async fn it_streams_like_a_real_one() {
+async fn the_stream_has_the_events_of_a_real_api() {
     let mut talk = Talk::new(&BUILT_IN);
     talk.user("replace \"old text\" with 'new ünïcode text' in some/file.txt");
     let mut stream = DemoApi.stream(talk.request(CancellationToken::new()));
@@ -340,7 +340,7 @@ async fn it_streams_like_a_real_one() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_it_at_once_with_what_was_said() {
+async fn cancelling_keeps_the_text_so_far() {
     let mut talk = Talk::new(&[]);
     talk.user("hello");
     let cancel = CancellationToken::new();
@@ -366,7 +366,7 @@ async fn cancelling_ends_it_at_once_with_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_cancelled_stream_that_nobody_reads_still_ends() {
+async fn a_cancelled_stream_without_a_reader_ends() {
     let mut talk = Talk::new(&[]);
     talk.user("hello");
     let cancel = CancellationToken::new();

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_it_in_seconds_milliseconds_or_as_a_date() {
+    fn header_delays_have_three_formats() {
         let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
         let delay = |name, value| delay(name, value, Envelope::Error);
         assert_eq!(delay("retry-after", "7"), seconds(7.0));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn code_assist_says_it_in_the_text_too() {
+    fn code_assist_delays_are_read_from_the_text() {
         let of = |text: &str| requested_delay(&HeaderMap::new(), text, Envelope::CodeAssist);
         for (text, seconds) in [
             ("Your quota will reset after 18h31m10s.", 66_671.0),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deep_is_read_up_to_the_limit() {
+    fn depth_is_accepted_up_to_the_limit() {
         // Values are dropped recursively.
         let work = || {
             let read = |json: &str, origin| match from_str::<Value>(json, origin) {

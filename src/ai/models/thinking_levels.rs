@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_says_what_it_offers() {
+    fn a_model_offers_the_levels_of_its_map() {
         use ThinkingLevel::{High, Low, Max, Medium, Minimal, Off, Xhigh};
         for (names, expected) in [
             (json!(null), "off minimal low medium high"),

@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_step_is_the_message_at_its_time_whenever_it_is_read() {
+    async fn a_snapshot_never_changes_after_its_step() {
         let (mut answer, mut stream, _) = answer();
         let mut then = Vec::new();
         let text = answer.start_text().await.unwrap();
@@ -679,7 +679,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_holds_the_provider_up_until_it_aborts() {
+    async fn a_slow_reader_blocks_the_provider_until_abort() {
         let (mut answer, stream, cancel) = answer();
         let items = answer.items.downgrade();
         let writer = tokio::spawn(async move {
@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_came_of_a_call_is_kept_without_its_scratch_text() {
+    async fn a_finished_call_has_no_partial_json() {
         let (mut answer, mut stream, _) = answer();
         let index = answer
             .start_tool_call("t".into(), "read".into(), Value::Null)

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_may_have_a_list_or_a_text() {
+    fn the_root_may_be_a_list_or_a_text() {
         for (text, expected) in [
             ("[1,", json!([1])),
             ("[{\"a\":\"x", json!([{"a": "x"}])),
@@ -442,7 +442,7 @@ mod tests {
         "deep": {"a": [[], {}, [{"b": null}], true, false]}, "": "", "path2": "x", "n": 7, "last": 12 } "#;
 
     #[test]
-    fn a_complete_text_is_what_serde_json_says_wherever_it_was_cut() {
+    fn a_complete_text_gives_the_value_of_serde_json() {
         let expected: Value = serde_json::from_str(SAMPLE).unwrap();
         for cut in (0..=SAMPLE.len()).filter(|cut| SAMPLE.is_char_boundary(*cut)) {
             let mut parser = PartialJson::default();
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_keeps_what_came_before() {
+    fn invalid_json_keeps_the_value_so_far() {
         for (text, expected) in [
             ("[1]", json!({})),
             ("null", json!({})),

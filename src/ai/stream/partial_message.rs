@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_has_grown_is_still_what_it_was() {
+    fn earlier_snapshots_of_a_text_do_not_change() {
         let mut text = SharedText::new("a");
         let before = text.clone();
         text.push("b");

@@ -273,7 +273,7 @@ mod tests {
 
     /// Regression: a null limit became 0, and a null list was refused.
     #[test]
-    fn null_for_what_may_be_left_out_is_left_out() {
+    fn null_removes_optional_members() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_union_leaves_alone_what_fits() {
+    fn a_value_that_matches_a_union_is_unchanged() {
         let schema = json!({"anyOf": [{"type": "string"}, {"type": "number"}]});
         assert_eq!(coerced(schema.clone(), json!(5)), json!(5));
         assert_eq!(coerced(schema, json!(true)), json!("true"));

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_member() {
         let result: Result<Vec<String>, _> = parse("read", serde_json::json!({"a": 1}));
         assert_eq!(
             result.unwrap_err().0,

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_strings_are_mended() {
+    fn numbers_in_strings_are_converted() {
         let schema = json!({
             "type": "object",
             "properties": {"offset": {"type": "number"}, "path": {"type": "string"}},
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_lists_every_fault_and_what_came() {
+    fn the_error_lists_all_faults_and_the_arguments() {
         let schema = json!({
             "type": "object",
             "additionalProperties": false,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_s_own_faults_come_before_those_inside_it() {
+    fn faults_of_an_object_precede_those_inside() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_none_is_said_to_be() {
+    fn an_invalid_schema_is_reported() {
         let error = check(json!({"type": "strnig"}), json!({})).unwrap_err();
         assert!(
             error.starts_with("The parameter schema of tool \"x\" is not valid:"),

@@ -68,7 +68,7 @@ async fn long_output_is_cut_and_saved() {
 }
 
 #[tokio::test]
-async fn an_abort_stops_it_and_keeps_the_output() {
+async fn an_abort_stops_the_command_and_keeps_output() {
     let updates = Arc::new(Mutex::new(Vec::new()));
     let mut call = invocation(json!({"command": "echo started; sleep 60"}));
     let cancel = call.cancel.clone();
@@ -111,7 +111,7 @@ async fn the_last_update_is_not_withheld() {
 }
 
 #[tokio::test]
-async fn a_missing_folder_is_said() {
+async fn a_missing_folder_is_reported() {
     let tool = BashTool::new("/no/such/place".into(), ShellOptions::default());
     assert_eq!(
         run(&tool, json!({"command": "true"})).await,
@@ -164,7 +164,7 @@ async fn git_does_not_wait_for_an_editor() {
 }
 
 #[tokio::test]
-async fn programs_find_that_nobody_is_there() {
+async fn programs_see_noninteractive_variables() {
     let command = "echo $GIT_TERMINAL_PROMPT $PAGER $SSH_ASKPASS_REQUIRE";
     let output = run(&unattended(), json!({ "command": command })).await;
     assert_eq!(output, Ok(ToolOutput::text("0 cat never\n")));
@@ -172,7 +172,7 @@ async fn programs_find_that_nobody_is_there() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_command_that_waited_for_a_person_says_so() {
+async fn a_command_that_waited_for_a_person_is_reported() {
     let folder = repository();
     let editor = folder.path().join("editor");
     std::fs::write(&editor, "echo opened; sleep 60\n").unwrap();

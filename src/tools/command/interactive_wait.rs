@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_a_terminal_waits_for_a_person() {
+    fn reading_a_terminal_is_waiting_for_a_person() {
         // `script` makes the terminal, and would end with its own input.
         let child = shell("sleep 60 | script -qec 'cat; true' /dev/null");
         let text = loop {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_something_else_does_not() {
+    fn other_waits_are_not_reported() {
         let mut child = shell("echo begun; sleep 60");
         let mut text = String::new();
         let output = child.stdout.as_mut().unwrap();

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_has_set_stays() {
+    fn variables_of_the_user_are_kept() {
         let set = ["GIT_EDITOR", "PAGER"];
         let names: Vec<_> = missing(|name| set.contains(&name))
             .into_iter()

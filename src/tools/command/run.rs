@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cancelled_command_keeps_what_it_said() {
+    async fn a_cancelled_command_keeps_its_output() {
         let cancel = CancellationToken::new();
         let options = ShellOptions::default();
         let (updates, mut received) = mpsc::channel(1);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_waiting_blocks_nobody() {
+    async fn an_abandoned_wait_blocks_no_caller() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a");
         let held = lock_file(&file).await;

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_to() {
+    fn special_files_are_written_in_place() {
         replace_file(Path::new("/dev/null"), b"x").unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
         let error = replace_file(Path::new("/"), b"x").unwrap_err();

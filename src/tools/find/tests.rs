@@ -60,7 +60,7 @@ async fn globs_match_names_or_paths() {
 }
 
 #[tokio::test]
-async fn what_ignore_files_exclude_is_left_out() {
+async fn ignored_files_are_left_out() {
     let room = room(&["a.log", "sub/b.log", "sub/c.txt", "out/d.txt"]);
     let write = |name, text| std::fs::write(room.folder.path().join(name), text).unwrap();
     write(".gitignore", "*.log\nout/\n");

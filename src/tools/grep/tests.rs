@@ -87,7 +87,7 @@ async fn text_that_looks_like_an_expression() {
 }
 
 #[tokio::test]
-async fn each_match_shows_the_lines_around_it() {
+async fn each_match_has_context_lines() {
     let room = room(&[("f", b"1\n2 x\n3\n4 x\n5\n6\n")]);
     room.shows(
         json!({"pattern": "x", "context": 1}),
@@ -131,7 +131,7 @@ async fn the_limit_takes_the_first_by_path() {
 }
 
 #[tokio::test]
-async fn what_ignore_files_exclude_is_left_out() {
+async fn ignored_files_are_left_out() {
     let room = room(&[
         (".ignore", b"*.log\n"),
         ("a.log", b"x"),
@@ -222,7 +222,7 @@ async fn a_pipe_does_not_block() {
 }
 
 #[tokio::test]
-async fn an_abort_ends_it() {
+async fn an_abort_ends_the_call() {
     let room = room(&[("f", b"x")]);
     let call = invocation(json!({"pattern": "x"}));
     call.cancel.cancel();
@@ -232,7 +232,7 @@ async fn an_abort_ends_it() {
 /// Tests the search itself, for which the caller does not wait after an abort. Searching a file
 /// that is one large hole would take minutes.
 #[test]
-fn the_search_stops_when_nobody_waits() {
+fn an_abort_stops_the_search_thread() {
     let room = room(&[("f", b"x")]);
     let hole = std::fs::File::create(room.folder.path().join("hole")).unwrap();
     hole.set_len(1 << 40)

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn small_pictures_stay_as_they_are() {
+    fn small_images_stay_unchanged() {
         let bytes = png(3, 2, |_, _| [1, 2, 3, 255]);
         let expected = FittedImage {
             image: encode(&bytes, ImageType::Png),

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_model_takes_is_left_out_with_a_note() {
+    fn unsupported_images_become_notes() {
         let png = picture(2, ImageFormat::Png);
         let base64 = STANDARD.encode(&png);
         let cases = [
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_as_node_reads_it() {
+    fn base64_is_decoded_like_in_node() {
         let png = STANDARD.encode(picture(2, ImageFormat::Png));
         let bare = png
             .trim_end_matches('=')
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_becomes_smaller_and_bmp_becomes_png() {
+    fn large_images_shrink_and_bmp_becomes_png() {
         let wide = STANDARD.encode(picture(4000, ImageFormat::Png));
         let bmp = STANDARD.encode(picture(4, ImageFormat::Bmp));
         let images = [sent(&wide, "image/png"), sent(bmp, "image/bmp")];

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_shown_as_asked_for() {
+    fn limits_are_shown_as_requested() {
         let cases = [
             (None, 100, "100 x limit reached. Use limit=200 for more!"),
             (Some(0.0), 1, "1 x limit reached. Use limit=2 for more!"),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_out_is_said_in_order() {
+    fn notices_keep_their_order() {
         let mut listing = Listing::new();
         for _ in 0..600 {
             listing.push(&"x".repeat(99));

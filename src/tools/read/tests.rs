@@ -29,7 +29,7 @@ fn shown(result: Result<ToolOutput, String>) -> String {
 }
 
 #[tokio::test]
-async fn text_comes_as_it_is() {
+async fn text_is_returned_unchanged() {
     let room = setup();
     for text in ["", "a", "a\r\nb\r\n", "\u{feff}bom\n", "\n"] {
         let result = room.read(text.as_bytes(), json!({})).await;
@@ -114,7 +114,7 @@ async fn a_line_too_long_is_left_to_bash() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_cannot_be_read_is_said() {
+async fn unreadable_files_are_reported() {
     let room = setup();
     let place = room.folder.path().display().to_string();
     let made = std::process::Command::new("mkfifo")
@@ -169,7 +169,7 @@ async fn pictures_are_known_by_their_content() {
 }
 
 #[tokio::test]
-async fn an_abort_ends_it() {
+async fn an_abort_ends_the_call() {
     let room = setup();
     let call = invocation(json!({"path": "f"}));
     call.cancel.cancel();

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_describe_each_edit() {
         type Case = (
             &'static str,
             &'static [(&'static str, &'static str)],

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_give_what_the_whole_gives() {
+    fn pieces_give_the_result_of_the_whole_text() {
         let text = "one\ntwo\n\nthree ééé\nfour";
         for bytes in 0..=text.len() + 1 {
             for lines in 1..=6 {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_empty_begins_at_0() {
+    fn an_empty_side_starts_at_line_0() {
         assert_eq!(
             unified("f", "", "a\n", 4),
             "--- f\n+++ f\n@@ -0,0 +1,1 @@\n+a\n"

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_parts_stay_as_they_came() {
+    fn encrypted_parts_stay_unchanged() {
         let fragments = json!([
             {"type": "reasoning.summary", "summary": "It ", "id": null},
             {"type": "reasoning.summary", "summary": "thinks"},

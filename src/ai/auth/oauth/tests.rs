@@ -150,7 +150,7 @@ async fn claude_is_signed_in_to_by_a_browser_that_comes_back() {
 }
 
 #[tokio::test]
-async fn what_is_pasted_must_belong_to_the_sign_in() {
+async fn a_pasted_code_must_have_the_state_of_the_sign_in() {
     let redirect = "http://localhost:1/callback".to_owned();
     let provider = anthropic::Anthropic {
         redirect,
@@ -240,7 +240,7 @@ async fn every_sign_in_is_renewed_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_is_quoted_and_one_that_babbles_is_not() {
+async fn only_error_responses_of_an_endpoint_are_quoted() {
     let found = server(vec![json!({"access_token": "secret"})]).await;
     let claude = anthropic::Anthropic {
         token: found.url.clone(),

@@ -62,7 +62,7 @@ fn the_first_write_makes_a_private_file_in_a_private_folder() {
 }
 
 #[test]
-fn a_write_keeps_what_it_does_not_know_and_what_others_wrote() {
+fn a_write_keeps_unknown_fields_and_foreign_changes() {
     let fixture = Fixture::with(
         r#"{"github-copilot": {"type": "oauth", "access": "a", "refresh": "r", "expires": 5, "enterpriseUrl": "x.ghe.com"},
             "future": {"type": "passkey", "n": 1}}"#,
@@ -100,7 +100,7 @@ fn a_write_keeps_what_it_does_not_know_and_what_others_wrote() {
 }
 
 #[test]
-fn a_broken_file_is_reported_without_its_content_and_never_overwritten() {
+fn a_broken_file_is_never_quoted_or_overwritten() {
     let text = "{\n  \"openai\": {\"type\": \"api_key\", \"key\": \"sk-secret\" \n";
     let fixture = Fixture::with(text);
     let store = fixture.store();
@@ -137,7 +137,7 @@ fn a_lock_held_by_another_process_is_respected() {
 }
 
 #[test]
-fn what_the_file_did_not_take_holds_and_is_stored_with_the_next_change() {
+fn unsaved_entries_apply_and_are_stored_later() {
     let fixture = Fixture::with(r#"{"groq": {"type": "api_key", "key": "old"}}"#);
     let store = fixture.store();
     let lock = FileLock::acquire(&fixture.path()).unwrap();
@@ -162,7 +162,7 @@ fn what_the_file_did_not_take_holds_and_is_stored_with_the_next_change() {
 
 /// Regression: the next change of any entry overwrote or removed it.
 #[test]
-fn what_somebody_else_stores_later_is_newer_than_what_the_file_did_not_take() {
+fn later_changes_of_others_replace_unsaved_entries() {
     let fixture = Fixture::with("{}");
     let store = fixture.store();
     let lock = FileLock::acquire(&fixture.path()).unwrap();

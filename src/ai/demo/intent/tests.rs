@@ -229,7 +229,7 @@ fn several_things_at_once() {
 }
 
 #[test]
-fn what_is_no_request_is_left_alone() {
+fn other_texts_are_no_requests() {
     check([
         ("", vec![]),
         ("hello", vec![]),

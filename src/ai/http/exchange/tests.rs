@@ -25,7 +25,7 @@ fn back_off_doubles() {
 }
 
 #[test]
-fn headers_replace_each_other_in_any_case_and_name_themselves_when_invalid() {
+fn header_names_ignore_case_and_appear_in_errors() {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "X-Api-Key", "a").unwrap();
     set_header(&mut headers, "x-api-key", " b\n").unwrap();
@@ -140,7 +140,7 @@ async fn the_last_refusal_is_shown_with_status_and_text() {
 }
 
 #[tokio::test]
-async fn who_asks_for_too_long_a_wait_is_not_asked_again() {
+async fn too_long_a_delay_prevents_the_retry() {
     for name in HTTP_APIS {
         let refuse = || Reply::status(429, "Slow down").header("retry-after", "61");
         let (message, server) = answer_to(name, vec![refuse()]).await;
@@ -173,7 +173,7 @@ async fn servers_decide_by_x_should_retry() {
 }
 
 #[tokio::test]
-async fn a_cut_connection_keeps_what_arrived_and_may_be_retried() {
+async fn a_cut_connection_keeps_the_text_and_is_retryable() {
     for name in HTTP_APIS {
         let (message, _) = answer_to(name, vec![Reply::events(&beginning(name)).cut()]).await;
         let error = message.error_message.as_deref().unwrap();
@@ -424,7 +424,7 @@ async fn hooks_change_the_payload_and_see_every_response() {
 }
 
 #[tokio::test]
-async fn who_wants_no_retries_gets_the_first_refusal() {
+async fn without_retries_the_first_error_is_final() {
     let server = Server::start(vec![Reply::status(529, "busy"), whole(HTTP_APIS[0])]).await;
     let mut request = request(HTTP_APIS[0], &server, vec![user("hello")]);
     request.options.max_retries = Some(0);

@@ -133,7 +133,7 @@ fn rules_between_fields() {
 
 /// Regression: one wrong entry dropped the whole file.
 #[test]
-fn what_is_wrong_with_one_provider_takes_nothing_from_the_others() {
+fn an_error_in_one_provider_drops_only_that_one() {
     let good = json!({"baseUrl": "u", "api": "a", "models": [{"id": "m"}]});
     let error = load_json(json!({"providers": {
         "one": good, "two": {"baseUrl": 5}, "three": {"models": [{"id": "m"}]}, "openai": {"name": "Mine"},
@@ -147,7 +147,7 @@ fn what_is_wrong_with_one_provider_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_custom_model_needs_little_and_ignores_what_it_does_not_know() {
+fn a_custom_model_has_defaults_and_ignores_unknown_members() {
     let config = json!({
         "baseUrl": "http://localhost:11434/v1", "api": "openai-completions", "apiKey": "ollama",
         "compat": {"supportsStore": false, "openRouterRouting": {"only": ["a"], "zdr": true}},
@@ -183,7 +183,7 @@ fn a_custom_model_needs_little_and_ignores_what_it_does_not_know() {
 }
 
 #[test]
-fn a_built_in_provider_lends_api_and_url_and_is_changed_in_place() {
+fn a_built_in_provider_gives_defaults_to_custom_models() {
     let config = json!({
         "models": [{"id": "new"}, {"id": "gpt-4", "name": "Mine"}],
         "modelOverrides": {"gpt-5.4": {"name": "Five", "cost": {"output": 9}, "maxTokens": 7, "compat": {"a": 1}}},

@@ -48,7 +48,7 @@ fn the_registry_is_shared_between_threads() {
 }
 
 #[test]
-fn only_providers_that_are_asked_for_are_parsed() {
+fn only_requested_providers_are_parsed() {
     let registry = Fixture::new().load([("GROQ_API_KEY", "k")]);
     let parsed = || {
         let state = registry.state.read();
@@ -111,7 +111,7 @@ async fn the_first_of_several_sources_of_a_key_wins() {
 }
 
 #[tokio::test]
-async fn no_key_says_where_to_put_one() {
+async fn a_missing_key_error_names_the_places_for_one() {
     let fixture = Fixture::new();
     let registry = fixture.load([]);
     assert!(!registry.has_auth("github-copilot"));
@@ -128,7 +128,7 @@ async fn no_key_says_where_to_put_one() {
 }
 
 #[tokio::test]
-async fn an_expired_sign_in_is_an_error_until_somebody_refreshes_it() {
+async fn an_expired_sign_in_is_an_error_until_it_is_renewed() {
     let entry =
         |expires: i64| json!({"openai": {"type": "oauth", "access": "token", "expires": expires}});
     let fixture = Fixture::new().file("auth.json", entry(now() - 1));
@@ -149,7 +149,7 @@ async fn an_expired_sign_in_is_an_error_until_somebody_refreshes_it() {
 }
 
 #[tokio::test]
-async fn headers_of_the_model_the_provider_and_the_configured_model_add_up() {
+async fn headers_of_all_configurations_are_merged() {
     let config = json!({"providers": {
         "github-copilot": {
             "baseUrl": "http://proxy", "authHeader": true,
@@ -201,7 +201,7 @@ async fn a_command_that_fails_is_named() {
 }
 
 #[test]
-fn a_broken_provider_is_dropped_until_it_is_mended() {
+fn a_broken_provider_returns_after_a_correction() {
     let broken = json!({"providers": {"openai": {"baseUrl": 5}, "own": {}}});
     let fixture = Fixture::new().file("models.json", broken);
     let registry = fixture.load([]);
@@ -216,7 +216,7 @@ fn a_broken_provider_is_dropped_until_it_is_mended() {
 }
 
 #[tokio::test]
-async fn the_demo_needs_no_key_and_is_named_only_when_there_is_nothing_else() {
+async fn the_demo_is_suggested_only_without_other_models() {
     let fixture = Fixture::new();
     let registry = fixture.load([]);
     assert!(registry.has_auth("demo"));

@@ -114,7 +114,7 @@ fn a_provider_alone_means_its_default_model() {
 }
 
 #[test]
-fn what_flags_cannot_find_is_an_error() {
+fn an_unknown_model_in_flags_is_an_error() {
     for (provider, model, error) in [
         (
             Some("nobody"),
@@ -172,7 +172,7 @@ fn a_scope_takes_globs_and_names_of_models_with_a_key_once_each() {
 }
 
 #[test]
-fn a_scope_warns_of_what_it_cannot_use() {
+fn unusable_scope_patterns_give_warnings() {
     assert_eq!(
         scoped(&["claude-opus-4-6", "demo*", "[", "plain:hgih", "*"]).1,
         [
@@ -190,7 +190,7 @@ fn reference(start: &StartModel) -> Option<String> {
 }
 
 #[test]
-fn the_start_model_comes_from_the_first_that_has_one() {
+fn the_start_model_comes_from_the_first_source() {
     let registry = registry([("XAI_API_KEY", "k"), ("GROQ_API_KEY", "k")]);
     let cli = cli_model(&registry, None, "anthropic/claude-opus-4-6").unwrap();
     let scope = scope(&registry, &["plain".into(), "beta:free:low".into()]).models;
@@ -235,7 +235,7 @@ fn without_a_default_the_first_available_model_is_taken() {
 }
 
 #[test]
-fn a_session_whose_model_is_gone_says_what_it_uses_instead() {
+fn a_missing_session_model_gives_a_message() {
     for (provider, id) in [("own", "gone"), ("anthropic", "claude-opus-4-6")] {
         let session = SessionChoice {
             model: Some((provider.into(), id.into())),
@@ -284,7 +284,7 @@ fn the_demo_is_chosen_only_by_name() {
 }
 
 #[test]
-fn the_thinking_level_comes_from_the_first_that_has_one_and_fits_the_model() {
+fn thinking_level_comes_from_the_first_source_clamped() {
     use ThinkingLevel::{High, Low, Medium, Minimal, Off, Xhigh};
     let registry = registry([]);
     let cli = cli_model(&registry, None, "own/beta:free:low").unwrap();

@@ -61,7 +61,7 @@ fn a_signature_is_the_sdks() {
 }
 
 #[tokio::test]
-async fn frames_become_blocks_however_they_are_cut() {
+async fn any_cut_of_frames_gives_the_same_blocks() {
     let frames = [
         frame(":event-type", "messageStart", &json!({"role": "assistant"})),
         frame(":event-type", "contentBlockDelta", &json!({"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "hm"}}})),
@@ -161,7 +161,7 @@ async fn cut_calls_and_halves_of_characters() {
 }
 
 #[test]
-fn what_is_no_frame_ends_the_stream() {
+fn an_invalid_frame_ends_the_stream() {
     let mut whole = frame(":event-type", "x", &json!({}));
     let last = whole.len() - 1;
     whole[last] ^= 1;

@@ -55,7 +55,7 @@ async fn thoughts_text_and_calls_become_blocks() {
 }
 
 #[tokio::test]
-async fn code_assist_is_asked_again_when_it_says() {
+async fn code_assist_is_retried_after_the_time_in_its_error() {
     let busy = |message: &str| {
         let body =
             json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": message}});

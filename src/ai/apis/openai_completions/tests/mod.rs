@@ -254,7 +254,7 @@ fn own_answers_go_back() {
 }
 
 #[tokio::test]
-async fn details_of_thoughts_go_back_as_they_came() {
+async fn details_of_thoughts_are_sent_back_unchanged() {
     let text_detail = |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0});
     let encrypted = json!({"type": "reasoning.encrypted", "data": "xyz", "index": 1});
     let (message, _) = stream_of(&[
@@ -277,7 +277,7 @@ async fn details_of_thoughts_go_back_as_they_came() {
 }
 
 #[tokio::test]
-async fn details_without_readable_thoughts_are_kept() {
+async fn details_without_readable_thoughts_are_stored() {
     let encrypted = json!({"type": "reasoning.encrypted", "data": "xyz"});
     let call_piece =
         json!({"index": 0, "id": "t1", "function": {"name": "bash", "arguments": "{}"}});
@@ -330,7 +330,7 @@ async fn cached_tokens_are_found_wherever_a_server_counts_them() {
 }
 
 #[test]
-fn servers_that_want_thoughts_with_every_answer_get_an_empty_one() {
+fn missing_reasoning_content_is_sent_as_empty_text() {
     let model = with_compat(json!({"requiresReasoningContentOnAssistantMessages": true}));
     let own_answer = |content| answer(&model, content);
     let thought = vec![thinking("hm", Some("reasoning_content")), text("a")];
@@ -416,7 +416,7 @@ fn foreign_thoughts_become_text_and_paired_ids_are_cut() {
 }
 
 #[test]
-fn claude_behind_openrouter_is_cached_as_long_as_it_is_asked_to_be() {
+fn openrouter_claude_cache_uses_requested_retention() {
     let model = Model {
         provider: "openrouter".into(),
         id: "anthropic/claude".into(),
@@ -701,7 +701,7 @@ async fn an_empty_object_before_the_arguments_is_a_placeholder() {
 }
 
 #[tokio::test]
-async fn calls_without_index_beside_others_are_kept_apart() {
+async fn calls_without_index_stay_separate() {
     let null = || Value::Null;
     let text = |text: &str| json!(text);
     let first = |index: Value, id: &str, arguments: &str| {

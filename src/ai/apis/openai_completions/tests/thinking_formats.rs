@@ -4,7 +4,7 @@ use super::*;
 
 /// Regression: members of newer versions made the whole `compat` invalid.
 #[test]
-fn servers_are_told_in_their_own_words_how_hard_to_think() {
+fn each_thinking_format_has_its_own_members() {
     let template = json!({
         "thinking": {"$var": "thinking.enabled"}, "effort": {"$var": "thinking.effort", "omitWhenOff": true},
         "budget": {"$var": "thinking.budget"}, "fixed": 1,

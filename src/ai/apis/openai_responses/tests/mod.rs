@@ -69,7 +69,7 @@ async fn factor_of(api_name: &str, model_id: &str, requested: &str, answered: Va
 }
 
 #[tokio::test]
-async fn the_tier_that_was_asked_for_counts_where_the_answer_names_none() {
+async fn requested_tier_counts_if_the_response_names_none() {
     let codex = "openai-codex-responses";
     for (api, model, requested, answered, factor) in [
         (API, "m", "", json!(null), 1.0),
@@ -90,7 +90,7 @@ async fn the_tier_that_was_asked_for_counts_where_the_answer_names_none() {
 }
 
 #[test]
-fn a_session_that_is_not_kept_is_not_named() {
+fn retention_none_sends_no_session_id() {
     let mut request = request_for(openai(), vec![user("hello")]);
     request.options.session_id = Some("s1".into());
     request.options.api_key = Some(SUBSCRIPTION.into());
@@ -171,7 +171,7 @@ fn thinking_off() {
 }
 
 #[test]
-fn own_answers_go_back_as_the_items_they_were() {
+fn own_answers_are_sent_back_as_the_same_items() {
     let model = openai();
     let reasoning = "{\"type\":\"reasoning\",\"id\":\"rs_1\",\"encrypted_content\":\"x\"}";
     let long_id = "m".repeat(70);
@@ -424,7 +424,7 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
 }
 
 #[tokio::test]
-async fn items_that_were_not_announced_are_taken_as_they_are() {
+async fn unannounced_items_are_accepted() {
     let (message, _) = stream_of(&[
         event("output_item.done", 0, "item", json!({"type": "message", "content": [{"type": "output_text", "text": "hi"}]})),
         event("output_item.done", 1, "item", json!({"type": "function_call", "call_id": "c", "name": "read", "arguments": "{\"path\":\"a\"}"})),

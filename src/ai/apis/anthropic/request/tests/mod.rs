@@ -41,7 +41,7 @@ fn an_empty_list_of_tools_is_another_thing_than_none() {
 }
 
 #[test]
-fn nothing_is_marked_where_nothing_is_to_be_kept() {
+fn retention_none_sets_no_cache_marks() {
     let mut request = request_for(claude("claude-old"), vec![user("hello")]);
     request.tools = Some(vec![tool("read")]);
     let marks = |retention| {
@@ -149,7 +149,7 @@ fn subscriptions_speak_as_claude_code() {
 }
 
 #[test]
-fn copilot_is_told_who_asks_and_gets_a_bearer_token() {
+fn copilot_gets_the_initiator_and_a_bearer_token() {
     let mut model = claude("claude-old");
     model.provider = "github-copilot".into();
     model.headers = Some([("Editor-Version".to_owned(), "x/1".to_owned())].into());
@@ -439,7 +439,7 @@ fn models_without_eyes_get_no_pictures() {
 }
 
 #[test]
-fn compat_says_how_newer_models_think() {
+fn compat_selects_adaptive_thinking() {
     let model = Model {
         compat: Some(json!({"forceAdaptiveThinking": true, "supportsTemperature": false})),
         thinking_level_map: serde_json::from_value(json!({"off": "none", "max": "max"})).unwrap(),
@@ -458,7 +458,7 @@ fn compat_says_how_newer_models_think() {
 }
 
 #[test]
-fn schemas_keep_what_their_properties_refer_to() {
+fn schemas_keep_definitions_of_their_properties() {
     let mut request = request_for(claude("claude-old"), vec![]);
     let mut spec = tool("x");
     spec.parameters = json!({
