@@ -15,7 +15,7 @@ use super::output::CommandOutput;
 use super::process::{GroupProcess, ProcessEnd, ProcessEvent};
 use super::shell::ShellOptions;
 use crate::remote::{RemoteCommand, RemoteCommands, RunningRemoteCommand};
-use crate::text::utf8_decoder::LossyDecoder;
+use crate::text::utf8_decoder::Utf8Decoder;
 use crate::tool::ToolError;
 
 /// The data of RPC's response to `bash`, and of the stored message.
@@ -220,7 +220,7 @@ fn lost(error: std::io::Error) -> ToolError {
 /// disturb a terminal.
 #[derive(Default)]
 struct Cleaner {
-    decoder: LossyDecoder,
+    decoder: Utf8Decoder,
     /// A possible start of an escape sequence.
     pending: String,
 }

@@ -17,7 +17,7 @@ use super::files::paths;
 use super::images::{self, ImageType};
 use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::{HeadScanner, Limits, MAX_BYTES, MAX_LINES, TruncatedBy, format_size};
-use super::text::utf8_decoder::LossyDecoder;
+use super::text::utf8_decoder::Utf8Decoder;
 use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::message::ContentBlock;
 use pi_ai::stream::ToolSpec;
@@ -314,7 +314,7 @@ struct Window {
     skip: usize,
     /// Number of the line after the last requested one.
     end: usize,
-    decoder: LossyDecoder,
+    decoder: Utf8Decoder,
     piece: String,
     scanner: HeadScanner,
 }
@@ -325,7 +325,7 @@ impl Window {
             newlines: 0,
             skip,
             end: lines.map_or(usize::MAX, |lines| skip.saturating_add(lines)),
-            decoder: LossyDecoder::default(),
+            decoder: Utf8Decoder::default(),
             piece: String::new(),
             scanner: HeadScanner::new(Limits::default()),
         }

@@ -1,46 +1,41 @@
 //! Decodes UTF-8 that arrives in pieces: a character cut between two pieces stays whole, and
 //! invalid bytes become U+FFFD.
 
-#[derive(Default)]
-pub(crate) struct LossyDecoder {
-    /// The start of a character whose rest has not arrived: at most 3 bytes.
-    pending: Vec<u8>,
+use encoding_rs::{CoderResult, Decoder, UTF_8};
+
+/// Free bytes with which the decoder always makes progress.
+const MIN_SPARE_BYTES: usize = 16;
+
+pub(crate) struct Utf8Decoder(Decoder);
+
+impl Default for Utf8Decoder {
+    fn default() -> Self {
+        Self(UTF_8.new_decoder_without_bom_handling())
+    }
 }
 
-impl LossyDecoder {
+impl Utf8Decoder {
     /// Appends the text that `bytes` completes.
     pub(crate) fn push(&mut self, bytes: &[u8], text: &mut String) {
-        let joined;
-        let bytes = if self.pending.is_empty() {
-            bytes
-        } else {
-            joined = [&self.pending, bytes].concat();
-            self.pending.clear();
-            &joined
-        };
-        let mut chunks = bytes.utf8_chunks().peekable();
-        while let Some(chunk) = chunks.next() {
-            text.push_str(chunk.valid());
-            let invalid = chunk.invalid();
-            if chunks.peek().is_none() && could_continue(invalid) {
-                self.pending.extend_from_slice(invalid);
-            } else if !invalid.is_empty() {
-                text.push(char::REPLACEMENT_CHARACTER);
-            }
-        }
+        self.decode(bytes, text, false);
     }
 
-    /// Ends the text; an incomplete character becomes U+FFFD.
+    /// Ends the text; an incomplete character becomes U+FFFD. Another text may follow.
     pub(crate) fn finish(&mut self, text: &mut String) {
-        if !self.pending.is_empty() {
-            self.pending.clear();
-            text.push(char::REPLACEMENT_CHARACTER);
+        self.decode(&[], text, true);
+        *self = Self::default();
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], text: &mut String, is_end: bool) {
+        loop {
+            text.reserve(bytes.len() + MIN_SPARE_BYTES);
+            let (result, read, _) = self.0.decode_to_string(bytes, text, is_end);
+            if result == CoderResult::InputEmpty {
+                return;
+            }
+            bytes = &bytes[read..];
         }
     }
-}
-
-fn could_continue(invalid: &[u8]) -> bool {
-    matches!(std::str::from_utf8(invalid), Err(error) if error.error_len().is_none())
 }
 
 #[cfg(test)]
@@ -53,7 +48,7 @@ mod tests {
         let whole = String::from_utf8_lossy(bytes);
         for cut in 0..=bytes.len() {
             for second in cut..=bytes.len() {
-                let mut decoder = LossyDecoder::default();
+                let mut decoder = Utf8Decoder::default();
                 let mut text = String::new();
                 decoder.push(&bytes[..cut], &mut text);
                 decoder.push(&bytes[cut..second], &mut text);
