@@ -162,7 +162,7 @@ impl SessionApi for AgentSession {
             return Ok(());
         }
         // The answer would belong to a session that is being replaced.
-        if answered && !self.state.lock().replacing {
+        if answered && !self.state.lock().work.is_replacing {
             return self
                 .start_run(NewRun::with_prompts(vec![message]))
                 .map(drop)
@@ -186,7 +186,7 @@ impl SessionApi for AgentSession {
         if !options.expand_prompt_templates && !self.extensions.has_handlers("input") {
             let session = self.arc();
             match delivery {
-                Some(delivery) if self.state.lock().ending.is_none() => {
+                Some(delivery) if self.state.lock().work.ending_run().is_none() => {
                     let message = self.user_message_now(&text, &images);
                     let message = Arc::new(AgentMessage::User(message));
                     if self.queue_if_busy(delivery, message).is_ok() {
@@ -393,12 +393,9 @@ impl SessionApi for AgentSession {
     }
 
     async fn wait_for_run(&self) {
-        let mut busy = self.busy.subscribe();
         while self.is_busy() {
-            // An error means that the session is gone.
-            if busy.changed().await.is_err() {
-                return;
-            }
+            self.wait_activity(|activity| !activity.has_run_task())
+                .await;
         }
     }
 

@@ -1,6 +1,7 @@
 //! One session as a whole. This layer alone ties the agent, the session file, the user's
 //! resources and the extensions together. Modes are its clients.
 
+mod activity;
 mod bash;
 mod child;
 mod compaction;

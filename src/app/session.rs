@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use super::activity::{Activity, Work};
 use super::child::session::ChildLink;
 use super::error::{CommandError, ErrorCode};
 use super::extension_api::QueuedUserMessage;
@@ -23,7 +24,7 @@ use super::log_events::log_event;
 use super::prompt::resources::PromptResources;
 use super::prompt::tickets::TicketQueue;
 use super::startup::config::AppConfig;
-use super::state::{State, Work};
+use super::state::State;
 use super::ui::outbox::UiOutbox;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
@@ -75,21 +76,17 @@ pub struct AgentSession {
     pub(super) user_command_cancel: CancellationToken,
     /// User commands that are running or whose output is not stored yet.
     pub(super) user_commands: TaskTracker,
-    /// Whether a run is active.
-    pub(super) busy: watch::Sender<bool>,
+    /// Receives each change of the activity, which [`State`] owns.
+    pub(super) activity: watch::Receiver<Activity>,
     /// Number of dialogs of extensions that the user has not answered.
     pub(super) open_dialogs: Arc<watch::Sender<usize>>,
     /// Number of prompts that are neither refused, handled, queued nor started yet.
     pub(super) prompts_in_progress: watch::Sender<usize>,
     /// Orders prompts by arrival.
     pub(super) prompt_tickets: TicketQueue,
-    /// Whether handlers of `agent_end` see a run that is not idle yet.
-    pub(super) ending: watch::Sender<bool>,
     /// LockOutcome by the run that emits events: the next run emits its first event after the last one of
     /// the run before.
     pub(super) event_order: tokio::sync::Mutex<()>,
-    /// Whether a summary is being written.
-    pub(super) summarizing: watch::Sender<bool>,
     /// Set when an extension asks for the end of the program.
     pub(super) shutdown_requested: watch::Sender<bool>,
     /// Whether the mode ends the program on that request. Other modes first answer their prompts.
@@ -235,32 +232,28 @@ impl AgentSession {
 
     /// Returns whether a run is active.
     pub fn is_busy(&self) -> bool {
-        self.state.lock().run.is_some()
+        self.state.lock().work.is_running()
     }
 
     /// Returns whether a run is active or a summary is being written.
     pub fn is_working(&self) -> bool {
-        let state = self.state.lock();
-        state.run.is_some() || state.summary.is_some()
+        self.state.lock().work.is_working()
     }
 
     /// Returns when no run is active and no summary is being written.
     pub async fn wait_idle(&self) {
-        let mut busy = self.busy.subscribe();
-        loop {
-            // An error means that the session is gone.
-            let _ = busy.wait_for(|busy| !busy).await;
-            self.wait_summary().await;
-            // Another run may have begun meanwhile.
-            if !*busy.borrow_and_update() {
-                return;
-            }
-        }
+        self.wait_activity(Activity::is_idle).await;
+    }
+
+    /// Returns when the activity is as `is_reached` says.
+    pub(super) async fn wait_activity(&self, is_reached: fn(&Activity) -> bool) {
+        // An error means that the session is gone.
+        let _ = self.activity.clone().wait_for(is_reached).await;
     }
 
     /// Returns the id of the active run.
     pub fn run_id(&self) -> Option<u64> {
-        self.state.lock().run.as_ref().map(|run| run.id)
+        self.state.lock().work.run().map(|run| run.id)
     }
 
     /// Returns when `run`, which the caller has aborted, is over and no summary is being written;
@@ -273,15 +266,22 @@ impl AgentSession {
 
     /// Returns `false` if another run has begun.
     pub(super) async fn wait_run_end(&self, run: Option<u64>) -> bool {
-        let mut busy = self.busy.subscribe();
-        while *busy.borrow_and_update() {
-            let now = self.run_id();
+        let mut activity = self.activity.clone();
+        loop {
+            {
+                let now = activity.borrow_and_update();
+                if !now.has_run_task() {
+                    return true;
+                }
+                if now.run().is_some_and(|now| Some(now.id) != run) {
+                    return false;
+                }
+            }
             // An error means that the session is gone.
-            if now.is_some() && now != run || busy.changed().await.is_err() {
+            if activity.changed().await.is_err() {
                 return false;
             }
         }
-        true
     }
 
     /// Returns when the session is idle, queued events are delivered and their handlers have not
@@ -296,13 +296,13 @@ impl AgentSession {
             // A session that is being replaced is not idle.
             drop(self.switch_lock.lock().await);
             self.wait_idle().await;
-            let runs = self.state.lock().last_work_id;
+            let runs = self.state.lock().work.last_id;
             self.extensions.wait_drained().await;
             let detached_tasks = std::mem::take(&mut *self.detached_tasks.lock());
             detached_tasks.close();
             detached_tasks.wait().await;
             let is_prompted = *prompts_in_progress.borrow() > 0;
-            if !self.is_working() && !is_prompted && self.state.lock().last_work_id == runs {
+            if !self.is_working() && !is_prompted && self.state.lock().work.last_id == runs {
                 return;
             }
         }
@@ -335,8 +335,11 @@ impl AgentSession {
         std::mem::take(&mut *self.switch_cancel.lock()).cancel();
         let run = {
             let state = self.state.lock();
-            let ending = state.ending.as_ref().map(|ending| ending.run.id);
-            state.run.as_ref().map(|run| run.id).or(ending)
+            state
+                .work
+                .run()
+                .or_else(|| state.work.ending_run())
+                .map(|run| run.id)
         };
         self.extensions.abort(run);
         self.abort_run();
@@ -347,7 +350,7 @@ impl AgentSession {
 
     /// Stops only the run: a caller may itself be one of the waits that [`Self::abort`] ends.
     pub fn abort_run(&self) {
-        let ending = self.state.lock().ending.as_ref().map(|one| one.run.clone());
+        let ending = self.state.lock().work.ending_run();
         self.cancel_work(ending);
         self.cancel_run();
     }
@@ -355,7 +358,7 @@ impl AgentSession {
     /// Like [`Self::abort_run`], except that `agent_end` handlers of a run that is ending are still
     /// waited for.
     pub(super) fn cancel_run(&self) {
-        let run = self.state.lock().run.clone();
+        let run = self.state.lock().work.run();
         self.cancel_work(run);
     }
 

@@ -46,11 +46,10 @@ impl AgentSession {
     /// Releases the session lock, unless a run, a summary, a prompt or a switch needs it.
     fn release_session_lock(&self) {
         let mut state = self.state.lock();
-        let is_at_work = state.run.is_some()
-            || state.ending.is_some()
-            || state.summary.is_some()
+        let is_at_work = state.work.is_working()
+            || state.work.ending_run().is_some()
             || state.prompts_preparing > 0
-            || state.replacing;
+            || state.work.is_replacing;
         if !is_at_work {
             state.session.release_lock();
         }

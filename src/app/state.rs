@@ -7,9 +7,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::compaction::CompactionTrigger;
+use super::activity::WorkState;
 use super::prompt::options::PromptOptions;
-use super::run::settle::RunEnding;
 use super::switch::background::BackgroundSession;
 use crate::agent::AgentMessage;
 use crate::agent::queue::Queues;
@@ -61,30 +60,16 @@ pub(super) struct State {
     pub prompt_options: PromptOptions,
     /// The options that `before_agent_start` handlers left for the latest run; `None` if unchanged.
     pub run_options: Option<PromptOptions>,
-    pub run: Option<Work>,
-    /// The run whose `agent_end` is being handled. Once idle it is [`Self::run`] no more.
-    pub ending: Option<RunEnding>,
-    /// Another session, or another generation of extensions, is being put in place. No run may
-    /// begin.
-    pub replacing: bool,
+    pub work: WorkState,
     /// The error of the last answer if the request is retried. Set before `agent_end`, whose
     /// handlers may change the retry settings.
     pub retryable_failure: Option<String>,
     /// Cancels the wait before a retry.
     pub retry_wait: Option<CancellationToken>,
-    /// A summary is being written, for a compaction or of a branch. No run may begin.
-    pub summary: Option<Work>,
     /// Number of callers that wait for the end of the run to write a summary.
     pub summary_waiters: usize,
-    /// The summary that an ended run passed to one of [`Self::summary_waiters`]. [`Self::summary`]
-    /// is set already.
-    pub summary_handoff: Option<Work>,
-    /// The compaction that follows the ended run. [`Self::summary`] is set already.
-    pub due_compaction: Option<CompactionTrigger>,
     /// The conversation was compacted after a context overflow, and no answer has fit since.
     pub overflow_recovered: bool,
-    /// Id of the latest run or summary.
-    pub last_work_id: u64,
     pub retry: RetryPolicy,
     /// Failed attempts of the current request.
     pub retry_attempt: u32,
@@ -95,13 +80,6 @@ pub(super) struct State {
     /// The resumed session file does not contain the thinking level. It is appended before the next
     /// message, so that opening a session does not change its file.
     pub thinking_not_persisted: bool,
-}
-
-/// A run or a summary.
-#[derive(Clone)]
-pub(super) struct Work {
-    pub id: u64,
-    pub cancel: CancellationToken,
 }
 
 impl State {

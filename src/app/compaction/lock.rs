@@ -4,7 +4,7 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::app::AgentSession;
-use crate::app::state::{State, Work};
+use crate::app::activity::Work;
 use crate::compaction::Summarizer;
 
 /// Why no model can write the summary.
@@ -31,11 +31,7 @@ pub(in crate::app) struct SummaryGuard<'a> {
 
 impl Drop for SummaryGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.session.state.lock();
-        let held = state.summary.as_ref();
-        if held.is_some_and(|held| held.id == self.work.id) {
-            self.session.release_summary(&mut state);
-        }
+        self.session.state.lock().work.end_summary(self.work.id);
     }
 }
 
@@ -43,9 +39,7 @@ impl SummaryGuard<'_> {
     /// Releases the right and marks `run` active in one step, so that no other work begins in
     /// between.
     pub fn transfer_to_run(self, run: Work) {
-        let mut state = self.session.state.lock();
-        self.session.release_summary(&mut state);
-        state.run = Some(run);
+        self.session.state.lock().work.continue_run(run);
     }
 }
 
@@ -55,7 +49,7 @@ pub(in crate::app) struct SummaryRequest<'a>(&'a AgentSession);
 impl<'a> SummaryRequest<'a> {
     /// Takes the right that the ended run passed on.
     pub fn take_handoff(&self) -> Option<SummaryGuard<'a>> {
-        let work = self.0.state.lock().summary_handoff.take()?;
+        let work = self.0.state.lock().work.take_passed_summary()?;
         Some(self.0.resume_summary(work))
     }
 }
@@ -64,8 +58,10 @@ impl Drop for SummaryRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.summary_waiters -= 1;
-        if state.summary_waiters == 0 && state.summary_handoff.take().is_some() {
-            self.0.release_summary(&mut state);
+        if state.summary_waiters == 0
+            && let Some(work) = state.work.take_passed_summary()
+        {
+            state.work.end_summary(work.id);
         }
     }
 }
@@ -82,10 +78,9 @@ impl AgentSession {
     /// being replaced.
     pub(in crate::app) fn begin_summary(&self) -> Option<SummaryGuard<'_>> {
         let mut state = self.state.lock();
-        let free = state.run.is_none() && state.summary.is_none() && !state.replacing;
-        free.then(|| SummaryGuard {
+        state.work.may_begin().then(|| SummaryGuard {
             session: self,
-            work: self.claim_summary(&mut state),
+            work: state.work.begin_summary(),
         })
     }
 
@@ -97,36 +92,19 @@ impl AgentSession {
         }
     }
 
-    pub(in crate::app) fn claim_summary(&self, state: &mut State) -> Work {
-        state.last_work_id += 1;
-        let work = Work {
-            id: state.last_work_id,
-            cancel: CancellationToken::new(),
-        };
-        state.summary = Some(work.clone());
-        self.summarizing.send_replace(true);
-        work
-    }
-
-    pub(in crate::app) fn release_summary(&self, state: &mut State) {
-        state.summary = None;
-        self.summarizing.send_replace(false);
-    }
-
     pub(in crate::app) fn is_summarizing(&self) -> bool {
-        self.state.lock().summary.is_some()
+        self.state.lock().work.summary().is_some()
     }
 
     pub(in crate::app) fn abort_summary(&self) {
-        let summary = self.state.lock().summary.clone();
+        let summary = self.state.lock().work.summary();
         self.cancel_work(summary);
     }
 
     /// Returns when no summary is being written.
     pub(in crate::app) async fn wait_summary(&self) {
-        let mut summarizing = self.summarizing.subscribe();
-        // An error means that the session is gone.
-        let _ = summarizing.wait_for(|summarizing| !summarizing).await;
+        self.wait_activity(|activity| activity.summary().is_none())
+            .await;
     }
 
     /// Returns the session's model with its credentials.

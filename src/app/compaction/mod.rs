@@ -15,11 +15,12 @@ use crate::ai::json::surrogates;
 use crate::ai::message::{AssistantMessage, StopReason};
 use crate::ai::model::Model;
 use crate::app::AgentSession;
+use crate::app::activity::Work;
 use crate::app::compaction::lock::{NoSummarizer, SummaryGuard};
 use crate::app::error::{CommandError, ErrorCode};
 use crate::app::prompt::PromptError;
 use crate::app::run::json_object;
-use crate::app::state::{State, Work};
+use crate::app::state::State;
 use crate::compaction::{
     Compacted, NothingToCompact, Preparation, SummaryError, estimate, estimate_context,
     exceeds_window, prepare, summarize, usage_tokens,
@@ -167,13 +168,9 @@ impl AgentSession {
 
     /// Compacts if the last answer required it. Returns `true` if the run continues.
     pub(in crate::app) async fn compact_after_run(&self, run: &Work) -> bool {
-        let (trigger, work) = {
-            let mut state = self.state.lock();
-            let (Some(trigger), Some(work)) = (state.due_compaction.take(), state.summary.clone())
-            else {
-                return false;
-            };
-            (trigger, work)
+        let due = self.state.lock().work.take_due_compaction();
+        let Some((trigger, work)) = due else {
+            return false;
         };
         let switch_cancel = self.switch_cancel.lock().clone();
         let summarizing = self.resume_summary(work);

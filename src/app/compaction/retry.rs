@@ -4,7 +4,7 @@
 use crate::agent::event::{Event, SummarySource};
 use crate::ai::classify;
 use crate::app::AgentSession;
-use crate::app::state::Work;
+use crate::app::activity::Work;
 use crate::compaction::SummaryError;
 
 impl AgentSession {

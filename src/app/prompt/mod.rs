@@ -506,10 +506,10 @@ impl AgentSession {
             return Err(PromptError::Aborted);
         }
         let is_starting = when == QueueIf::BusyOrStarting && state.prompts_starting > 0;
-        let queued = state.run.is_some() || is_starting || when == QueueIf::Always;
+        let queued = state.work.is_running() || is_starting || when == QueueIf::Always;
         if queued {
             state.queues.push(delivery, message.clone());
-            state.run_pending |= is_starting && state.run.is_none();
+            state.run_pending |= is_starting && !state.work.is_running();
         }
         Ok(queued)
     }
@@ -522,7 +522,7 @@ impl AgentSession {
         message: Arc<AgentMessage>,
     ) -> Result<(), Arc<AgentMessage>> {
         let mut state = self.state.lock();
-        if state.prompts_starting == 0 || state.run.is_some() || state.replacing {
+        if state.prompts_starting == 0 || state.work.is_running() || state.work.is_replacing {
             return Err(message);
         }
         state.queues.push(delivery, message);
@@ -566,7 +566,7 @@ impl AgentSession {
         message: Arc<AgentMessage>,
     ) -> Result<(), Arc<AgentMessage>> {
         let mut state = self.state.lock();
-        if state.run.is_none() {
+        if !state.work.is_running() {
             return Err(message);
         }
         state.queues.push(delivery, message);
@@ -580,7 +580,7 @@ impl AgentSession {
         message: Arc<AgentMessage>,
     ) -> Result<(), Arc<AgentMessage>> {
         let mut state = self.state.lock();
-        if state.run.is_none() || state.ending.is_some() {
+        if !state.work.is_running() || state.work.ending_run().is_some() {
             return Err(message);
         }
         state.queues.push_silent(Delivery::Steer, message);

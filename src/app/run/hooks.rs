@@ -60,7 +60,7 @@ impl Hooks<'_> {
         };
         let cancel = session.run_cancel();
         if ends_run {
-            session.begin_ending();
+            session.state.lock().work.begin_ending();
         }
         let turn = {
             let mut state = session.state.lock();
@@ -154,8 +154,8 @@ impl Hooks<'_> {
         session.emit_to_mode(event).await;
         if ends_run {
             let mut state = session.state.lock();
-            if let Some(run) = state.ending.as_ref().map(|ending| ending.run.id) {
-                session.finish_ending(&mut state, run);
+            if let Some(run) = state.work.ending_run().map(|run| run.id) {
+                state.finish_closing(run);
             }
         }
         if has_leftovers {

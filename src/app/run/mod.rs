@@ -18,9 +18,10 @@ use crate::agent::run::{RunConfig, run};
 use crate::ai::classify;
 use crate::ai::message::StopReason;
 use crate::app::AgentSession;
+use crate::app::activity::Work;
 use crate::app::prompt::{Accepted, PromptError};
 use crate::app::run::hooks::Hooks;
-use crate::app::state::{State, Work};
+use crate::app::state::State;
 
 impl AgentSession {
     /// Begins a run as soon as the caller drops the result.
@@ -33,7 +34,7 @@ impl AgentSession {
             if new.cancel.is_some_and(|cancel| cancel.is_cancelled()) {
                 return Err(PromptError::Aborted);
             }
-            if state.run.is_some() || state.summary.is_some() || state.replacing {
+            if !state.work.may_begin() {
                 return Err(PromptError::Busy);
             }
             if new.prompted {
@@ -42,16 +43,9 @@ impl AgentSession {
                 prompts.splice(at..at, state.next_turn.drain(..));
             }
             state.run_prompt = run_prompt;
-            state.last_work_id += 1;
             state.retry_attempt = 0;
-            let run = Work {
-                id: state.last_work_id,
-                cancel: CancellationToken::new(),
-            };
-            state.run = Some(run.clone());
             state.run_pending = false;
-            self.busy.send_replace(true);
-            run
+            state.work.begin_run()
         };
         let (accepted, go) = Accepted::gate();
         let ends = RunGuard {
@@ -225,17 +219,8 @@ struct RunGuard {
 impl Drop for RunGuard {
     fn drop(&mut self) {
         let mut state = self.session.state.lock();
-        if state.run.as_ref().is_some_and(|run| run.id == self.run) {
-            state.run = None;
-        }
-        self.session.finish_ending(&mut state, self.run);
-        if state.due_compaction.take().is_some() {
-            self.session.release_summary(&mut state);
-        }
-        // A handler of the end may have begun another run already.
-        if state.run.is_none() {
-            self.session.busy.send_replace(false);
-        }
+        state.finish_closing(self.run);
+        state.work.end_run_task(self.run);
     }
 }
 
@@ -253,10 +238,10 @@ impl State {
 
     /// Returns whether the failed request is going to be retried.
     pub fn will_retry(&self) -> bool {
-        let aborted = |run: &Work| run.cancel.is_cancelled();
+        let aborted = |run: Work| run.cancel.is_cancelled();
         self.retryable_failure.is_some()
             && self.retry.delay(self.retry_attempt + 1).is_some()
-            && !self.run.as_ref().is_some_and(aborted)
+            && !self.work.run().is_some_and(aborted)
     }
 
     /// Returns the index of the last answer, unless other messages than those of extensions follow
@@ -282,7 +267,7 @@ impl State {
 
 impl AgentSession {
     pub(in crate::app) fn run_cancel(&self) -> CancellationToken {
-        let run = self.state.lock().run.clone();
+        let run = self.state.lock().work.run();
         run.map(|run| run.cancel).unwrap_or_default()
     }
 }

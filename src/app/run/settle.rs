@@ -10,50 +10,35 @@ use crate::agent::AgentMessage;
 use crate::agent::event::Event;
 use crate::agent::queue::Delivery;
 use crate::app::AgentSession;
+use crate::app::activity::{AfterRun, Work};
 use crate::app::run::NewRun;
-use crate::app::state::{State, Work};
+use crate::app::state::State;
 
-/// A run whose `agent_end` is being emitted.
-pub(in crate::app) struct RunEnding {
-    pub run: Work,
-    /// Set when the run is idle: whether messages are queued that no other work will take.
-    has_leftovers: Option<bool>,
+impl State {
+    /// Forgets the run `run`, after the mode got its `agent_end` or its task panicked.
+    pub(in crate::app) fn finish_closing(&mut self, run: u64) {
+        if self.work.finish_closing(run) {
+            self.lock_used.send_replace(());
+        }
+    }
 }
 
 impl AgentSession {
-    /// Marks the run as ending, before handlers of `agent_end` are called.
-    pub(in crate::app) fn begin_ending(&self) {
-        let mut state = self.state.lock();
-        let Some(run) = state.run.clone() else {
-            return;
-        };
-        state.ending = Some(RunEnding {
-            run,
-            has_leftovers: None,
-        });
-        self.ending.send_replace(true);
-    }
-
     /// Marks an ending run idle: from now on messages of its handlers are appended at once, and
     /// prompts begin a run.
     pub(in crate::app) fn mark_idle(&self, run: u64) {
         let mut state = self.state.lock();
-        let is_busy = |ending: &RunEnding| ending.run.id == run && ending.has_leftovers.is_none();
-        if !state.ending.as_ref().is_some_and(is_busy) {
+        let ending = state.work.ending_run().filter(|ending| ending.id == run);
+        let Some(run) = ending.filter(|_| state.work.is_ending()) else {
             return;
-        }
+        };
         let has_leftovers = self.end_run(&mut state);
-        if let Some(ending) = &mut state.ending {
-            ending.has_leftovers = Some(has_leftovers);
-        }
-        self.ending.send_replace(false);
+        state.work.close_run(run, has_leftovers);
     }
 
     /// Returns whether handlers of `agent_end` are running and the run is not idle yet.
     pub(in crate::app) fn is_ending(&self) -> bool {
-        let state = self.state.lock();
-        let ending = state.ending.as_ref();
-        ending.is_some_and(|ending| ending.has_leftovers.is_none())
+        self.state.lock().work.is_ending()
     }
 
     /// Queues a message of an `agent_end` handler for the next run, which begins for it if `begins`
@@ -65,11 +50,7 @@ impl AgentSession {
         begins: bool,
     ) -> Result<(), Arc<AgentMessage>> {
         let mut state = self.state.lock();
-        if state
-            .ending
-            .as_ref()
-            .is_none_or(|ending| ending.has_leftovers.is_some())
-        {
+        if !state.work.is_ending() {
             return Err(message);
         }
         match begins {
@@ -82,64 +63,35 @@ impl AgentSession {
     /// Marks the run idle after the `agent_end` handlers are done or have timed out. Returns
     /// whether messages are queued that no other work will take.
     pub(in crate::app) fn mark_idle_after_handlers(&self) -> bool {
-        let run = self
-            .state
-            .lock()
-            .ending
-            .as_ref()
-            .map(|ending| ending.run.id);
+        let run = self.state.lock().work.ending_run();
         if let Some(run) = run {
-            self.mark_idle(run);
+            self.mark_idle(run.id);
         }
-        let state = self.state.lock();
-        state
-            .ending
-            .as_ref()
-            .and_then(|ending| ending.has_leftovers)
-            .unwrap_or_default()
-    }
-
-    /// Ends the state of an ending run, after the mode got `agent_end` or the run panicked.
-    pub(in crate::app) fn finish_ending(&self, state: &mut State, run: u64) {
-        if state
-            .ending
-            .as_ref()
-            .is_some_and(|ending| ending.run.id == run)
-        {
-            state.ending = None;
-            state.lock_used.send_replace(());
-            self.ending.send_replace(false);
-        }
+        self.state.lock().work.has_leftovers()
     }
 
     /// Returns when no run is between `agent_end` and idle.
     pub(in crate::app) async fn wait_not_ending(&self) {
-        let mut ending = self.ending.subscribe();
-        // An error means that the session is gone.
-        let _ = ending.wait_for(|ending| !ending).await;
+        self.wait_activity(|activity| !activity.is_ending()).await;
     }
 
     /// Ends the run, and claims the summary if a compaction is due or requested. Clients that hear
     /// of the end may prompt at once, or wait for that compaction. Returns whether messages are
     /// queued that no other work will take.
     pub(in crate::app) fn end_run(&self, state: &mut State) -> bool {
-        state.run = None;
         if let Some(problem) = state.append_deferred_bash() {
             let session = self.arc();
             self.handle
                 .spawn(async move { session.report_store_problem(Some(problem)).await });
         }
         let settings = self.compaction_settings(state.model.as_deref());
-        state.due_compaction = state.compaction_due(settings, false);
-        if state.due_compaction.is_some() {
-            self.claim_summary(state);
-            return false;
-        }
-        if state.summary_waiters > 0 && !state.replacing {
-            state.summary_handoff = Some(self.claim_summary(state));
-            return false;
-        }
-        state.ended_without_error() && state.queues.need_run()
+        let next = match state.compaction_due(settings, false) {
+            Some(trigger) => AfterRun::Compact(trigger),
+            None if state.summary_waiters > 0 && !state.work.is_replacing => AfterRun::PassToWaiter,
+            None => AfterRun::Settle,
+        };
+        state.work.leave_run(next);
+        next == AfterRun::Settle && state.ended_without_error() && state.queues.need_run()
     }
 
     /// Begins a run with the queued messages, unless other work has begun, which will take them.
@@ -201,12 +153,8 @@ impl AgentSession {
 
     /// Emits `agent_settled` unless another run, a retry or a compaction follows.
     pub(in crate::app) async fn emit_settled(&self, run: &Work) {
-        let rests = {
-            let state = self.state.lock();
-            let other = state.run.as_ref().is_some_and(|other| other.id != run.id);
-            !other && (state.summary.is_none() || state.summary_handoff.is_some())
-        };
-        if rests {
+        let is_settled = self.state.lock().work.is_settled_after(run.id);
+        if is_settled {
             let aborted = run.cancel.is_cancelled();
             let event = || json!({ "type": "agent_settled", "aborted": aborted });
             self.extensions.notify_soon("agent_settled", event);

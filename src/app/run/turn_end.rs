@@ -10,9 +10,10 @@ use crate::agent::event::{Event, WrittenEntry};
 use crate::agent::run::{RunHooks, TurnEnd};
 use crate::ai::message::StopReason;
 use crate::app::AgentSession;
+use crate::app::activity::Work;
 use crate::app::run::NewRun;
 use crate::app::run::hooks::Hooks;
-use crate::app::state::{State, Work};
+use crate::app::state::State;
 use crate::compaction::estimate_context;
 use crate::extensions::child::ChildHooks;
 use crate::extensions::{Draft, Proposal};
@@ -122,7 +123,7 @@ impl AgentSession {
         let outcome = {
             let state = self.state.lock();
             // Other work follows anyway.
-            if state.run.is_some() || state.summary.is_some() || state.queues.need_run() {
+            if state.work.is_working() || state.queues.need_run() {
                 return;
             }
             state.outcome()

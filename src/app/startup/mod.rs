@@ -25,6 +25,7 @@ use crate::agent::retry::RetryPolicy;
 use crate::ai::model::ThinkingLevel;
 use crate::ai::models::registry::ModelRegistry;
 use crate::ai::models::selection::SelectError;
+use crate::app::activity::WorkState;
 use crate::app::child::session::{ChildLink, SessionParts};
 use crate::app::extension_api::{QueuedUserMessage, send_extension_messages};
 use crate::app::prompt::resources::DiscoveredPaths;
@@ -160,6 +161,8 @@ impl AgentSession {
         queues.steering_mode = values.steering_mode;
         queues.follow_up_mode = values.follow_up_mode;
         let (lock_used, lock_uses) = watch::channel(());
+        let work = WorkState::default();
+        let activity = work.subscribe();
         let state = State {
             session,
             lock_used,
@@ -183,16 +186,10 @@ impl AgentSession {
             run_prompt: None,
             prompt_options: Default::default(),
             run_options: None,
-            run: None,
-            ending: None,
-            replacing: false,
+            work,
             retry_wait: None,
-            summary: None,
             summary_waiters: 0,
-            summary_handoff: None,
-            due_compaction: None,
             overflow_recovered: false,
-            last_work_id: 0,
             retry: RetryPolicy {
                 enabled: retry.enabled,
                 max_retries: retry.max_retries,
@@ -223,13 +220,11 @@ impl AgentSession {
             switch_cancel: Mutex::default(),
             user_command_cancel: CancellationToken::new(),
             user_commands: TaskTracker::new(),
-            busy: watch::Sender::new(false),
+            activity,
             open_dialogs: Arc::default(),
             prompts_in_progress: watch::Sender::new(0),
             prompt_tickets: TicketQueue::default(),
-            ending: watch::Sender::new(false),
             event_order: tokio::sync::Mutex::default(),
-            summarizing: watch::Sender::new(false),
             handle: tokio::runtime::Handle::current(),
             switch_lock: tokio::sync::Mutex::default(),
             extension_messages,

@@ -131,7 +131,7 @@ impl AgentSession {
             return background
                 .and_then(|background| append_to_file(&mut background.session, &message));
         }
-        if state.run.is_some() {
+        if state.work.is_running() {
             state.deferred_bash.push(message);
             return None;
         }

@@ -209,7 +209,7 @@ impl AgentSession {
         // Messages that wait for the end of a summary belong to the old session.
         std::mem::take(&mut *self.switch_cancel.lock()).cancel();
         // Set before the run ends: handlers of `agent_end` could begin another run each time.
-        self.state.lock().replacing = true;
+        self.state.lock().work.is_replacing = true;
         let idle = IdleGuard(self);
         loop {
             let run = self.run_id();
@@ -253,7 +253,7 @@ pub(in crate::app) struct IdleGuard<'a>(&'a AgentSession);
 impl Drop for IdleGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
-        state.replacing = false;
+        state.work.is_replacing = false;
         state.lock_used.send_replace(());
     }
 }

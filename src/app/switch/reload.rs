@@ -60,8 +60,8 @@ impl AgentSession {
     /// Returns `None` if a run or a summary is active. No run begins before the guard is dropped.
     fn try_acquire_idle(&self) -> Option<IdleGuard<'_>> {
         let mut state = self.state.lock();
-        let idle = state.run.is_none() && state.summary.is_none();
-        state.replacing = idle;
+        let idle = !state.work.is_working();
+        state.work.is_replacing = idle;
         // A guard that is dropped here would deadlock on the state lock.
         idle.then(|| IdleGuard(self))
     }
