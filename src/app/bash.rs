@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::AgentSession;
 use super::switch::background::{SessionLease, UserCommand};
@@ -17,6 +18,15 @@ use crate::tools::remote::RemoteCommands;
 
 /// Number of pieces of output that may wait for the mode.
 const OUTPUT_BUFFER: usize = 16;
+
+/// Results and cancellation of the user's shell commands.
+#[derive(Default)]
+pub(super) struct UserCommandState {
+    /// Results of commands that ended during a run; they are appended when the run ends.
+    pub deferred: Vec<Arc<AgentMessage>>,
+    /// Cancels the command that was started last.
+    pub last_cancel: Option<CancellationToken>,
+}
 
 pub type BashOutcome = UserCommandResult;
 
@@ -146,7 +156,7 @@ impl AgentSession {
 
     /// Cancels the command that was started last.
     pub fn abort_bash(&self) {
-        if let Some(cancel) = &self.state.lock().last_bash_cancel {
+        if let Some(cancel) = &self.state.lock().user_commands.last_cancel {
             cancel.cancel();
         }
     }

@@ -92,7 +92,7 @@ impl SessionApi for AgentSession {
     }
 
     fn has_pending_messages(&self) -> bool {
-        let (steering, follow_up) = self.state.lock().queues.texts();
+        let (steering, follow_up) = self.state.lock().prompts.queues.texts();
         !steering.is_empty() || !follow_up.is_empty()
     }
 
@@ -124,7 +124,7 @@ impl SessionApi for AgentSession {
         let message = Arc::new(self.custom_message(message));
         let session = self.arc();
         if options.deliver_as == Some(DeliverAs::NextTurn) {
-            self.state.lock().next_turn.push(message);
+            self.state.lock().prompts.next_turn.push(message);
             return Ok(());
         }
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
@@ -289,7 +289,7 @@ impl SessionApi for AgentSession {
     }
 
     fn system_prompt_options(&self) -> Value {
-        json!(self.state.lock().prompt_options)
+        json!(self.state.lock().system_prompt.options)
     }
 
     fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send> {
@@ -305,7 +305,7 @@ impl SessionApi for AgentSession {
     }
 
     fn active_tools(&self) -> Vec<String> {
-        self.state.lock().active_tools.clone()
+        self.state.lock().tools.active.clone()
     }
 
     fn set_active_tools(&self, names: Vec<String>) {

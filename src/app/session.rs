@@ -345,7 +345,7 @@ impl AgentSession {
         self.abort_run();
         self.abort_summary();
         // Queued messages wait for the next prompt.
-        self.state.lock().run_pending = false;
+        self.state.lock().prompts.is_run_pending = false;
     }
 
     /// Stops only the run: a caller may itself be one of the waits that [`Self::abort`] ends.
@@ -372,14 +372,6 @@ impl AgentSession {
             });
             work.cancel.cancel();
         }
-    }
-
-    /// Ends the wait for a retry, and with it the run. A run that is not waiting goes on. Returns
-    /// whether there was a wait.
-    pub fn abort_retry(&self) -> bool {
-        let state = self.state.lock();
-        let waits = state.retry_wait.as_ref();
-        waits.inspect(|wait| wait.cancel()).is_some()
     }
 
     /// Delivers the answer to an `extension_ui_request`. Answers to unknown or closed dialogs are
@@ -421,12 +413,16 @@ impl AgentSession {
 
     /// Queues a message for the active run, or for the next one.
     pub(super) async fn enqueue(&self, delivery: Delivery, message: AgentMessage) {
-        self.state.lock().queues.push(delivery, Arc::new(message));
+        self.state
+            .lock()
+            .prompts
+            .queues
+            .push(delivery, Arc::new(message));
         self.queue_changed().await;
     }
 
     pub(super) async fn queue_changed(&self) {
-        let (steering, follow_up) = self.state.lock().queues.texts();
+        let (steering, follow_up) = self.state.lock().prompts.queues.texts();
         self.emit_to_mode(Event::QueueUpdate {
             steering,
             follow_up,
@@ -438,8 +434,8 @@ impl AgentSession {
     pub async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
         let texts = {
             let mut state = self.state.lock();
-            let texts = state.queues.texts();
-            state.queues.clear();
+            let texts = state.prompts.queues.texts();
+            state.prompts.queues.clear();
             texts
         };
         self.queue_changed().await;
@@ -449,20 +445,15 @@ impl AgentSession {
     pub fn set_queue_mode(&self, delivery: Delivery, mode: QueueMode) {
         let report_save_error = match delivery {
             Delivery::Steer => {
-                self.state.lock().queues.steering_mode = mode;
+                self.state.lock().prompts.queues.steering_mode = mode;
                 self.settings.set_steering_mode(mode)
             }
             Delivery::FollowUp => {
-                self.state.lock().queues.follow_up_mode = mode;
+                self.state.lock().prompts.queues.follow_up_mode = mode;
                 self.settings.set_follow_up_mode(mode)
             }
         };
         self.report_save_error(report_save_error);
-    }
-
-    pub fn set_auto_retry(&self, enabled: bool) {
-        self.state.lock().retry.enabled = enabled;
-        self.report_save_error(self.settings.set_retry_enabled(enabled));
     }
 
     /// Reports that a setting could not be stored. The new value applies nevertheless.

@@ -48,7 +48,7 @@ impl AgentSession {
         let mut state = self.state.lock();
         let is_at_work = state.work.is_working()
             || state.work.ending_run().is_some()
-            || state.prompts_preparing > 0
+            || state.prompts.preparing > 0
             || state.work.is_replacing;
         if !is_at_work {
             state.session.release_lock();

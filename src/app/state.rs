@@ -1,18 +1,19 @@
 //! The mutable state of a session, behind one lock that is never held across an await.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::activity::WorkState;
-use super::prompt::options::PromptOptions;
-use super::switch::background::BackgroundSession;
+use super::bash::UserCommandState;
+use super::compaction::CompactionState;
+use super::prompt::options::SystemPromptState;
+use super::prompt::queue::PromptQueue;
+use super::run::retry::Retry;
+use super::switch::background::OpenSessions;
+use super::tools::ToolSet;
 use crate::agent::AgentMessage;
-use crate::agent::queue::Queues;
-use crate::agent::retry::RetryPolicy;
 use crate::ai::model::{Model, ThinkingLevel};
 use crate::ai::models::selection::ScopedModel;
 use crate::session::{EntryKind, Session, SessionError};
@@ -21,14 +22,8 @@ pub(super) struct State {
     pub session: Session,
     /// Changes with each use of the session lock, and when work that kept it ends.
     pub lock_used: watch::Sender<()>,
-    /// Index of the current session among those opened so far.
-    pub session_index: u64,
-    /// Number of sessions opened so far, minus one.
-    pub session_count: u64,
-    /// Replaced sessions that leases keep open.
-    pub background: Vec<BackgroundSession>,
-    /// The session index of each lease.
-    pub leases: Vec<u64>,
+    /// The current session among the open ones.
+    pub sessions: OpenSessions,
     /// The messages that the model sees. Derived from the session and cached, so that they are not
     /// rebuilt for each prompt.
     pub context: Vec<Arc<AgentMessage>>,
@@ -36,47 +31,15 @@ pub(super) struct State {
     pub thinking: ThinkingLevel,
     /// The models to cycle through; empty for all.
     pub scope: Vec<ScopedModel>,
-    pub queues: Queues,
-    pub active_tools: Vec<String>,
-    /// Names of all tools at the last refresh.
-    pub known_tools: HashSet<String>,
-    /// Number of prompts on their way to the agent. Queued messages wait for them: see
-    /// [`Self::run_pending`].
-    pub prompts_preparing: usize,
-    /// Number of prompts whose `before_agent_start` handlers are running. Messages of extensions
-    /// are meanwhile queued for the run that is about to begin.
-    pub prompts_starting: usize,
-    /// Whether a run is to begin with the queued messages, unless a prompt on its way begins one.
-    pub run_pending: bool,
-    /// Messages for the next prompt (`deliverAs: "nextTurn"`).
-    pub next_turn: Vec<Arc<AgentMessage>>,
-    /// Results of shell commands that ended during a run; they are appended when the run ends.
-    pub deferred_bash: Vec<Arc<AgentMessage>>,
-    pub system_prompt: String,
-    /// The system prompt that `before_agent_start` handlers left for the latest run; `None` if
-    /// unchanged.
-    pub run_prompt: Option<String>,
-    /// The options that [`Self::system_prompt`] was rendered from.
-    pub prompt_options: PromptOptions,
-    /// The options that `before_agent_start` handlers left for the latest run; `None` if unchanged.
-    pub run_options: Option<PromptOptions>,
+    pub prompts: PromptQueue,
+    pub tools: ToolSet,
+    pub user_commands: UserCommandState,
+    pub system_prompt: SystemPromptState,
     pub work: WorkState,
-    /// The error of the last answer if the request is retried. Set before `agent_end`, whose
-    /// handlers may change the retry settings.
-    pub retryable_failure: Option<String>,
-    /// Cancels the wait before a retry.
-    pub retry_wait: Option<CancellationToken>,
-    /// Number of callers that wait for the end of the run to write a summary.
-    pub summary_waiters: usize,
-    /// The conversation was compacted after a context overflow, and no answer has fit since.
-    pub overflow_recovered: bool,
-    pub retry: RetryPolicy,
-    /// Failed attempts of the current request.
-    pub retry_attempt: u32,
+    pub retry: Retry,
     /// Number of turns since the run began.
     pub turn_index: u64,
-    pub last_bash_cancel: Option<CancellationToken>,
-    pub auto_compaction: bool,
+    pub compaction: CompactionState,
     /// The resumed session file does not contain the thinking level. It is appended before the next
     /// message, so that opening a session does not change its file.
     pub thinking_not_persisted: bool,
@@ -120,13 +83,13 @@ impl State {
         let entries = self.session.entries().iter();
         let compactions =
             entries.filter(|entry| matches!(entry.kind, EntryKind::Compaction { .. }));
-        (self.session_index, compactions.count())
+        (self.sessions.current, compactions.count())
     }
 
     /// Appends the results of user commands that ended during the run. Returns a notice for the
     /// user.
     pub fn append_deferred_bash(&mut self) -> Option<String> {
-        let deferred = std::mem::take(&mut self.deferred_bash);
+        let deferred = std::mem::take(&mut self.user_commands.deferred);
         let notice = deferred
             .into_iter()
             .filter_map(|message| self.append_or_buffer(message));

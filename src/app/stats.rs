@@ -90,22 +90,22 @@ impl AgentSession {
         let has_model = self.model().is_some();
         let model_error = (!has_model).then(|| self.models.no_model_text());
         let state = self.state.lock();
-        let (steering, follow_up) = state.queues.texts();
+        let (steering, follow_up) = state.prompts.queues.texts();
         SessionState {
             model: state.model.clone(),
             model_error,
             thinking_level: state.thinking,
             is_streaming: state.work.is_running(),
             is_compacting: state.work.summary().is_some(),
-            steering_mode: state.queues.steering_mode,
-            follow_up_mode: state.queues.follow_up_mode,
+            steering_mode: state.prompts.queues.steering_mode,
+            follow_up_mode: state.prompts.queues.follow_up_mode,
             session_file: state.session.path().map(|path| path.display().to_string()),
             session_id: state.session.id().to_string(),
             session_name: state.session.name().map(str::to_string),
-            auto_compaction_enabled: state.auto_compaction,
+            auto_compaction_enabled: state.compaction.is_automatic,
             message_count: state.context.len(),
             pending_message_count: steering.len() + follow_up.len(),
-            queue_mode: state.queues.steering_mode,
+            queue_mode: state.prompts.queues.steering_mode,
             queued_message_count: steering.len() + follow_up.len(),
             version: VERSION,
         }

@@ -8,14 +8,34 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
-use super::prompt::options::{PromptFile, PromptOptions};
+use super::prompt::options::{PromptFile, PromptOptions, SystemPromptState};
 use super::startup::tool_selection::ToolSelection;
-use super::state::State;
 use crate::resources::prompts::context_files::{ContextFile, load_context_files};
 use crate::resources::prompts::system_prompt_files::load_prompt_texts;
 use crate::resources::source_info::SourceInfo;
 use crate::tools::tool::Tool;
 use crate::tools::{self, ToolOptions};
+
+/// Names of the tools that exist, and of those that the model may call.
+#[derive(Default)]
+pub(super) struct ToolSet {
+    pub active: Vec<String>,
+    /// All tools at the last refresh.
+    known: HashSet<String>,
+}
+
+impl ToolSet {
+    /// Activates the tools `added` and deactivates those that do not exist any more.
+    fn offer(&mut self, added: impl Iterator<Item = String>, known: HashSet<String>) {
+        for name in added {
+            if !self.active.contains(&name) {
+                self.active.push(name);
+            }
+        }
+        self.known = known;
+        self.active.retain(|name| self.known.contains(name));
+    }
+}
 
 /// A tool and its source.
 pub(super) struct KnownTool {
@@ -119,7 +139,7 @@ impl AgentSession {
 
     /// Returns the tools that the model may call.
     pub(super) fn active_tools(&self) -> Vec<Arc<dyn Tool>> {
-        let active = self.state.lock().active_tools.clone();
+        let active = self.state.lock().tools.active.clone();
         let known = self.known_tools();
         let find = |name: &String| known.iter().find(|one| one.tool.spec().name == *name);
         let found = active.iter().filter_map(find);
@@ -171,9 +191,7 @@ impl AgentSession {
     /// Activates the default tools at the start.
     pub(super) fn activate_default_tools(&self) {
         let (active, known) = (self.default_tools(), self.tool_names());
-        let mut state = self.state.lock();
-        (state.active_tools, state.known_tools) = (active, known);
-        drop(state);
+        self.state.lock().tools = ToolSet { active, known };
         self.rebuild_system_prompt();
     }
 
@@ -188,7 +206,7 @@ impl AgentSession {
     /// Updates the tools after extensions registered or removed some: new ones become active, those
     /// that were deactivated stay so. Rebuilds the system prompt.
     pub(super) fn refresh_tools(&self) {
-        let known = self.state.lock().known_tools.clone();
+        let known = self.state.lock().tools.known.clone();
         let selection = self.selection();
         self.offer_tools(|one| {
             !known.contains(&one.tool.spec().name)
@@ -209,27 +227,16 @@ impl AgentSession {
     fn offer_tools(&self, wanted: impl Fn(&KnownTool) -> bool) {
         let known = self.known_tools();
         let name = |one: &KnownTool| one.tool.spec().name.clone();
-        let mut state = self.state.lock();
-        for name in known.iter().filter(|one| wanted(one)).map(name) {
-            if !state.active_tools.contains(&name) {
-                state.active_tools.push(name);
-            }
-        }
-        state.known_tools = known.iter().map(name).collect();
-        let State {
-            active_tools,
-            known_tools,
-            ..
-        } = &mut *state;
-        active_tools.retain(|name| known_tools.contains(name));
-        drop(state);
+        let added = known.iter().filter(|one| wanted(one)).map(name);
+        let all = known.iter().map(name).collect();
+        self.state.lock().tools.offer(added, all);
         self.rebuild_system_prompt();
     }
 
     pub(super) fn activate_tools(&self, names: Vec<String>) {
         let known = self.known_tools();
         let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
-        self.state.lock().active_tools = names.into_iter().filter(is_known).collect();
+        self.state.lock().tools.active = names.into_iter().filter(is_known).collect();
         self.rebuild_system_prompt();
     }
 
@@ -287,24 +294,23 @@ impl AgentSession {
             force_system_prompt: None,
         };
         let prompt = self.render_prompt(&options);
-        let mut state = self.state.lock();
-        state.system_prompt = prompt;
-        state.run_prompt = None;
-        state.run_options = None;
-        state.prompt_options = options;
+        self.state.lock().system_prompt = SystemPromptState {
+            text: prompt,
+            options,
+            ..SystemPromptState::default()
+        };
     }
 
     /// Returns the system prompt of the latest run, or of the next one if none has been changed.
     pub(super) fn system_prompt_text(&self) -> String {
-        let state = self.state.lock();
-        let changed = state.run_prompt.as_ref();
-        changed.unwrap_or(&state.system_prompt).clone()
+        self.state.lock().system_prompt.current().to_owned()
     }
 
     /// Returns the prompt and the options that `before_agent_start` handlers receive.
     pub(super) fn base_prompt(&self) -> (String, PromptOptions) {
         let state = self.state.lock();
-        (state.system_prompt.clone(), state.prompt_options.clone())
+        let prompt = &state.system_prompt;
+        (prompt.text.clone(), prompt.options.clone())
     }
 
     /// Returns the tools in the format of `pi.getAllTools`.

@@ -416,7 +416,7 @@ impl ChildSession for AgentSession {
             }
             "allTools" => Ok(self.describe_tools()),
             "queues" => {
-                let (steering, follow_up) = self.state.lock().queues.texts();
+                let (steering, follow_up) = self.state.lock().prompts.queues.texts();
                 Ok(json!({ "steering": steering, "followUp": follow_up }))
             }
             "thinkingLevels" => to_json(self.model().map(|model| model.thinking_levels())),
@@ -504,7 +504,11 @@ impl ChildSession for AgentSession {
                 let images: Vec<ImageContent> = arg(args, "images")?;
                 let message = self.user_message_now(&arg::<String>(args, "text")?, &images);
                 let message = Arc::new(AgentMessage::User(message));
-                self.state.lock().queues.push(delivery(&name)?, message);
+                self.state
+                    .lock()
+                    .prompts
+                    .queues
+                    .push(delivery(&name)?, message);
                 let session = self.arc();
                 self.handle
                     .spawn(async move { session.queue_changed().await });
@@ -544,8 +548,8 @@ impl ChildSession for AgentSession {
             "atWork" => {
                 let state = self.state.lock();
                 Ok(json!({
-                    "autoRetry": state.retry.enabled,
-                    "pendingBash": !state.deferred_bash.is_empty(),
+                    "autoRetry": state.retry.policy.enabled,
+                    "pendingBash": !state.user_commands.deferred.is_empty(),
                 }))
             }
             other => Err(unsupported(other)),

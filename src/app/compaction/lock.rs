@@ -57,8 +57,8 @@ impl<'a> SummaryRequest<'a> {
 impl Drop for SummaryRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
-        state.summary_waiters -= 1;
-        if state.summary_waiters == 0
+        state.compaction.waiters -= 1;
+        if state.compaction.waiters == 0
             && let Some(work) = state.work.take_passed_summary()
         {
             state.work.end_summary(work.id);
@@ -70,7 +70,7 @@ impl AgentSession {
     /// Makes the run pass the right to write a summary on when it ends. Otherwise handlers of
     /// `agent_end` could begin the next run each time.
     pub(in crate::app) fn request_summary(&self) -> SummaryRequest<'_> {
-        self.state.lock().summary_waiters += 1;
+        self.state.lock().compaction.waiters += 1;
         SummaryRequest(self)
     }
 

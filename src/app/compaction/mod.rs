@@ -33,6 +33,23 @@ const CANCELLED: &str = "Compaction cancelled";
 const OVERFLOW_NOT_RECOVERED: &str = "Context overflow recovery failed after one compact-and-retry \
                                       attempt. Try reducing context or switching to a larger-context model.";
 
+/// The settings and the history of compactions in a session.
+#[derive(Default)]
+pub(in crate::app) struct CompactionState {
+    pub is_automatic: bool,
+    /// The conversation was compacted after a context overflow, and no answer has fit since.
+    pub overflow_recovered: bool,
+    /// Number of callers that wait for the end of the run to write a summary.
+    pub waiters: usize,
+}
+
+impl CompactionState {
+    /// Whether the right to write a summary is passed on when the run ends.
+    pub fn is_requested(&self) -> bool {
+        self.waiters > 0
+    }
+}
+
 /// Why the last answer requires a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::app) enum CompactionTrigger {
@@ -131,7 +148,7 @@ impl AgentSession {
 
     /// Enables or disables automatic compaction, for this session and in the settings.
     pub fn set_auto_compaction(&self, enabled: bool) {
-        self.state.lock().auto_compaction = enabled;
+        self.state.lock().compaction.is_automatic = enabled;
         self.report_save_error(self.settings.set_compaction_enabled(enabled));
     }
 
@@ -224,7 +241,7 @@ impl AgentSession {
             .await;
             return CompactionOutcome::Failed;
         }
-        self.state.lock().overflow_recovered |= overflow;
+        self.state.lock().compaction.overflow_recovered |= overflow;
         self.emit_to_mode(Event::CompactionStart { reason }).await;
         let cause = CompactionCause {
             reason,
@@ -236,7 +253,7 @@ impl AgentSession {
         });
         if overflow && matches!(compacted, Err(CompactError::Cancelled)) {
             // The compaction was not tried, so a later prompt may trigger it.
-            self.state.lock().overflow_recovered = false;
+            self.state.lock().compaction.overflow_recovered = false;
         }
         if overflow && compacted.is_ok() {
             // The failed answer stays in the file; the model does not see it.
@@ -327,7 +344,7 @@ impl AgentSession {
         let (leaf, preparation) = {
             let state = self.state.lock();
             let mut settings = self.compaction_settings(state.model.as_deref());
-            settings.enabled = state.auto_compaction;
+            settings.enabled = state.compaction.is_automatic;
             let path = state.session.branch(None);
             let context = state.session.build_context().messages;
             let preparation = prepare(&path, &context, settings)?;
@@ -452,7 +469,10 @@ impl State {
         settings: CompactionSettings,
         after_abort: bool,
     ) -> Option<CompactionTrigger> {
-        let model = self.model.as_ref().filter(|_| self.auto_compaction)?;
+        let model = self
+            .model
+            .as_ref()
+            .filter(|_| self.compaction.is_automatic)?;
         let answer = self
             .context
             .iter()
@@ -468,7 +488,7 @@ impl State {
         let same_model = answer.provider == model.provider && answer.model == model.id;
         if same_model && classify::is_context_overflow(answer, model.context_window) {
             let retry = answer.stop_reason == StopReason::Error;
-            return Some(match self.overflow_recovered {
+            return Some(match self.compaction.overflow_recovered {
                 true => CompactionTrigger::GiveUp,
                 false => CompactionTrigger::Overflow { retry },
             });

@@ -29,13 +29,13 @@ impl AgentSession {
             }
             let (delay, max_attempts, wait) = {
                 let mut state = self.state.lock();
-                let Some(delay) = state.retry.delay(attempt + 1) else {
+                let Some(delay) = state.retry.policy.delay(attempt + 1) else {
                     break result;
                 };
                 // Clients that hear of the wait can cancel it at once.
                 let wait = work.cancel.child_token();
-                state.retry_wait = Some(wait.clone());
-                (delay, state.retry.max_retries, wait)
+                state.retry.wait = Some(wait.clone());
+                (delay, state.retry.policy.max_retries, wait)
             };
             attempt += 1;
             self.emit_to_mode(Event::SummarizationRetryScheduled {
@@ -49,7 +49,7 @@ impl AgentSession {
                 () = tokio::time::sleep(delay) => true,
                 () = wait.cancelled() => false,
             };
-            self.state.lock().retry_wait = None;
+            self.state.lock().retry.wait = None;
             if work.cancel.is_cancelled() {
                 break Err(SummaryError::Cancelled);
             }

@@ -4,6 +4,7 @@
 pub(in crate::app) mod content;
 mod images;
 pub(in crate::app) mod options;
+pub(in crate::app) mod queue;
 pub(in crate::app) mod resources;
 mod system_messages;
 pub(in crate::app) mod tickets;
@@ -240,7 +241,7 @@ impl AgentSession {
         self.wait_for_compaction(switch_cancel).await?;
         // A prompt of an extension does not overtake the user's prompt that is about to begin a
         // run.
-        let joins = request.source == Source::Extension && self.state.lock().prompts_starting > 0;
+        let joins = request.source == Source::Extension && self.state.lock().prompts.starting > 0;
         if joins || self.is_busy() {
             let Behavior::Queue(delivery) = request.while_busy else {
                 return Err(PromptError::Busy);
@@ -442,9 +443,9 @@ impl AgentSession {
                 if options.selected_tools != received.selected_tools {
                     self.activate_tools(options.selected_tools.clone());
                 }
-                options.take_tools(&self.state.lock().prompt_options);
+                options.take_tools(&self.state.lock().system_prompt.options);
                 let prompt = self.render_prompt(&options);
-                self.state.lock().run_options = Some(options);
+                self.state.lock().system_prompt.run_options = Some(options);
                 Some(prompt)
             }
             Err(error) => {
@@ -505,11 +506,11 @@ impl AgentSession {
         if switch_cancel.is_cancelled() {
             return Err(PromptError::Aborted);
         }
-        let is_starting = when == QueueIf::BusyOrStarting && state.prompts_starting > 0;
+        let is_starting = when == QueueIf::BusyOrStarting && state.prompts.starting > 0;
         let queued = state.work.is_running() || is_starting || when == QueueIf::Always;
         if queued {
-            state.queues.push(delivery, message.clone());
-            state.run_pending |= is_starting && !state.work.is_running();
+            state.prompts.queues.push(delivery, message.clone());
+            state.prompts.is_run_pending |= is_starting && !state.work.is_running();
         }
         Ok(queued)
     }
@@ -522,12 +523,12 @@ impl AgentSession {
         message: Arc<AgentMessage>,
     ) -> Result<(), Arc<AgentMessage>> {
         let mut state = self.state.lock();
-        if state.prompts_starting == 0 || state.work.is_running() || state.work.is_replacing {
+        if state.prompts.starting == 0 || state.work.is_running() || state.work.is_replacing {
             return Err(message);
         }
-        state.queues.push(delivery, message);
+        state.prompts.queues.push(delivery, message);
         // The prompt may still fail or be handled.
-        state.run_pending = true;
+        state.prompts.is_run_pending = true;
         Ok(())
     }
 
@@ -536,10 +537,10 @@ impl AgentSession {
         struct Starting<'a>(&'a AgentSession);
         impl Drop for Starting<'_> {
             fn drop(&mut self) {
-                self.0.state.lock().prompts_starting -= 1;
+                self.0.state.lock().prompts.starting -= 1;
             }
         }
-        self.state.lock().prompts_starting += 1;
+        self.state.lock().prompts.starting += 1;
         Starting(self)
     }
 
@@ -569,7 +570,7 @@ impl AgentSession {
         if !state.work.is_running() {
             return Err(message);
         }
-        state.queues.push(delivery, message);
+        state.prompts.queues.push(delivery, message);
         Ok(())
     }
 
@@ -583,7 +584,7 @@ impl AgentSession {
         if !state.work.is_running() || state.work.ending_run().is_some() {
             return Err(message);
         }
-        state.queues.push_silent(Delivery::Steer, message);
+        state.prompts.queues.push_silent(Delivery::Steer, message);
         Ok(())
     }
 

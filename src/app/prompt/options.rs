@@ -35,6 +35,25 @@ pub(in crate::app) struct PromptOptions {
     pub force_system_prompt: Option<String>,
 }
 
+/// The system prompt of the session, and its changes for the latest run.
+#[derive(Default)]
+pub(in crate::app) struct SystemPromptState {
+    pub text: String,
+    /// The options that [`Self::text`] was rendered from.
+    pub options: PromptOptions,
+    /// The text that `before_agent_start` handlers left for the latest run; `None` if unchanged.
+    pub run_text: Option<String>,
+    /// The options that these handlers left for the latest run; `None` if unchanged.
+    pub run_options: Option<PromptOptions>,
+}
+
+impl SystemPromptState {
+    /// The text of the latest run, or of the next one if nothing has been changed.
+    pub fn current(&self) -> &str {
+        self.run_text.as_ref().unwrap_or(&self.text)
+    }
+}
+
 /// The sections of a system prompt by name. The prompt is the concatenation of their texts.
 pub(in crate::app) type Sections = IndexMap<String, String>;
 
@@ -90,7 +109,10 @@ impl AgentSession {
     pub(in crate::app) fn sections_now(&self, prompt: &str) -> Option<Sections> {
         let (own, run_options) = {
             let state = self.state.lock();
-            (state.prompt_options.clone(), state.run_options.clone())
+            (
+                state.system_prompt.options.clone(),
+                state.system_prompt.run_options.clone(),
+            )
         };
         let sections = [run_options, Some(own)].into_iter().flatten();
         let mut sections = sections.map(|options| self.sections_of(&options));

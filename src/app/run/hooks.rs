@@ -55,8 +55,8 @@ impl Hooks<'_> {
         // Otherwise the request is retried and the session stays busy.
         let ends_run = matches!(event, Event::AgentEnd { .. }) && {
             let mut state = session.state.lock();
-            state.retryable_failure = state.retryable_error(self.config);
-            state.retryable_failure.is_none()
+            state.retry.failure = state.retryable_error(self.config);
+            state.retry.failure.is_none()
         };
         let cancel = session.run_cancel();
         if ends_run {
@@ -136,13 +136,13 @@ impl Hooks<'_> {
                 AgentMessage::Assistant(answer) => answer.stop_reason != StopReason::Error,
                 _ => false,
             };
-            session.state.lock().overflow_recovered &= !fits;
+            session.state.lock().compaction.overflow_recovered &= !fits;
         }
         let recovered = match &event {
             Event::MessageEnd { message } => message.as_assistant().and_then(|message| {
                 let fine = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
                 let mut state = session.state.lock();
-                (fine && state.retry_attempt > 0).then(|| std::mem::take(&mut state.retry_attempt))
+                (fine && state.retry.attempt > 0).then(|| std::mem::take(&mut state.retry.attempt))
             }),
             _ => None,
         };
@@ -369,7 +369,7 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn take_silent(&self) -> Vec<Arc<AgentMessage>> {
-        self.session.state.lock().queues.take_silent()
+        self.session.state.lock().prompts.queues.take_silent()
     }
 
     async fn take_follow_up(&self) -> Vec<Arc<AgentMessage>> {
@@ -383,7 +383,7 @@ impl RunHooks for Hooks<'_> {
 
 impl Hooks<'_> {
     fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
-        self.session.state.lock().queues.take(delivery)
+        self.session.state.lock().prompts.queues.take(delivery)
     }
 
     /// Emits `tool_call`.

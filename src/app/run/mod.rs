@@ -2,6 +2,7 @@
 
 pub(in crate::app) mod hooks;
 mod provider_hooks;
+pub(in crate::app) mod retry;
 pub(in crate::app) mod settle;
 mod turn_end;
 
@@ -40,11 +41,11 @@ impl AgentSession {
             if new.prompted {
                 // The waiting messages follow the user's own one and precede those of handlers.
                 let at = prompts.len().min(1);
-                prompts.splice(at..at, state.next_turn.drain(..));
+                prompts.splice(at..at, state.prompts.next_turn.drain(..));
             }
-            state.run_prompt = run_prompt;
-            state.retry_attempt = 0;
-            state.run_pending = false;
+            state.system_prompt.run_text = run_prompt;
+            state.retry.attempt = 0;
+            state.prompts.is_run_pending = false;
             state.work.begin_run()
         };
         let (accepted, go) = Accepted::gate();
@@ -78,7 +79,7 @@ impl AgentSession {
                 api: model.api.clone(),
             })?;
         Ok(RunConfig {
-            system_prompt: system_prompt.unwrap_or_else(|| state.system_prompt.clone()),
+            system_prompt: system_prompt.unwrap_or_else(|| state.system_prompt.text.clone()),
             model,
             api,
         })
@@ -117,73 +118,6 @@ impl AgentSession {
                 return;
             }
         }
-    }
-
-    /// Returns `false` if an abort ended the wait and the run.
-    async fn wait_for_retry(&self, delay: Duration, wait: CancellationToken) -> bool {
-        let waited = tokio::select! {
-            () = tokio::time::sleep(delay) => true,
-            () = wait.cancelled() => false,
-        };
-        let attempt = {
-            let mut state = self.state.lock();
-            state.retry_wait = None;
-            if waited {
-                return true;
-            }
-            self.end_run(&mut state);
-            std::mem::take(&mut state.retry_attempt)
-        };
-        self.emit_to_mode(Event::AutoRetryEnd {
-            success: false,
-            attempt,
-            final_error: Some("Retry cancelled".into()),
-        })
-        .await;
-        false
-    }
-
-    /// Decides about a retry and emits `auto_retry_start` or `auto_retry_end`. Returns the delay
-    /// and the token that cancels the wait; `None` if the answer did not fail or is not retried.
-    async fn prepare_retry(
-        &self,
-        cancel: &CancellationToken,
-    ) -> Option<(Duration, CancellationToken)> {
-        let (event, delay) = {
-            let mut state = self.state.lock();
-            let error = state.retryable_failure.take()?;
-            let attempt = state.retry_attempt + 1;
-            match state.retry.delay(attempt) {
-                Some(delay) => {
-                    state.retry_attempt = attempt;
-                    // Clients that hear of the wait can cancel it at once.
-                    let wait = cancel.child_token();
-                    state.retry_wait = Some(wait.clone());
-                    // The failed answer stays in the file; the model does not see it.
-                    if let Some(last) = state.last_answer() {
-                        state.context.remove(last);
-                    }
-                    let start = Event::AutoRetryStart {
-                        attempt,
-                        max_attempts: state.retry.max_retries,
-                        delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
-                        error_message: error,
-                    };
-                    (start, Some((delay, wait)))
-                }
-                None => {
-                    self.end_run(&mut state);
-                    let end = Event::AutoRetryEnd {
-                        success: false,
-                        attempt: std::mem::take(&mut state.retry_attempt),
-                        final_error: Some(error),
-                    };
-                    (end, None)
-                }
-            }
-        };
-        self.emit_to_mode(event).await;
-        delay
     }
 }
 
@@ -225,25 +159,6 @@ impl Drop for RunGuard {
 }
 
 impl State {
-    /// Returns the error of the last answer if a retry may help.
-    pub fn retryable_error(&self, config: &RunConfig) -> Option<String> {
-        let failed = self.context[self.last_answer()?].as_assistant()?;
-        let error = failed.error_message.clone().unwrap_or_default();
-        let passes = self.retry.enabled
-            && failed.stop_reason == StopReason::Error
-            && classify::is_retryable(&error)
-            && !classify::is_context_overflow(failed, config.model.context_window);
-        passes.then_some(error)
-    }
-
-    /// Returns whether the failed request is going to be retried.
-    pub fn will_retry(&self) -> bool {
-        let aborted = |run: Work| run.cancel.is_cancelled();
-        self.retryable_failure.is_some()
-            && self.retry.delay(self.retry_attempt + 1).is_some()
-            && !self.work.run().is_some_and(aborted)
-    }
-
     /// Returns the index of the last answer, unless other messages than those of extensions follow
     /// it.
     fn last_answer(&self) -> Option<usize> {

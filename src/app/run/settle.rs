@@ -54,8 +54,8 @@ impl AgentSession {
             return Err(message);
         }
         match begins {
-            true => state.queues.push(delivery, message),
-            false => state.queues.push_silent(delivery, message),
+            true => state.prompts.queues.push(delivery, message),
+            false => state.prompts.queues.push_silent(delivery, message),
         }
         Ok(())
     }
@@ -87,17 +87,19 @@ impl AgentSession {
         let settings = self.compaction_settings(state.model.as_deref());
         let next = match state.compaction_due(settings, false) {
             Some(trigger) => AfterRun::Compact(trigger),
-            None if state.summary_waiters > 0 && !state.work.is_replacing => AfterRun::PassToWaiter,
+            None if state.compaction.is_requested() && !state.work.is_replacing => {
+                AfterRun::PassToWaiter
+            }
             None => AfterRun::Settle,
         };
         state.work.leave_run(next);
-        next == AfterRun::Settle && state.ended_without_error() && state.queues.need_run()
+        next == AfterRun::Settle && state.ended_without_error() && state.prompts.queues.need_run()
     }
 
     /// Begins a run with the queued messages, unless other work has begun, which will take them.
     pub(in crate::app) async fn start_queued(&self) {
         let prompts = {
-            let queues = &mut self.state.lock().queues;
+            let queues = &mut self.state.lock().prompts.queues;
             match queues.has_steering() {
                 // The run takes steering messages before its first request, and follow-ups later.
                 true => Vec::new(),
@@ -108,7 +110,7 @@ impl AgentSession {
             .start_run(NewRun::with_prompts(prompts.clone()))
             .map(drop);
         if begun.is_err() {
-            let queues = &mut self.state.lock().queues;
+            let queues = &mut self.state.lock().prompts.queues;
             queues.put_back(Delivery::FollowUp, prompts);
         } else if prompts
             .iter()
@@ -121,17 +123,14 @@ impl AgentSession {
     /// Requests a run for the queued messages, unless an abort has cancelled `switch_cancel`.
     pub(in crate::app) fn set_run_pending(&self, switch_cancel: &CancellationToken) {
         let mut state = self.state.lock();
-        state.run_pending = state.queues.need_run() && !switch_cancel.is_cancelled();
+        state.prompts.is_run_pending =
+            state.prompts.queues.need_run() && !switch_cancel.is_cancelled();
     }
 
     /// Begins the requested run for the queued messages, unless a prompt on its way may still begin
     /// one. Such a prompt came first, and queued messages follow it.
     pub(in crate::app) async fn start_pending_run(&self) {
-        let now = {
-            let mut state = self.state.lock();
-            let now = state.prompts_preparing == 0 && std::mem::take(&mut state.run_pending);
-            now && state.queues.need_run()
-        };
+        let now = self.state.lock().prompts.take_pending_run();
         if now {
             self.start_queued().await;
         }
@@ -143,11 +142,11 @@ impl AgentSession {
         impl Drop for Preparing<'_> {
             fn drop(&mut self) {
                 let mut state = self.0.state.lock();
-                state.prompts_preparing -= 1;
+                state.prompts.preparing -= 1;
                 state.lock_used.send_replace(());
             }
         }
-        self.state.lock().prompts_preparing += 1;
+        self.state.lock().prompts.preparing += 1;
         Preparing(self)
     }
 

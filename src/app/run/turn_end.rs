@@ -104,7 +104,7 @@ impl AgentSession {
         let lines: Vec<String> = drafts.iter().map(|draft| state.entry_line(draft)).collect();
         json!({
             "entries": state.session.projection(&lines),
-            "pending": state.queues.all(),
+            "pending": state.prompts.queues.all(),
         })
     }
 
@@ -123,7 +123,7 @@ impl AgentSession {
         let outcome = {
             let state = self.state.lock();
             // Other work follows anyway.
-            if state.work.is_working() || state.queues.need_run() {
+            if state.work.is_working() || state.prompts.queues.need_run() {
                 return;
             }
             state.outcome()
@@ -140,7 +140,7 @@ impl AgentSession {
             return;
         }
         let more = NewRun {
-            system_prompt: self.state.lock().run_prompt.clone(),
+            system_prompt: self.state.lock().system_prompt.run_text.clone(),
             ..NewRun::with_prompts(Vec::new())
         };
         // An error means that another run has begun, which includes the new messages.
@@ -191,7 +191,7 @@ impl Hooks<'_> {
                 end.context = Some(state.context.clone());
             }
             end.continues =
-                proposal.continues && (state.can_continue() || !state.queues.is_empty());
+                proposal.continues && (state.can_continue() || !state.prompts.queues.is_empty());
         }
         if proposal.continues && !end.continues {
             let problem = "A handler wants to go on, but the model has had the last word: `entries` \

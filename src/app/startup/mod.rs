@@ -8,7 +8,6 @@ pub(in crate::app) mod list_models;
 mod name_conflicts;
 pub(in crate::app) mod tool_selection;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,15 +25,22 @@ use crate::ai::model::ThinkingLevel;
 use crate::ai::models::registry::ModelRegistry;
 use crate::ai::models::selection::SelectError;
 use crate::app::activity::WorkState;
+use crate::app::bash::UserCommandState;
 use crate::app::child::session::{ChildLink, SessionParts};
+use crate::app::compaction::CompactionState;
 use crate::app::extension_api::{QueuedUserMessage, send_extension_messages};
+use crate::app::prompt::options::SystemPromptState;
+use crate::app::prompt::queue::PromptQueue;
 use crate::app::prompt::resources::DiscoveredPaths;
 use crate::app::prompt::tickets::TicketQueue;
+use crate::app::run::retry::Retry;
 use crate::app::session::{AgentSession, EventSink};
 use crate::app::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
 use crate::app::startup::config::{AppConfig, SessionTarget};
 use crate::app::startup::find_session::{FoundSession, find_session};
 use crate::app::state::State;
+use crate::app::switch::background::OpenSessions;
+use crate::app::tools::ToolSet;
 use crate::app::ui::outbox::UiOutbox;
 use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::registry::FlagKind;
@@ -166,41 +172,30 @@ impl AgentSession {
         let state = State {
             session,
             lock_used,
-            session_index: 0,
-            session_count: 0,
-            background: Vec::new(),
-            leases: Vec::new(),
+            sessions: OpenSessions::default(),
             context: Vec::new(),
             model: None,
             thinking: ThinkingLevel::Off,
             scope: Vec::new(),
-            queues,
-            active_tools: Vec::new(),
-            known_tools: HashSet::new(),
-            prompts_preparing: 0,
-            prompts_starting: 0,
-            run_pending: false,
-            next_turn: Vec::new(),
-            deferred_bash: Vec::new(),
-            system_prompt: String::new(),
-            run_prompt: None,
-            prompt_options: Default::default(),
-            run_options: None,
+            prompts: PromptQueue {
+                queues,
+                ..PromptQueue::default()
+            },
+            tools: ToolSet::default(),
+            system_prompt: SystemPromptState::default(),
             work,
-            retry_wait: None,
-            summary_waiters: 0,
-            overflow_recovered: false,
-            retry: RetryPolicy {
+            retry: Retry::from(RetryPolicy {
                 enabled: retry.enabled,
                 max_retries: retry.max_retries,
                 base_delay: Duration::from_millis(retry.base_delay_ms),
                 max_delay: Duration::from_millis(retry.max_agent_delay_ms),
-            },
-            retryable_failure: None,
-            retry_attempt: 0,
+            }),
             turn_index: 0,
-            last_bash_cancel: None,
-            auto_compaction: values.compaction.enabled,
+            user_commands: UserCommandState::default(),
+            compaction: CompactionState {
+                is_automatic: values.compaction.enabled,
+                ..CompactionState::default()
+            },
             thinking_not_persisted: false,
         };
         let (extension_messages, queued_messages) = extension_message_channel();

@@ -14,8 +14,21 @@ use crate::session::Session;
 
 /// A replaced session that a lease keeps open.
 pub(in crate::app) struct BackgroundSession {
-    session_index: u64,
+    session_number: u64,
     session: Session,
+}
+
+/// Numbers the sessions that were opened, and keeps replaced ones open.
+#[derive(Default)]
+pub(in crate::app) struct OpenSessions {
+    /// Number of the current session.
+    pub current: u64,
+    /// Number of the session that was opened last.
+    last: u64,
+    /// Replaced sessions that leases keep open.
+    background: Vec<BackgroundSession>,
+    /// The session number of each lease.
+    leases: Vec<u64>,
 }
 
 /// The session to switch to.
@@ -37,7 +50,7 @@ impl From<Session> for SwitchTarget {
 /// Keeps a session open until dropped, also in the background.
 pub(in crate::app) struct SessionLease {
     session: Arc<AgentSession>,
-    session_index: u64,
+    session_number: u64,
     /// The shutdown of the program waits for this token.
     _user_command: TaskTrackerToken,
 }
@@ -46,16 +59,17 @@ impl Drop for SessionLease {
     fn drop(&mut self) {
         let mut state = self.session.state.lock();
         let index = state
+            .sessions
             .leases
             .iter()
-            .position(|session_index| *session_index == self.session_index);
+            .position(|session_number| *session_number == self.session_number);
         if let Some(index) = index {
-            state.leases.swap_remove(index);
+            state.sessions.leases.swap_remove(index);
         }
-        let State {
+        let OpenSessions {
             background, leases, ..
-        } = &mut *state;
-        background.retain(|background| leases.contains(&background.session_index));
+        } = &mut state.sessions;
+        background.retain(|background| leases.contains(&background.session_number));
     }
 }
 
@@ -70,7 +84,7 @@ impl AgentSession {
     pub(in crate::app) fn begin_user_command(&self) -> UserCommand {
         let cancel = self.user_command_cancel.child_token();
         let mut state = self.state.lock();
-        state.last_bash_cancel = Some(cancel.clone());
+        state.user_commands.last_cancel = Some(cancel.clone());
         UserCommand {
             cwd: state.session.cwd().to_path_buf(),
             lease: self.lease(&mut state, None),
@@ -83,12 +97,12 @@ impl AgentSession {
     }
 
     /// Makes a lease; `None` stands for the current session.
-    fn lease(&self, state: &mut State, session_index: Option<u64>) -> SessionLease {
-        let session_index = session_index.unwrap_or(state.session_index);
-        state.leases.push(session_index);
+    fn lease(&self, state: &mut State, session_number: Option<u64>) -> SessionLease {
+        let session_number = session_number.unwrap_or(state.sessions.current);
+        state.sessions.leases.push(session_number);
         SessionLease {
             session: self.arc(),
-            session_index,
+            session_number,
             _user_command: self.user_commands.token(),
         }
     }
@@ -101,7 +115,7 @@ impl AgentSession {
         cwd: Option<&Path>,
     ) -> Option<SessionLease> {
         let mut state = self.state.lock();
-        let mut all = state.background.iter_mut();
+        let mut all = state.sessions.background.iter_mut();
         let background = all.find(|background| {
             background
                 .session
@@ -111,8 +125,8 @@ impl AgentSession {
         if let Some(cwd) = cwd {
             background.session.override_cwd(cwd);
         }
-        let session_index = background.session_index;
-        Some(self.lease(&mut state, Some(session_index)))
+        let session_number = background.session_number;
+        Some(self.lease(&mut state, Some(session_number)))
     }
 
     /// Appends the result of a user command to the session in which it was started. Returns a
@@ -123,16 +137,17 @@ impl AgentSession {
         message: Arc<AgentMessage>,
     ) -> Option<String> {
         let mut state = self.state.lock();
-        if state.session_index != lease.session_index {
+        if state.sessions.current != lease.session_number {
             let background = state
+                .sessions
                 .background
                 .iter_mut()
-                .find(|background| background.session_index == lease.session_index);
+                .find(|background| background.session_number == lease.session_number);
             return background
                 .and_then(|background| append_to_file(&mut background.session, &message));
         }
         if state.work.is_running() {
-            state.deferred_bash.push(message);
+            state.user_commands.deferred.push(message);
             return None;
         }
         state.append_or_buffer(message)
@@ -145,9 +160,10 @@ impl State {
         let session = match target {
             SwitchTarget::Opened(session) => session,
             SwitchTarget::Background(lease) => self
+                .sessions
                 .background
                 .iter()
-                .find(|background| background.session_index == lease.session_index)
+                .find(|background| background.session_number == lease.session_number)
                 .map_or(&self.session, |background| &background.session),
             SwitchTarget::Reopen => &self.session,
         };
@@ -158,22 +174,23 @@ impl State {
     /// Makes the target the current session. The previous one stays in the background while leases
     /// exist. Returns the lease of the target.
     pub fn switch_to(&mut self, target: SwitchTarget) -> Option<SessionLease> {
-        let (session_index, session, lease) = match target {
+        let (session_number, session, lease) = match target {
             SwitchTarget::Opened(session) => {
-                self.session_count += 1;
-                (self.session_count, *session, None)
+                self.sessions.last += 1;
+                (self.sessions.last, *session, None)
             }
             SwitchTarget::Background(lease) => {
                 let at = self
+                    .sessions
                     .background
                     .iter()
-                    .position(|background| background.session_index == lease.session_index);
+                    .position(|background| background.session_number == lease.session_number);
                 // The lease keeps the session in the list.
                 let Some(at) = at else {
                     return Some(lease);
                 };
-                let background = self.background.swap_remove(at);
-                (background.session_index, background.session, Some(lease))
+                let background = self.sessions.background.swap_remove(at);
+                (background.session_number, background.session, Some(lease))
             }
             SwitchTarget::Reopen => {
                 self.session.move_to_end();
@@ -181,11 +198,11 @@ impl State {
             }
         };
         let background = BackgroundSession {
-            session_index: std::mem::replace(&mut self.session_index, session_index),
+            session_number: std::mem::replace(&mut self.sessions.current, session_number),
             session: std::mem::replace(&mut self.session, session),
         };
-        if self.leases.contains(&background.session_index) {
-            self.background.push(background);
+        if self.sessions.leases.contains(&background.session_number) {
+            self.sessions.background.push(background);
         }
         lease
     }

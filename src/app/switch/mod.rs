@@ -151,12 +151,9 @@ impl AgentSession {
             state.lock_used.send_replace(());
             std::mem::take(&mut *self.switch_cancel.lock()).cancel();
             state.context = state.session.build_context().messages;
-            queued = state.queues.texts();
-            state.queues.clear();
-            state.run_pending = false;
-            state.next_turn.clear();
-            state.retry_attempt = 0;
-            state.overflow_recovered = false;
+            queued = state.prompts.clear();
+            state.retry.attempt = 0;
+            state.compaction.overflow_recovered = false;
             previous
         };
         if queued != Default::default() {
@@ -170,7 +167,7 @@ impl AgentSession {
             .switch_project(&self.config.paths.with_cwd(&cwd));
         self.add_settings_warnings("session");
         self.extensions.set_allowance(&self.settings);
-        self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
+        self.state.lock().compaction.is_automatic = self.settings.values().compaction.enabled;
         self.install_missing(&cwd, self.progress_to_warnings())
             .await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);

@@ -32,7 +32,7 @@ impl AgentSession {
         let limits = ineffective_limits(&self.settings.values());
         self.pending_warnings.lock().extend(limits);
         self.extensions.set_allowance(&self.settings);
-        self.state.lock().auto_compaction = self.settings.values().compaction.enabled;
+        self.state.lock().compaction.is_automatic = self.settings.values().compaction.enabled;
         self.models.reload();
         self.install_missing(&self.cwd(), self.progress_to_warnings())
             .await;
