@@ -1,4 +1,4 @@
-//! What the session is doing: one [`Activity`] at a time, published in one watch.
+//! The activity of a session: one [`Activity`] at a time, published in one watch.
 //!
 //! [`WorkState`] owns the sender and is part of [`State`](super::state::State), so that each
 //! transition is atomic with the changes of the queues and the context that belong to it.
@@ -52,7 +52,7 @@ enum SummaryOwner {
     Waiter,
 }
 
-/// What follows a run that is over.
+/// The work that follows a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterRun {
     Settle,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::AgentSession;
 use super::switch::background::{SessionLease, UserCommand};
@@ -18,6 +19,14 @@ use crate::tools::remote::RemoteCommands;
 
 /// Number of pieces of output that may wait for the mode.
 const OUTPUT_BUFFER: usize = 16;
+
+/// Shell commands of the user that are running, or whose output is not stored yet.
+#[derive(Default)]
+pub(super) struct UserCommands {
+    /// Cancels all commands, and later ones at once.
+    pub cancel: CancellationToken,
+    pub tasks: TaskTracker,
+}
 
 /// Results and cancellation of the user's shell commands.
 #[derive(Default)]

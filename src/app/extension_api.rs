@@ -56,10 +56,7 @@ impl SessionApi for AgentSession {
     }
 
     fn ui_supports(&self, method: &str) -> bool {
-        let supported = self.ui_methods.lock();
-        supported
-            .as_ref()
-            .is_none_or(|supported| supported.contains(method))
+        self.ui.supports(method)
     }
 
     fn is_project_trusted(&self) -> bool {
@@ -88,7 +85,7 @@ impl SessionApi for AgentSession {
     /// A prompt of an extension counts from the call on: its run may be over before an extension
     /// that polls checks again.
     fn is_idle(&self) -> bool {
-        !self.is_busy() && !self.pending_prompts.is_waiting()
+        !self.is_busy() && !self.intake.of_extensions.is_waiting()
     }
 
     fn has_pending_messages(&self) -> bool {
@@ -109,7 +106,7 @@ impl SessionApi for AgentSession {
     }
 
     fn shutdown(&self) {
-        self.shutdown_requested.send_replace(true);
+        self.shutdown_request.send();
     }
 
     fn context_usage(&self) -> Option<ContextUsage> {
@@ -151,7 +148,7 @@ impl SessionApi for AgentSession {
             false => message,
         };
         if answered && self.is_summarizing() {
-            let switch_cancel = self.switch_cancel.lock().clone();
+            let switch_cancel = self.switcher.cancel.token();
             let from = self.sender(options.from);
             let start = async move {
                 session
@@ -216,12 +213,12 @@ impl SessionApi for AgentSession {
         let steers = delivery == Some(Delivery::Steer) && !options.expand_prompt_templates;
         let is_early = delivery.is_none() && self.is_ending();
         // An error means that the session has ended.
-        let _ = self.extension_messages.send(QueuedUserMessage {
-            _steered: steers.then(|| self.steer_tickets.take()),
-            _pending: self.pending_prompts.take(),
+        let _ = self.intake.extension_messages.send(QueuedUserMessage {
+            _steered: steers.then(|| self.intake.steering.take()),
+            _pending: self.intake.of_extensions.take(),
             request,
             from: self.sender(options.from),
-            switch_cancel: self.switch_cancel.lock().clone(),
+            switch_cancel: self.switcher.cancel.token(),
             is_early,
             _task: self.detached_tasks.lock().token(),
         });
@@ -295,7 +292,7 @@ impl SessionApi for AgentSession {
     fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send> {
         Box::new(DialogEvents::open(
             self.extensions.clone(),
-            &self.open_dialogs,
+            &self.ui.open_dialogs,
             method,
         ))
     }
@@ -384,9 +381,9 @@ impl SessionApi for AgentSession {
 
     async fn wait_for_idle(&self) {
         loop {
-            self.pending_prompts.wait_empty().await;
+            self.intake.of_extensions.wait_empty().await;
             self.wait_idle().await;
-            if !self.pending_prompts.is_waiting() {
+            if !self.intake.of_extensions.is_waiting() {
                 return;
             }
         }
@@ -400,7 +397,7 @@ impl SessionApi for AgentSession {
     }
 
     fn is_replacing(&self, for_navigation: bool) -> bool {
-        self.switch_lock.try_lock().is_err() || for_navigation && self.is_summarizing()
+        self.switcher.lock.try_lock().is_err() || for_navigation && self.is_summarizing()
     }
 
     // Operations that replace the session run as tasks of their own, because they must finish even
@@ -504,7 +501,7 @@ pub(super) struct QueuedUserMessage {
     _task: TaskTrackerToken,
     /// The next model request waits for this ticket.
     _steered: Option<Ticket>,
-    /// Keeps the prompt in [`AgentSession::pending_prompts`] until it is dropped.
+    /// Keeps the prompt in `PromptIntake::of_extensions` until it is dropped.
     _pending: Ticket,
 }
 

@@ -3,6 +3,7 @@
 
 mod activity;
 mod bash;
+mod cancel;
 mod child;
 mod compaction;
 mod error;
@@ -14,6 +15,7 @@ mod prompt;
 mod run;
 mod session;
 mod session_lock;
+mod shutdown;
 mod sign_in;
 mod startup;
 mod state;

@@ -235,7 +235,7 @@ impl AgentSession {
         thinking: Option<ThinkingLevel>,
         chosen: ModelChangeSource,
     ) -> Result<(), CommandError> {
-        let cancel = self.handler_cancel.lock().clone();
+        let cancel = self.handler_cancel.token();
         self.acquire_session_lock(&cancel).await?;
         let previous = {
             let mut state = self.state.lock();
@@ -271,7 +271,7 @@ impl AgentSession {
                     },
                 }))
             };
-            let cancel = self.handler_cancel.lock().clone();
+            let cancel = self.handler_cancel.token();
             let name = "model_select";
             match chosen {
                 ModelChangeSource::InHandler if self.extensions.has_handlers(name) => {

@@ -3,7 +3,6 @@
 use pi_base::process_tree;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -12,20 +11,22 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::activity::{Activity, Work};
+use super::bash::UserCommands;
+use super::cancel::ResettableCancel;
 use super::child::session::ChildLink;
 use super::error::{CommandError, ErrorCode};
-use super::extension_api::QueuedUserMessage;
 use super::log_events::log_event;
+use super::prompt::intake::PromptIntake;
 use super::prompt::resources::PromptResources;
-use super::prompt::tickets::TicketQueue;
+use super::shutdown::ShutdownRequest;
 use super::startup::config::AppConfig;
 use super::state::State;
-use super::ui::outbox::UiOutbox;
+use super::switch::Switcher;
+use super::ui::UserInterface;
 use crate::agent::AgentMessage;
 use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use crate::agent::queue::{Delivery, QueueMode};
@@ -66,55 +67,26 @@ pub struct AgentSession {
     pub(super) state: Mutex<State>,
     pub(super) mode: Arc<dyn EventSink>,
     /// Cancelled by an abort outside any run: ends the wait for handlers.
-    pub(super) handler_cancel: Mutex<CancellationToken>,
-    /// Cancelled by an abort and when another session replaces this one, so that a message meant
-    /// for this session does not reach the next.
-    pub(super) switch_cancel: Mutex<CancellationToken>,
-    /// Present while files of extensions are watched.
-    pub(super) watching: Mutex<Option<DropGuard>>,
-    /// Cancels the user's shell commands when the session ends.
-    pub(super) user_command_cancel: CancellationToken,
-    /// User commands that are running or whose output is not stored yet.
-    pub(super) user_commands: TaskTracker,
+    pub(super) handler_cancel: ResettableCancel,
+    pub(super) user_commands: UserCommands,
     /// Receives each change of the activity, which [`State`] owns.
     pub(super) activity: watch::Receiver<Activity>,
-    /// Number of dialogs of extensions that the user has not answered.
-    pub(super) open_dialogs: Arc<watch::Sender<usize>>,
-    /// Number of prompts that are neither refused, handled, queued nor started yet.
-    pub(super) prompts_in_progress: watch::Sender<usize>,
-    /// Orders prompts by arrival.
-    pub(super) prompt_tickets: TicketQueue,
+    pub(super) intake: PromptIntake,
     /// LockOutcome by the run that emits events: the next run emits its first event after the last one of
     /// the run before.
     pub(super) event_order: tokio::sync::Mutex<()>,
-    /// Set when an extension asks for the end of the program.
-    pub(super) shutdown_requested: watch::Sender<bool>,
-    /// Whether the mode ends the program on that request. Other modes first answer their prompts.
-    pub(super) exits_on_shutdown: AtomicBool,
+    pub(super) shutdown_request: ShutdownRequest,
     /// The runtime of the program. Extensions call from threads that have another one or none.
     pub(super) handle: Handle,
-    /// LockOutcome by one replacement of the session, or one reload, at a time.
-    pub(super) switch_lock: tokio::sync::Mutex<()>,
-    /// Prompts of extensions, in order. Unbounded, because extensions send them from code that
-    /// cannot wait.
-    pub(super) extension_messages: mpsc::UnboundedSender<QueuedUserMessage>,
-    /// Steering messages that must be queued before the next model request.
-    pub(super) steer_tickets: TicketQueue,
-    /// Prompts of extensions that have neither begun a run nor been queued or refused yet. The
-    /// session is not idle for extensions while there are any.
-    pub(super) pending_prompts: TicketQueue,
-    /// Orders messages that handlers cause before the event that is being handled.
-    pub(super) emit_first_tickets: TicketQueue,
+    pub(super) switcher: Switcher,
     /// Tasks started for extensions that no caller waits for.
     pub(super) detached_tasks: Mutex<TaskTracker>,
     pub(super) prompt_resources: Mutex<PromptResources>,
     /// Warnings collected outside of a run, until the mode shows them.
     pub(super) pending_warnings: Mutex<Vec<String>>,
-    pub(super) ui_outbox: UiOutbox,
+    pub(super) ui: UserInterface,
     /// The context that the extension which runs this child session received last.
     pub(super) last_delivered_messages: Mutex<Vec<Arc<AgentMessage>>>,
-    /// Methods of `ctx.ui` that the client supports; `None` if it did not say.
-    pub(super) ui_methods: Mutex<Option<HashSet<String>>>,
     pub(super) last_load: Mutex<LoadReport>,
 }
 
@@ -134,7 +106,7 @@ impl AgentSession {
     /// Emits events that an extension caused, from code that cannot wait. The event that is being
     /// handled is emitted after them.
     pub(super) fn emit_first(&self, emitting: impl Future<Output = ()> + Send + 'static) {
-        let ticket = self.emit_first_tickets.take();
+        let ticket = self.ui.emit_first.take();
         let task = self.detached_tasks.lock().track_future(async move {
             emitting.await;
             drop(ticket);
@@ -145,8 +117,8 @@ impl AgentSession {
     /// Returns when everything given to [`Self::emit_first`] so far was emitted, or after
     /// [`EMIT_FIRST_TIMEOUT`].
     pub(super) async fn wait_emit_first(&self) {
-        if self.emit_first_tickets.is_waiting() {
-            self.emit_first_tickets.drain(EMIT_FIRST_TIMEOUT).await;
+        if self.ui.emit_first.is_waiting() {
+            self.ui.emit_first.drain(EMIT_FIRST_TIMEOUT).await;
         }
     }
 
@@ -287,21 +259,19 @@ impl AgentSession {
     /// Returns when the session is idle, queued events are delivered and their handlers have not
     /// caused new work.
     pub async fn wait_settled(&self) {
-        let mut prompts_in_progress = self.prompts_in_progress.subscribe();
+        let mut prompts = self.intake.subscribe();
         loop {
             // An error means that the session is gone.
-            let _ = prompts_in_progress
-                .wait_for(|under_way| *under_way == 0)
-                .await;
+            let _ = prompts.wait_for(|under_way| *under_way == 0).await;
             // A session that is being replaced is not idle.
-            drop(self.switch_lock.lock().await);
+            drop(self.switcher.lock.lock().await);
             self.wait_idle().await;
             let runs = self.state.lock().work.last_id;
             self.extensions.wait_drained().await;
             let detached_tasks = std::mem::take(&mut *self.detached_tasks.lock());
             detached_tasks.close();
             detached_tasks.wait().await;
-            let is_prompted = *prompts_in_progress.borrow() > 0;
+            let is_prompted = *prompts.borrow() > 0;
             if !self.is_working() && !is_prompted && self.state.lock().work.last_id == runs {
                 return;
             }
@@ -312,27 +282,24 @@ impl AgentSession {
     /// the call on, and not only once the future is polled, such a request keeps runs from
     /// beginning: a prompt may be in progress before the first poll.
     pub fn wait_shutdown_request(&self) -> impl Future<Output = ()> + Send {
-        self.exits_on_shutdown.store(true, Ordering::Relaxed);
-        let mut shutdown_requested = self.shutdown_requested.subscribe();
+        let mut is_requested = self.shutdown_request.heed();
         async move {
             // An error means that the session is gone.
-            let _ = shutdown_requested
-                .wait_for(|shutdown_requested| *shutdown_requested)
-                .await;
+            let _ = is_requested.wait_for(|is_requested| *is_requested).await;
             self.wait_idle().await;
         }
     }
 
     /// Returns whether the program is about to end. No run begins any more.
     pub(super) fn is_shutting_down(&self) -> bool {
-        self.exits_on_shutdown.load(Ordering::Relaxed) && *self.shutdown_requested.borrow()
+        self.shutdown_request.is_active()
     }
 
     /// Stops the run, the wait for a retry, a compaction or branch summary, and every wait for
     /// extensions. Returns at once; see [`Self::wait_idle`].
     pub fn abort(&self) {
-        std::mem::take(&mut *self.handler_cancel.lock()).cancel();
-        std::mem::take(&mut *self.switch_cancel.lock()).cancel();
+        self.handler_cancel.cancel();
+        self.switcher.cancel.cancel();
         let run = {
             let state = self.state.lock();
             state
@@ -479,7 +446,7 @@ impl AgentSession {
 
     /// Sets which methods of `ctx.ui` the client supports from now on.
     pub fn set_ui_methods(&self, methods: Option<HashSet<String>>) {
-        *self.ui_methods.lock() = methods;
+        self.ui.set_methods(methods);
     }
 
     /// Sets the name; an empty one removes it. Returns the id of the new entry.
@@ -502,7 +469,7 @@ impl AgentSession {
 
     /// Ends all shell commands of the user. Later ones are cancelled at once.
     pub fn cancel_commands(&self) {
-        self.user_command_cancel.cancel();
+        self.user_commands.cancel.cancel();
     }
 
     /// Ends the session in order: the agent stops, extensions get `session_shutdown` within its
@@ -522,8 +489,8 @@ impl AgentSession {
         self.extensions.close_dialogs();
         self.abort();
         self.cancel_commands();
-        self.user_commands.close();
-        let work = futures::future::join(self.wait_idle(), self.user_commands.wait());
+        self.user_commands.tasks.close();
+        let work = futures::future::join(self.wait_idle(), self.user_commands.tasks.wait());
         // A tool that does not stop must not keep the program from ending.
         let _ = tokio::time::timeout(ABORT_GRACE, work).await;
         let is_left = self.extensions.emit_signal(code).await;

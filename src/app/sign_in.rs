@@ -12,8 +12,8 @@ impl AgentSession {
     /// Signs in to a provider. An abort outside of a run cancels it.
     pub async fn log_in(&self, provider: &str) -> Result<(), SignInError> {
         let dialog = Arc::new(Dialog(Arc::downgrade(&self.arc())));
-        let cancel = self.handler_cancel.lock().child_token();
-        let ended = self.user_command_cancel.clone();
+        let cancel = self.handler_cancel.token().child_token();
+        let ended = self.user_commands.cancel.clone();
         let guard = cancel.clone();
         let login = self.models.log_in(provider, dialog, cancel);
         tokio::select! {

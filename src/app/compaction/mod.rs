@@ -119,7 +119,7 @@ impl AgentSession {
     /// Stops the run and compacts the conversation. `focus` is added to the instructions of the
     /// summary.
     pub async fn compact(&self, focus: Option<&str>) -> Result<Compacted, CommandError> {
-        let cancel = self.handler_cancel.lock().clone();
+        let cancel = self.handler_cancel.token();
         let summarizing = tokio::select! {
             summarizing = self.acquire_summary() => summarizing?,
             () = cancel.cancelled() => return Err(CompactError::Cancelled.into()),
@@ -162,7 +162,7 @@ impl AgentSession {
         let compactions = || self.state.lock().compactions();
         let before = compactions();
         loop {
-            drop(self.switch_lock.lock().await);
+            drop(self.switcher.lock.lock().await);
             let request = self.request_summary();
             let run = self.run_id();
             self.abort_run();
@@ -189,7 +189,7 @@ impl AgentSession {
         let Some((trigger, work)) = due else {
             return false;
         };
-        let switch_cancel = self.switch_cancel.lock().clone();
+        let switch_cancel = self.switcher.cancel.token();
         let summarizing = self.resume_summary(work);
         let outcome = self.auto_compact(trigger, summarizing, Some(run)).await;
         let goes_on = match outcome {

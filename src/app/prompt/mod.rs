@@ -3,6 +3,7 @@
 
 pub(in crate::app) mod content;
 mod images;
+pub(in crate::app) mod intake;
 pub(in crate::app) mod options;
 pub(in crate::app) mod queue;
 pub(in crate::app) mod resources;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentMessage;
@@ -167,18 +168,18 @@ impl AgentSession {
         request: PromptRequest,
         switch_cancel: Option<CancellationToken>,
     ) -> Result<Accepted, PromptError> {
-        let _prompting = self.prompting();
+        let _in_progress = self.intake.begin();
         // A prompt of an extension may be sent by a handler of the prompt before it, so it does not
         // wait for that one.
-        let mut ticket = (request.source != Source::Extension).then(|| self.prompt_tickets.take());
-        let cancel = self.handler_cancel.lock().clone();
+        let mut ticket = (request.source != Source::Extension).then(|| self.intake.order.take());
+        let cancel = self.handler_cancel.token();
         // A prompt that arrives while the session is being replaced is for the new session.
         tokio::select! {
             biased;
-            _ = self.switch_lock.lock() => {}
+            _ = self.switcher.lock.lock() => {}
             () = cancel.cancelled() => return Err(PromptError::Aborted),
         }
-        let switch_cancel = switch_cancel.unwrap_or_else(|| self.switch_cancel.lock().clone());
+        let switch_cancel = switch_cancel.unwrap_or_else(|| self.switcher.cancel.token());
         if cancel.is_cancelled() || switch_cancel.is_cancelled() {
             return Err(PromptError::Aborted);
         }
@@ -313,19 +314,6 @@ impl AgentSession {
             }
             (begun, _) => begun,
         }
-    }
-
-    /// Keeps the session from being settled until the result is dropped.
-    fn prompting(&self) -> impl Drop + use<> {
-        struct Prompting(watch::Sender<usize>);
-        impl Drop for Prompting {
-            fn drop(&mut self) {
-                self.0.send_modify(|under_way| *under_way -= 1);
-            }
-        }
-        self.prompts_in_progress
-            .send_modify(|under_way| *under_way += 1);
-        Prompting(self.prompts_in_progress.clone())
     }
 
     /// Waits for the end of a compaction or branch summary.
@@ -551,11 +539,11 @@ impl AgentSession {
         request: &PromptRequest,
         switch_cancel: &CancellationToken,
     ) -> Result<(), PromptError> {
-        if request.source == Source::Extension || !self.pending_prompts.is_waiting() {
+        if request.source == Source::Extension || !self.intake.of_extensions.is_waiting() {
             return Ok(());
         }
         tokio::select! {
-            () = self.pending_prompts.drain(HANDLER_PROMPTS_TIMEOUT) => Ok(()),
+            () = self.intake.of_extensions.drain(HANDLER_PROMPTS_TIMEOUT) => Ok(()),
             () = switch_cancel.cancelled() => Err(PromptError::Aborted),
         }
     }
@@ -594,7 +582,7 @@ impl AgentSession {
         name: &'static str,
         event: serde_json::Map<String, serde_json::Value>,
     ) -> Emission {
-        let cancel = self.handler_cancel.lock().clone();
+        let cancel = self.handler_cancel.token();
         self.extensions.emit(name, event, &cancel).await
     }
 }

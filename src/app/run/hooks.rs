@@ -362,7 +362,7 @@ impl RunHooks for Hooks<'_> {
         let session = self.session;
         let cancel = session.run_cancel();
         tokio::select! {
-            () = session.steer_tickets.drain(STEER_DRAIN_TIMEOUT) => {}
+            () = session.intake.steering.drain(STEER_DRAIN_TIMEOUT) => {}
             () = cancel.cancelled() => {}
         }
         self.take(Delivery::Steer)

@@ -49,21 +49,21 @@ impl AgentSession {
             state.work.begin_run()
         };
         let (accepted, go) = Accepted::gate();
-        let ends = RunGuard {
+        let guard = RunGuard {
             session: self.arc(),
             run: active.id,
         };
         self.handle.spawn(async move {
             // The sender is dropped; no value is ever sent.
             let _ = go.await;
-            let session = ends.session.clone();
+            let session = guard.session.clone();
             // A handler of `agent_end` may begin the next run before the events of the end are
             // emitted.
-            let stage = session.event_order.lock().await;
+            let order = session.event_order.lock().await;
             session.drive(prompts, &config, &active).await;
-            drop(stage);
+            drop(order);
             session.emit_settled(&active).await;
-            drop(ends);
+            drop(guard);
         });
         Ok(accepted)
     }
@@ -127,7 +127,7 @@ pub(in crate::app) struct NewRun {
     pub prompts: Vec<Arc<AgentMessage>>,
     /// Replaces the session's system prompt.
     pub system_prompt: Option<String>,
-    /// The first message is a user's, so the messages of [`State::next_turn`] join it.
+    /// The first message is a user's, so the waiting messages of `PromptQueue::next_turn` join it.
     pub prompted: bool,
     /// Cancelled when the caller does not want the run any more.
     pub cancel: Option<CancellationToken>,

@@ -119,7 +119,7 @@ impl AgentSession {
         if run.cancel.is_cancelled() || !self.extensions.has_handlers(SETTLE) {
             return;
         }
-        let switch_cancel = self.switch_cancel.lock().clone();
+        let switch_cancel = self.switcher.cancel.token();
         let outcome = {
             let state = self.state.lock();
             // Other work follows anyway.

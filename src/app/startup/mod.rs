@@ -10,14 +10,11 @@ pub(in crate::app) mod tool_selection;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::agent::queue::Queues;
 use crate::agent::retry::RetryPolicy;
@@ -25,23 +22,26 @@ use crate::ai::model::ThinkingLevel;
 use crate::ai::models::registry::ModelRegistry;
 use crate::ai::models::selection::SelectError;
 use crate::app::activity::WorkState;
-use crate::app::bash::UserCommandState;
+use crate::app::bash::{UserCommandState, UserCommands};
+use crate::app::cancel::ResettableCancel;
 use crate::app::child::session::{ChildLink, SessionParts};
 use crate::app::compaction::CompactionState;
 use crate::app::extension_api::{QueuedUserMessage, send_extension_messages};
+use crate::app::prompt::intake::PromptIntake;
 use crate::app::prompt::options::SystemPromptState;
 use crate::app::prompt::queue::PromptQueue;
 use crate::app::prompt::resources::DiscoveredPaths;
-use crate::app::prompt::tickets::TicketQueue;
 use crate::app::run::retry::Retry;
 use crate::app::session::{AgentSession, EventSink};
 use crate::app::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
+use crate::app::shutdown::ShutdownRequest;
 use crate::app::startup::config::{AppConfig, SessionTarget};
 use crate::app::startup::find_session::{FoundSession, find_session};
 use crate::app::state::State;
+use crate::app::switch::Switcher;
 use crate::app::switch::background::OpenSessions;
 use crate::app::tools::ToolSet;
-use crate::app::ui::outbox::UiOutbox;
+use crate::app::ui::UserInterface;
 use crate::extensions::api::session_api::SessionApi;
 use crate::extensions::registry::FlagKind;
 use crate::extensions::{Extensions, ExtensionsConfig, ineffective_limits};
@@ -208,30 +208,19 @@ impl AgentSession {
             extensions,
             state: Mutex::new(state),
             mode,
-            shutdown_requested: watch::Sender::new(false),
-            exits_on_shutdown: AtomicBool::new(false),
-            handler_cancel: Mutex::default(),
-            watching: Mutex::default(),
-            switch_cancel: Mutex::default(),
-            user_command_cancel: CancellationToken::new(),
-            user_commands: TaskTracker::new(),
+            shutdown_request: ShutdownRequest::default(),
+            handler_cancel: ResettableCancel::default(),
+            user_commands: UserCommands::default(),
             activity,
-            open_dialogs: Arc::default(),
-            prompts_in_progress: watch::Sender::new(0),
-            prompt_tickets: TicketQueue::default(),
+            intake: PromptIntake::new(extension_messages),
             event_order: tokio::sync::Mutex::default(),
             handle: tokio::runtime::Handle::current(),
-            switch_lock: tokio::sync::Mutex::default(),
-            extension_messages,
-            steer_tickets: TicketQueue::default(),
-            pending_prompts: TicketQueue::default(),
-            emit_first_tickets: TicketQueue::default(),
+            switcher: Switcher::default(),
             detached_tasks: Mutex::default(),
             prompt_resources: Mutex::default(),
             pending_warnings: Mutex::new(pending_warnings),
-            ui_outbox: UiOutbox::default(),
+            ui: UserInterface::default(),
             last_delivered_messages: Mutex::default(),
-            ui_methods: Mutex::default(),
             last_load: Mutex::default(),
         });
         tokio::spawn(send_extension_messages(

@@ -82,7 +82,7 @@ pub(in crate::app) struct UserCommand {
 
 impl AgentSession {
     pub(in crate::app) fn begin_user_command(&self) -> UserCommand {
-        let cancel = self.user_command_cancel.child_token();
+        let cancel = self.user_commands.cancel.child_token();
         let mut state = self.state.lock();
         state.user_commands.last_cancel = Some(cancel.clone());
         UserCommand {
@@ -103,7 +103,7 @@ impl AgentSession {
         SessionLease {
             session: self.arc(),
             session_number,
-            _user_command: self.user_commands.token(),
+            _user_command: self.user_commands.tasks.token(),
         }
     }
 

@@ -54,7 +54,7 @@ impl AgentSession {
         entry: &str,
         position: ForkPosition,
     ) -> Result<Option<Forked>, CommandError> {
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         let invalid = || CommandError::new(ErrorCode::InvalidEntry, "Invalid entry ID for forking");
         let (text, leaf, is_end) = {
             let state = self.state.lock();
@@ -136,7 +136,7 @@ impl AgentSession {
         &self,
         parent: Option<PathBuf>,
     ) -> Result<Option<UnlockedSession>, String> {
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         if !self.allows_new_session().await {
             return Ok(None);
         }
@@ -166,7 +166,7 @@ impl AgentSession {
         &self,
         prepared: UnlockedSession,
     ) -> Result<(), String> {
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         let session = prepared.into_session().map_err(|error| error.to_string())?;
         self.replace(session, "new").await;
         Ok(())
@@ -175,7 +175,7 @@ impl AgentSession {
     /// Copies a session file into the folder of sessions, and switches to the copy. `cwd` overrides
     /// its working folder. Returns `false` if an extension vetoed.
     pub async fn import_jsonl(&self, path: &str, cwd: Option<&Path>) -> Result<bool, String> {
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         let current_dir = self.cwd();
         let source = current_dir.join(expand_tilde(path, &self.config.paths.home));
         if !source.exists() {

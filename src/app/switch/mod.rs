@@ -9,10 +9,13 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
+use tokio_util::sync::DropGuard;
 
 use crate::app::AgentSession;
+use crate::app::cancel::ResettableCancel;
 use crate::app::error::{CommandError, ErrorCode};
 use crate::app::prompt::resources::DiscoveredPaths;
 use crate::app::run::json_object;
@@ -23,10 +26,22 @@ use crate::extensions::{Emission, LoadReport};
 use crate::resources::discovery::NamedPath;
 use crate::session::{NewSession, Session};
 
+/// The exclusive right to replace the session or its extensions.
+#[derive(Default)]
+pub(in crate::app) struct Switcher {
+    /// LockOutcome by one replacement of the session, or one reload, at a time.
+    pub lock: tokio::sync::Mutex<()>,
+    /// Cancelled by an abort and when another session replaces this one, so that a message meant
+    /// for this session does not reach the next.
+    pub cancel: ResettableCancel,
+    /// Present while files of extensions are watched.
+    watching: Mutex<Option<DropGuard>>,
+}
+
 impl AgentSession {
     /// Switches to a new, empty session. Returns `false` if an extension vetoed it.
     pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, CommandError> {
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         if !self.allows_new_session().await {
             return Ok(false);
         }
@@ -60,7 +75,7 @@ impl AgentSession {
             let text = "The path of the session is empty";
             return Err(CommandError::new(ErrorCode::InvalidName, text));
         }
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         let target = path.display().to_string();
         let event = json_object(json!({ "reason": "resume", "targetSessionFile": target }));
         if self.is_vetoed("session_before_switch", event).await {
@@ -149,7 +164,7 @@ impl AgentSession {
             let previous = state.session.path().map(|path| path.display().to_string());
             _lease = state.switch_to(target);
             state.lock_used.send_replace(());
-            std::mem::take(&mut *self.switch_cancel.lock()).cancel();
+            self.switcher.cancel.cancel();
             state.context = state.session.build_context().messages;
             queued = state.prompts.clear();
             state.retry.attempt = 0;
@@ -204,7 +219,7 @@ impl AgentSession {
     /// Ends the run. No other one begins before the guard is dropped.
     pub(in crate::app) async fn acquire_idle(&self) -> IdleGuard<'_> {
         // Messages that wait for the end of a summary belong to the old session.
-        std::mem::take(&mut *self.switch_cancel.lock()).cancel();
+        self.switcher.cancel.cancel();
         // Set before the run ends: handlers of `agent_end` could begin another run each time.
         self.state.lock().work.is_replacing = true;
         let idle = IdleGuard(self);

@@ -18,7 +18,7 @@ impl AgentSession {
 
     /// [`Self::reload`], after releasing the extension `again` from the quarantine.
     pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, CommandError> {
-        let _switch_guard = self.switch_lock.lock().await;
+        let _switch_guard = self.switcher.lock.lock().await;
         let idle = self
             .try_acquire_idle()
             .ok_or_else(|| CommandError::new(ErrorCode::Busy, BUSY_RELOAD))?;

@@ -57,7 +57,7 @@ impl AgentSession {
         target: &str,
         options: NavigateOptions,
     ) -> Result<Navigated, String> {
-        let cancel = self.handler_cancel.lock().clone();
+        let cancel = self.handler_cancel.token();
         let summarizing = tokio::select! {
             free = self.acquire_for_navigation() => free?,
             () = cancel.cancelled() => return Ok(Navigated::aborted()),
@@ -158,7 +158,7 @@ impl AgentSession {
 
     async fn acquire_for_navigation(&self) -> Result<SummaryGuard<'_>, String> {
         loop {
-            drop(self.switch_lock.lock().await);
+            drop(self.switcher.lock.lock().await);
             self.wait_summary().await;
             if let Some(summarizing) = self.begin_summary() {
                 return Ok(summarizing);

@@ -55,7 +55,7 @@ impl AgentSession {
     /// loaded.
     pub(in crate::app) fn apply_watch_setting(&self) {
         let enabled = self.settings.values().extension_watch;
-        let mut watching = self.watching.lock();
+        let mut watching = self.switcher.watching.lock();
         if !enabled {
             *watching = None;
         } else if watching.is_none() {
@@ -283,7 +283,7 @@ async fn wait_quiet(hints: &mut mpsc::Receiver<()>) {
 
 /// Returns when the agent is idle and no dialog is open. A reload would close the dialog.
 async fn wait_idle_without_dialogs(session: &AgentSession) {
-    let mut open_dialogs = session.open_dialogs.subscribe();
+    let mut open_dialogs = session.ui.open_dialogs.subscribe();
     loop {
         // An error means that the session is gone.
         let _ = open_dialogs.wait_for(|open| *open == 0).await;

@@ -2,3 +2,36 @@
 
 pub(in crate::app) mod dialog_events;
 pub(in crate::app) mod outbox;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::app::prompt::tickets::TicketQueue;
+use outbox::UiOutbox;
+
+/// The user interface of the mode, as extensions see it.
+#[derive(Default)]
+pub(in crate::app) struct UserInterface {
+    pub outbox: UiOutbox,
+    /// Orders messages that handlers cause before the event that is being handled.
+    pub emit_first: TicketQueue,
+    /// Number of dialogs of extensions that the user has not answered.
+    pub open_dialogs: Arc<watch::Sender<usize>>,
+    /// Methods of `ctx.ui` that the client supports; `None` if it did not say.
+    methods: Mutex<Option<HashSet<String>>>,
+}
+
+impl UserInterface {
+    pub fn set_methods(&self, methods: Option<HashSet<String>>) {
+        *self.methods.lock() = methods;
+    }
+
+    /// Returns whether the client supports the method. A client that did not say supports all.
+    pub fn supports(&self, method: &str) -> bool {
+        let methods = self.methods.lock();
+        methods.as_ref().is_none_or(|known| known.contains(method))
+    }
+}

@@ -127,7 +127,7 @@ impl AgentSession {
 
     /// Clears what unloaded extensions have shown. Pending messages of these slots are replaced.
     pub(in crate::app) fn clear_ui(&self) {
-        let clearing = std::mem::take(&mut self.ui_outbox.state.lock().clearing);
+        let clearing = std::mem::take(&mut self.ui.outbox.state.lock().clearing);
         for cleared in clearing.into_values() {
             self.show(cleared);
         }
@@ -140,7 +140,7 @@ impl AgentSession {
 
     fn enqueue_ui(&self, message: UiMessage) {
         let (begins_to_evict, is_sending) = {
-            let mut outbox = self.ui_outbox.state.lock();
+            let mut outbox = self.ui.outbox.state.lock();
             let begins_to_evict = outbox.push(message);
             let is_sending = std::mem::replace(&mut outbox.is_sending, true);
             (begins_to_evict, is_sending)
@@ -163,7 +163,7 @@ impl AgentSession {
         spawn_started(&self.handle, async move {
             loop {
                 // The lock must not be held while the event is emitted.
-                let next = session.ui_outbox.state.lock().pop();
+                let next = session.ui.outbox.state.lock().pop();
                 let Some(next) = next else { return };
                 match next.message {
                     UiMessage::Message(message) => session.emit_message(message).await,
@@ -175,17 +175,17 @@ impl AgentSession {
                             .await;
                     }
                 }
-                session.ui_outbox.delivered.send_replace(next.number);
+                session.ui.outbox.delivered.send_replace(next.number);
             }
         });
     }
 
     /// Returns when everything that was queued before this call is emitted.
     pub(in crate::app) async fn wait_outbox(&self) {
-        let last = self.ui_outbox.state.lock().last;
+        let last = self.ui.outbox.state.lock().last;
         // An error is impossible: `self` holds the sender. Replaced and evicted messages have
         // smaller numbers.
-        let mut delivered = self.ui_outbox.delivered.subscribe();
+        let mut delivered = self.ui.outbox.delivered.subscribe();
         let _ = delivered.wait_for(|delivered| *delivered >= last).await;
     }
 }
