@@ -19,7 +19,7 @@ impl AgentSession {
             }
             (state.session.snapshot(), stored.to_path_buf())
         };
-        let told = PageContext {
+        let page = PageContext {
             system_prompt: Some(self.system_prompt_text()),
             tools: self.active_tools().iter().map(describe).collect(),
             colors: self.chosen_theme().as_ref().map(PageColors::from_theme),
@@ -28,7 +28,7 @@ impl AgentSession {
         let output = output.filter(|path| !path.as_os_str().is_empty());
         // Long sessions take a while to write.
         let written = tokio::task::spawn_blocking(move || {
-            export::export(&snapshot, &stored, &told, output.as_deref())
+            export::export(&snapshot, &stored, &page, output.as_deref())
         });
         written
             .await

@@ -49,16 +49,16 @@ impl AgentSession {
             (Some(provider), None) => Some(selection::provider_model(&self.models, provider)?),
             (None, None) => None,
         };
-        let given = self.child_link.model.clone().map(|model| CliModel {
+        let from_parent = self.child_link.model.clone().map(|model| CliModel {
             model,
             thinking: None,
             warning: None,
         });
-        let cli = cli.or(given);
+        let cli = cli.or(from_parent);
         let values = self.settings.values();
         let patterns = match choice.scope.as_slice() {
             [] => values.enabled_models.clone().unwrap_or_default(),
-            given => given.to_vec(),
+            patterns => patterns.to_vec(),
         };
         let scope = selection::scope(&self.models, &patterns);
         let context = self.state.lock().session.build_context();

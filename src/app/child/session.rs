@@ -239,12 +239,17 @@ impl AgentSession {
     /// Sets the model to a complete definition, or to a known one by provider and id.
     async fn use_given_model(&self, model: &Value) -> Result<(), CommandError> {
         match Model::deserialize(model) {
-            Ok(given) if self.models.has_auth(&given.provider) => {
-                self.use_model(Arc::new(given), None, ModelChangeSource::Set)
+            Ok(definition) if self.models.has_auth(&definition.provider) => {
+                self.use_model(Arc::new(definition), None, ModelChangeSource::Set)
                     .await
             }
-            Ok(given) if self.models.find(&given.provider, &given.id).is_some() => {
-                let text = format!("No API key for {}", given.reference());
+            Ok(definition)
+                if self
+                    .models
+                    .find(&definition.provider, &definition.id)
+                    .is_some() =>
+            {
+                let text = format!("No API key for {}", definition.reference());
                 Err(CommandError::new(ErrorCode::ModelNotFound, text))
             }
             _ => {

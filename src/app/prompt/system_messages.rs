@@ -79,31 +79,31 @@ impl AgentSession {
     /// `context_with_system` handlers.
     pub(in crate::app) async fn apply_system_messages(
         &self,
-        asked: ModelRequest,
+        request: ModelRequest,
         added: Vec<Value>,
         cancel: &CancellationToken,
     ) -> ModelRequest {
         let has_handlers = self.extensions.has_handlers(EVENT);
         if !has_handlers && added.is_empty() {
-            return asked;
+            return request;
         }
-        let mut messages = vec![self.system_message(&asked)];
+        let mut messages = vec![self.system_message(&request)];
         messages.extend(added);
         if !has_handlers {
             return match parse(&messages.into()) {
                 Ok((system, _)) => ModelRequest {
                     system_prompt: system.prompt(),
                     tools: system.tools.into_values().collect(),
-                    ..asked
+                    ..request
                 },
                 Err(problem) => {
                     let problem = format!("What the handlers left was not taken: {problem}");
                     self.report("<session>", "context", problem).await;
-                    asked
+                    request
                 }
             };
         }
-        messages.extend(asked.messages.iter().map(|message| json!(message)));
+        messages.extend(request.messages.iter().map(|message| json!(message)));
         let event = json_object(json!({ "messages": messages }));
         let emission = self.extensions.emit(EVENT, event, cancel).await;
         let changed = emission.event.get("messages").cloned().unwrap_or_default();
@@ -116,19 +116,19 @@ impl AgentSession {
             Err(problem) => {
                 let problem = format!("What the handlers left was not taken: {problem}");
                 self.report("<session>", EVENT, problem).await;
-                asked
+                request
             }
         }
     }
 
-    fn system_message(&self, asked: &ModelRequest) -> Value {
-        let sections = self.sections_now(&asked.system_prompt);
+    fn system_message(&self, request: &ModelRequest) -> Value {
+        let sections = self.sections_now(&request.system_prompt);
         let content = match sections {
             Some(_) => "",
-            None => &asked.system_prompt,
+            None => &request.system_prompt,
         };
         let mut message = json!({
-            "role": "system", "content": content, "toolsAdded": asked.tools, "timestamp": now(),
+            "role": "system", "content": content, "toolsAdded": request.tools, "timestamp": now(),
         });
         if let Some(sections) = sections {
             message["sections"] = json!(sections);

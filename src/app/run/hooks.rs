@@ -283,12 +283,12 @@ impl RunHooks for Hooks<'_> {
 
     async fn transform_request(
         &self,
-        asked: ModelRequest,
+        request: ModelRequest,
         cancel: &CancellationToken,
     ) -> ModelRequest {
         let added = std::mem::take(&mut *self.system.lock());
         self.session
-            .apply_system_messages(asked, added, cancel)
+            .apply_system_messages(request, added, cancel)
             .await
     }
 
