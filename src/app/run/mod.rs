@@ -7,16 +7,13 @@ pub(in crate::app) mod settle;
 mod turn_end;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentMessage;
-use crate::agent::event::Event;
 use crate::agent::run::{RunConfig, run};
-use crate::ai::classify;
 use crate::ai::message::StopReason;
 use crate::app::AgentSession;
 use crate::app::activity::Work;
