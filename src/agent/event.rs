@@ -593,7 +593,7 @@ impl MessageUpdate {
 struct WrittenUpdate {
     /// The answer so far; absent for clients with the capability `deltaUpdates`.
     #[cfg_attr(
-        test,
+        feature = "schema",
         schemars(with = "Option<WithRole>", skip_serializing_if = "Option::is_none")
     )]
     message: Option<AssistantMessage>,

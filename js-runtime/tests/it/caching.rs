@@ -294,9 +294,9 @@ async fn unchanged_modules_are_prefetched() {
         "{\"Package\":{\"name\":\"a\",",
         "{\"Text\":",
         "/made.cjs\"",
-        "{\"Compiled\":",
-        "{\"Known\":\"node:zlib\"}",
-        "{\"Locales\":\"Order\"}",
+        "{\"CompiledCode\":",
+        "{\"Builtin\":\"node:zlib\"}",
+        "{\"Locales\":\"Collation\"}",
     ] {
         assert!(trail.contains(step), "{step}: {trail}");
     }
