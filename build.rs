@@ -1,28 +1,8 @@
-//! Build script: bundles the page of exported sessions, and passes the linker the list of symbols
-//! that the program exports.
+//! Build script: passes the linker the list of symbols that the program exports.
 
-#[path = "src/export/page/build.rs"]
-mod page;
-
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=src/export/page/build.rs");
     link();
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let (Some(out_dir), Some(here)) = (folder("OUT_DIR"), folder("CARGO_MANIFEST_DIR")) else {
-        eprintln!("error: this is a build script of cargo, it does not run alone");
-        return ExitCode::FAILURE;
-    };
-    match page::build(&here, &out_dir) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("\nerror: {message}\n");
-            ExitCode::FAILURE
-        }
-    }
 }
 
 /// Exports the `napi_*` functions: native addons (`*.node`) look them up in the program that loads

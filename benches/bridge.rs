@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pi::ai::models::registry::ModelRegistry;
-use pi::extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
-use pi::resources::discovery::extensions::ExtensionPath;
-use pi::resources::settings::ExtensionHost;
-use pi::resources::source_info::SourceInfo;
-use pi::tools::tool::ToolInvocation;
+use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
+use pi_resources::discovery::extensions::ExtensionPath;
+use pi_resources::settings::ExtensionHost;
+use pi_resources::source_info::SourceInfo;
+use pi_tools::tool::ToolInvocation;
 use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 

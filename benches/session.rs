@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use model_server::{Answer, ModelServer};
-use pi::session::Session;
+use pi_session::Session;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

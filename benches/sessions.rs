@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use pi::session::{SessionQuery, default_session_dir, list_all};
+use pi_session::{SessionQuery, default_session_dir, list_all};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pi::tools::tool::ToolInvocation;
-use pi::tools::{ToolOptions, builtin};
+use pi_tools::tool::ToolInvocation;
+use pi_tools::{ToolOptions, builtin};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;

@@ -1,9 +1,9 @@
 //! Checks of the code that reads bytes from outside. Each must hold for any input. They are called
 //! by the fuzzers (`fuzz/`), which need another compiler, and by the property tests here.
 
-pub use crate::ai::fuzz_sse as sse;
-pub use crate::ai::stream::tool_arguments::fuzz_tool_arguments as tool_arguments;
-pub use crate::modes::rpc::{fuzz_command as command, fuzz_lines as lines};
+pub use pi_ai::fuzz_sse as sse;
+pub use pi_ai::stream::tool_arguments::fuzz_tool_arguments as tool_arguments;
+pub use pi_modes::rpc::{fuzz_command as command, fuzz_lines as lines};
 
 #[cfg(test)]
 mod tests {

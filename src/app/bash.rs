@@ -9,13 +9,13 @@ use tokio_util::task::TaskTracker;
 
 use super::AgentSession;
 use super::switch::background::{SessionLease, UserCommand};
-use crate::agent::AgentMessage;
-use crate::agent::event::Event;
-use crate::ai::message::now;
-use crate::extensions::UserBash;
-use crate::session::message::BashExecutionMessage;
-use crate::tools::command::run::{UserCommandResult, run_user_command};
-use crate::tools::remote::RemoteCommands;
+use pi_agent::AgentMessage;
+use pi_agent::event::Event;
+use pi_ai::message::now;
+use pi_extensions::UserBash;
+use pi_session::message::BashExecutionMessage;
+use pi_tools::command::run::{UserCommandResult, run_user_command};
+use pi_tools::remote::RemoteCommands;
 
 /// Number of pieces of output that may wait for the mode.
 const OUTPUT_BUFFER: usize = 16;

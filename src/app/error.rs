@@ -6,13 +6,13 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::prompt::PromptError;
-use crate::export::ExportError;
-use crate::session::SessionError;
+use pi_export::ExportError;
+use pi_session::SessionError;
 
 /// The `errorCode` of a response. Codes are added, never renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ErrorCode {
     /// The line is no JSON object with a `type`.
     ParseError,

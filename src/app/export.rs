@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::AgentSession;
-use crate::export::{self, ExportError, PageColors, PageContext, ToolDescription};
-use crate::tools::tool::Tool;
+use pi_export::{self, ExportError, PageColors, PageContext, ToolDescription};
+use pi_tools::tool::Tool;
 
 impl AgentSession {
     /// Writes the whole session, as it is now, into one HTML file. Without a path, or with an empty
@@ -28,7 +28,7 @@ impl AgentSession {
         let output = output.filter(|path| !path.as_os_str().is_empty());
         // Long sessions take a while to write.
         let written = tokio::task::spawn_blocking(move || {
-            export::export(&snapshot, &stored, &page, output.as_deref())
+            pi_export::export(&snapshot, &stored, &page, output.as_deref())
         });
         written
             .await

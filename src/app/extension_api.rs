@@ -17,25 +17,23 @@ use super::prompt::{Behavior, PromptError, PromptRequest, Source};
 use super::run::NewRun;
 use super::switch::fork::ForkPosition;
 use super::ui::dialog_events::DialogEvents;
-use crate::agent::AgentMessage;
-use crate::agent::event::{Event, UiMethod};
-use crate::agent::queue::Delivery;
-use crate::ai::message::{ContentBlock, ImageContent, UserContent};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::compaction::Compacted;
-use crate::extensions::Draft;
-use crate::extensions::api::session_api::{
+use pi_agent::AgentMessage;
+use pi_agent::event::{Event, UiMethod};
+use pi_agent::queue::Delivery;
+use pi_ai::message::{ContentBlock, ImageContent, UserContent};
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_compaction::Compacted;
+use pi_extensions::Draft;
+use pi_extensions::api::session_api::{
     ActionError, ActionResult, Cancelled, ContextUsage, DeliverAs, NavigateOptions, Navigated,
     SendOptions, SessionApi,
 };
-use crate::extensions::api::session_manager;
-use crate::extensions::child::{
-    ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession,
-};
-use crate::extensions::registry::ExtensionId;
-use crate::session::message::CustomMessage;
-use crate::session::{Entry, SessionError, UnlockedSession};
-use crate::tools::ToolOptions;
+use pi_extensions::api::session_manager;
+use pi_extensions::child::{ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession};
+use pi_extensions::registry::ExtensionId;
+use pi_session::message::CustomMessage;
+use pi_session::{Entry, SessionError, UnlockedSession};
+use pi_tools::ToolOptions;
 
 #[async_trait]
 impl SessionApi for AgentSession {
@@ -636,7 +634,7 @@ fn cancelled(done: Result<bool, CommandError>) -> ActionResult<Cancelled> {
 
 /// Returns the texts joined with newlines, and the images.
 fn split_blocks(blocks: Vec<ContentBlock>) -> (String, Vec<ImageContent>) {
-    let text = crate::ai::message::join_text(&blocks);
+    let text = pi_ai::message::join_text(&blocks);
     let images = blocks.into_iter().filter_map(|block| match block {
         ContentBlock::Image(image) => Some(image.block),
         ContentBlock::Text(_) | ContentBlock::Other(_) => None,

@@ -1,7 +1,7 @@
 //! Logs events at level debug: names, durations and sizes, never content.
 
-use crate::agent::AgentMessage;
-use crate::agent::event::Event;
+use pi_agent::AgentMessage;
+use pi_agent::event::Event;
 
 pub(super) fn log_event(event: &Event) {
     if !tracing::enabled!(tracing::Level::DEBUG) {

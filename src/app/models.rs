@@ -10,15 +10,15 @@ use super::AgentSession;
 use super::error::{CommandError, ErrorCode};
 use super::prompt::PromptError;
 use super::run::json_object;
-use crate::agent::event::Event;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::models::selection::{
+use pi_agent::event::Event;
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::models::selection::{
     self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions,
 };
 
 /// The result of [`AgentSession::cycle_model`].
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CycledModel {
     pub model: Arc<Model>,

@@ -27,15 +27,15 @@ use super::startup::config::AppConfig;
 use super::state::State;
 use super::switch::Switcher;
 use super::ui::UserInterface;
-use crate::agent::AgentMessage;
-use crate::agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
-use crate::agent::queue::{Delivery, QueueMode};
-use crate::ai::message::StopReason;
-use crate::ai::models::registry::ModelRegistry;
-use crate::extensions::diagnostics::error_context::explain;
-use crate::extensions::{Extensions, LoadReport};
-use crate::resources::settings::{Settings, SettingsError};
-use crate::session::Warning;
+use pi_agent::AgentMessage;
+use pi_agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
+use pi_agent::queue::{Delivery, QueueMode};
+use pi_ai::message::StopReason;
+use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::diagnostics::error_context::explain;
+use pi_extensions::{Extensions, LoadReport};
+use pi_resources::settings::{Settings, SettingsError};
+use pi_session::Warning;
 
 /// How long an aborted run may take when the program ends.
 const ABORT_GRACE: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentSession;
 use super::prompt::PromptError;
 use super::state::State;
-use crate::session::{LockOutcome, Session, SessionError};
+use pi_session::{LockOutcome, Session, SessionError};
 
 /// How long to wait for another process to release the session lock.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);

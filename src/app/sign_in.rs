@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 
 use super::AgentSession;
-use crate::agent::event::{Event, UiAnswer, UiMethod, UiRequest};
-use crate::ai::auth::oauth::{LoginDialog, LoginOption, SignInError};
+use pi_agent::event::{Event, UiAnswer, UiMethod, UiRequest};
+use pi_ai::auth::oauth::{LoginDialog, LoginOption, SignInError};
 
 impl AgentSession {
     /// Signs in to a provider. An abort outside of a run cancels it.

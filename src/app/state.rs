@@ -13,10 +13,10 @@ use super::prompt::queue::PromptQueue;
 use super::run::retry::Retry;
 use super::switch::background::OpenSessions;
 use super::tools::ToolSet;
-use crate::agent::AgentMessage;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::models::selection::ScopedModel;
-use crate::session::{EntryKind, Session, SessionError};
+use pi_agent::AgentMessage;
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::models::selection::ScopedModel;
+use pi_session::{EntryKind, Session, SessionError};
 
 pub(super) struct State {
     pub session: Session,

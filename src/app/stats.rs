@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::AgentSession;
-use crate::agent::AgentMessage;
-use crate::agent::queue::QueueMode;
-use crate::ai::message::{Usage, js_number};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::compaction::estimate_context;
-use crate::extensions::api::session_api::ContextUsage;
+use pi_agent::AgentMessage;
+use pi_agent::queue::QueueMode;
+use pi_ai::message::{Usage, js_number};
+use pi_ai::model::{Model, ThinkingLevel};
 use pi_base::VERSION;
+use pi_compaction::estimate_context;
+use pi_extensions::api::session_api::ContextUsage;
 
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub struct SessionState {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStats {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub struct SessionStats {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenTotals {
     pub input: u64,

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use super::AgentSession;
 use super::prompt::options::{PromptFile, PromptOptions, SystemPromptState};
 use super::startup::tool_selection::ToolSelection;
-use crate::resources::prompts::context_files::{ContextFile, load_context_files};
-use crate::resources::prompts::system_prompt_files::load_prompt_texts;
-use crate::resources::source_info::SourceInfo;
-use crate::tools::tool::Tool;
-use crate::tools::{self, ToolOptions};
+use pi_resources::prompts::context_files::{ContextFile, load_context_files};
+use pi_resources::prompts::system_prompt_files::load_prompt_texts;
+use pi_resources::source_info::SourceInfo;
+use pi_tools::tool::Tool;
+use pi_tools::{self, ToolOptions};
 
 /// Names of the tools that exist, and of those that the model may call.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl AgentSession {
 
     /// Returns all tools. A tool of an extension replaces a built-in one of the same name.
     fn registered_tools(&self) -> Vec<KnownTool> {
-        let builtin = tools::builtin(self.cwd(), self.tool_options())
+        let builtin = pi_tools::builtin(self.cwd(), self.tool_options())
             .into_iter()
             .map(|tool| {
                 let source = SourceInfo::builtin(&tool.spec().name);
@@ -126,7 +126,7 @@ impl AgentSession {
     pub fn overridden_tools(&self) -> Vec<String> {
         let tools = self.extensions.tools();
         let overriding = tools.iter().filter_map(|(tool, info)| {
-            let name = tools::NAMES
+            let name = pi_tools::NAMES
                 .iter()
                 .find(|name| **name == tool.spec().name)?;
             let path = &info.path;
@@ -349,7 +349,7 @@ impl AgentSession {
 
 /// A slash command of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SlashCommand {
     pub name: String,
@@ -360,7 +360,7 @@ pub struct SlashCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CommandSource {
     Extension,

@@ -13,7 +13,7 @@ use std::vec::IntoIter;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, Parser, ValueEnum};
 
-use crate::modes::wire::Capabilities;
+use pi_modes::wire::Capabilities;
 
 const MODEL_HEADING: &str = "Model";
 const SESSION_HEADING: &str = "Session";

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::args::{Arguments, Options, is_own_option};
 use super::{CliError, Mode, print_stderr};
-use crate::ai::model::ThinkingLevel;
-use crate::app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
-use crate::resources::discovery::is_local_source;
-use crate::resources::paths::{Paths, expand_tilde};
-use crate::resources::prompts::system_prompt_files::PromptFlags;
+use pi_ai::model::ThinkingLevel;
+use pi_app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use pi_resources::discovery::is_local_source;
+use pi_resources::paths::{Paths, expand_tilde};
+use pi_resources::prompts::system_prompt_files::PromptFlags;
 
 /// Maximum bytes of a session id, which is part of a file name.
 const MAX_ID_BYTES: usize = 200;
@@ -82,7 +82,7 @@ pub fn build(
         flags: arguments.flags.clone(),
         is_own_option,
         console: mode.console(),
-        fetch_packages: !crate::app::is_offline(),
+        fetch_packages: !pi_app::is_offline(),
         progress: Arc::new(print_stderr),
         paths,
     })

@@ -9,11 +9,11 @@ use clap::CommandFactory;
 use super::args::{Arguments, Options};
 use super::config;
 use super::{CliError, Mode, output, paths, runtime, warn};
-use crate::agent::event::Event;
-use crate::app::{AgentSession, AppConfig, EventSink, ModelChoice, SessionTarget, StartError};
-use crate::extensions::registry::{FlagKind, FlagRegistration};
-use crate::resources::discovery::extensions::{ResourceSources, find_extensions};
-use crate::resources::settings::Settings;
+use pi_agent::event::Event;
+use pi_app::{AgentSession, AppConfig, EventSink, ModelChoice, SessionTarget, StartError};
+use pi_extensions::registry::{FlagKind, FlagRegistration};
+use pi_resources::discovery::extensions::{ResourceSources, find_extensions};
+use pi_resources::settings::Settings;
 
 const EXTRA_HELP: &str = "\
 Commands (pi <command> --help tells more):

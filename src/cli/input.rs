@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::app::PromptContent;
-use crate::tools::files::paths;
-use crate::tools::images;
+use pi_app::PromptContent;
+use pi_tools::files::paths;
+use pi_tools::images;
 
 /// Maximum bytes of a file or of piped text. More than any model reads, so a larger input is a
 /// mistake that would otherwise use up the memory.

@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::args::Arguments;
 use super::{CliError, Mode, config, output, paths, proxy, runtime, warn};
-use crate::ai::demo;
-use crate::ai::model::Model;
-use crate::app::known_models;
+use pi_ai::demo;
+use pi_ai::model::Model;
+use pi_app::known_models;
 
 pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
     let mut warnings = Vec::new();
@@ -122,7 +122,7 @@ fn swapped(word: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::model::{Modality, ModelCost};
+    use pi_ai::model::{Modality, ModelCost};
 
     fn model(provider: &str, id: &str, context_window: u64) -> Arc<Model> {
         Arc::new(Model {

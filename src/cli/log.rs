@@ -17,11 +17,13 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt, ParseError, filter_fn};
 use tracing_subscriber::fmt::writer::{MakeWriter, OptionalWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 
-use crate::extensions::ConsoleSink;
+use pi_extensions::ConsoleSink;
 
 /// The target under which console output of extensions is logged.
 const EXTENSION_TARGET: &str = "extension";
 const OWN_TARGETS: [&str; 4] = ["pi", "js_runtime", "js_runtime_ext", EXTENSION_TARGET];
+/// Prefix of the targets of pi's layers, such as `pi_ai`. The filter `pi=debug` matches them, too.
+const LAYER_PREFIX: &str = "pi_";
 const DEFAULT_FILTER: &str = "warn,extension=info";
 const VERBOSE_FILTER: &str = "info,pi=debug,js_runtime=debug";
 /// Size in bytes above which the file is renamed when the log is opened.
@@ -77,7 +79,7 @@ fn subscriber(file: LogFile, filter: EnvFilter) -> impl Subscriber + Send + Sync
 
 fn is_safe_to_log(event: &Metadata<'_>) -> bool {
     let root = event.target().split("::").next().unwrap_or_default();
-    *event.level() <= Level::INFO || OWN_TARGETS.contains(&root)
+    *event.level() <= Level::INFO || OWN_TARGETS.contains(&root) || root.starts_with(LAYER_PREFIX)
 }
 
 /// The file of the log, opened by the first line: most runs have none.
@@ -148,7 +150,7 @@ mod tests {
     }
 
     fn log_everything() {
-        tracing::trace!(target: "pi::app", "ours");
+        tracing::trace!(target: "pi_app::run", "ours");
         tracing::debug!(target: "js_runtime::loader", "ours, too");
         tracing::debug!(target: "hyper::proto", "authorization: Bearer secret");
         tracing::trace!(target: "pirate", "not ours");

@@ -31,18 +31,18 @@ use js_runtime::Console;
 use launcher::LauncherError;
 use startup_prompts::Decision;
 
-use crate::ai::json::depth;
-use crate::app::{AppConfig, PromptContent, SessionTarget, StartError};
-use crate::export::{ExportError, PageColors, export_file};
-use crate::extensions::ConsoleSink;
-use crate::modes::{self, print_stderr};
-use crate::resources::discovery::ResourceSources;
-use crate::resources::migrations;
-use crate::resources::paths::Paths;
-use crate::resources::settings::{ExtensionHost, Settings};
-use crate::resources::themes::{find_theme, load_themes};
-use crate::resources::trust;
+use pi_ai::json::depth;
+use pi_app::{AppConfig, PromptContent, SessionTarget, StartError};
 use pi_base::{VERSION, compared_version};
+use pi_export::{ExportError, PageColors, export_file};
+use pi_extensions::ConsoleSink;
+use pi_modes::print_stderr;
+use pi_resources::discovery::ResourceSources;
+use pi_resources::migrations;
+use pi_resources::paths::Paths;
+use pi_resources::settings::{ExtensionHost, Settings};
+use pi_resources::themes::{find_theme, load_themes};
+use pi_resources::trust;
 
 /// Tokio's worker threads, besides the main thread, V8's threads and those that wait for files.
 const WORKER_THREADS: usize = 2;
@@ -187,7 +187,7 @@ fn run_subcommand(args: &[OsString]) -> Result<Option<u8>, CliError> {
         Some("test") => test::run(&args).map(Some),
         Some("launcher") if args.len() <= 2 => launcher::run(&args).map(Some),
         Some("rpc") if args[1..] == ["schema"] => {
-            output(modes::rpc::schema::SCHEMA)?;
+            output(pi_modes::rpc::schema::SCHEMA)?;
             Ok(Some(0))
         }
         _ => Ok(None),
@@ -369,10 +369,10 @@ impl Mode {
         capabilities: &[String],
     ) -> u8 {
         match self {
-            Self::Print => modes::print::run(config, prompts).await,
-            Self::Json => modes::json::run(config, prompts).await,
-            Self::Rpc => modes::rpc::run(config, capabilities).await,
-            Self::Line => modes::line::run(config, prompts).await,
+            Self::Print => pi_modes::print::run(config, prompts).await,
+            Self::Json => pi_modes::json::run(config, prompts).await,
+            Self::Rpc => pi_modes::rpc::run(config, capabilities).await,
+            Self::Line => pi_modes::line::run(config, prompts).await,
         }
     }
 

@@ -4,11 +4,11 @@
 use std::io::{self, IsTerminal};
 
 use super::{CliError, output, paths, print_stderr, proxy, warn};
-use crate::resources::packages::{
+use pi_resources::packages::{
     ConfiguredPackage, Contents, Output, PackageError, Packages, UpdateOutcome,
 };
-use crate::resources::settings::{Settings, SettingsScope};
-use crate::resources::source_info::SourceScope;
+use pi_resources::settings::{Settings, SettingsScope};
+use pi_resources::source_info::SourceScope;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
@@ -229,7 +229,7 @@ fn remove(
 }
 
 fn update(packages: &Packages<'_>, source: Option<&str>) -> Result<String, PackageError> {
-    if crate::app::is_offline() {
+    if pi_app::is_offline() {
         return Ok("Nothing was updated: pi is offline (PI_OFFLINE)\n".to_owned());
     }
     let mut lines = String::new();

@@ -1,8 +1,8 @@
 //! Applies the setting `httpProxy`: it sets `HTTP_PROXY` and `HTTPS_PROXY`, which child processes
 //! and extensions see, too.
 
-use crate::resources::paths::Paths;
-use crate::resources::settings::global_value;
+use pi_resources::paths::Paths;
+use pi_resources::settings::global_value;
 
 /// Sets the variables that the environment lacks. Must be called before other threads start.
 #[expect(clippy::disallowed_methods, reason = "the only thread there is yet")]

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use chrono::Utc;
 
 use super::{CliError, Mode, output};
-use crate::app::{
+use pi_app::{
     AppConfig, FoundSession, SessionTarget, StartError, find_session, list_sessions, missing_cwd,
 };
-use crate::modes::session_list::{Choice, SessionList};
-use crate::resources::settings::Settings;
+use pi_modes::session_list::{Choice, SessionList};
+use pi_resources::settings::Settings;
 
 /// The user's decision.
 #[derive(Debug, PartialEq, Eq)]

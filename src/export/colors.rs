@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use crate::resources::themes::{Color, Theme};
+use pi_resources::themes::{Color, Theme};
 
 /// A style sheet that overrides the page's own, and its hash for the page's security policy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::session::SessionError;
+use pi_session::SessionError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {

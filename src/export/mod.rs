@@ -17,8 +17,8 @@ use serde_json::Value;
 pub use colors::PageColors;
 pub use error::ExportError;
 
-use crate::session::{ReadOnlySession, Warning, is_session_file};
 use page::Page;
+use pi_session::{ReadOnlySession, Warning, is_session_file};
 
 /// Facts about a session that its file does not contain. They are known only while it is open.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{PageContext, ToolDescription};
-use crate::session::ReadOnlySession;
+use pi_session::ReadOnlySession;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,12 +8,12 @@ pub mod rpc;
 pub mod session_list;
 pub mod signals;
 mod stdout_watch;
-pub(crate) mod wire;
+pub mod wire;
 
 use std::io::{self, Write};
 
 /// Writes a line to stderr. Errors are ignored: there is no other place to report them.
-pub(crate) fn print_stderr(text: &str) {
+pub fn print_stderr(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

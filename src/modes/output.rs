@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::wire::{Capabilities, EventWriter};
-use crate::agent::event::Event;
-use crate::app::EventSink;
+use pi_agent::event::Event;
+use pi_app::EventSink;
 
 /// Maximum number of events that wait for the reader; then the sender of an event waits.
 /// Responses never wait, so that they keep their order.

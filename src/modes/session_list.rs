@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::session::{SessionInfo, SessionQuery};
+use pi_session::{SessionInfo, SessionQuery};
 
 /// Sessions shown at a time.
 const PAGE_SIZE: usize = 20;

@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[cfg(unix)]
 #[cfg(unix)]
-use crate::tools::command::process;
+use pi_tools::command::process;
 
 /// Whether SIGINT ends the process. Where the user types on a terminal, Ctrl-C is a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

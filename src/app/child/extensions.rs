@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::ai::models::registry::ModelRegistry;
-use crate::app::AgentSession;
-use crate::extensions::api::session_api::SessionApi;
-use crate::extensions::child::{ChildExtensions, ChildExtensionsRequest};
-use crate::extensions::{Extensions, ExtensionsConfig};
+use crate::AgentSession;
+use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::api::session_api::SessionApi;
+use pi_extensions::child::{ChildExtensions, ChildExtensionsRequest};
+use pi_extensions::{Extensions, ExtensionsConfig};
 
 impl AgentSession {
     /// Loads the extensions. Slow notices are shown to the user, as in any other load.
-    pub(in crate::app) async fn load_child_extensions(
+    pub(crate) async fn load_child_extensions(
         &self,
         begin: ChildExtensionsRequest,
     ) -> ChildExtensions {

@@ -1,4 +1,4 @@
 //! Child sessions, which extensions start with `createAgentSession`.
 
 mod extensions;
-pub(in crate::app) mod session;
+pub(crate) mod session;

@@ -11,39 +11,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agent::AgentMessage;
-use crate::agent::event::Event;
-use crate::agent::queue::{Delivery, QueueMode};
-use crate::ai::message::ImageContent;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::ai::models::registry::ModelRegistry;
-use crate::ai::models::selection::ScopedModel;
-use crate::app::AgentSession;
-use crate::app::error::{CommandError, ErrorCode};
-use crate::app::models::ModelChangeSource;
-use crate::app::prompt::{Behavior, PromptError, PromptRequest, Source};
-use crate::app::session::EventSink;
-use crate::app::startup::config::{
-    AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice,
-};
-use crate::app::switch::fork::ForkPosition;
-use crate::extensions::api::session_api::{
+use crate::AgentSession;
+use crate::error::{CommandError, ErrorCode};
+use crate::models::ModelChangeSource;
+use crate::prompt::{Behavior, PromptError, PromptRequest, Source};
+use crate::session::EventSink;
+use crate::startup::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use crate::switch::fork::ForkPosition;
+use pi_agent::AgentMessage;
+use pi_agent::event::Event;
+use pi_agent::queue::{Delivery, QueueMode};
+use pi_ai::message::ImageContent;
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::models::registry::ModelRegistry;
+use pi_ai::models::selection::ScopedModel;
+use pi_extensions::api::session_api::{
     ActionError, ActionResult, NavigateOptions, SendOptions, SessionApi,
 };
-use crate::extensions::child::{
+use pi_extensions::child::{
     ChildConfig, ChildEvent, ChildExtensions, ChildHooks, ChildResources, ChildSession,
 };
-use crate::extensions::parse_drafts;
-use crate::resources::prompts::system_prompt_files::PromptFlags;
-use crate::resources::settings::Settings;
-use crate::session::message::CustomMessage;
-use crate::session::{Session, Warning};
-use crate::tools::remote::RemoteCommands;
-use crate::tools::tool::Tool;
+use pi_extensions::parse_drafts;
+use pi_resources::prompts::system_prompt_files::PromptFlags;
+use pi_resources::settings::Settings;
+use pi_session::message::CustomMessage;
+use pi_session::{Session, Warning};
+use pi_tools::remote::RemoteCommands;
+use pi_tools::tool::Tool;
 
 /// Data that only a child session has.
 #[derive(Default)]
-pub(in crate::app) struct ChildLink {
+pub(crate) struct ChildLink {
     pub is_child: bool,
     pub tools: Vec<Arc<dyn Tool>>,
     pub hooks: Option<Arc<ChildHooks>>,
@@ -54,7 +52,7 @@ pub(in crate::app) struct ChildLink {
 }
 
 /// The parts that a session is assembled from.
-pub(in crate::app) struct SessionParts {
+pub(crate) struct SessionParts {
     pub session: Session,
     pub warnings: Vec<Warning>,
     pub settings: Arc<Settings>,
@@ -94,7 +92,7 @@ impl EventSink for ExtensionSink {
 }
 
 impl AgentSession {
-    pub(in crate::app) async fn open_child_session(
+    pub(crate) async fn open_child_session(
         &self,
         begin: ChildConfig,
     ) -> ActionResult<Arc<dyn ChildSession>> {

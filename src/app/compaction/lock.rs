@@ -3,13 +3,13 @@
 
 use tokio_util::sync::CancellationToken;
 
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::compaction::Summarizer;
+use crate::AgentSession;
+use crate::activity::Work;
+use pi_compaction::Summarizer;
 
 /// Why no model can write the summary.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::app) enum NoSummarizer {
+pub(crate) enum NoSummarizer {
     #[error("No model selected")]
     Model,
     #[error("{0}")]
@@ -24,7 +24,7 @@ pub(in crate::app) enum NoSummarizer {
 }
 
 /// LockOutcome while a summary is being written.
-pub(in crate::app) struct SummaryGuard<'a> {
+pub(crate) struct SummaryGuard<'a> {
     session: &'a AgentSession,
     pub work: Work,
 }
@@ -44,7 +44,7 @@ impl SummaryGuard<'_> {
 }
 
 /// A caller waits for the end of the run to write a summary, until this is dropped.
-pub(in crate::app) struct SummaryRequest<'a>(&'a AgentSession);
+pub(crate) struct SummaryRequest<'a>(&'a AgentSession);
 
 impl<'a> SummaryRequest<'a> {
     /// Takes the right that the ended run passed on.
@@ -69,14 +69,14 @@ impl Drop for SummaryRequest<'_> {
 impl AgentSession {
     /// Makes the run pass the right to write a summary on when it ends. Otherwise handlers of
     /// `agent_end` could begin the next run each time.
-    pub(in crate::app) fn request_summary(&self) -> SummaryRequest<'_> {
+    pub(crate) fn request_summary(&self) -> SummaryRequest<'_> {
         self.state.lock().compaction.waiters += 1;
         SummaryRequest(self)
     }
 
     /// Returns `None` while a run is active, another summary is being written, or the session is
     /// being replaced.
-    pub(in crate::app) fn begin_summary(&self) -> Option<SummaryGuard<'_>> {
+    pub(crate) fn begin_summary(&self) -> Option<SummaryGuard<'_>> {
         let mut state = self.state.lock();
         state.work.may_begin().then(|| SummaryGuard {
             session: self,
@@ -85,30 +85,30 @@ impl AgentSession {
     }
 
     /// Makes the guard of a summary that was claimed before.
-    pub(in crate::app) fn resume_summary(&self, work: Work) -> SummaryGuard<'_> {
+    pub(crate) fn resume_summary(&self, work: Work) -> SummaryGuard<'_> {
         SummaryGuard {
             session: self,
             work,
         }
     }
 
-    pub(in crate::app) fn is_summarizing(&self) -> bool {
+    pub(crate) fn is_summarizing(&self) -> bool {
         self.state.lock().work.summary().is_some()
     }
 
-    pub(in crate::app) fn abort_summary(&self) {
+    pub(crate) fn abort_summary(&self) {
         let summary = self.state.lock().work.summary();
         self.cancel_work(summary);
     }
 
     /// Returns when no summary is being written.
-    pub(in crate::app) async fn wait_summary(&self) {
+    pub(crate) async fn wait_summary(&self) {
         self.wait_activity(|activity| activity.summary().is_none())
             .await;
     }
 
     /// Returns the session's model with its credentials.
-    pub(in crate::app) async fn summarizer(
+    pub(crate) async fn summarizer(
         &self,
         cancel: &CancellationToken,
     ) -> Result<Summarizer, NoSummarizer> {

@@ -1,33 +1,33 @@
 //! Compaction in this session: when it is due, which events it emits, what it appends, and how the
 //! run continues.
 
-pub(in crate::app) mod lock;
+pub(crate) mod lock;
 mod retry;
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::agent::AgentMessage;
-use crate::agent::event::{CompactionReason, Event, SummarySource};
-use crate::ai::classify;
-use crate::ai::json::surrogates;
-use crate::ai::message::{AssistantMessage, StopReason};
-use crate::ai::model::Model;
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::app::compaction::lock::{NoSummarizer, SummaryGuard};
-use crate::app::error::{CommandError, ErrorCode};
-use crate::app::prompt::PromptError;
-use crate::app::run::json_object;
-use crate::app::state::State;
-use crate::compaction::{
+use crate::AgentSession;
+use crate::activity::Work;
+use crate::compaction::lock::{NoSummarizer, SummaryGuard};
+use crate::error::{CommandError, ErrorCode};
+use crate::prompt::PromptError;
+use crate::run::json_object;
+use crate::state::State;
+use pi_agent::AgentMessage;
+use pi_agent::event::{CompactionReason, Event, SummarySource};
+use pi_ai::classify;
+use pi_ai::json::surrogates;
+use pi_ai::message::{AssistantMessage, StopReason};
+use pi_ai::model::Model;
+use pi_compaction::{
     Compacted, NothingToCompact, Preparation, SummaryError, estimate, estimate_context,
     exceeds_window, prepare, summarize, usage_tokens,
 };
-use crate::extensions::diagnostics::results::CompactionResult;
-use crate::resources::settings::CompactionSettings;
-use crate::session::{Entry, EntryKind};
+use pi_extensions::diagnostics::results::CompactionResult;
+use pi_resources::settings::CompactionSettings;
+use pi_session::{Entry, EntryKind};
 
 const CANCELLED: &str = "Compaction cancelled";
 const OVERFLOW_NOT_RECOVERED: &str = "Context overflow recovery failed after one compact-and-retry \
@@ -35,7 +35,7 @@ const OVERFLOW_NOT_RECOVERED: &str = "Context overflow recovery failed after one
 
 /// The settings and the history of compactions in a session.
 #[derive(Default)]
-pub(in crate::app) struct CompactionState {
+pub(crate) struct CompactionState {
     pub is_automatic: bool,
     /// The conversation was compacted after a context overflow, and no answer has fit since.
     pub overflow_recovered: bool,
@@ -52,7 +52,7 @@ impl CompactionState {
 
 /// Why the last answer requires a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::app) enum CompactionTrigger {
+pub(crate) enum CompactionTrigger {
     Threshold,
     /// The context overflowed. With `retry` there is no answer, so the request is repeated.
     Overflow {
@@ -152,7 +152,7 @@ impl AgentSession {
         self.report_save_error(self.settings.set_compaction_enabled(enabled));
     }
 
-    pub(in crate::app) fn compaction_settings(&self, model: Option<&Model>) -> CompactionSettings {
+    pub(crate) fn compaction_settings(&self, model: Option<&Model>) -> CompactionSettings {
         self.settings.values().compaction.of(model)
     }
 
@@ -184,7 +184,7 @@ impl AgentSession {
     }
 
     /// Compacts if the last answer required it. Returns `true` if the run continues.
-    pub(in crate::app) async fn compact_after_run(&self, run: &Work) -> bool {
+    pub(crate) async fn compact_after_run(&self, run: &Work) -> bool {
         let due = self.state.lock().work.take_due_compaction();
         let Some((trigger, work)) = due else {
             return false;
@@ -208,7 +208,7 @@ impl AgentSession {
 
     /// Compacts before a prompt if the last answer requires it: that answer may be of an aborted
     /// run, or loaded from the file.
-    pub(in crate::app) async fn compact_before_prompt(&self) {
+    pub(crate) async fn compact_before_prompt(&self) {
         let settings = self.compaction_settings(self.model().as_deref());
         let trigger = self.state.lock().compaction_due(settings, true);
         let (Some(trigger), Some(summarizing)) = (trigger, self.begin_summary()) else {
@@ -559,6 +559,6 @@ impl State {
 }
 
 /// Returns the entry in the format of the extension API.
-pub(in crate::app) fn json_of(entry: &Entry) -> Value {
+pub(crate) fn json_of(entry: &Entry) -> Value {
     surrogates::from_session_line(&entry.wire_json()).unwrap_or_default()
 }

@@ -1,15 +1,15 @@
 //! Retries a summary after a transient failure, with the retry settings of answers and events of
 //! its own.
 
-use crate::agent::event::{Event, SummarySource};
-use crate::ai::classify;
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::compaction::SummaryError;
+use crate::AgentSession;
+use crate::activity::Work;
+use pi_agent::event::{Event, SummarySource};
+use pi_ai::classify;
+use pi_compaction::SummaryError;
 
 impl AgentSession {
     /// Calls `summarize` until it succeeds or no retry may help.
-    pub(in crate::app) async fn summarize_with_retries<T, Summary>(
+    pub(crate) async fn summarize_with_retries<T, Summary>(
         &self,
         source: SummarySource,
         work: &Work,

@@ -1,6 +1,6 @@
 //! The content of a prompt, as the command line and the modes pass it on.
 
-use crate::ai::message::ImageContent;
+use pi_ai::message::ImageContent;
 
 /// Text and images of one prompt of the user.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,19 +1,15 @@
 //! Checks images before they join the conversation, and resizes or drops those that models reject.
 
-use crate::agent::AgentMessage;
-use crate::ai::message::{ContentBlock, ImageContent, UserContent, UserMessage, now};
-use crate::session::message::CustomMessage;
-use crate::tools::images::prompt_images::{self, CheckedImages};
+use pi_agent::AgentMessage;
+use pi_ai::message::{ContentBlock, ImageContent, UserContent, UserMessage, now};
+use pi_session::message::CustomMessage;
+use pi_tools::images::prompt_images::{self, CheckedImages};
 
-use crate::app::AgentSession;
+use crate::AgentSession;
 
 impl AgentSession {
     /// Makes a message of the user. Notes about changed or dropped images are appended to the text.
-    pub(in crate::app) async fn user_message(
-        &self,
-        text: &str,
-        images: &[ImageContent],
-    ) -> UserMessage {
+    pub(crate) async fn user_message(&self, text: &str, images: &[ImageContent]) -> UserMessage {
         if images.is_empty() {
             return UserMessage::new(text, Vec::new());
         }
@@ -34,11 +30,7 @@ impl AgentSession {
 
     /// [`Self::user_message`] for code that cannot wait. Blocks the thread while images are
     /// checked.
-    pub(in crate::app) fn user_message_now(
-        &self,
-        text: &str,
-        images: &[ImageContent],
-    ) -> UserMessage {
+    pub(crate) fn user_message_now(&self, text: &str, images: &[ImageContent]) -> UserMessage {
         with_images(
             text,
             prompt_images::check_all(images, self.resizes_images()),
@@ -46,7 +38,7 @@ impl AgentSession {
     }
 
     /// Makes a message of an extension, with checked images and the current time.
-    pub(in crate::app) fn custom_message(&self, mut message: CustomMessage) -> AgentMessage {
+    pub(crate) fn custom_message(&self, mut message: CustomMessage) -> AgentMessage {
         self.check_images(&mut message.content);
         AgentMessage::Custom(CustomMessage {
             timestamp: now(),
@@ -56,7 +48,7 @@ impl AgentSession {
 
     /// Replaces images that no model accepts by notes. Blocks the thread meanwhile, so that
     /// messages keep their order.
-    pub(in crate::app) fn check_images(&self, content: &mut UserContent) {
+    pub(crate) fn check_images(&self, content: &mut UserContent) {
         let UserContent::Blocks(blocks) = content else {
             return;
         };

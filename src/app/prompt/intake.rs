@@ -3,9 +3,9 @@
 use tokio::sync::{mpsc, watch};
 
 use super::tickets::TicketQueue;
-use crate::app::extension_api::QueuedUserMessage;
+use crate::extension_api::QueuedUserMessage;
 
-pub(in crate::app) struct PromptIntake {
+pub(crate) struct PromptIntake {
     /// Number of prompts that are neither refused, handled, queued nor started yet.
     in_progress: watch::Sender<usize>,
     /// Orders prompts by arrival.

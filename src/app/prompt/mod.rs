@@ -1,14 +1,14 @@
 //! The path of a prompt from a mode to the agent: commands of extensions, `input` handlers, queues
 //! and `before_agent_start`.
 
-pub(in crate::app) mod content;
+pub(crate) mod content;
 mod images;
-pub(in crate::app) mod intake;
-pub(in crate::app) mod options;
-pub(in crate::app) mod queue;
-pub(in crate::app) mod resources;
+pub(crate) mod intake;
+pub(crate) mod options;
+pub(crate) mod queue;
+pub(crate) mod resources;
 mod system_messages;
-pub(in crate::app) mod tickets;
+pub(crate) mod tickets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::AgentMessage;
-use crate::agent::queue::Delivery;
-use crate::ai::json::errors::describe;
-use crate::ai::message::{ContentBlock, ImageContent};
-use crate::app::AgentSession;
-use crate::app::prompt::options::PromptOptions;
-use crate::app::prompt::tickets::Ticket;
-use crate::app::run::{NewRun, json_object};
-use crate::extensions::Emission;
-use crate::extensions::registry::ExtensionId;
-use crate::session::SessionError;
-use crate::session::message::CustomMessage;
+use crate::AgentSession;
+use crate::prompt::options::PromptOptions;
+use crate::prompt::tickets::Ticket;
+use crate::run::{NewRun, json_object};
+use pi_agent::AgentMessage;
+use pi_agent::queue::Delivery;
+use pi_ai::json::errors::describe;
+use pi_ai::message::{ContentBlock, ImageContent};
+use pi_extensions::Emission;
+use pi_extensions::registry::ExtensionId;
+use pi_session::SessionError;
+use pi_session::message::CustomMessage;
 
 /// The sender of a prompt, for the `input` event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub struct Accepted {
 /// The result of an accepted prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Disposition {
     /// The prompt begins a run.
     Started,
@@ -103,7 +103,7 @@ impl Accepted {
         }
     }
 
-    pub(in crate::app) fn gate() -> (Self, oneshot::Receiver<()>) {
+    pub(crate) fn gate() -> (Self, oneshot::Receiver<()>) {
         let (gate, go) = oneshot::channel();
         let started = Self {
             disposition: Disposition::Started,
@@ -163,7 +163,7 @@ impl AgentSession {
 
     /// [`Self::prompt`] for the session that `switch_cancel` was taken from. Without it the prompt
     /// is for the current session, after a switch in progress.
-    pub(in crate::app) async fn prompt_in(
+    pub(crate) async fn prompt_in(
         &self,
         request: PromptRequest,
         switch_cancel: Option<CancellationToken>,
@@ -317,7 +317,7 @@ impl AgentSession {
     }
 
     /// Waits for the end of a compaction or branch summary.
-    pub(in crate::app) async fn wait_for_compaction(
+    pub(crate) async fn wait_for_compaction(
         &self,
         cancel: &CancellationToken,
     ) -> Result<(), PromptError> {
@@ -347,7 +347,7 @@ impl AgentSession {
     }
 
     /// Returns whether the text calls a command of an extension.
-    pub(in crate::app) fn is_command(&self, text: &str) -> bool {
+    pub(crate) fn is_command(&self, text: &str) -> bool {
         self.find_command(text).is_some()
     }
 
@@ -505,7 +505,7 @@ impl AgentSession {
 
     /// Queues a message of an extension for the run that is about to begin. Gives the message back
     /// if no run is about to begin.
-    pub(in crate::app) fn queue_if_starting(
+    pub(crate) fn queue_if_starting(
         &self,
         delivery: Delivery,
         message: Arc<AgentMessage>,
@@ -549,7 +549,7 @@ impl AgentSession {
     }
 
     /// Queues the message if a run is active, and gives it back otherwise.
-    pub(in crate::app) fn queue_if_busy(
+    pub(crate) fn queue_if_busy(
         &self,
         delivery: Delivery,
         message: Arc<AgentMessage>,
@@ -564,7 +564,7 @@ impl AgentSession {
 
     /// Like [`Self::queue_if_busy`], for messages that do not extend the run. Gives the message
     /// back once `agent_end` handlers have started.
-    pub(in crate::app) fn queue_quietly_if_busy(
+    pub(crate) fn queue_quietly_if_busy(
         &self,
         message: Arc<AgentMessage>,
     ) -> Result<(), Arc<AgentMessage>> {
@@ -577,7 +577,7 @@ impl AgentSession {
     }
 
     /// Emits an event to handlers outside of any run; an abort ends the wait.
-    pub(in crate::app) async fn emit_to_handlers(
+    pub(crate) async fn emit_to_handlers(
         &self,
         name: &'static str,
         event: serde_json::Map<String, serde_json::Value>,

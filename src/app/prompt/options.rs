@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::app::AgentSession;
-use crate::resources::paths::package_dir;
-use crate::resources::prompts::context_files::ContextFile;
-use crate::resources::prompts::system_prompt::{Docs, PromptTool, SystemPrompt};
-use crate::resources::skills::{Skill, skills_block};
+use crate::AgentSession;
+use pi_resources::paths::package_dir;
+use pi_resources::prompts::context_files::ContextFile;
+use pi_resources::prompts::system_prompt::{Docs, PromptTool, SystemPrompt};
+use pi_resources::skills::{Skill, skills_block};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(in crate::app) struct PromptOptions {
+pub(crate) struct PromptOptions {
     /// Replaces the first part of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_prompt: Option<String>,
@@ -37,7 +37,7 @@ pub(in crate::app) struct PromptOptions {
 
 /// The system prompt of the session, and its changes for the latest run.
 #[derive(Default)]
-pub(in crate::app) struct SystemPromptState {
+pub(crate) struct SystemPromptState {
     pub text: String,
     /// The options that [`Self::text`] was rendered from.
     pub options: PromptOptions,
@@ -55,7 +55,7 @@ impl SystemPromptState {
 }
 
 /// The sections of a system prompt by name. The prompt is the concatenation of their texts.
-pub(in crate::app) type Sections = IndexMap<String, String>;
+pub(crate) type Sections = IndexMap<String, String>;
 
 impl PromptOptions {
     /// Takes the active tools of `live`, and the snippets and guidelines of those tools that these
@@ -91,13 +91,13 @@ impl PromptOptions {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(in crate::app) struct PromptFile {
+pub(crate) struct PromptFile {
     pub path: String,
     pub content: String,
 }
 
 impl AgentSession {
-    pub(in crate::app) fn render_prompt(&self, options: &PromptOptions) -> String {
+    pub(crate) fn render_prompt(&self, options: &PromptOptions) -> String {
         match &options.force_system_prompt {
             Some(forced) => forced.clone(),
             None => self.sections_of(options).into_values().collect(),
@@ -106,7 +106,7 @@ impl AgentSession {
 
     /// Returns the sections that `prompt` was rendered from; `None` if handlers replaced it by a
     /// text.
-    pub(in crate::app) fn sections_now(&self, prompt: &str) -> Option<Sections> {
+    pub(crate) fn sections_now(&self, prompt: &str) -> Option<Sections> {
         let (own, run_options) = {
             let state = self.state.lock();
             (

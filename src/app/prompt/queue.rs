@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::agent::AgentMessage;
-use crate::agent::queue::Queues;
+use pi_agent::AgentMessage;
+use pi_agent::queue::Queues;
 
 #[derive(Default)]
-pub(in crate::app) struct PromptQueue {
+pub(crate) struct PromptQueue {
     pub queues: Queues,
     /// Messages for the next prompt (`deliverAs: "nextTurn"`).
     pub next_turn: Vec<Arc<AgentMessage>>,

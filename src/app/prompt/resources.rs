@@ -5,19 +5,19 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::app::AgentSession;
-use crate::app::startup::config::{AppConfig, KindFlags};
-use crate::app::tools::{CommandSource, SlashCommand};
-use crate::resources::discovery::{NamedPath, ResourceSources};
-use crate::resources::prompts::templates::{
+use crate::AgentSession;
+use crate::startup::config::{AppConfig, KindFlags};
+use crate::tools::{CommandSource, SlashCommand};
+use pi_resources::discovery::{NamedPath, ResourceSources};
+use pi_resources::prompts::templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
 };
-use crate::resources::settings::Settings;
-use crate::resources::skills::{Skill, expand_skill_command, load_skills};
-use crate::resources::themes::{BUILT_IN, SYSTEM, Theme, find_theme, load_themes};
+use pi_resources::settings::Settings;
+use pi_resources::skills::{Skill, expand_skill_command, load_skills};
+use pi_resources::themes::{BUILT_IN, SYSTEM, Theme, find_theme, load_themes};
 
 #[derive(Default)]
-pub(in crate::app) struct PromptResources {
+pub(crate) struct PromptResources {
     skills: Vec<Skill>,
     templates: Vec<PromptTemplate>,
     themes: Vec<Theme>,
@@ -26,7 +26,7 @@ pub(in crate::app) struct PromptResources {
 /// Paths from `resources_discover` handlers. Relative ones are resolved against the session's
 /// folder.
 #[derive(Default)]
-pub(in crate::app) struct DiscoveredPaths {
+pub(crate) struct DiscoveredPaths {
     pub skills: Vec<NamedPath>,
     pub prompts: Vec<NamedPath>,
     pub themes: Vec<NamedPath>,
@@ -92,7 +92,7 @@ impl PromptResources {
 }
 
 impl AgentSession {
-    pub(in crate::app) fn load_prompt_resources(&self, cwd: &Path, added: &DiscoveredPaths) {
+    pub(crate) fn load_prompt_resources(&self, cwd: &Path, added: &DiscoveredPaths) {
         let (mut resources, problems) =
             PromptResources::load(&self.config, &self.settings, cwd, added);
         let provided = &self.child_link.texts;
@@ -112,13 +112,13 @@ impl AgentSession {
     }
 
     /// Returns the theme that the settings name, if it is a loaded file.
-    pub(in crate::app) fn chosen_theme(&self) -> Option<Theme> {
+    pub(crate) fn chosen_theme(&self) -> Option<Theme> {
         let name = self.settings.theme()?;
         find_theme(&self.prompt_resources.lock().themes, &name).cloned()
     }
 
     /// Returns the themes in the format of the extension API, and the name of the current one.
-    pub(in crate::app) fn describe_themes(&self) -> Value {
+    pub(crate) fn describe_themes(&self) -> Value {
         let themes = self.themes();
         let described: Vec<Value> = themes.iter().map(Theme::describe).collect();
         json!({ "current": self.settings.theme(), "themes": described })
@@ -126,7 +126,7 @@ impl AgentSession {
 
     /// Returns a warning if `--use-theme` names a theme that does not exist once the extensions
     /// have loaded. A pair (`light/dark`) is for terminals with a light and a dark background.
-    pub(in crate::app) fn unknown_theme(&self) -> Option<String> {
+    pub(crate) fn unknown_theme(&self) -> Option<String> {
         let wanted = self.config.theme.as_ref()?;
         let themes = self.themes();
         let is_there = |name: &&str| {
@@ -142,7 +142,7 @@ impl AgentSession {
     }
 
     /// Expands a call of a skill or prompt template at the start of the text.
-    pub(in crate::app) async fn expand(&self, text: String) -> String {
+    pub(crate) async fn expand(&self, text: String) -> String {
         if !text.starts_with('/') {
             return text;
         }

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::AgentMessage;
-use crate::agent::run::ModelRequest;
-use crate::ai::message::{UserContent, now};
-use crate::ai::stream::ToolSpec;
-use crate::app::AgentSession;
-use crate::app::run::json_object;
-use crate::extensions::diagnostics::results;
+use crate::AgentSession;
+use crate::run::json_object;
+use pi_agent::AgentMessage;
+use pi_agent::run::ModelRequest;
+use pi_ai::message::{UserContent, now};
+use pi_ai::stream::ToolSpec;
+use pi_extensions::diagnostics::results;
 
 const EVENT: &str = "context_with_system";
 
@@ -77,7 +77,7 @@ impl SystemPrompt {
 impl AgentSession {
     /// Adds the system messages that `context` handlers have `added`, and applies the changes of
     /// `context_with_system` handlers.
-    pub(in crate::app) async fn apply_system_messages(
+    pub(crate) async fn apply_system_messages(
         &self,
         request: ModelRequest,
         added: Vec<Value>,

@@ -16,7 +16,7 @@ struct Tickets {
     abandoned_before: u64,
 }
 
-pub(in crate::app) struct TicketQueue(watch::Sender<Tickets>);
+pub(crate) struct TicketQueue(watch::Sender<Tickets>);
 
 impl Default for TicketQueue {
     fn default() -> Self {
@@ -25,7 +25,7 @@ impl Default for TicketQueue {
 }
 
 impl TicketQueue {
-    pub(in crate::app) fn take(&self) -> Ticket {
+    pub(crate) fn take(&self) -> Ticket {
         let mut number = 0;
         self.0.send_modify(|tickets| {
             number = tickets.next;
@@ -39,12 +39,12 @@ impl TicketQueue {
     }
 
     /// Returns whether any ticket is not dropped yet.
-    pub(in crate::app) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.0.borrow().pending.is_empty()
     }
 
     /// Returns when all tickets are dropped.
-    pub(in crate::app) async fn wait_empty(&self) {
+    pub(crate) async fn wait_empty(&self) {
         let mut tickets = self.0.subscribe();
         let empty = |tickets: &Tickets| tickets.pending.is_empty();
         // An error is impossible: `self` is a sender.
@@ -53,7 +53,7 @@ impl TicketQueue {
 
     /// Returns when all tickets taken so far are dropped, or after `limit`. Tickets that time out
     /// are not waited for again.
-    pub(in crate::app) async fn drain(&self, limit: Duration) {
+    pub(crate) async fn drain(&self, limit: Duration) {
         let mut tickets = self.0.subscribe();
         let end = tickets.borrow().next;
         let none = |tickets: &Tickets| {
@@ -67,14 +67,14 @@ impl TicketQueue {
 }
 
 /// A position in the queue, until it is dropped.
-pub(in crate::app) struct Ticket {
+pub(crate) struct Ticket {
     queue: watch::Sender<Tickets>,
     number: u64,
 }
 
 impl Ticket {
     /// Returns when all tickets taken before this one are dropped.
-    pub(in crate::app) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         let mut tickets = self.queue.subscribe();
         let first = |tickets: &Tickets| tickets.pending.first() == Some(&self.number);
         // An error is impossible: `self` holds a sender.

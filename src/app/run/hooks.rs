@@ -10,26 +10,26 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::AgentMessage;
-use crate::agent::event::Event;
-use crate::agent::queue::Delivery;
-use crate::agent::run::{ModelRequest, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
-use crate::ai::message::{StopReason, ToolCall, now};
-use crate::ai::model::ThinkingLevel;
-use crate::ai::stream::StreamOptions;
-use crate::app::AgentSession;
-use crate::app::run::json_object;
-use crate::app::run::provider_hooks::ProviderHooks;
-use crate::app::run::turn_end::EndedTurn;
-use crate::extensions::diagnostics::results;
-use crate::extensions::{Mutation, Proposal};
-use crate::tools::tool::{ABORT_GRACE, STRUCTURED_CONTENT, Tool};
+use crate::AgentSession;
+use crate::run::json_object;
+use crate::run::provider_hooks::ProviderHooks;
+use crate::run::turn_end::EndedTurn;
+use pi_agent::AgentMessage;
+use pi_agent::event::Event;
+use pi_agent::queue::Delivery;
+use pi_agent::run::{ModelRequest, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
+use pi_ai::message::{StopReason, ToolCall, now};
+use pi_ai::model::ThinkingLevel;
+use pi_ai::stream::StreamOptions;
+use pi_extensions::diagnostics::results;
+use pi_extensions::{Mutation, Proposal};
+use pi_tools::tool::{ABORT_GRACE, STRUCTURED_CONTENT, Tool};
 
 /// How long a request waits for steering messages that are still in `input` handlers.
 const STEER_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The session as the hooks of one run.
-pub(in crate::app) struct Hooks<'a> {
+pub(crate) struct Hooks<'a> {
     pub session: &'a AgentSession,
     pub config: &'a RunConfig,
     /// The thinking level at the start of the run.

@@ -1,9 +1,9 @@
 //! A run of the agent in this session: its configuration, and retries after failed answers.
 
-pub(in crate::app) mod hooks;
+pub(crate) mod hooks;
 mod provider_hooks;
-pub(in crate::app) mod retry;
-pub(in crate::app) mod settle;
+pub(crate) mod retry;
+pub(crate) mod settle;
 mod turn_end;
 
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::AgentMessage;
-use crate::agent::run::{RunConfig, run};
-use crate::ai::message::StopReason;
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::app::prompt::{Accepted, PromptError};
-use crate::app::run::hooks::Hooks;
-use crate::app::state::State;
+use crate::AgentSession;
+use crate::activity::Work;
+use crate::prompt::{Accepted, PromptError};
+use crate::run::hooks::Hooks;
+use crate::state::State;
+use pi_agent::AgentMessage;
+use pi_agent::run::{RunConfig, run};
+use pi_ai::message::StopReason;
 
 impl AgentSession {
     /// Begins a run as soon as the caller drops the result.
-    pub(in crate::app) fn start_run(&self, new: NewRun) -> Result<Accepted, PromptError> {
+    pub(crate) fn start_run(&self, new: NewRun) -> Result<Accepted, PromptError> {
         let run_prompt = new.system_prompt.clone();
         let config = self.run_config(new.system_prompt)?;
         let mut prompts = new.prompts;
@@ -120,7 +120,7 @@ impl AgentSession {
 
 /// The arguments of [`AgentSession::start_run`].
 #[derive(Clone)]
-pub(in crate::app) struct NewRun {
+pub(crate) struct NewRun {
     pub prompts: Vec<Arc<AgentMessage>>,
     /// Replaces the session's system prompt.
     pub system_prompt: Option<String>,
@@ -178,13 +178,13 @@ impl State {
 }
 
 impl AgentSession {
-    pub(in crate::app) fn run_cancel(&self) -> CancellationToken {
+    pub(crate) fn run_cancel(&self) -> CancellationToken {
         let run = self.state.lock().work.run();
         run.map(|run| run.cancel).unwrap_or_default()
     }
 }
 
-pub(in crate::app) fn json_object(value: Value) -> Map<String, Value> {
+pub(crate) fn json_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
         _ => Map::new(),

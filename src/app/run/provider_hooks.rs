@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::ai::model::Model;
-use crate::ai::stream::StreamHooks;
-use crate::app::AgentSession;
-use crate::app::run::json_object;
+use crate::AgentSession;
+use crate::run::json_object;
+use pi_ai::model::Model;
+use pi_ai::stream::StreamHooks;
 
 const REQUEST: &str = "before_provider_request";
 const HEADERS: &str = "before_provider_headers";
@@ -21,7 +21,7 @@ const STREAM_EVENT: &str = "provider_stream_event";
 impl AgentSession {
     /// Emits `before_provider_headers` and returns the headers as handlers changed them. A header
     /// that a handler set to `null` is removed.
-    pub(in crate::app) async fn changed_headers(
+    pub(crate) async fn changed_headers(
         &self,
         headers: IndexMap<String, String>,
     ) -> IndexMap<String, String> {
@@ -48,11 +48,11 @@ impl AgentSession {
 }
 
 /// Emits `before_provider_request`, `after_provider_response` and `provider_stream_event`.
-pub(in crate::app) struct ProviderHooks(Arc<AgentSession>);
+pub(crate) struct ProviderHooks(Arc<AgentSession>);
 
 impl ProviderHooks {
     /// Returns `None` if no handler exists for these events.
-    pub(in crate::app) fn if_handled(session: &AgentSession) -> Option<Arc<dyn StreamHooks>> {
+    pub(crate) fn if_handled(session: &AgentSession) -> Option<Arc<dyn StreamHooks>> {
         let has_handlers = |name| session.extensions.has_handlers(name);
         let hooks = session.child_link.hooks.as_ref();
         let any = [REQUEST, RESPONSE, STREAM_EVENT]

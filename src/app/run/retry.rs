@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::event::Event;
-use crate::agent::retry::RetryPolicy;
-use crate::agent::run::RunConfig;
-use crate::ai::classify;
-use crate::ai::message::StopReason;
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::app::state::State;
+use crate::AgentSession;
+use crate::activity::Work;
+use crate::state::State;
+use pi_agent::event::Event;
+use pi_agent::retry::RetryPolicy;
+use pi_agent::run::RunConfig;
+use pi_ai::classify;
+use pi_ai::message::StopReason;
 
-pub(in crate::app) struct Retry {
+pub(crate) struct Retry {
     pub policy: RetryPolicy,
     /// The error of the last answer if the request is retried. Set before `agent_end`, whose
     /// handlers may change the policy.

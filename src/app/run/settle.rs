@@ -6,17 +6,17 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::AgentMessage;
-use crate::agent::event::Event;
-use crate::agent::queue::Delivery;
-use crate::app::AgentSession;
-use crate::app::activity::{AfterRun, Work};
-use crate::app::run::NewRun;
-use crate::app::state::State;
+use crate::AgentSession;
+use crate::activity::{AfterRun, Work};
+use crate::run::NewRun;
+use crate::state::State;
+use pi_agent::AgentMessage;
+use pi_agent::event::Event;
+use pi_agent::queue::Delivery;
 
 impl State {
     /// Forgets the run `run`, after the mode got its `agent_end` or its task panicked.
-    pub(in crate::app) fn finish_closing(&mut self, run: u64) {
+    pub(crate) fn finish_closing(&mut self, run: u64) {
         if self.work.finish_closing(run) {
             self.lock_used.send_replace(());
         }
@@ -26,7 +26,7 @@ impl State {
 impl AgentSession {
     /// Marks an ending run idle: from now on messages of its handlers are appended at once, and
     /// prompts begin a run.
-    pub(in crate::app) fn mark_idle(&self, run: u64) {
+    pub(crate) fn mark_idle(&self, run: u64) {
         let mut state = self.state.lock();
         let ending = state.work.ending_run().filter(|ending| ending.id == run);
         let Some(run) = ending.filter(|_| state.work.is_ending()) else {
@@ -37,13 +37,13 @@ impl AgentSession {
     }
 
     /// Returns whether handlers of `agent_end` are running and the run is not idle yet.
-    pub(in crate::app) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.state.lock().work.is_ending()
     }
 
     /// Queues a message of an `agent_end` handler for the next run, which begins for it if `begins`
     /// is set. Gives the message back if no run is ending.
-    pub(in crate::app) fn queue_if_ending(
+    pub(crate) fn queue_if_ending(
         &self,
         delivery: Delivery,
         message: Arc<AgentMessage>,
@@ -62,7 +62,7 @@ impl AgentSession {
 
     /// Marks the run idle after the `agent_end` handlers are done or have timed out. Returns
     /// whether messages are queued that no other work will take.
-    pub(in crate::app) fn mark_idle_after_handlers(&self) -> bool {
+    pub(crate) fn mark_idle_after_handlers(&self) -> bool {
         let run = self.state.lock().work.ending_run();
         if let Some(run) = run {
             self.mark_idle(run.id);
@@ -71,14 +71,14 @@ impl AgentSession {
     }
 
     /// Returns when no run is between `agent_end` and idle.
-    pub(in crate::app) async fn wait_not_ending(&self) {
+    pub(crate) async fn wait_not_ending(&self) {
         self.wait_activity(|activity| !activity.is_ending()).await;
     }
 
     /// Ends the run, and claims the summary if a compaction is due or requested. Clients that hear
     /// of the end may prompt at once, or wait for that compaction. Returns whether messages are
     /// queued that no other work will take.
-    pub(in crate::app) fn end_run(&self, state: &mut State) -> bool {
+    pub(crate) fn end_run(&self, state: &mut State) -> bool {
         if let Some(problem) = state.append_deferred_bash() {
             let session = self.arc();
             self.handle
@@ -97,7 +97,7 @@ impl AgentSession {
     }
 
     /// Begins a run with the queued messages, unless other work has begun, which will take them.
-    pub(in crate::app) async fn start_queued(&self) {
+    pub(crate) async fn start_queued(&self) {
         let prompts = {
             let queues = &mut self.state.lock().prompts.queues;
             match queues.has_steering() {
@@ -121,7 +121,7 @@ impl AgentSession {
     }
 
     /// Requests a run for the queued messages, unless an abort has cancelled `switch_cancel`.
-    pub(in crate::app) fn set_run_pending(&self, switch_cancel: &CancellationToken) {
+    pub(crate) fn set_run_pending(&self, switch_cancel: &CancellationToken) {
         let mut state = self.state.lock();
         state.prompts.is_run_pending =
             state.prompts.queues.need_run() && !switch_cancel.is_cancelled();
@@ -129,7 +129,7 @@ impl AgentSession {
 
     /// Begins the requested run for the queued messages, unless a prompt on its way may still begin
     /// one. Such a prompt came first, and queued messages follow it.
-    pub(in crate::app) async fn start_pending_run(&self) {
+    pub(crate) async fn start_pending_run(&self) {
         let now = self.state.lock().prompts.take_pending_run();
         if now {
             self.start_queued().await;
@@ -137,7 +137,7 @@ impl AgentSession {
     }
 
     /// Marks that a prompt is on its way, until the result is dropped.
-    pub(in crate::app) fn mark_preparing(&self) -> impl Drop {
+    pub(crate) fn mark_preparing(&self) -> impl Drop {
         struct Preparing<'a>(&'a AgentSession);
         impl Drop for Preparing<'_> {
             fn drop(&mut self) {
@@ -151,7 +151,7 @@ impl AgentSession {
     }
 
     /// Emits `agent_settled` unless another run, a retry or a compaction follows.
-    pub(in crate::app) async fn emit_settled(&self, run: &Work) {
+    pub(crate) async fn emit_settled(&self, run: &Work) {
         let is_settled = self.state.lock().work.is_settled_after(run.id);
         if is_settled {
             let aborted = run.cancel.is_cancelled();

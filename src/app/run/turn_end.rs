@@ -6,18 +6,18 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::agent::event::{Event, WrittenEntry};
-use crate::agent::run::{RunHooks, TurnEnd};
-use crate::ai::message::StopReason;
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::app::run::NewRun;
-use crate::app::run::hooks::Hooks;
-use crate::app::state::State;
-use crate::compaction::estimate_context;
-use crate::extensions::child::ChildHooks;
-use crate::extensions::{Draft, Proposal};
-use crate::session::{Entry, EntryKind, SessionError};
+use crate::AgentSession;
+use crate::activity::Work;
+use crate::run::NewRun;
+use crate::run::hooks::Hooks;
+use crate::state::State;
+use pi_agent::event::{Event, WrittenEntry};
+use pi_agent::run::{RunHooks, TurnEnd};
+use pi_ai::message::StopReason;
+use pi_compaction::estimate_context;
+use pi_extensions::child::ChildHooks;
+use pi_extensions::{Draft, Proposal};
+use pi_session::{Entry, EntryKind, SessionError};
 
 const SETTLE: &str = "agent_before_settle";
 
@@ -25,7 +25,7 @@ const SETTLE: &str = "agent_before_settle";
 /// outcome.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::app) struct EndedTurn {
+pub(crate) struct EndedTurn {
     message_entry_id: String,
     tool_result_entry_ids: Vec<String>,
     outcome: &'static str,
@@ -33,7 +33,7 @@ pub(in crate::app) struct EndedTurn {
 
 impl State {
     /// Returns the entries and the outcome of the last turn.
-    pub(in crate::app) fn last_turn(&self) -> EndedTurn {
+    pub(crate) fn last_turn(&self) -> EndedTurn {
         let mut turn = EndedTurn {
             message_entry_id: String::new(),
             tool_result_entry_ids: Vec::new(),
@@ -92,14 +92,14 @@ impl State {
 }
 
 impl AgentSession {
-    pub(in crate::app) fn validate_draft(&self, draft: &Draft) -> Result<(), SessionError> {
+    pub(crate) fn validate_draft(&self, draft: &Draft) -> Result<(), SessionError> {
         let state = self.state.lock();
         state.session.check_external(&state.entry_line(draft))
     }
 
     /// Returns the entries and the context that these drafts would produce, and the queued
     /// messages.
-    pub(in crate::app) fn preview_drafts(&self, drafts: &[Draft]) -> Value {
+    pub(crate) fn preview_drafts(&self, drafts: &[Draft]) -> Value {
         let state = self.state.lock();
         let lines: Vec<String> = drafts.iter().map(|draft| state.entry_line(draft)).collect();
         json!({
@@ -109,13 +109,13 @@ impl AgentSession {
     }
 
     /// Emits `entry_appended` for an entry of an extension.
-    pub(in crate::app) fn emit_entry_appended(&self, entry: &Entry) {
+    pub(crate) fn emit_entry_appended(&self, entry: &Entry) {
         let entry = WrittenEntry(entry.raw.clone());
         self.emit_to_mode_soon(Event::EntryAppended { entry });
     }
 
     /// Emits `agent_before_settle`, and begins another run if handlers propose it.
-    pub(in crate::app) async fn emit_before_settle(&self, run: &Work, hooks: &Hooks<'_>) {
+    pub(crate) async fn emit_before_settle(&self, run: &Work, hooks: &Hooks<'_>) {
         if run.cancel.is_cancelled() || !self.extensions.has_handlers(SETTLE) {
             return;
         }
@@ -150,7 +150,7 @@ impl AgentSession {
 
 impl Hooks<'_> {
     /// Appends and emits the proposed messages and entries, in order.
-    pub(in crate::app) async fn apply_proposal(&self, event: &str, proposal: Proposal) -> TurnEnd {
+    pub(crate) async fn apply_proposal(&self, event: &str, proposal: Proposal) -> TurnEnd {
         let session = self.session;
         let mut end = TurnEnd::default();
         let mut edited = false;
@@ -202,7 +202,7 @@ impl Hooks<'_> {
     }
 
     /// Emits `turn_end` to the hooks of a child session.
-    pub(in crate::app) async fn end_child_turn(
+    pub(crate) async fn end_child_turn(
         &self,
         hooks: &ChildHooks,
         ended: impl Serialize,

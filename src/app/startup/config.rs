@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::ai::model::ThinkingLevel;
-use crate::app::startup::install_missing::Progress;
-use crate::extensions::ConsoleSink;
-use crate::resources::paths::Paths;
-use crate::resources::prompts::system_prompt_files::PromptFlags;
+use crate::startup::install_missing::Progress;
+use pi_ai::model::ThinkingLevel;
+use pi_extensions::ConsoleSink;
+use pi_resources::paths::Paths;
+use pi_resources::prompts::system_prompt_files::PromptFlags;
 
 pub struct AppConfig {
     /// The working folder, the user's home and `~/.pi/agent`.

@@ -2,13 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::app::startup::config::AppConfig;
-use crate::app::startup::{StartError, session_dir};
-use crate::resources::paths::expand_tilde;
-use crate::resources::settings::Settings;
-use crate::session::{
-    SessionInfo, SessionRef, find_by_id, list, list_all, read_header, session_dirs,
-};
+use crate::startup::config::AppConfig;
+use crate::startup::{StartError, session_dir};
+use pi_resources::paths::expand_tilde;
+use pi_resources::settings::Settings;
+use pi_session::{SessionInfo, SessionRef, find_by_id, list, list_all, read_header, session_dirs};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundSession {

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::AgentSession;
-use crate::resources::discovery::is_local_source;
-use crate::resources::packages::{Output, Packages};
-use crate::resources::settings::SettingsScope;
+use crate::AgentSession;
+use pi_resources::discovery::is_local_source;
+use pi_resources::packages::{Output, Packages};
+use pi_resources::settings::SettingsScope;
 
 /// Limit for one run of npm or git, which delays the start.
 const PACKAGE_COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
@@ -17,7 +17,7 @@ const PACKAGE_COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl AgentSession {
-    pub(in crate::app) async fn install_missing(&self, cwd: &Path, progress: Progress) {
+    pub(crate) async fn install_missing(&self, cwd: &Path, progress: Progress) {
         let named = &self.config.extensions;
         let scopes = [SettingsScope::Global, SettingsScope::Project];
         let wanted = |scope| !self.settings.values_of(scope).packages.is_empty();
@@ -42,7 +42,7 @@ impl AgentSession {
 
     /// Returns where progress after the start goes: into the warnings if the mode draws on the
     /// screen.
-    pub(in crate::app) fn progress_to_warnings(&self) -> Progress {
+    pub(crate) fn progress_to_warnings(&self) -> Progress {
         if self.config.mode != "interactive" {
             return self.config.progress.clone();
         }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::ai::models::registry::ModelRegistry;
-use crate::app::startup::config::AppConfig;
-use crate::app::startup::find_extensions;
-use crate::extensions::{Extensions, ExtensionsConfig};
-use crate::resources::settings::Settings;
+use crate::startup::config::AppConfig;
+use crate::startup::find_extensions;
+use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::{Extensions, ExtensionsConfig};
+use pi_resources::settings::Settings;
 
 /// Returns the models and the problems of loading. Without extensions no isolate is created.
 pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String>) {

@@ -1,12 +1,12 @@
 //! Starts a session: reads files, loads extensions and chooses a model. V8 is not initialized if no
 //! extensions exist.
 
-pub(in crate::app) mod config;
-pub(in crate::app) mod find_session;
-pub(in crate::app) mod install_missing;
-pub(in crate::app) mod list_models;
+pub(crate) mod config;
+pub(crate) mod find_session;
+pub(crate) mod install_missing;
+pub(crate) mod list_models;
 mod name_conflicts;
-pub(in crate::app) mod tool_selection;
+pub(crate) mod tool_selection;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use crate::agent::queue::Queues;
-use crate::agent::retry::RetryPolicy;
-use crate::ai::model::ThinkingLevel;
-use crate::ai::models::registry::ModelRegistry;
-use crate::ai::models::selection::SelectError;
-use crate::app::activity::WorkState;
-use crate::app::bash::{UserCommandState, UserCommands};
-use crate::app::cancel::ResettableCancel;
-use crate::app::child::session::{ChildLink, SessionParts};
-use crate::app::compaction::CompactionState;
-use crate::app::extension_api::{QueuedUserMessage, send_extension_messages};
-use crate::app::prompt::intake::PromptIntake;
-use crate::app::prompt::options::SystemPromptState;
-use crate::app::prompt::queue::PromptQueue;
-use crate::app::prompt::resources::DiscoveredPaths;
-use crate::app::run::retry::Retry;
-use crate::app::session::{AgentSession, EventSink};
-use crate::app::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
-use crate::app::shutdown::ShutdownRequest;
-use crate::app::startup::config::{AppConfig, SessionTarget};
-use crate::app::startup::find_session::{FoundSession, find_session};
-use crate::app::state::State;
-use crate::app::switch::Switcher;
-use crate::app::switch::background::OpenSessions;
-use crate::app::tools::ToolSet;
-use crate::app::ui::UserInterface;
-use crate::extensions::api::session_api::SessionApi;
-use crate::extensions::registry::FlagKind;
-use crate::extensions::{Extensions, ExtensionsConfig, ineffective_limits};
-use crate::resources::discovery::extensions::{self, ExtensionPath, ResourceSources};
-use crate::resources::paths::expand_tilde;
-use crate::resources::settings::Settings;
-use crate::session::{
+use crate::activity::WorkState;
+use crate::bash::{UserCommandState, UserCommands};
+use crate::cancel::ResettableCancel;
+use crate::child::session::{ChildLink, SessionParts};
+use crate::compaction::CompactionState;
+use crate::extension_api::{QueuedUserMessage, send_extension_messages};
+use crate::prompt::intake::PromptIntake;
+use crate::prompt::options::SystemPromptState;
+use crate::prompt::queue::PromptQueue;
+use crate::prompt::resources::DiscoveredPaths;
+use crate::run::retry::Retry;
+use crate::session::{AgentSession, EventSink};
+use crate::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
+use crate::shutdown::ShutdownRequest;
+use crate::startup::config::{AppConfig, SessionTarget};
+use crate::startup::find_session::{FoundSession, find_session};
+use crate::state::State;
+use crate::switch::Switcher;
+use crate::switch::background::OpenSessions;
+use crate::tools::ToolSet;
+use crate::ui::UserInterface;
+use pi_agent::queue::Queues;
+use pi_agent::retry::RetryPolicy;
+use pi_ai::model::ThinkingLevel;
+use pi_ai::models::registry::ModelRegistry;
+use pi_ai::models::selection::SelectError;
+use pi_extensions::api::session_api::SessionApi;
+use pi_extensions::registry::FlagKind;
+use pi_extensions::{Extensions, ExtensionsConfig, ineffective_limits};
+use pi_resources::discovery::extensions::{self, ExtensionPath, ResourceSources};
+use pi_resources::paths::expand_tilde;
+use pi_resources::settings::Settings;
+use pi_session::{
     FolderLock, NewSession, Session, SessionError, Warning, check_id_free, default_session_dir,
     find_by_id,
 };
@@ -123,7 +123,7 @@ impl AgentSession {
     }
 
     /// [`Self::prepare`] with given parts. Does not change the folder of the process.
-    pub(in crate::app) fn assemble(
+    pub(crate) fn assemble(
         config: AppConfig,
         mode: Arc<dyn EventSink>,
         begin: SessionParts,
@@ -278,7 +278,7 @@ impl AgentSession {
         self.apply_flags()
     }
 
-    pub(in crate::app) fn name_session(&self, cwd: &Path) {
+    pub(crate) fn name_session(&self, cwd: &Path) {
         let id = self.state.lock().session.id().to_string();
         self.extensions.name_session(&id, cwd);
     }
@@ -339,7 +339,7 @@ fn extension_message_channel() -> (
 }
 
 /// Returns the modules to load, and problems of finding them.
-pub(in crate::app) fn find_extensions(
+pub(crate) fn find_extensions(
     config: &AppConfig,
     settings: &Settings,
     cwd: &Path,
@@ -356,7 +356,7 @@ pub(in crate::app) fn find_extensions(
 }
 
 /// Returns the folder for new sessions of `cwd`.
-pub(in crate::app) fn session_dir(config: &AppConfig, settings: &Settings, cwd: &Path) -> PathBuf {
+pub(crate) fn session_dir(config: &AppConfig, settings: &Settings, cwd: &Path) -> PathBuf {
     if let Some(dir) = &config.session_dir {
         return config.paths.cwd.join(dir);
     }

@@ -1,11 +1,11 @@
 //! Warns authors about flags and keys of extensions that pi itself uses.
 
-use crate::app::AgentSession;
-use crate::resources::keybindings::Keybindings;
+use crate::AgentSession;
+use pi_resources::keybindings::Keybindings;
 
 impl AgentSession {
     /// Checks the extensions that have just been loaded.
-    pub(in crate::app) async fn report_name_conflicts(&self) {
+    pub(crate) async fn report_name_conflicts(&self) {
         for flag in self.extensions.flags() {
             if (self.config.is_own_option)(&flag.name) {
                 let path = self.extensions.path_of(flag.extension);

@@ -1,12 +1,11 @@
 //! The tools that are active at the start, from `--tools` and the setting `defaultTools`.
 
-use crate::app::startup::config::ToolChoice;
+use crate::startup::config::ToolChoice;
 
-use crate::tools;
-use crate::tools::tool::Tool;
+use pi_tools::tool::Tool;
 
 /// Returns whether `name` matches `entry`, in which `*` stands for any characters.
-pub(in crate::app) fn matches(entry: &str, name: &str) -> bool {
+pub(crate) fn matches(entry: &str, name: &str) -> bool {
     let Some((first, rest)) = entry.split_once('*') else {
         return entry == name;
     };
@@ -25,14 +24,14 @@ pub(in crate::app) fn matches(entry: &str, name: &str) -> bool {
 
 impl ToolChoice {
     /// Returns whether a tool of this name may exist in the session.
-    pub(in crate::app) fn allows(&self, name: &str) -> bool {
+    pub(crate) fn allows(&self, name: &str) -> bool {
         let is_in = |list: &[String]| list.iter().any(|entry| matches(entry, name));
         let only = self.only.as_deref().filter(|_| self.no_others);
         only.is_none_or(is_in) && !is_in(&self.except)
     }
 
     /// Returns the entries of `--tools` that match no tool in `known`.
-    pub(in crate::app) fn unknown<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
+    pub(crate) fn unknown<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
         let only = self.only.iter().flatten().map(String::as_str);
         let added = self
             .changes
@@ -45,7 +44,7 @@ impl ToolChoice {
 }
 
 /// A selection of tools. Plain names replace it; `+name` and `-name` change it.
-pub(in crate::app) struct ToolSelection {
+pub(crate) struct ToolSelection {
     pub names: Vec<String>,
     /// Names that stay inactive even if an extension registers them.
     without: Vec<String>,
@@ -55,7 +54,7 @@ pub(in crate::app) struct ToolSelection {
 
 impl ToolSelection {
     pub fn new(choice: &ToolChoice, setting: Option<&[String]>) -> Self {
-        let usual = tools::DEFAULT_ACTIVE.map(str::to_owned);
+        let usual = pi_tools::DEFAULT_ACTIVE.map(str::to_owned);
         let mut selection = Self {
             names: match &choice.only {
                 Some(only) => only.clone(),

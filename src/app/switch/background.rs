@@ -7,20 +7,20 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::agent::AgentMessage;
-use crate::app::AgentSession;
-use crate::app::state::{State, append_to_file};
-use crate::session::Session;
+use crate::AgentSession;
+use crate::state::{State, append_to_file};
+use pi_agent::AgentMessage;
+use pi_session::Session;
 
 /// A replaced session that a lease keeps open.
-pub(in crate::app) struct BackgroundSession {
+pub(crate) struct BackgroundSession {
     session_number: u64,
     session: Session,
 }
 
 /// Numbers the sessions that were opened, and keeps replaced ones open.
 #[derive(Default)]
-pub(in crate::app) struct OpenSessions {
+pub(crate) struct OpenSessions {
     /// Number of the current session.
     pub current: u64,
     /// Number of the session that was opened last.
@@ -32,7 +32,7 @@ pub(in crate::app) struct OpenSessions {
 }
 
 /// The session to switch to.
-pub(in crate::app) enum SwitchTarget {
+pub(crate) enum SwitchTarget {
     Opened(Box<Session>),
     /// A background session, kept open by the lease.
     Background(SessionLease),
@@ -48,7 +48,7 @@ impl From<Session> for SwitchTarget {
 }
 
 /// Keeps a session open until dropped, also in the background.
-pub(in crate::app) struct SessionLease {
+pub(crate) struct SessionLease {
     session: Arc<AgentSession>,
     session_number: u64,
     /// The shutdown of the program waits for this token.
@@ -74,14 +74,14 @@ impl Drop for SessionLease {
 }
 
 /// A command of the user, and the session in which it was started.
-pub(in crate::app) struct UserCommand {
+pub(crate) struct UserCommand {
     pub lease: SessionLease,
     pub cwd: PathBuf,
     pub cancel: CancellationToken,
 }
 
 impl AgentSession {
-    pub(in crate::app) fn begin_user_command(&self) -> UserCommand {
+    pub(crate) fn begin_user_command(&self) -> UserCommand {
         let cancel = self.user_commands.cancel.child_token();
         let mut state = self.state.lock();
         state.user_commands.last_cancel = Some(cancel.clone());
@@ -92,7 +92,7 @@ impl AgentSession {
         }
     }
 
-    pub(in crate::app) fn lease_current(&self) -> SessionLease {
+    pub(crate) fn lease_current(&self) -> SessionLease {
         self.lease(&mut self.state.lock(), None)
     }
 
@@ -109,11 +109,7 @@ impl AgentSession {
 
     /// Makes a lease of the background session with this file, if there is one. `cwd` overrides its
     /// working folder.
-    pub(in crate::app) fn lease_background(
-        &self,
-        path: &Path,
-        cwd: Option<&Path>,
-    ) -> Option<SessionLease> {
+    pub(crate) fn lease_background(&self, path: &Path, cwd: Option<&Path>) -> Option<SessionLease> {
         let mut state = self.state.lock();
         let mut all = state.sessions.background.iter_mut();
         let background = all.find(|background| {
@@ -131,7 +127,7 @@ impl AgentSession {
 
     /// Appends the result of a user command to the session in which it was started. Returns a
     /// notice for the user.
-    pub(in crate::app) fn append_user_command(
+    pub(crate) fn append_user_command(
         &self,
         lease: &SessionLease,
         message: Arc<AgentMessage>,
@@ -209,7 +205,7 @@ impl State {
 }
 
 /// Returns whether both paths name one file.
-pub(in crate::app) fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => one == other,

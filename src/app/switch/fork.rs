@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use chrono::{SecondsFormat, Utc};
 use serde_json::json;
 
-use crate::agent::AgentMessage;
-use crate::app::AgentSession;
-use crate::app::error::{CommandError, ErrorCode};
-use crate::app::run::json_object;
-use crate::app::switch::background::SwitchTarget;
-use crate::resources::paths::expand_tilde;
-use crate::session::{NewSession, Session, SessionInfo, UnlockedSession};
+use crate::AgentSession;
+use crate::error::{CommandError, ErrorCode};
+use crate::run::json_object;
+use crate::switch::background::SwitchTarget;
+use pi_agent::AgentMessage;
+use pi_resources::paths::expand_tilde;
+use pi_session::{NewSession, Session, SessionInfo, UnlockedSession};
 
 /// The end of the part that a fork copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl AgentSession {
 
     /// Makes a new session that an extension can write to before it is entered. Returns `None` if
     /// an extension vetoed.
-    pub(in crate::app) async fn prepare_session(
+    pub(crate) async fn prepare_session(
         &self,
         parent: Option<PathBuf>,
     ) -> Result<Option<UnlockedSession>, String> {
@@ -162,10 +162,7 @@ impl AgentSession {
     }
 
     /// Switches to a session from [`Self::prepare_session`].
-    pub(in crate::app) async fn enter_session(
-        &self,
-        prepared: UnlockedSession,
-    ) -> Result<(), String> {
+    pub(crate) async fn enter_session(&self, prepared: UnlockedSession) -> Result<(), String> {
         let _switch_guard = self.switcher.lock.lock().await;
         let session = prepared.into_session().map_err(|error| error.to_string())?;
         self.replace(session, "new").await;
@@ -183,7 +180,7 @@ impl AgentSession {
         }
         let dir = match self.session_dir(&current_dir) {
             Some(dir) => dir,
-            None => crate::app::startup::session_dir(&self.config, &self.settings, &current_dir),
+            None => crate::startup::session_dir(&self.config, &self.settings, &current_dir),
         };
         let target = dir.join(source.file_name().unwrap_or_default());
         let target = target.display().to_string();
@@ -191,7 +188,7 @@ impl AgentSession {
         if self.is_vetoed("session_before_switch", event).await {
             return Ok(false);
         }
-        let copy = crate::session::import(&source, &dir).map_err(|error| error.to_string())?;
+        let copy = pi_session::import(&source, &dir).map_err(|error| error.to_string())?;
         self.resume_session(&copy, cwd).await?;
         Ok(true)
     }
@@ -223,17 +220,17 @@ impl AgentSession {
         let cwd = self.cwd();
         let dir = match self.session_dir(&cwd) {
             Some(dir) => dir,
-            None => crate::app::startup::session_dir(&self.config, &self.settings, &cwd),
+            None => crate::startup::session_dir(&self.config, &self.settings, &cwd),
         };
         let everywhere = self.config.paths.sessions();
         let listed = tokio::task::spawn_blocking(move || match all {
-            true => crate::session::list_all(&everywhere),
-            false => crate::session::list(&dir),
+            true => pi_session::list_all(&everywhere),
+            false => pi_session::list(&dir),
         });
         listed.await.map_err(text)?.map_err(text)
     }
 
-    pub(in crate::app) async fn resume_session(
+    pub(crate) async fn resume_session(
         &self,
         path: &Path,
         cwd: Option<&Path>,

@@ -1,8 +1,8 @@
 //! Replaces the current session by another one: ask extensions, end the run, shut the extensions
 //! down, switch, load them again, emit `session_start`.
 
-pub(in crate::app) mod background;
-pub(in crate::app) mod fork;
+pub(crate) mod background;
+pub(crate) mod fork;
 mod reload;
 mod tree;
 mod watch;
@@ -14,21 +14,21 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio_util::sync::DropGuard;
 
-use crate::app::AgentSession;
-use crate::app::cancel::ResettableCancel;
-use crate::app::error::{CommandError, ErrorCode};
-use crate::app::prompt::resources::DiscoveredPaths;
-use crate::app::run::json_object;
-use crate::app::session::spawn_started;
-use crate::app::startup::find_extensions;
-use crate::app::switch::background::{SwitchTarget, is_same_file};
-use crate::extensions::{Emission, LoadReport};
-use crate::resources::discovery::NamedPath;
-use crate::session::{NewSession, Session};
+use crate::AgentSession;
+use crate::cancel::ResettableCancel;
+use crate::error::{CommandError, ErrorCode};
+use crate::prompt::resources::DiscoveredPaths;
+use crate::run::json_object;
+use crate::session::spawn_started;
+use crate::startup::find_extensions;
+use crate::switch::background::{SwitchTarget, is_same_file};
+use pi_extensions::{Emission, LoadReport};
+use pi_resources::discovery::NamedPath;
+use pi_session::{NewSession, Session};
 
 /// The exclusive right to replace the session or its extensions.
 #[derive(Default)]
-pub(in crate::app) struct Switcher {
+pub(crate) struct Switcher {
     /// LockOutcome by one replacement of the session, or one reload, at a time.
     pub lock: tokio::sync::Mutex<()>,
     /// Cancelled by an abort and when another session replaces this one, so that a message meant
@@ -59,7 +59,7 @@ impl AgentSession {
     }
 
     /// Emits `session_before_switch` for a new session. Returns whether no extension vetoed it.
-    pub(in crate::app) async fn allows_new_session(&self) -> bool {
+    pub(crate) async fn allows_new_session(&self) -> bool {
         let event = json_object(json!({ "reason": "new" }));
         !self.is_vetoed("session_before_switch", event).await
     }
@@ -86,19 +86,19 @@ impl AgentSession {
     }
 
     /// Returns whether `path` is the file of the current session.
-    pub(in crate::app) fn is_open(&self, path: &Path) -> bool {
+    pub(crate) fn is_open(&self, path: &Path) -> bool {
         let own = self.state.lock().session.path().map(Path::to_owned);
         own.is_some_and(|own| is_same_file(&own, path))
     }
 
-    pub(in crate::app) async fn report_failures(&self, report: &LoadReport) {
+    pub(crate) async fn report_failures(&self, report: &LoadReport) {
         for (path, error) in &report.failed {
             self.report_error(error.to_error(path)).await;
         }
     }
 
     /// Emits `session_start` and `resources_discover`.
-    pub(in crate::app) async fn emit_session_start(&self, reason: &str, previous: Option<String>) {
+    pub(crate) async fn emit_session_start(&self, reason: &str, previous: Option<String>) {
         let mut event = json_object(json!({ "reason": reason }));
         if let Some(previous) = previous {
             event.insert("previousSessionFile".into(), previous.into());
@@ -149,7 +149,7 @@ impl AgentSession {
         }
     }
 
-    pub(in crate::app) async fn replace(&self, target: impl Into<SwitchTarget>, reason: &str) {
+    pub(crate) async fn replace(&self, target: impl Into<SwitchTarget>, reason: &str) {
         let target = target.into();
         let idle = self.acquire_idle().await;
         self.flush_bash().await;
@@ -207,17 +207,13 @@ impl AgentSession {
     }
 
     /// Emits an event that handlers can veto. An abort counts as a veto.
-    pub(in crate::app) async fn is_vetoed(
-        &self,
-        name: &'static str,
-        event: Map<String, Value>,
-    ) -> bool {
+    pub(crate) async fn is_vetoed(&self, name: &'static str, event: Map<String, Value>) -> bool {
         let emission = self.emit_to_handlers(name, event).await;
         emission.aborted || emission.is_set("cancel")
     }
 
     /// Ends the run. No other one begins before the guard is dropped.
-    pub(in crate::app) async fn acquire_idle(&self) -> IdleGuard<'_> {
+    pub(crate) async fn acquire_idle(&self) -> IdleGuard<'_> {
         // Messages that wait for the end of a summary belong to the old session.
         self.switcher.cancel.cancel();
         // Set before the run ends: handlers of `agent_end` could begin another run each time.
@@ -242,7 +238,7 @@ impl AgentSession {
 
     /// Returns the folder for new sessions of `cwd`: the configured one, or that of the current
     /// session. `None` if the current session has no file.
-    pub(in crate::app) fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
+    pub(crate) fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
         let current_dir = self.state.lock().session.path()?.parent()?.to_owned();
         let chosen = self.config.session_dir.is_some()
             || !self
@@ -253,14 +249,14 @@ impl AgentSession {
                 .unwrap_or_default()
                 .is_empty();
         Some(match chosen {
-            true => crate::app::startup::session_dir(&self.config, &self.settings, cwd),
+            true => crate::startup::session_dir(&self.config, &self.settings, cwd),
             false => current_dir,
         })
     }
 }
 
 /// Keeps runs from beginning until it is dropped.
-pub(in crate::app) struct IdleGuard<'a>(&'a AgentSession);
+pub(crate) struct IdleGuard<'a>(&'a AgentSession);
 
 impl Drop for IdleGuard<'_> {
     fn drop(&mut self) {

@@ -1,11 +1,11 @@
 //! Reloads settings, models and extensions.
 
 use super::IdleGuard;
-use crate::app::AgentSession;
-use crate::app::error::{CommandError, ErrorCode};
-use crate::app::prompt::resources::DiscoveredPaths;
-use crate::app::startup::find_extensions;
-use crate::extensions::{LoadReport, ineffective_limits};
+use crate::AgentSession;
+use crate::error::{CommandError, ErrorCode};
+use crate::prompt::resources::DiscoveredPaths;
+use crate::startup::find_extensions;
+use pi_extensions::{LoadReport, ineffective_limits};
 
 const BUSY_RELOAD: &str = "Wait for the current response to finish before reloading";
 

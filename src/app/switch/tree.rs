@@ -6,18 +6,18 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::agent::AgentMessage;
-use crate::agent::event::{Event, SummarySource, UiMethod, UiRequest};
-use crate::ai::message::{ContentBlock, UserContent};
-use crate::app::AgentSession;
-use crate::app::activity::Work;
-use crate::app::compaction::json_of;
-use crate::app::compaction::lock::{NoSummarizer, SummaryGuard};
-use crate::app::run::json_object;
-use crate::app::state::State;
-use crate::compaction::{BranchPart, BranchRequest, SummaryError, branch_part, summarize_branch};
-use crate::extensions::api::session_api::{NavigateOptions, Navigated};
-use crate::session::{Entry, SessionError, TreeNode};
+use crate::AgentSession;
+use crate::activity::Work;
+use crate::compaction::json_of;
+use crate::compaction::lock::{NoSummarizer, SummaryGuard};
+use crate::run::json_object;
+use crate::state::State;
+use pi_agent::AgentMessage;
+use pi_agent::event::{Event, SummarySource, UiMethod, UiRequest};
+use pi_ai::message::{ContentBlock, UserContent};
+use pi_compaction::{BranchPart, BranchRequest, SummaryError, branch_part, summarize_branch};
+use pi_extensions::api::session_api::{NavigateOptions, Navigated};
+use pi_session::{Entry, SessionError, TreeNode};
 
 /// The result of `session_before_tree` handlers.
 #[derive(Default, Deserialize)]

@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::event::{Event, UiMethod, UiRequest};
-use crate::app::AgentSession;
-use crate::app::startup::find_extensions;
-use crate::extensions::LoadReport;
+use crate::AgentSession;
+use crate::startup::find_extensions;
+use pi_agent::event::{Event, UiMethod, UiRequest};
+use pi_extensions::LoadReport;
 
 /// Length of the pause after which saving counts as finished.
 const QUIET_PERIOD: Duration = Duration::from_millis(150);
@@ -53,7 +53,7 @@ struct Watch {
 impl AgentSession {
     /// Starts or stops watching as the setting says. Called after settings were read and extensions
     /// loaded.
-    pub(in crate::app) fn apply_watch_setting(&self) {
+    pub(crate) fn apply_watch_setting(&self) {
         let enabled = self.settings.values().extension_watch;
         let mut watching = self.switcher.watching.lock();
         if !enabled {

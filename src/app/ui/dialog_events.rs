@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::agent::event::UiMethod;
-use crate::extensions::Extensions;
+use pi_agent::event::UiMethod;
+use pi_extensions::Extensions;
 
 const START: &str = "ui_prompt_start";
 const END: &str = "ui_prompt_end";
 
 /// An open dialog, until dropped.
-pub(in crate::app) struct DialogEvents {
+pub(crate) struct DialogEvents {
     extensions: Arc<Extensions>,
     /// The number of open dialogs.
     open_dialogs: Arc<watch::Sender<usize>>,

@@ -1,7 +1,7 @@
 //! Messages of extensions on their way to the user.
 
-pub(in crate::app) mod dialog_events;
-pub(in crate::app) mod outbox;
+pub(crate) mod dialog_events;
+pub(crate) mod outbox;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::app::prompt::tickets::TicketQueue;
+use crate::prompt::tickets::TicketQueue;
 use outbox::UiOutbox;
 
 /// The user interface of the mode, as extensions see it.
 #[derive(Default)]
-pub(in crate::app) struct UserInterface {
+pub(crate) struct UserInterface {
     pub outbox: UiOutbox,
     /// Orders messages that handlers cause before the event that is being handled.
     pub emit_first: TicketQueue,

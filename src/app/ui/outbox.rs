@@ -9,16 +9,16 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::agent::AgentMessage;
-use crate::agent::event::{Event, UiMethod, UiRequest};
-use crate::app::session::{AgentSession, spawn_started};
+use crate::session::{AgentSession, spawn_started};
+use pi_agent::AgentMessage;
+use pi_agent::event::{Event, UiMethod, UiRequest};
 
 /// Limit of all pending `ctx.ui` messages, in bytes. The oldest are evicted first.
 const MAX_PENDING_BYTES: usize = 8 << 20;
 
 /// Messages that wait for the mode.
 #[derive(Default)]
-pub(in crate::app) struct UiOutbox {
+pub(crate) struct UiOutbox {
     state: Mutex<State>,
     /// The number of the last message that the mode has taken.
     delivered: watch::Sender<u64>,
@@ -121,12 +121,12 @@ fn slot(method: &UiMethod) -> Option<String> {
 }
 
 impl AgentSession {
-    pub(in crate::app) fn show(&self, method: UiMethod) {
+    pub(crate) fn show(&self, method: UiMethod) {
         self.enqueue_ui(UiMessage::Ui(method));
     }
 
     /// Clears what unloaded extensions have shown. Pending messages of these slots are replaced.
-    pub(in crate::app) fn clear_ui(&self) {
+    pub(crate) fn clear_ui(&self) {
         let clearing = std::mem::take(&mut self.ui.outbox.state.lock().clearing);
         for cleared in clearing.into_values() {
             self.show(cleared);
@@ -134,7 +134,7 @@ impl AgentSession {
     }
 
     /// Emits a message that was appended to the conversation.
-    pub(in crate::app) fn emit_message_in_order(&self, message: Arc<AgentMessage>) {
+    pub(crate) fn emit_message_in_order(&self, message: Arc<AgentMessage>) {
         self.enqueue_ui(UiMessage::Message(message));
     }
 
@@ -181,7 +181,7 @@ impl AgentSession {
     }
 
     /// Returns when everything that was queued before this call is emitted.
-    pub(in crate::app) async fn wait_outbox(&self) {
+    pub(crate) async fn wait_outbox(&self) {
         let last = self.ui.outbox.state.lock().last;
         // An error is impossible: `self` holds the sender. Replaced and evicted messages have
         // smaller numbers.
@@ -193,7 +193,7 @@ impl AgentSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::message::UserMessage;
+    use pi_ai::message::UserMessage;
 
     fn note(bytes: usize) -> UiMessage {
         UiMessage::Ui(UiMethod::Notify {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Doctor;
-use crate::resources::migrations::old_folders;
-use crate::resources::paths::expand_tilde;
-use crate::session::default_session_dir;
 use pi_base::file_lock::FileLock;
+use pi_resources::migrations::old_folders;
+use pi_resources::paths::expand_tilde;
+use pi_session::default_session_dir;
 
 pub(super) fn folders(doctor: &mut Doctor) {
     let paths = doctor.paths.clone();

@@ -8,11 +8,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Doctor;
-use crate::ai::auth::store::AuthStore;
-use crate::ai::models::registry::ModelRegistry;
-use crate::extensions::ineffective_limits;
-use crate::resources::keybindings::Keybindings;
-use crate::resources::settings::{KEYS, SettingsScope, parse_settings};
+use pi_ai::auth::store::AuthStore;
+use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::ineffective_limits;
+use pi_resources::keybindings::Keybindings;
+use pi_resources::settings::{KEYS, SettingsScope, parse_settings};
 
 /// Settings of version 1.5.2 of the original that pi does not have.
 const NEWER_SETTINGS: [&str; 19] = [

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{CliError, output, paths, print_stderr};
-use crate::resources::diagnostic::{Diagnostic, Severity};
-use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
 use pi_base::{OWN_VERSION, VERSION, compared_version};
+use pi_resources::diagnostic::{Diagnostic, Severity};
+use pi_resources::paths::Paths;
+use pi_resources::settings::Settings;
 
 const USAGE: &str = "\
 Usage: pi doctor [--json]

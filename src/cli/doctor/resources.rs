@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use js_runtime::{SyntaxProblem, check_syntax};
 
 use super::Doctor;
-use crate::resources::diagnostic::Diagnostic;
-use crate::resources::discovery::ResourceSources;
-use crate::resources::discovery::extensions::find_extensions;
-use crate::resources::packages::{Output, Packages};
-use crate::resources::prompts::templates::load_prompt_templates;
-use crate::resources::skills::load_skills;
-use crate::resources::source_info::SourceScope;
-use crate::resources::themes::{BUILT_IN, SYSTEM, find_theme, load_themes};
+use pi_resources::diagnostic::Diagnostic;
+use pi_resources::discovery::ResourceSources;
+use pi_resources::discovery::extensions::find_extensions;
+use pi_resources::packages::{Output, Packages};
+use pi_resources::prompts::templates::load_prompt_templates;
+use pi_resources::skills::load_skills;
+use pi_resources::source_info::SourceScope;
+use pi_resources::themes::{BUILT_IN, SYSTEM, find_theme, load_themes};
 
 impl Doctor {
     fn sources(&self) -> ResourceSources<'_> {

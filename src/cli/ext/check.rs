@@ -10,16 +10,15 @@ use super::{LoadedSet, print_json, why_not_loaded, with_code_frame};
 use crate::cli::args::is_own_option;
 use crate::cli::doctor::{check_loadable, entry_module};
 use crate::cli::{CliError, output, paths};
-use crate::extensions::diagnostics::tool_schema;
-use crate::extensions::registry::inventory::{DescribedExtension, DescribedTool};
-use crate::extensions::unknown_event;
-use crate::modes::line::is_own_command;
-use crate::resources::discovery::collect::collect_dir;
-use crate::resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
-use crate::resources::paths::ResourceKind;
-use crate::resources::settings::Settings;
-use crate::resources::source_info::{Origin, SourceInfo, SourceScope};
-use crate::tools;
+use pi_extensions::diagnostics::tool_schema;
+use pi_extensions::registry::inventory::{DescribedExtension, DescribedTool};
+use pi_extensions::unknown_event;
+use pi_modes::line::is_own_command;
+use pi_resources::discovery::collect::collect_dir;
+use pi_resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
+use pi_resources::paths::ResourceKind;
+use pi_resources::settings::Settings;
+use pi_resources::source_info::{Origin, SourceInfo, SourceScope};
 
 /// Maximum length of a tool's name in the APIs of Anthropic and OpenAI.
 const MAX_TOOL_NAME: usize = 64;
@@ -297,12 +296,12 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
             "The parameters of the tool {name} are no object: models want \"type\": \"object\", \
              as Type.Object({{…}}) makes it"
         )));
-    } else if let Err(problem) = tools::arguments::validate::check_schema(&tool.parameters) {
+    } else if let Err(problem) = pi_tools::arguments::validate::check_schema(&tool.parameters) {
         findings.push(error(format!(
             "The parameters of the tool {name} are no valid JSON schema: {problem}"
         )));
     }
-    if tools::NAMES.contains(&name.as_str()) {
+    if pi_tools::NAMES.contains(&name.as_str()) {
         findings.push(Finding {
             level: Level::Note,
             message: format!("The tool {name} takes the place of pi's own"),

@@ -8,15 +8,15 @@ use serde_json::json;
 use super::{LoadedSet, print_json, why_not_loaded, with_code_frame};
 use crate::cli::doctor::{check_loadable, entry_module};
 use crate::cli::{CliError, output, paths};
-use crate::extensions::diagnostics::error_context::extension_name;
-use crate::extensions::registry::RendererKind;
-use crate::extensions::registry::inventory::DescribedExtension;
-use crate::resources::discovery::extensions::{
+use pi_extensions::diagnostics::error_context::extension_name;
+use pi_extensions::registry::RendererKind;
+use pi_extensions::registry::inventory::DescribedExtension;
+use pi_resources::discovery::extensions::{
     ExtensionPath, ExtensionPaths, ResourceSources, find_extensions,
 };
-use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
-use crate::resources::source_info::SourceInfo;
+use pi_resources::paths::Paths;
+use pi_resources::settings::Settings;
+use pi_resources::source_info::SourceInfo;
 
 /// Description of an extension without running its code.
 #[derive(Serialize)]

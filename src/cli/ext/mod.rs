@@ -12,14 +12,14 @@ use futures::StreamExt as _;
 use serde::Serialize;
 
 use super::{CliError, output, print_stderr, runtime, warn};
-use crate::agent::event::Location;
-use crate::ai::models::registry::ModelRegistry;
-use crate::extensions::diagnostics::error_context::{code_frame, explain};
-use crate::extensions::registry::inventory::DescribedExtension;
-use crate::extensions::{Extensions, ExtensionsConfig};
-use crate::resources::discovery::extensions::ExtensionPath;
-use crate::resources::paths::Paths;
-use crate::resources::settings::Settings;
+use pi_agent::event::Location;
+use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::diagnostics::error_context::{code_frame, explain};
+use pi_extensions::registry::inventory::DescribedExtension;
+use pi_extensions::{Extensions, ExtensionsConfig};
+use pi_resources::discovery::extensions::ExtensionPath;
+use pi_resources::paths::Paths;
+use pi_resources::settings::Settings;
 
 const USAGE: &str = "\
 Usage: pi ext list [--static] [--json]

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
-use crate::ai::message::ImageContent;
+use pi_ai::message::ImageContent;
 
 struct Folder(tempfile::TempDir);
 

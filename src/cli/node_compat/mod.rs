@@ -12,8 +12,8 @@ use js_runtime::{
     run_script,
 };
 
-use crate::modes::print_stderr;
-use crate::resources::paths::Paths;
+use pi_modes::print_stderr;
+use pi_resources::paths::Paths;
 
 /// deno_node's `fork` sets this variable to the forked module, because the arguments alone do not
 /// separate node's options from the script.

@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 use super::report::{FileReport, Record, Records};
 use super::signals::{self, Interruption};
-use crate::agent::event::Location;
 use crate::cli::node_compat::STACK_FILE_VARIABLE;
-use crate::extensions::diagnostics::error_context::find_location;
+use pi_agent::event::Location;
+use pi_extensions::diagnostics::error_context::find_location;
 
 /// How often the process and its records are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);

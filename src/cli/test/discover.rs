@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::resources::discovery::collect::is_test;
+use pi_resources::discovery::collect::is_test;
 
 /// Returns the test files that the paths name or contain, each once, in order.
 pub(super) fn find_test_files(named: &[PathBuf], cwd: &Path) -> Result<Vec<PathBuf>, String> {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::child::TestProcess;
-use crate::modes::line::sanitize::sanitize;
-use crate::tools::text::diff::Changes;
+use pi_modes::line::sanitize::sanitize;
+use pi_tools::text::diff::Changes;
 
 /// A line that a process of tests writes.
 #[derive(Clone, Debug, Deserialize)]

@@ -4,7 +4,7 @@
 use std::process::Child;
 use std::sync::{Arc, OnceLock};
 
-use crate::modes::signals::{Interrupt, exit_signal};
+use pi_modes::signals::{Interrupt, exit_signal};
 
 #[derive(Clone, Default)]
 pub(super) struct Interruption(Arc<OnceLock<u8>>);

@@ -16,7 +16,7 @@ const OWN_FILES: [&str; 4] = [
 
 /// Writes `OUT_DIR/page/{script.zlib,style.zlib,hashes.rs}`.
 pub fn build(manifest_dir: &Path, out_dir: &Path) -> Result<(), String> {
-    let here = manifest_dir.join("src/export/page");
+    let here = manifest_dir.join("page");
     let work = out_dir.join("page-sources");
     let sources = work.join("src");
     // Deleted sources must not be bundled.

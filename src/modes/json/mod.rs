@@ -9,8 +9,8 @@ use super::print::{print_extension_event, prompt_and_settle};
 use super::signals::{self, Interrupt};
 use super::wire::Capabilities;
 use super::{print_stderr, report_stdout_error, stdout_watch};
-use crate::agent::event::Event;
-use crate::app::{AgentSession, AppConfig, EventSink, PromptContent};
+use pi_agent::event::Event;
+use pi_app::{AgentSession, AppConfig, EventSink, PromptContent};
 
 /// Runs the mode and returns the exit code. An error of the model is an event and does not
 /// change the exit code.

@@ -16,8 +16,8 @@ use super::dialog::{Dialog, ParsedAnswer};
 use super::render::Renderer;
 use super::tasks::{Task, TaskOutcome};
 use super::terminal::{InputEvent, InputRequest, InputResult, Terminal};
-use crate::agent::event::{Event, UiAnswer, UiMethod};
-use crate::app::{AgentSession, PromptContent};
+use pi_agent::event::{Event, UiAnswer, UiMethod};
+use pi_app::{AgentSession, PromptContent};
 
 /// Time in which a second Ctrl-C at the prompt quits.
 const QUIT_INTERVAL: Duration = Duration::from_secs(2);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::sanitize::{counted, extension_name, one_line};
 use super::session_commands;
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::app::{AgentSession, SessionStats};
-use crate::extensions::LoadReport;
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_app::{AgentSession, SessionStats};
+use pi_extensions::LoadReport;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {

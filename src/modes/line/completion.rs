@@ -9,8 +9,8 @@ use tokio::runtime::Handle;
 
 use super::commands::{COMMANDS, usable_models};
 use super::sanitize::one_line;
-use crate::ai::model::ThinkingLevel;
-use crate::app::AgentSession;
+use pi_ai::model::ThinkingLevel;
+use pi_app::AgentSession;
 
 /// How long an extension may compute completions. The user cannot type meanwhile.
 const COMPLETION_TIMEOUT: Duration = Duration::from_millis(500);

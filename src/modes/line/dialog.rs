@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::sanitize::{one_line, sanitize};
-use crate::agent::event::{UiAnswer, UiMethod, UiRequest};
+use pi_agent::event::{UiAnswer, UiMethod, UiRequest};
 
 pub struct Dialog {
     pub id: String,

@@ -14,7 +14,7 @@ mod dumb_terminal;
 mod editor;
 mod history;
 mod render;
-pub(crate) mod sanitize;
+pub mod sanitize;
 mod session_commands;
 mod shortcuts;
 mod sign_in;
@@ -41,9 +41,9 @@ use self::style::Style;
 use self::terminal::Terminal;
 use super::print_stderr;
 use super::signals::{self, Interrupt};
-use crate::agent::event::Event;
-use crate::app::{AgentSession, AppConfig, EventSink, PromptContent};
-use crate::extensions::ConsoleSink;
+use pi_agent::event::Event;
+use pi_app::{AgentSession, AppConfig, EventSink, PromptContent};
+use pi_extensions::ConsoleSink;
 
 /// Maximum number of events that wait to be shown; then the session waits.
 const EVENT_CAPACITY: usize = 256;

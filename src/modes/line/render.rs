@@ -10,15 +10,13 @@ use super::sanitize::{
 use super::style::Style;
 use super::tool_line;
 use super::widgets::Widgets;
-use crate::agent::AgentMessage;
-use crate::agent::event::{
-    CompactionReason, Event, ExtensionError, ExtensionWait, Severity, UiMethod,
-};
-use crate::ai::message::{AssistantMessage, StopReason};
-use crate::ai::stream::AssistantEvent;
-use crate::compaction::Compacted;
-use crate::extensions::diagnostics::error_context::code_frame;
-use crate::tools::tool::ToolOutput;
+use pi_agent::AgentMessage;
+use pi_agent::event::{CompactionReason, Event, ExtensionError, ExtensionWait, Severity, UiMethod};
+use pi_ai::message::{AssistantMessage, StopReason};
+use pi_ai::stream::AssistantEvent;
+use pi_compaction::Compacted;
+use pi_extensions::diagnostics::error_context::code_frame;
+use pi_tools::tool::ToolOutput;
 
 pub struct Renderer {
     pub style: Style,

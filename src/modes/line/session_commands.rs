@@ -7,9 +7,9 @@ use chrono::Utc;
 
 use super::commands::{CommandOutput, header};
 use super::sanitize::one_line;
-use crate::agent::event::{UiAnswer, UiMethod};
-use crate::app::{AgentSession, ForkPosition, missing_cwd};
-use crate::modes::session_list::{Choice, SessionList};
+use crate::session_list::{Choice, SessionList};
+use pi_agent::event::{UiAnswer, UiMethod};
+use pi_app::{AgentSession, ForkPosition, missing_cwd};
 
 const VETOED: &str = "An extension wants to stay in this session.";
 const NOTHING_CHOSEN: &str = "Nothing was chosen.";

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::commands::CommandOutput;
 use super::sanitize::{extension_name, one_line};
-use crate::app::AgentSession;
-use crate::extensions::Shortcuts;
-use crate::resources::keybindings::Keybindings;
+use pi_app::AgentSession;
+use pi_extensions::Shortcuts;
+use pi_resources::keybindings::Keybindings;
 
 fn shortcuts(session: &AgentSession) -> Shortcuts {
     let (keybindings, _) = Keybindings::load(&session.keybindings_path());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::commands::CommandOutput;
 use super::sanitize::one_line;
-use crate::agent::event::{UiAnswer, UiMethod};
-use crate::app::AgentSession;
+use pi_agent::event::{UiAnswer, UiMethod};
+use pi_app::AgentSession;
 
 const NOTHING_CHOSEN: &str = "Nothing was chosen.";
 

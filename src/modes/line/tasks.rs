@@ -7,10 +7,8 @@ use tokio::task::{self, JoinError};
 use super::client::Client;
 use super::commands::{self, Command, CommandOutput};
 use super::sanitize::sanitize;
-use crate::agent::queue::Delivery;
-use crate::app::{
-    Accepted, BashOutcome, Behavior, PromptContent, PromptError, PromptRequest, Source,
-};
+use pi_agent::queue::Delivery;
+use pi_app::{Accepted, BashOutcome, Behavior, PromptContent, PromptError, PromptRequest, Source};
 
 pub struct Task {
     kind: TaskKind,

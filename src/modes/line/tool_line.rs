@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::sanitize::{first_line, one_line, sanitize, truncate};
 use super::style::Style;
-use crate::ai::message::join_text;
-use crate::tools::tool::ToolOutput;
+use pi_ai::message::join_text;
+use pi_tools::tool::ToolOutput;
 
 /// Maximum characters of the argument.
 const MAX_ARGUMENT_CHARS: usize = 100;

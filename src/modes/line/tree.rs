@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::commands::CommandOutput;
 use super::sanitize::one_line;
-use crate::agent::AgentMessage;
-use crate::app::AgentSession;
-use crate::extensions::api::session_api::NavigateOptions;
-use crate::session::{EntryKind, TreeNode};
+use pi_agent::AgentMessage;
+use pi_app::AgentSession;
+use pi_extensions::api::session_api::NavigateOptions;
+use pi_session::{EntryKind, TreeNode};
 
 /// Lines that are shown unless all are requested.
 const MAX_TREE_LINES: usize = 100;
@@ -165,8 +165,8 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ai::message::UserMessage;
-    use crate::session::Session;
+    use pi_ai::message::UserMessage;
+    use pi_session::Session;
 
     #[test]
     fn the_current_branch_comes_last() {

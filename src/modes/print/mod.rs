@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 
 use super::signals::{self, Interrupt};
 use super::{print_stderr, report_stdout_error, stdout_watch};
-use crate::agent::AgentMessage;
-use crate::agent::event::{Event, ExtensionError, UiMethod};
-use crate::ai::message::StopReason;
-use crate::app::{
+use pi_agent::AgentMessage;
+use pi_agent::event::{Event, ExtensionError, UiMethod};
+use pi_ai::message::StopReason;
+use pi_app::{
     AgentSession, AppConfig, Behavior, EventSink, PromptContent, PromptError, PromptRequest, Source,
 };
 

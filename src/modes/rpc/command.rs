@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::images::{Attachment, Picture};
-use crate::agent::queue::{Delivery, QueueMode};
+use pi_agent::queue::{Delivery, QueueMode};
 
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

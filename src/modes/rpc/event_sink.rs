@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::agent::event::Event;
-use crate::app::EventSink;
-use crate::modes::output::Output;
+use crate::output::Output;
+use pi_agent::event::Event;
+use pi_app::EventSink;
 
 /// Delay between the line in the pipe and the change of the file. It is the shortest with which
 /// pi-acp 0.0.34 read 60 of 60 files right on two busy cores (docs/rpc.md).
@@ -48,7 +48,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::modes::wire::Capabilities;
+    use crate::wire::Capabilities;
 
     #[tokio::test]
     async fn a_file_changes_only_after_its_event_was_flushed() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::handle::response;
 use super::lines::{Line, next_line};
 use super::parse::parse;
-use crate::app::CommandError;
+use pi_app::CommandError;
 
 /// Reads lines with buffers of every small size, with a limit that long lines exceed.
 pub fn fuzz_lines(bytes: &[u8]) {

@@ -15,15 +15,15 @@ use super::responses::{
     ForkedText, Level, Levels, Messages, Models, PromptDisposition, Queues, Response, ResponseData,
     Text,
 };
-use crate::agent::event::UiAnswer;
-use crate::agent::queue::Delivery;
-use crate::ai::model::ThinkingLevel;
-use crate::app::{
+use crate::output::Output;
+use pi_agent::event::UiAnswer;
+use pi_agent::queue::Delivery;
+use pi_ai::model::ThinkingLevel;
+use pi_app::{
     AgentSession, Behavior, CommandError, Disposition, ErrorCode, ForkPosition, PromptRequest,
     Source,
 };
-use crate::modes::output::Output;
-use crate::resources::source_info::SourceScope;
+use pi_resources::source_info::SourceScope;
 
 /// The data of a response; `None` for commands without data.
 type CommandResult = Result<Option<ResponseData>, CommandError>;
@@ -326,7 +326,7 @@ fn prompt_content(
     message: String,
     images: Option<Vec<Picture>>,
     attachments: Option<Vec<Attachment>>,
-) -> Result<(String, Vec<crate::ai::message::ImageContent>), CommandError> {
+) -> Result<(String, Vec<pi_ai::message::ImageContent>), CommandError> {
     images::prompt_content(message, images, attachments)
         .map_err(|error| CommandError::new(ErrorCode::InvalidCommand, format!("{name}: {error}")))
 }

@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use super::command::{COMMANDS, Hello};
 use super::handle::response;
 use super::responses::{Greeting, Pong, ResponseData, Server};
-use crate::app::{AgentSession, CommandError, ErrorCode};
-use crate::modes::output::Output;
-use crate::modes::wire::{Capabilities, Evicted, MissedEvents};
+use crate::output::Output;
+use crate::wire::{Capabilities, Evicted, MissedEvents};
+use pi_app::{AgentSession, CommandError, ErrorCode};
 use pi_base::{VERSION, compared_version};
 
 /// Version of the part of the protocol that the original does not have. It grows when a

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::ai::message::ImageContent;
+use pi_ai::message::ImageContent;
 
 /// An image as `{"type":"image","data","mimeType"}`, or as Anthropic's API takes it, with a
 /// `source` of type `base64`.

@@ -29,8 +29,8 @@ use super::output::Output;
 use super::signals::{self, Interrupt};
 use super::wire::Capabilities;
 use super::{print_stderr, report_stdout_error, stdout_watch};
-use crate::app::{AgentSession, AppConfig};
-use crate::extensions::waits_for_debugger;
+use pi_app::{AgentSession, AppConfig};
+use pi_extensions::waits_for_debugger;
 
 /// How long running commands may take after stdin was closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

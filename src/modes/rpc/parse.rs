@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::command::Command;
 use super::recover_id::recover_id;
-use crate::ai::json::surrogates;
-use crate::app::ErrorCode;
+use pi_ai::json::surrogates;
+use pi_app::ErrorCode;
 
 /// A command with the members that every command has.
 #[derive(Debug)]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::agent::AgentMessage;
+use pi_agent::AgentMessage;
 #[cfg(test)]
-use crate::agent::event::{Entry, Nullable};
-use crate::ai::model::{Model, ThinkingLevel};
-use crate::app::{
+use pi_agent::event::{Entry, Nullable};
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_app::{
     BashOutcome, CycledModel, Disposition, ErrorCode, SessionState, SessionStats, SlashCommand,
 };
-use crate::compaction::Compacted;
-use crate::extensions::{LoadReport, Statistics};
+use pi_compaction::Compacted;
+use pi_extensions::{LoadReport, Statistics};
 
 /// The answer to a command. Members that are `None` are left out, as clients expect.
 #[derive(Debug, Serialize)]
@@ -291,7 +291,7 @@ struct TreeNode {
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "used for its schema only")]
 struct Events {
-    events: Vec<crate::modes::rpc::schema::EventLine>,
+    events: Vec<crate::rpc::schema::EventLine>,
     /// Number of the last event.
     latest: u64,
 }

@@ -12,7 +12,7 @@ use std::io;
 
 use serde_json::Value;
 
-use crate::ai::stream::partial_json::PartialJson;
+use pi_ai::stream::partial_json::PartialJson;
 
 const EMPTY_OBJECT: &[u8] = b"{}";
 
@@ -217,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ai::stream::partial_json::parse;
+    use pi_ai::stream::partial_json::parse;
 
     /// Pushes the pieces, and compares the JSON with that of the whole text after each. Returns
     /// `false` if the arguments could not be continued.

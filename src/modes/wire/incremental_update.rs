@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use super::arguments::StreamedArguments;
-use crate::agent::event::MessageUpdate;
-use crate::ai::message::{AssistantBlock, ToolCall, WithRole};
-use crate::ai::stream::{AssistantEvent, PartialBlock, PartialMessage, SharedText};
+use pi_agent::event::MessageUpdate;
+use pi_ai::message::{AssistantBlock, ToolCall, WithRole};
+use pi_ai::stream::{AssistantEvent, PartialBlock, PartialMessage, SharedText};
 
 /// JSON of a message up to its blocks.
 const MESSAGE_START: &str = r#"{"role":"assistant","content":["#;

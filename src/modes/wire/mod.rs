@@ -9,10 +9,10 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::event::{CompactionReason, Event, MessageUpdate, Step};
-use crate::ai::message::Usage;
-use crate::compaction::Compacted;
 use incremental_update::IncrementalUpdate;
+use pi_agent::event::{CompactionReason, Event, MessageUpdate, Step};
+use pi_ai::message::Usage;
+use pi_compaction::Compacted;
 use replay_buffer::ReplayBuffer;
 pub use replay_buffer::{Evicted, MissedEvents};
 

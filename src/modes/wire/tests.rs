@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ai::message::{
+use pi_ai::message::{
     AssistantBlock, AssistantMessage, StopReason, TextContent, ThinkingContent, ToolCall,
 };
-use crate::ai::stream::{AssistantEvent, PartialMessage};
+use pi_ai::stream::{AssistantEvent, PartialMessage};
 
 fn message() -> AssistantMessage {
     AssistantMessage {
@@ -106,7 +106,7 @@ fn steps() -> Vec<Event> {
         if let AssistantBlock::ToolCall(call) = &mut answer.content[2] {
             let json = call.partial_json.get_or_insert_default();
             json.push_str(piece);
-            call.arguments = crate::ai::stream::partial_json::parse(json);
+            call.arguments = pi_ai::stream::partial_json::parse(json);
         }
         let delta = piece.to_owned();
         let event = AssistantEvent::ToolCallDelta {

@@ -125,7 +125,7 @@ async fn arguments_are_parsed_as_in_the_newest_original() {
     let mut differences = Vec::new();
     let mut read = 0;
     for (text, theirs) in texts.iter().zip(theirs) {
-        let ours = match pi::ai::stream::tool_arguments::read(text) {
+        let ours = match pi_ai::stream::tool_arguments::read(text) {
             Ok(members) => Value::Object(members),
             Err(_) => Value::Null,
         };

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pi::tools::ToolOptions;
-use pi::tools::arguments::validate;
-use pi::tools::builtin;
-use pi::tools::tool::{ToolInvocation, ToolOutput};
+use pi_tools::ToolOptions;
+use pi_tools::arguments::validate;
+use pi_tools::builtin;
+use pi_tools::tool::{ToolInvocation, ToolOutput};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -131,7 +131,7 @@ fn without_patch(mut output: Value) -> Value {
 async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> {
     let tools = builtin(cwd.to_owned(), ToolOptions::default());
     let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
-    let said = |error: pi::tools::tool::ToolError| error.0;
+    let said = |error: pi_tools::tool::ToolError| error.0;
     let args = tool.prepare_arguments(args).await.map_err(said)?;
     let args = validate::validate(tool.spec(), args).map_err(said)?;
     let call = ToolInvocation {

@@ -36,8 +36,8 @@ pub(super) struct TextSignature {
 }
 
 impl TextSignature {
-    /// Makes the signature of a message item.
-    pub(super) fn new(item: &Value) -> Option<String> {
+    /// Returns the signature of a message item as JSON.
+    pub(super) fn encode(item: &Value) -> Option<String> {
         let signature = Self {
             v: 1,
             id: item["id"].as_str()?.to_owned(),

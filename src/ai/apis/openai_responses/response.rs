@@ -259,7 +259,7 @@ impl ResponsesDecoder {
                     answer.complete_text(index, whole).await?;
                 }
                 if let Some(text) = answer.text(index) {
-                    text.text_signature = TextSignature::new(item);
+                    text.text_signature = TextSignature::encode(item);
                 }
                 answer.end_text(index).await
             }

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::agent::event::{MessageUpdate, UiRequest};
-use crate::ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
-use crate::ai::stream::PartialMessage;
-use crate::extensions::diagnostics::error_context::explain;
-use crate::session::message::CustomMessage;
+use pi_agent::event::{MessageUpdate, UiRequest};
+use pi_ai::message::{AssistantBlock, ImageContent, TextContent, Usage, UserMessage};
+use pi_ai::stream::PartialMessage;
+use pi_extensions::diagnostics::error_context::explain;
+use pi_session::message::CustomMessage;
 
 const PLAIN: Style = Style {
     colours: false,
@@ -364,7 +364,7 @@ fn custom_messages_are_shown_if_display_is_set() {
     let custom = |display| Event::MessageStart {
         message: Arc::new(AgentMessage::Custom(CustomMessage {
             custom_type: "todo".into(),
-            content: crate::ai::message::UserContent::Text("buy milk".into()),
+            content: pi_ai::message::UserContent::Text("buy milk".into()),
             display,
             details: None,
             timestamp: 0,

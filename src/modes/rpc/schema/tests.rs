@@ -8,9 +8,9 @@ use super::super::command::Command;
 use super::super::parse::parse;
 use super::super::responses::ResponseData;
 use super::SCHEMA;
-use crate::agent::event::Event;
-use crate::app::ErrorCode;
-use crate::modes::wire::OlderEvent;
+use crate::wire::OlderEvent;
+use pi_agent::event::Event;
+use pi_app::ErrorCode;
 
 /// Older names of commands. pi accepts them and answers with the same name.
 const OLDER: [(&str, &str); 3] = [
@@ -229,7 +229,7 @@ fn drop_null(property: &mut Value) {
 }
 
 fn docs() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Themes that extensions list, look up and choose, and exported pages in their colours.
 
 use model_server::{Answer, ModelServer};
-use pi::resources::themes::TOKENS;
+use pi_resources::themes::TOKENS;
 use serde_json::{Map, Value, json};
 
 use crate::support::{Home, Terminal};

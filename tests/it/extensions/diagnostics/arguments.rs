@@ -202,13 +202,13 @@ async fn an_object_instead_of_a_text_is_refused() {
         ),
         (
             "ctx.ui.confirm(\"t\", { timeout: 50 })",
-            "TypeError: ctx.ui.confirm: message must be a string, not an object (what a dialog may be \
-             told is the third argument)",
+            "TypeError: ctx.ui.confirm: message must be a string, not an object (the options of a dialog \
+             are the third argument)",
         ),
         (
             "ctx.ui.input(\"t\", { placeholder: \"x\" })",
-            "TypeError: ctx.ui.input: placeholder must be a string, not an object (what a dialog may \
-             be told is the third argument)",
+            "TypeError: ctx.ui.input: placeholder must be a string, not an object (the options of a dialog \
+             are the third argument)",
         ),
         (
             "ctx.ui.notify({ message: \"x\" })",
