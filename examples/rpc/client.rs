@@ -1,6 +1,6 @@
 //! Talks to pi over its RPC protocol (docs/rpc.md) as a service would: a prompt in, an
-//! answer out. Nobody is there to answer questions, a run that takes too long is aborted,
-//! and a pi that exits is started again with the same session. Needs `serde_json`.
+//! answer out. Dialogs are declined, a run that takes too long is aborted, and a pi that exits is
+//! started again with the same session. Needs `serde_json`.
 //!
 //!     cargo run --example rpc-client -- "list the files here" --provider demo --model demo
 //!

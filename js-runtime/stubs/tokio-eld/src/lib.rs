@@ -1,6 +1,7 @@
-//! What `monitorEventLoopDelay()` of `node:perf_hooks` counts with. The crate of this name keeps
-//! five digits of each delay, which takes megabytes from the first one on, and counts what a task
-//! waits for its turn; Node keeps three, and counts the time from one beat of a timer to the next.
+//! The histogram of `monitorEventLoopDelay()` of `node:perf_hooks`. The published crate of this name
+//! keeps five digits of each delay, which takes megabytes from the first one on, and counts how long
+//! a task waits for its turn. Node keeps three digits and counts the time between two ticks of a
+//! timer, and so does this crate.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use hdrhistogram::{Counter, Histogram};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// No such histogram can be made. A type of its own: deno_node tells it from the other.
+/// The histogram cannot be created. deno_node needs a type of its own for this error.
 #[derive(Debug)]
 pub struct Error(CreationError);
 
@@ -61,7 +62,7 @@ impl<C: Counter + Send + 'static> EldHistogram<C> {
                 let now = Instant::now();
                 if let Some(before) = before {
                     let delay = now.duration_since(before).as_nanos();
-                    // What does not fit into 64 bits was not waited for by anybody.
+                    // A delay above 64 bits cannot occur.
                     _ = lock(&delays).record(delay as u64);
                 }
                 before = Some(now);
