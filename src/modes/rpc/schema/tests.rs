@@ -167,7 +167,7 @@ fn schema() -> Value {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "RpcLine",
         "description": "A line of pi --mode rpc (docs/rpc.md). Made of the program's types: \
-                        PI_RPC_SCHEMA=write cargo nextest run -p pi --lib rpc::schema",
+                        PI_RPC_SCHEMA=write cargo nextest run -p pi-modes --lib rpc::schema",
         "anyOf": [
             {"$ref": "#/definitions/RpcCommand"},
             {"$ref": "#/definitions/RpcResponse"},
@@ -241,7 +241,7 @@ fn the_schema_matches_the_types() {
     }
     assert!(
         schema == SCHEMA,
-        "docs/rpc.schema.json is stale: PI_RPC_SCHEMA=write cargo nextest run -p pi --lib \
+        "docs/rpc.schema.json is stale: PI_RPC_SCHEMA=write cargo nextest run -p pi-modes --lib \
          rpc::schema, then node extension-types/rpc.mjs --write"
     );
 }
