@@ -363,12 +363,12 @@ export type RpcDataResponse1 =
       data: Cancelled;
     };
 /**
- * What became of a prompt.
+ * The result of an accepted prompt.
  */
 export type Disposition = "started" | "queued" | "handled";
 export type Modality = "text" | "image";
 /**
- * How hard a model should think.
+ * The effort of a model's thinking.
  */
 export type ThinkingLevel = ("off" | "minimal" | "low" | "medium" | "high" | "xhigh") | "max";
 export type AgentMessage =
@@ -395,7 +395,7 @@ export type AgentMessage =
     } & CompactionSummaryMessage);
 export type UserContent = string | ContentBlock[];
 /**
- * What users and tools say: text and pictures.
+ * One part of a message of a user or a tool: text or an image.
  */
 export type ContentBlock =
   | ({
@@ -570,8 +570,8 @@ export type Event =
       type: "extension_ui_request";
     } & UiRequest);
 /**
- * One step of an answer. Serialised as `assistantMessageEvent` of
- * `message_update`, there with `partial` added.
+ * One step of an answer. Serialised as `assistantMessageEvent` of `message_update`, with
+ * `partial` added there.
  */
 export type WrittenStep = {
   /**
@@ -830,7 +830,7 @@ export interface ForkedText {
 export interface SessionState {
   model?: Model;
   /**
-   * Why there is no model, and what to do about it. Only there without `model`.
+   * Why no model is set, and how to set one. Only present without `model`.
    */
   modelError?: string;
   thinkingLevel: ThinkingLevel;
@@ -845,11 +845,11 @@ export interface SessionState {
   messageCount: number;
   pendingMessageCount: number;
   /**
-   * What `steeringMode` was called before 0.20.
+   * Name of `steeringMode` before 0.20.
    */
   queueMode: QueueMode;
   /**
-   * What `pendingMessageCount` was called before 0.20.
+   * Name of `pendingMessageCount` before 0.20.
    */
   queuedMessageCount: number;
   /**
@@ -861,43 +861,43 @@ export interface Model {
   id: string;
   name: string;
   /**
-   * The wire API it speaks; see [`super::api`].
+   * Name of the model's wire API; see [`super::apis`].
    */
   api: string;
   provider: string;
   baseUrl: string;
   /**
-   * Can think before it answers.
+   * True if the model can think before it answers.
    */
   reasoning: boolean;
   input: Modality[];
   cost: ModelCost;
   /**
-   * Tokens.
+   * Context window in tokens.
    */
   contextWindow: number;
   /**
-   * Tokens of one answer.
+   * Maximum number of tokens in one answer.
    */
   maxTokens: number;
   headers?: {
     [k: string]: string;
   };
   /**
-   * Its own names for thinking levels, and which it does not have.
+   * The API's names of thinking levels, and the levels that the model does not have.
    */
   thinkingLevelMap?: {
     [k: string]: string | null;
   };
   /**
-   * Members of every request to an OpenAI-compatible API, such as `top_p`; of newer
-   * versions of the original.
+   * Members for every request to an OpenAI-compatible API, such as `top_p`. Newer versions of
+   * the original have them.
    */
   samplingParams?: {
     [k: string]: unknown;
   };
   /**
-   * The same for one thinking level, over those.
+   * Members for requests with one thinking level; they override those of `sampling_params`.
    */
   samplingParamsByThinkingLevel?: {
     [k: string]: {
@@ -910,7 +910,7 @@ export interface Model {
   compat?: unknown;
 }
 /**
- * US dollars per million tokens.
+ * Prices in US dollars per million tokens.
  */
 export interface ModelCost {
   input: number;
@@ -918,12 +918,12 @@ export interface ModelCost {
   cacheRead: number;
   cacheWrite: number;
   /**
-   * Other prices for long requests.
+   * Prices of long requests.
    */
   tiers?: CostTier[];
 }
 /**
- * The prices of requests with more input tokens, those of the cache included.
+ * Prices of requests with more input tokens than a limit; cached tokens count as input.
  */
 export interface CostTier {
   inputTokensAbove: number;
@@ -938,20 +938,20 @@ export interface Messages {
 export interface UserMessage {
   content: UserContent;
   /**
-   * Milliseconds since the Unix epoch, as everywhere in these types.
+   * Milliseconds since the Unix epoch, like all timestamps in these types.
    */
   timestamp: number;
 }
 export interface TextContent {
   text: string;
   /**
-   * Opaque to us; the provider that sent it wants it back.
+   * Opaque data that the provider wants back.
    */
   textSignature?: string;
 }
 export interface ImageContent {
   /**
-   * Base64.
+   * Image data in base64.
    */
   data: string;
   /**
@@ -962,7 +962,7 @@ export interface ImageContent {
 export interface AssistantMessage {
   content: AssistantBlock[];
   /**
-   * The wire API that produced it (`anthropic-messages`, …).
+   * Name of the wire API that produced the answer (`anthropic-messages`, …).
    */
   api: string;
   provider: string;
@@ -980,7 +980,7 @@ export interface ThinkingContent {
   thinking: string;
   thinkingSignature?: string;
   /**
-   * The provider hid the text; the signature holds it encrypted.
+   * True if the provider hid the text; the signature holds it encrypted.
    */
   redacted?: boolean;
 }
@@ -988,22 +988,22 @@ export interface ToolCall {
   id: string;
   name: string;
   /**
-   * An object, as far as it has arrived while the call is being streamed.
+   * An object. While the call is streamed, it has the members that have arrived.
    */
   arguments: unknown;
   /**
-   * Why `arguments` is empty: what the model sent is no JSON object, or was cut off. The
-   * call is kept and does not run. The text that the model sent stands in it.
+   * The reason why `arguments` is empty: the text of the model was no JSON object, or was cut
+   * off. The reason quotes that text. The call is kept and does not run.
    */
   argumentsError?: string;
   thoughtSignature?: string;
   /**
-   * The argument text received so far; only while the call is being streamed.
+   * The text of the arguments so far; only while the call is streamed.
    */
   partialJson?: string;
 }
 /**
- * Token counts as the provider reports them, and their price.
+ * Token counts as the provider reports them, and their cost.
  */
 export interface Usage {
   input: number;
@@ -1014,7 +1014,7 @@ export interface Usage {
   cost: Cost;
 }
 /**
- * US dollars.
+ * Cost in US dollars.
  */
 export interface Cost {
   input: number;
@@ -1028,11 +1028,11 @@ export interface ToolResultMessage {
   toolName: string;
   content: ContentBlock[];
   /**
-   * For the user interface and for extensions; the model does not see it.
+   * Data for the user interface and for extensions; models do not get it.
    */
   details?: unknown;
   /**
-   * A [`Usage`] of models that the tool itself has asked, as it says it.
+   * The [`Usage`] of models that the tool called, in the tool's own form.
    */
   usage?: unknown;
   isError: boolean;
@@ -1075,13 +1075,13 @@ export interface CompactionSummaryMessage {
   timestamp: number;
 }
 /**
- * What `cycle_model` answers.
+ * The result of [`AgentSession::cycle_model`].
  */
 export interface CycledModel {
   model: Model;
   thinkingLevel: ThinkingLevel;
   /**
-   * Whether the models of `--models` were gone through, not all.
+   * Whether only the models of `--models` were cycled through.
    */
   isScoped: boolean;
 }
@@ -1109,18 +1109,18 @@ export interface Compacted {
   details?: unknown;
 }
 /**
- * What RPC's `bash` answers, and what is stored of it.
+ * The data of RPC's response to `bash`, and of the stored message.
  */
 export interface UserCommandResult {
   output: string;
   /**
-   * Not there when the command was cancelled.
+   * `None` if the command was cancelled.
    */
   exitCode?: number;
   cancelled: boolean;
   truncated: boolean;
   /**
-   * The whole output, when it was long.
+   * File with the whole output, if it was long.
    */
   fullOutputPath?: string;
 }
@@ -1218,7 +1218,7 @@ export interface Commands {
   commands: Command[];
 }
 /**
- * What may follow a `/` in a prompt.
+ * A slash command of a prompt.
  */
 export interface Command {
   name: string;
@@ -1314,7 +1314,7 @@ export interface AnswerSoFar {
   role: "assistant";
   content: AssistantBlock[];
   /**
-   * The wire API that produced it (`anthropic-messages`, …).
+   * Name of the wire API that produced the answer (`anthropic-messages`, …).
    */
   api: string;
   provider: string;
@@ -1329,13 +1329,13 @@ export interface AnswerSoFar {
   timestamp: number;
 }
 /**
- * What a tool call brought: content for the model, details for people.
+ * The result of a tool call: content for the model, details for the user.
  */
 export interface ToolOutput {
   content: ContentBlock[];
   details?: unknown;
   /**
-   * The agent may stop here: it does if all results of an answer's calls say so.
+   * Asks the agent to stop here, which it does if all results of an answer's calls ask for it.
    */
   terminate?: boolean;
   [k: string]: unknown;
