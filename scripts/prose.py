@@ -17,7 +17,9 @@ LONGEST_PARAGRAPH = 600
 
 
 def tracked(*patterns: str) -> list[str]:
-    found = subprocess.run(["git", "ls-files", "-z", *patterns], check=True, capture_output=True, text=True)
+    # The checkout may belong to another user, as in containers of CI.
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", *patterns]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
     return [path for path in found.stdout.split("\0") if path]
 
 
