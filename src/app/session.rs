@@ -72,7 +72,7 @@ pub struct AgentSession {
     /// Receives each change of the activity, which [`State`] owns.
     pub(super) activity: watch::Receiver<Activity>,
     pub(super) intake: PromptIntake,
-    /// LockOutcome by the run that emits events: the next run emits its first event after the last one of
+    /// Locked by the run that emits events: the next run emits its first event after the last one of
     /// the run before.
     pub(super) event_order: tokio::sync::Mutex<()>,
     pub(super) shutdown_request: ShutdownRequest,
@@ -94,7 +94,7 @@ impl AgentSession {
     pub(super) fn arc(&self) -> Arc<Self> {
         self.this
             .upgrade()
-            .expect("a method of a session runs while somebody holds the session")
+            .expect("the caller of a method holds the session")
     }
 
     /// Sends an event to the mode, and waits while the mode is slow.

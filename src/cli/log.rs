@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "TRACE pi::app: ours",
+                "TRACE pi_app::run: ours",
                 "DEBUG js_runtime::loader: ours, too",
                 "INFO hyper::proto: harmless",
                 "WARN pi: careful",
@@ -187,6 +187,15 @@ mod tests {
             "WARN extension: shouted",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn the_filter_of_pi_matches_its_layers() {
+        let dir = tempfile::tempdir().unwrap();
+        let lines = logged(dir.path(), "warn,pi=debug", || {
+            tracing::debug!(target: "pi_ai::http", "a request is sent");
+        });
+        assert_eq!(lines, ["DEBUG pi_ai::http: a request is sent"]);
     }
 
     #[test]

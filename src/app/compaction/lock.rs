@@ -23,7 +23,7 @@ pub(crate) enum NoSummarizer {
     Cancelled,
 }
 
-/// LockOutcome while a summary is being written.
+/// Held while a summary is being written.
 pub(crate) struct SummaryGuard<'a> {
     session: &'a AgentSession,
     pub work: Work,

@@ -377,7 +377,7 @@ fn open_session(
         SessionTarget::New | SessionTarget::ForkOf(_)
     );
     let claimed = config.session_id.as_deref().filter(|_| begins);
-    // LockOutcome until the id has its file or is refused.
+    // Held until the id has its file or is refused.
     let _folder = claimed.map(|_| FolderLock::take(&dir));
     // Checked before the search, because another process may be creating a session with this id.
     if let Some(id) = claimed {

@@ -29,7 +29,7 @@ use pi_session::{NewSession, Session};
 /// The exclusive right to replace the session or its extensions.
 #[derive(Default)]
 pub(crate) struct Switcher {
-    /// LockOutcome by one replacement of the session, or one reload, at a time.
+    /// Locked by one replacement of the session, or one reload, at a time.
     pub lock: tokio::sync::Mutex<()>,
     /// Cancelled by an abort and when another session replaces this one, so that a message meant
     /// for this session does not reach the next.

@@ -1,4 +1,4 @@
-//! ValidateArgs of tool arguments, diffs and ids, for functions of pi's package.
+//! Validation of tool arguments, diffs and ids, for functions of pi's package.
 
 use std::path::PathBuf;
 

@@ -184,7 +184,7 @@ fn warn_of_orphans(tree: &Tree, path: &Path, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// ProblemLines that share one warning: there may be thousands.
+/// Lines that share one warning: there may be thousands.
 #[derive(Default)]
 struct ProblemLines {
     count: usize,

@@ -1,4 +1,4 @@
-//! SummaryBuilder of a session for lists, read in one pass over its file. A list reads thousands of
+//! Summary of a session for lists, read in one pass over its file. A list reads thousands of
 //! files, so most lines (tool results, data of extensions) are recognized by their first bytes
 //! and never parsed.
 
@@ -16,7 +16,7 @@ use crate::format::members::Scalar;
 use crate::paths;
 use pi_ai::json::surrogates;
 
-/// SummaryBuilder of a session for lists. Times are milliseconds since the epoch.
+/// Summary of a session for lists. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
     pub path: PathBuf,
