@@ -15,6 +15,7 @@ mod examples;
 mod export;
 mod extensions;
 mod hostile;
+mod layers;
 mod line;
 mod node;
 mod packages;
