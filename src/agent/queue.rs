@@ -36,7 +36,7 @@ impl Queues {
             .push_back(Queued { message, silent });
     }
 
-    /// Queues a message for the next run without starting one.
+    /// Queues a message that starts no run and needs no answer. The current or next run takes it.
     pub fn push_silent(&mut self, delivery: Delivery, message: Arc<AgentMessage>) {
         let silent = true;
         self.queue_mut(delivery)
@@ -70,7 +70,7 @@ impl Queues {
         taken.into_iter().map(|queued| queued.message).collect()
     }
 
-    /// Takes the silent steering messages, which need no answer.
+    /// Takes the silent steering messages (see [`Self::push_silent`]).
     pub fn take_silent(&mut self) -> Vec<Arc<AgentMessage>> {
         let (silent, rest) = split_silent(&mut self.steering);
         self.steering = rest;

@@ -16,6 +16,7 @@ pub struct Allowance {
     pub limits: Limits,
     /// Maximum size of the heap in bytes.
     pub max_heap: usize,
+    /// Whether the extensions run on a thread of this process or in a process of their own.
     pub place: ExtensionHost,
 }
 

@@ -76,7 +76,7 @@ impl ToolOptions {
         }
     }
 
-    /// Returns the shell options for [`shell_command::run_user_command`] and for the bash tool.
+    /// Returns the shell options for [`command::run::run_user_command`] and for the bash tool.
     pub fn shell(&self) -> ShellOptions {
         ShellOptions {
             path: self.shell_path.clone(),

@@ -1,6 +1,6 @@
 //! Checks every wire API with mistakes of models and servers: tool calls that are cut off,
 //! characters that come in halves, servers that do not stream. Bedrock frames its events
-//! differently; `bedrock/tests.rs` has these tests for it.
+//! differently; `bedrock/tests/mod.rs` has these tests for it.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,8 @@
 //! Extensions that stopped an isolate. They are not loaded until one of their files, or of
 //! their packages, changes, or the user releases them by name.
+//!
+//! This module keeps the list. `bridge::record_stop` names the extension to blame, and
+//! `lifecycle::recover` and `lifecycle::load` add it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};

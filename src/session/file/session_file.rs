@@ -1,5 +1,5 @@
 //! The session file while this process may write to it: locked and appended record by record. A
-//! new record never fuses with an incomplete one.
+//! new record is never appended to an incomplete one.
 
 use std::fs::TryLockError;
 use std::io;

@@ -1,5 +1,5 @@
-//! Replaces parts of a text that are identified by their content: each must occur exactly once,
-//! if necessary ignoring typography.
+//! Replaces parts of a text that are identified by their content. Each must occur exactly once. If
+//! there is no exact match, a fuzzy one ignores typography: quotes, dashes, spaces.
 
 use std::borrow::Cow;
 
