@@ -99,7 +99,7 @@ async fn messages_are_written_once_a_missing_file_is_back() {
     fs::rename(&away, &file).unwrap();
     rpc.ok(prompt("now it is back")).await;
     let news = store_event(&mut rpc).await;
-    assert!(news.contains("is stored now"), "{news}");
+    assert!(news.contains("are stored now"), "{news}");
     rpc.event("agent_end").await;
     assert!(rpc.close().await.success());
     let said = texts(&read_chain(&file));
