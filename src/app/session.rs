@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::activity::{Activity, Work};
@@ -435,11 +436,18 @@ impl AgentSession {
         });
     }
 
-    pub fn set_session_name(&self, name: &str) -> Result<(), CommandError> {
-        if name.trim().is_empty() {
-            let text = "Session name cannot be empty";
-            return Err(CommandError::new(ErrorCode::InvalidName, text));
-        }
+    /// Names the session. Waits up to [`LOCK_TIMEOUT`](super::session_lock::LOCK_TIMEOUT) for
+    /// another process that writes to its file.
+    pub async fn set_session_name(&self, name: &str) -> Result<(), CommandError> {
+        check_session_name(name)?;
+        self.acquire_session_lock(&CancellationToken::new()).await?;
+        self.rename(name)?;
+        Ok(())
+    }
+
+    /// Names the session. Fails at once if another process writes to its file.
+    pub(super) fn set_session_name_now(&self, name: &str) -> Result<(), CommandError> {
+        check_session_name(name)?;
         self.rename(name)?;
         Ok(())
     }
@@ -524,4 +532,12 @@ pub(super) fn spawn_started(handle: &Handle, work: impl Future<Output = ()> + Se
         // The runtime polls it again, with a waker.
         handle.spawn(work);
     }
+}
+
+fn check_session_name(name: &str) -> Result<(), CommandError> {
+    if name.trim().is_empty() {
+        let text = "Session name cannot be empty";
+        return Err(CommandError::new(ErrorCode::InvalidName, text));
+    }
+    Ok(())
 }

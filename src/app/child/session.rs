@@ -445,7 +445,7 @@ impl ChildSession for AgentSession {
             }
             "setName" => {
                 let name: String = arg(args, "name")?;
-                or_action_error(AgentSession::set_session_name(self, &name))?;
+                or_action_error(self.set_session_name_now(&name))?;
                 nothing
             }
             "appendEntry" => {

@@ -140,7 +140,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
             None => "The session has no name; /name <text> gives it one.".to_string(),
         }),
         Command::Name(name) => {
-            session.set_session_name(&name)?;
+            session.set_session_name(&name).await?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
         Command::Export(path) => session_commands::export(session, &path).await,

@@ -303,7 +303,7 @@ async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> C
             text: session.last_assistant_text(),
         }),
         Command::SetSessionName { name } => {
-            session.set_session_name(&name)?;
+            session.set_session_name(&name).await?;
             return Ok(None);
         }
         Command::GetExtensionStats { measure_heap } => {
