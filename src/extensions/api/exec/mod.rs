@@ -210,7 +210,15 @@ mod tests {
         // Long enough for a busy machine to start the processes.
         let ended = sh(started, Some(2000.0)).await;
         assert!(ended.killed);
-        assert_eq!(alive(&ended.stdout), 0);
+        // A killed process needs a moment to end.
+        let until_ended = async |pids: &str| {
+            let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+            while alive(pids) > 0 {
+                assert!(tokio::time::Instant::now() < deadline, "{pids}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        until_ended(&ended.stdout).await;
 
         // The caller drops the future.
         let dir = tempfile::tempdir().unwrap();
@@ -227,11 +235,7 @@ mod tests {
             _ = sh(&script, None) => panic!("it does not end"),
             pids = pids => pids,
         };
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
-        while alive(&pids) > 0 {
-            assert!(tokio::time::Instant::now() < deadline, "{pids}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until_ended(&pids).await;
     }
 
     #[tokio::test]
