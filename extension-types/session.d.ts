@@ -13,7 +13,7 @@ export interface BashExecutionMessage {
   cancelled: boolean;
   truncated: boolean;
   fullOutputPath?: string;
-  /** Whether it was run with `!!`, so that the model does not get it. */
+  /** Whether the command was run with `!!`, so that the model does not get its output. */
   excludeFromContext?: boolean;
   timestamp: number;
 }

@@ -147,10 +147,6 @@ impl Paths {
         self.agent_dir.join("git")
     }
 
-    pub fn debug_log(&self) -> PathBuf {
-        self.agent_dir.join("pi-debug.log")
-    }
-
     /// Resolves a path that a user wrote: `~` is the home folder, relative paths start at
     /// `base`, and `.` and `..` are removed.
     pub fn resolve(&self, text: &str, base: &Path) -> PathBuf {

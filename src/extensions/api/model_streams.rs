@@ -58,7 +58,7 @@ impl Drop for OpenStream {
 
 #[derive(Deserialize)]
 struct StreamArgs {
-    /// Whether it is pi-ai's `streamSimple`, which chooses unspecified options.
+    /// Whether the extension called pi-ai's `streamSimple`, which chooses unspecified options.
     simple: bool,
     model: ModelArgument,
     /// API to use instead of the model's.

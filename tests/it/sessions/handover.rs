@@ -130,6 +130,31 @@ async fn idle_programs_take_turns_and_see_all_messages() {
     assert_eq!(prompts, ["begin", "one", "two", "three", "four"]);
 }
 
+/// A name was refused at once while another program finished its run.
+#[tokio::test]
+async fn a_new_name_waits_for_the_lock_and_blocks_no_command() {
+    let (server, home, file) = begun().await;
+    let mut first = home.rpc(&["-ne", "--session", path(&file)]);
+    at_work(&server, &mut first).await;
+    let mut second = home.rpc(&["-ne", "--session", path(&file)]);
+    let line = json!({"type": "set_session_name", "id": "n", "name": "shared"}).to_string();
+    second.send(&line).await;
+    second.ok(json!({"type": "get_state"})).await;
+    let response = |line: &Value| line["id"] == "n";
+    assert!(
+        !second.lines().iter().any(response),
+        "{:#?}",
+        second.lines()
+    );
+    first.ok(json!({"type": "abort"})).await;
+    let named = second.wait("the response", response).await;
+    assert_eq!(named["success"], true, "{named}");
+    assert!(first.close().await.success());
+    assert!(second.close().await.success());
+    let entries = read_jsonl(&file);
+    assert!(entries.iter().any(|entry| entry["name"] == "shared"));
+}
+
 /// Emacs starts the new process before it ends the old one.
 #[tokio::test]
 async fn a_successor_waits_for_a_slow_shutdown() {

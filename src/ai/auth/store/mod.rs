@@ -82,10 +82,6 @@ impl AuthEntry {
             }
         }
     }
-
-    pub fn is_expired(&self) -> bool {
-        matches!(self, Self::OAuth { expires: Some(expires), .. } if *expires <= now())
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
