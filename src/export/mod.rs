@@ -16,6 +16,8 @@ use serde_json::Value;
 
 pub use colors::PageColors;
 pub use error::ExportError;
+#[doc(hidden)]
+pub use page::SOURCES as PAGE_SOURCES;
 
 use page::Page;
 use pi_session::{ReadOnlySession, Warning, is_session_file};

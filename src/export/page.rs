@@ -12,6 +12,8 @@ use super::colors::PageColors;
 include!(concat!(env!("OUT_DIR"), "/page/hashes.rs"));
 static SCRIPT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page/script.zlib"));
 static STYLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page/style.zlib"));
+/// Folder with a copy of the page's sources and their installed npm packages, for tests of the types.
+pub const SOURCES: &str = concat!(env!("OUT_DIR"), "/page-sources");
 
 #[derive(Template)]
 #[template(path = "page.html")]
