@@ -1075,7 +1075,7 @@ export interface CompactionSummaryMessage {
   timestamp: number;
 }
 /**
- * The result of [`AgentSession::cycle_model`].
+ * The model and the thinking level after `cycle_model`.
  */
 export interface CycledModel {
   model: Model;

@@ -39,10 +39,57 @@ pub(super) struct UserCommandState {
 
 pub type BashOutcome = UserCommandResult;
 
+/// A shell command of the user.
+pub struct BashRequest {
+    pub command: String,
+    pub exclude_from_context: bool,
+    pub runner: BashRunner,
+}
+
+/// The part of the program that runs a shell command, and that gets its output.
+pub enum BashRunner {
+    /// pi.
+    Pi,
+    /// pi, unless an extension that handles `user_bash` runs it elsewhere or replaces its result.
+    Extensions,
+    /// An implementation of the caller.
+    Remote(Arc<dyn RemoteCommands>),
+    /// pi, with an event for each piece of output. A slow mode slows the command down.
+    PiWithUpdates {
+        /// The `id` of the events.
+        id: Option<Value>,
+    },
+}
+
 impl AgentSession {
-    /// [`Self::bash`] for a command that the user typed: extensions may run it elsewhere, or
-    /// replace its result.
-    pub async fn user_bash(
+    /// Runs a command in the session's folder and records it: in the conversation at once, or after
+    /// the run if one is active.
+    pub(super) async fn bash(&self, request: BashRequest) -> Result<BashOutcome, String> {
+        let BashRequest {
+            command,
+            exclude_from_context,
+            runner,
+        } = request;
+        match runner {
+            BashRunner::Pi => {
+                let begun = self.begin_user_command();
+                self.run_bash(begun, &command, exclude_from_context, None, None)
+                    .await
+            }
+            BashRunner::Extensions => self.user_bash(&command, exclude_from_context).await,
+            BashRunner::Remote(by) => {
+                let begun = self.begin_user_command();
+                self.run_bash(begun, &command, exclude_from_context, Some(by), None)
+                    .await
+            }
+            BashRunner::PiWithUpdates { id } => {
+                self.bash_with_updates(&command, exclude_from_context, id)
+                    .await
+            }
+        }
+    }
+
+    async fn user_bash(
         &self,
         command: &str,
         exclude_from_context: bool,
@@ -71,33 +118,7 @@ impl AgentSession {
             .await
     }
 
-    /// Runs a command in the session's folder and records it: in the conversation at once, or after
-    /// the run if one is active.
-    pub async fn bash(
-        &self,
-        command: &str,
-        exclude_from_context: bool,
-    ) -> Result<BashOutcome, String> {
-        let begun = self.begin_user_command();
-        self.run_bash(begun, command, exclude_from_context, None, None)
-            .await
-    }
-
-    /// [`Self::bash`] with an implementation that the caller provides.
-    pub async fn bash_with(
-        &self,
-        command: &str,
-        exclude_from_context: bool,
-        by: Arc<dyn RemoteCommands>,
-    ) -> Result<BashOutcome, String> {
-        let begun = self.begin_user_command();
-        self.run_bash(begun, command, exclude_from_context, Some(by), None)
-            .await
-    }
-
-    /// [`Self::bash`], with an event of this id for each piece of output. A slow mode slows the
-    /// command down.
-    pub async fn bash_with_updates(
+    async fn bash_with_updates(
         &self,
         command: &str,
         exclude_from_context: bool,
@@ -164,7 +185,7 @@ impl AgentSession {
     }
 
     /// Cancels the command that was started last.
-    pub fn abort_bash(&self) {
+    pub(super) fn abort_bash(&self) {
         if let Some(cancel) = &self.state.lock().user_commands.last_cancel {
             cancel.cancel();
         }

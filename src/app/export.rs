@@ -10,7 +10,7 @@ use pi_tools::tool::Tool;
 impl AgentSession {
     /// Writes the whole session, as it is now, into one HTML file. Without a path, or with an empty
     /// one, the file goes into the program's current folder, as in the original.
-    pub async fn export_html(&self, output: Option<&Path>) -> Result<PathBuf, ExportError> {
+    pub(super) async fn export_html(&self, output: Option<&Path>) -> Result<PathBuf, ExportError> {
         let (snapshot, stored) = {
             let state = self.state.lock();
             let stored = state.session.path().ok_or(ExportError::InMemory)?;

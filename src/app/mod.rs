@@ -5,6 +5,7 @@ mod activity;
 mod bash;
 mod cancel;
 mod child;
+mod command;
 mod compaction;
 mod error;
 mod export;
@@ -24,7 +25,11 @@ mod switch;
 mod tools;
 mod ui;
 
-pub use bash::BashOutcome;
+pub use bash::{BashOutcome, BashRequest, BashRunner};
+pub use command::{
+    CommandOutcome, CommandResult, ImmediateCommand, ModelChangeSource, ModelReference,
+    SessionCommand,
+};
 pub use error::{CommandError, ErrorCode};
 pub use models::CycledModel;
 pub use prompt::content::PromptContent;

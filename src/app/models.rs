@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::AgentSession;
+use super::command::{ModelChangeSource, ModelReference};
 use super::error::{CommandError, ErrorCode};
 use super::prompt::PromptError;
 use super::run::json_object;
@@ -16,7 +17,7 @@ use pi_ai::models::selection::{
     self, CliModel, ScopedModel, SelectError, SessionChoice, StartOptions,
 };
 
-/// The result of [`AgentSession::cycle_model`].
+/// The model and the thinking level after `cycle_model`.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -25,15 +26,6 @@ pub struct CycledModel {
     pub thinking_level: ThinkingLevel,
     /// Whether only the models of `--models` were cycled through.
     pub is_scoped: bool,
-}
-
-/// The cause of a change of the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ModelChangeSource {
-    Set,
-    /// A handler set the model while the event queue waits for that handler.
-    InHandler,
-    Cycled,
 }
 
 impl AgentSession {
@@ -169,18 +161,29 @@ impl AgentSession {
     }
 
     /// Sets the model from the next run on, and the default of new sessions.
-    pub async fn set_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, CommandError> {
-        let model = self.usable_model(provider, id)?;
-        self.use_model(model.clone(), None, ModelChangeSource::Set)
-            .await?;
+    pub(super) async fn set_model(
+        &self,
+        model: ModelReference,
+        source: ModelChangeSource,
+    ) -> Result<Arc<Model>, CommandError> {
+        let model = match model {
+            ModelReference::Named { provider, id } => self.usable_model(&provider, &id)?,
+            ModelReference::Defined(model) if self.models.has_auth(&model.provider) => {
+                Arc::new(*model)
+            }
+            ModelReference::Defined(model)
+                if self.models.find(&model.provider, &model.id).is_some() =>
+            {
+                let text = format!("No API key for {}", model.reference());
+                return Err(CommandError::new(ErrorCode::ModelNotFound, text));
+            }
+            ModelReference::Defined(model) => self.usable_model(&model.provider, &model.id)?,
+        };
+        self.use_model(model.clone(), None, source).await?;
         Ok(model)
     }
 
-    pub(super) fn usable_model(
-        &self,
-        provider: &str,
-        id: &str,
-    ) -> Result<Arc<Model>, CommandError> {
+    fn usable_model(&self, provider: &str, id: &str) -> Result<Arc<Model>, CommandError> {
         let found = self.models.find(provider, id);
         found
             .filter(|model| self.models.has_auth(&model.provider))
@@ -191,7 +194,10 @@ impl AgentSession {
     }
 
     /// Switches to the next usable model; returns `None` if there is no other.
-    pub async fn cycle_model(&self, backward: bool) -> Result<Option<CycledModel>, CommandError> {
+    pub(super) async fn cycle_model(
+        &self,
+        backward: bool,
+    ) -> Result<Option<CycledModel>, CommandError> {
         let scope = self.state.lock().scope.clone();
         let is_scoped = !scope.is_empty();
         let models = match is_scoped {
@@ -229,7 +235,7 @@ impl AgentSession {
     }
 
     /// Sets the model. `thinking` overrides the current thinking level.
-    pub(super) async fn use_model(
+    async fn use_model(
         &self,
         model: Arc<Model>,
         thinking: Option<ThinkingLevel>,
@@ -291,7 +297,7 @@ impl AgentSession {
     }
 
     /// Sets the thinking level, clamped to the levels of the model.
-    pub fn set_thinking_level(&self, level: ThinkingLevel) {
+    pub(super) fn set_thinking_level(&self, level: ThinkingLevel) {
         let (level, previous, is_wish) = {
             let mut state = self.state.lock();
             let level = match &state.model {
@@ -326,7 +332,7 @@ impl AgentSession {
     }
 
     /// Switches to the next level of the model; returns `None` if it offers only one.
-    pub fn cycle_thinking_level(&self) -> Option<ThinkingLevel> {
+    pub(super) fn cycle_thinking_level(&self) -> Option<ThinkingLevel> {
         let model = self.model()?;
         let levels = model.thinking_levels();
         if levels.len() < 2 {

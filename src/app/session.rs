@@ -225,13 +225,13 @@ impl AgentSession {
     }
 
     /// Returns the id of the active run.
-    pub fn run_id(&self) -> Option<u64> {
+    pub(super) fn run_id(&self) -> Option<u64> {
         self.state.lock().work.run().map(|run| run.id)
     }
 
     /// Returns when `run`, which the caller has aborted, is over and no summary is being written;
     /// or when another run has begun, which the caller did not abort.
-    pub async fn wait_work_end(&self, run: Option<u64>) {
+    pub(super) async fn wait_work_end(&self, run: Option<u64>) {
         if self.wait_run_end(run).await {
             self.wait_summary().await;
         }
@@ -399,7 +399,7 @@ impl AgentSession {
     }
 
     /// Empties both queues and returns the texts of their messages.
-    pub async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
+    pub(super) async fn clear_queue(&self) -> (Vec<String>, Vec<String>) {
         let texts = {
             let mut state = self.state.lock();
             let texts = state.prompts.queues.texts();
@@ -410,7 +410,7 @@ impl AgentSession {
         texts
     }
 
-    pub fn set_queue_mode(&self, delivery: Delivery, mode: QueueMode) {
+    pub(super) fn set_queue_mode(&self, delivery: Delivery, mode: QueueMode) {
         let report_save_error = match delivery {
             Delivery::Steer => {
                 self.state.lock().prompts.queues.steering_mode = mode;
@@ -438,7 +438,7 @@ impl AgentSession {
 
     /// Names the session. Waits up to [`LOCK_TIMEOUT`](super::session_lock::LOCK_TIMEOUT) for
     /// another process that writes to its file.
-    pub async fn set_session_name(&self, name: &str) -> Result<(), CommandError> {
+    pub(super) async fn set_session_name(&self, name: &str) -> Result<(), CommandError> {
         check_session_name(name)?;
         self.acquire_session_lock(&CancellationToken::new()).await?;
         self.rename(name)?;

@@ -16,7 +16,8 @@ use super::tools::ToolSet;
 use pi_agent::AgentMessage;
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::selection::ScopedModel;
-use pi_session::{EntryKind, Session, SessionError};
+use pi_session::message::CustomMessage;
+use pi_session::{Entry, EntryKind, Session, SessionError};
 
 pub(super) struct State {
     pub session: Session,
@@ -50,18 +51,32 @@ impl State {
     /// before it is stored.
     pub fn append(&mut self, message: Arc<AgentMessage>) -> Result<(), SessionError> {
         self.append_pending_thinking_level()?;
-        let session = self.writable()?;
         match &*message {
-            AgentMessage::Custom(custom) => session.append_custom_message(
-                &custom.custom_type,
-                &custom.content,
-                custom.display,
-                custom.details.as_ref(),
-            ),
-            message => session.append_message(message),
+            AgentMessage::Custom(custom) => self.append_custom_message(custom),
+            message => self.writable()?.append_message(message),
         }?;
         self.context.push(message);
         Ok(())
+    }
+
+    /// Appends a message of an extension to the session file alone.
+    pub fn append_custom_message(
+        &mut self,
+        message: &CustomMessage,
+    ) -> Result<Arc<Entry>, SessionError> {
+        self.writable()?.append_custom_message(
+            &message.custom_type,
+            &message.content,
+            message.display,
+            message.details.as_ref(),
+        )
+    }
+
+    /// Replaces the first `known` messages of the context, or all if there are fewer. The session
+    /// file stays.
+    pub fn replace_messages(&mut self, known: usize, messages: Vec<Arc<AgentMessage>>) {
+        let known = known.min(self.context.len());
+        self.context.splice(..known, messages);
     }
 
     /// [`Self::append`], except that a message that cannot be stored joins the context nevertheless

@@ -13,13 +13,14 @@ mod limits;
 pub mod registry;
 
 pub use api::user_bash::UserBash;
-pub use bridge::ConsoleSink;
+pub use bridge::{BridgeResult, ConsoleSink};
 pub use config::{Allowance, ExtensionsConfig};
 pub use diagnostics::key_conflicts::Shortcuts;
 pub use events::dispatch::Emission;
 pub use events::mutations::Mutation;
 pub use events::table::{ineffective_limits, unknown_event};
 pub use events::turn_end::{Draft, Proposal, parse_drafts};
+pub use js_runtime::HostError;
 pub use lifecycle::debugger::waits_for_debugger;
 pub use lifecycle::load_error::LoadFailure;
 pub use lifecycle::{Extensions, LoadReport, Statistics};

@@ -1,4 +1,5 @@
 //! Child sessions, which extensions start with `createAgentSession`.
 
+mod calls;
 mod extensions;
 pub(crate) mod session;

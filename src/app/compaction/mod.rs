@@ -118,7 +118,7 @@ impl From<NoSummarizer> for CompactError {
 impl AgentSession {
     /// Stops the run and compacts the conversation. `focus` is added to the instructions of the
     /// summary.
-    pub async fn compact(&self, focus: Option<&str>) -> Result<Compacted, CommandError> {
+    pub(crate) async fn compact(&self, focus: Option<&str>) -> Result<Compacted, CommandError> {
         let cancel = self.handler_cancel.token();
         let summarizing = tokio::select! {
             summarizing = self.acquire_summary() => summarizing?,
@@ -147,7 +147,7 @@ impl AgentSession {
     }
 
     /// Enables or disables automatic compaction, for this session and in the settings.
-    pub fn set_auto_compaction(&self, enabled: bool) {
+    pub(crate) fn set_auto_compaction(&self, enabled: bool) {
         self.state.lock().compaction.is_automatic = enabled;
         self.report_save_error(self.settings.set_compaction_enabled(enabled));
     }

@@ -2,8 +2,8 @@
 
 use tokio::sync::{mpsc, watch};
 
+use super::extension_messages::QueuedUserMessage;
 use super::tickets::TicketQueue;
-use crate::extension_api::QueuedUserMessage;
 
 pub(crate) struct PromptIntake {
     /// Number of prompts that are neither refused, handled, queued nor started yet.

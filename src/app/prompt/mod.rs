@@ -2,6 +2,7 @@
 //! and `before_agent_start`.
 
 pub(crate) mod content;
+pub(crate) mod extension_messages;
 mod images;
 pub(crate) mod intake;
 pub(crate) mod options;
@@ -89,7 +90,7 @@ pub enum Disposition {
 
 impl Accepted {
     /// A result without a run to hold back.
-    fn queued() -> Self {
+    pub(crate) fn queued() -> Self {
         Self {
             disposition: Disposition::Queued,
             _gate: None,
@@ -157,7 +158,7 @@ const HANDLER_PROMPTS_TIMEOUT: Duration = Duration::from_secs(1);
 impl AgentSession {
     /// Returns when the prompt was accepted, queued, or handled by an extension. Everything later
     /// is reported by events.
-    pub async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
+    pub(crate) async fn prompt(&self, request: PromptRequest) -> Result<Accepted, PromptError> {
         self.prompt_in(request, None).await
     }
 
@@ -331,7 +332,7 @@ impl AgentSession {
 
     /// Queues a message without asking `input` handlers. While no run is active it waits for the
     /// next one.
-    pub async fn queue(
+    pub(crate) async fn queue(
         &self,
         delivery: Delivery,
         text: String,

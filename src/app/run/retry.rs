@@ -38,13 +38,13 @@ impl From<RetryPolicy> for Retry {
 impl AgentSession {
     /// Ends the wait for a retry, and with it the run. A run that is not waiting goes on. Returns
     /// whether there was a wait.
-    pub fn abort_retry(&self) -> bool {
+    pub(crate) fn abort_retry(&self) -> bool {
         let state = self.state.lock();
         let waits = state.retry.wait.as_ref();
         waits.inspect(|wait| wait.cancel()).is_some()
     }
 
-    pub fn set_auto_retry(&self, enabled: bool) {
+    pub(crate) fn set_auto_retry(&self, enabled: bool) {
         self.state.lock().retry.policy.enabled = enabled;
         self.report_save_error(self.settings.set_retry_enabled(enabled));
     }

@@ -21,7 +21,7 @@ use crate::bash::{UserCommandState, UserCommands};
 use crate::cancel::ResettableCancel;
 use crate::child::session::{ChildLink, SessionParts};
 use crate::compaction::CompactionState;
-use crate::extension_api::{QueuedUserMessage, send_extension_messages};
+use crate::prompt::extension_messages::{QueuedUserMessage, send_extension_messages};
 use crate::prompt::intake::PromptIntake;
 use crate::prompt::options::SystemPromptState;
 use crate::prompt::queue::PromptQueue;

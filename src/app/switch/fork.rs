@@ -49,7 +49,7 @@ pub struct Forked {
 
 impl AgentSession {
     /// Returns `None` if an extension vetoed.
-    pub async fn fork(
+    pub(crate) async fn fork(
         &self,
         entry: &str,
         position: ForkPosition,
@@ -92,7 +92,7 @@ impl AgentSession {
     }
 
     /// Forks the whole current branch. Returns `false` if an extension vetoed.
-    pub async fn clone_session(&self) -> Result<bool, CommandError> {
+    pub(crate) async fn clone_session(&self) -> Result<bool, CommandError> {
         let leaf = self.state.lock().session.leaf_id().map(str::to_owned);
         let nothing = "Cannot clone session: no current entry selected";
         let leaf = leaf.ok_or_else(|| CommandError::new(ErrorCode::NothingToDo, nothing))?;
@@ -171,7 +171,11 @@ impl AgentSession {
 
     /// Copies a session file into the folder of sessions, and switches to the copy. `cwd` overrides
     /// its working folder. Returns `false` if an extension vetoed.
-    pub async fn import_jsonl(&self, path: &str, cwd: Option<&Path>) -> Result<bool, String> {
+    pub(crate) async fn import_jsonl(
+        &self,
+        path: &str,
+        cwd: Option<&Path>,
+    ) -> Result<bool, String> {
         let _switch_guard = self.switcher.lock.lock().await;
         let current_dir = self.cwd();
         let source = current_dir.join(expand_tilde(path, &self.config.paths.home));
@@ -194,7 +198,7 @@ impl AgentSession {
     }
 
     /// Writes the current branch into a session file; returns its path.
-    pub fn export_jsonl(&self, path: Option<&str>) -> Result<PathBuf, String> {
+    pub(crate) fn export_jsonl(&self, path: Option<&str>) -> Result<PathBuf, String> {
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
         let usual = || format!("session-{}.jsonl", time.replace([':', '.'], "-"));
         let path = path.map_or_else(usual, str::to_owned);

@@ -40,7 +40,7 @@ pub(crate) struct Switcher {
 
 impl AgentSession {
     /// Switches to a new, empty session. Returns `false` if an extension vetoed it.
-    pub async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, CommandError> {
+    pub(crate) async fn new_session(&self, parent: Option<PathBuf>) -> Result<bool, CommandError> {
         let _switch_guard = self.switcher.lock.lock().await;
         if !self.allows_new_session().await {
             return Ok(false);
@@ -66,7 +66,7 @@ impl AgentSession {
 
     /// Switches to the session in a file. A missing file becomes a new session at that path. `cwd`
     /// overrides the working folder of the file. Returns `false` if an extension vetoed it.
-    pub async fn switch_session(
+    pub(crate) async fn switch_session(
         &self,
         path: &Path,
         cwd: Option<&Path>,

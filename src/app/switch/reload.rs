@@ -12,12 +12,15 @@ const BUSY_RELOAD: &str = "Wait for the current response to finish before reload
 impl AgentSession {
     /// Reads settings, models and extensions again. The current generation stays if one of its
     /// extensions does not load any more.
-    pub async fn reload(&self) -> Result<LoadReport, CommandError> {
+    pub(crate) async fn reload(&self) -> Result<LoadReport, CommandError> {
         self.reload_with(None).await
     }
 
     /// [`Self::reload`], after releasing the extension `again` from the quarantine.
-    pub async fn reload_with(&self, again: Option<&str>) -> Result<LoadReport, CommandError> {
+    pub(crate) async fn reload_with(
+        &self,
+        again: Option<&str>,
+    ) -> Result<LoadReport, CommandError> {
         let _switch_guard = self.switcher.lock.lock().await;
         let idle = self
             .try_acquire_idle()

@@ -52,7 +52,7 @@ struct Navigation {
 impl AgentSession {
     /// Moves to the entry `target`, or to its parent if it is a message of the user, whose text is
     /// returned to be edited and sent again.
-    pub async fn navigate(
+    pub(crate) async fn navigate(
         &self,
         target: &str,
         options: NavigateOptions,

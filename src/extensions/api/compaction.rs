@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::compaction_stream::SummaryRequests;
-use super::session::parse_thinking_level;
+use super::session_args::parse_thinking_level;
 use crate::bridge::{BridgeResult, parse, to_value};
 use pi_agent::AgentMessage;
 use pi_ai::apis::wire_api;

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::model_catalogue::env_api_key;
-use super::session::parse_thinking_level;
+use super::session_args::parse_thinking_level;
 use crate::bridge::{BridgeResult, parse};
 use pi_agent::event::MessageUpdate;
 use pi_ai::apis::options::{ApiOptions, Retention};

@@ -101,7 +101,8 @@ pub struct BridgeHost {
 /// Receives console output of extensions; the mode decides where it goes.
 pub type ConsoleSink = Arc<dyn Fn(Console, &str) + Send + Sync>;
 
-pub(super) type BridgeResult = Result<Value, HostError>;
+/// The result of a call of JavaScript.
+pub type BridgeResult = Result<Value, HostError>;
 
 impl BridgeHost {
     pub fn new(

@@ -12,7 +12,6 @@ use super::envelope::{
 };
 use super::{BridgeHost, BridgeResult};
 use crate::api::exec::milliseconds;
-use crate::api::session::{execute, execute_async};
 use crate::api::session_api::SessionApi;
 use crate::api::{
     clipboard, images, model_catalogue, resources, session_manager, settings_files, tool_helpers,
@@ -120,7 +119,7 @@ impl BridgeHost {
             }
             return Ok(Value::Null);
         }
-        execute(&*actions, method, args)
+        actions.call_now(method, args)
     }
 
     /// Handles calls that may replace the session. The replaced generation may hold the
@@ -147,14 +146,10 @@ impl BridgeHost {
                 }
             }
             ("ctx.newSession", Some(token)) => match self.sessions.take(token) {
-                Ok(prepared) => actions
-                    .enter_session(prepared)
-                    .await
-                    .map(|()| json!({ "cancelled": false }))
-                    .map_err(|error| HostError::new(error.0)),
+                Ok(prepared) => actions.enter_session(prepared).await,
                 Err(error) => Err(error),
             },
-            _ => execute_async(actions, method, args).await,
+            _ => actions.call(method, args).await,
         };
         if let Some(call) = replacement.begin_stale_call
             && !matches!(&result, Ok(result) if result["cancelled"] != true)

@@ -46,17 +46,17 @@ const EVENT_CAPACITY: usize = 64;
 /// A child session, as the application implements it.
 #[async_trait]
 pub trait ChildSession: Send + Sync {
-    /// Executes an action that takes time: `prompt`, `compact`, …
-    async fn execute(&self, action: &str, args: &Value) -> ActionResult<Value>;
+    /// Answers a call that takes time: `prompt`, `compact`, …
+    async fn call(&self, action: &str, args: &Value) -> ActionResult<Value>;
+    /// Answers a call at once: `state`, `setName`, …
+    fn call_now(&self, action: &str, args: &Value) -> ActionResult<Value>;
     /// Runs `executeBash` with the extension's operations.
     async fn bash(
         &self,
-        command: &str,
+        command: String,
         exclude_from_context: bool,
         by: Arc<dyn RemoteCommands>,
     ) -> ActionResult<Value>;
-    /// Answers a query at once: `state`, `messages`, …
-    fn query(&self, query: &str, args: &Value) -> ActionResult<Value>;
     /// Returns JSON of `NewEntries` in `js/modules/pi-coding-agent/session-manager/view.ts`.
     fn entries_since(&self, id: &str, since: usize) -> String;
     fn context(&self) -> String;
@@ -344,7 +344,7 @@ impl ChildSessions {
             "child.query" => parse_args(args).and_then(|args| {
                 let child = self.get(args.token)?;
                 args.check_depth()?;
-                let result = child.session.query(&args.action, &args.args);
+                let result = child.session.call_now(&args.action, &args.args);
                 result.map_err(|error| HostError::new(error.0))
             }),
             "child.startAction" => parse_args(args).and_then(|args| self.start_action(args)),
@@ -452,14 +452,14 @@ impl ChildSessions {
                     operations: bash.operations,
                 });
                 return session
-                    .bash(&bash.command, bash.exclude_from_context, by)
+                    .bash(bash.command, bash.exclude_from_context, by)
                     .await;
             }
             let _queue_guard = match args.action.as_str() {
                 "queue" => Some(queue_lock.read_owned().await),
                 _ => None,
             };
-            session.execute(&args.action, &args.args).await
+            session.call(&args.action, &args.args).await
         });
         let _in_tokio = self.handle.enter();
         let action = match (&mut acting).now_or_never() {

@@ -17,7 +17,7 @@ use super::render::Renderer;
 use super::tasks::{Task, TaskOutcome};
 use super::terminal::{InputEvent, InputRequest, InputResult, Terminal};
 use pi_agent::event::{Event, UiAnswer, UiMethod};
-use pi_app::{AgentSession, PromptContent};
+use pi_app::{AgentSession, ImmediateCommand, PromptContent};
 
 /// Time in which a second Ctrl-C at the prompt quits.
 const QUIT_INTERVAL: Duration = Duration::from_secs(2);
@@ -417,8 +417,10 @@ impl Client {
 
     /// Aborts the run, commands and the wait for handlers.
     fn abort(&mut self) {
-        self.session.abort();
-        self.session.abort_bash();
+        for command in [ImmediateCommand::Abort, ImmediateCommand::AbortBash] {
+            // An abort does not fail.
+            let _ = self.session.execute_now(command);
+        }
         self.prompts.clear();
         self.take_queue();
     }

@@ -1,12 +1,15 @@
-//! The slash commands of line mode; extensions add others.
+//! The slash commands of line mode; extensions add others. Operations on the session become
+//! commands of the session.
 
 use std::sync::Arc;
 
+use super::outcome::describe;
 use super::sanitize::{counted, extension_name, one_line};
 use super::session_commands;
 use pi_ai::model::{Model, ThinkingLevel};
-use pi_app::{AgentSession, SessionStats};
-use pi_extensions::LoadReport;
+use pi_app::{
+    AgentSession, ImmediateCommand, ModelChangeSource, ModelReference, SessionCommand, SessionStats,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -122,15 +125,11 @@ pub fn parse(line: &str) -> Option<Command> {
 
 pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput {
     match command {
-        Command::Reload(again) => {
-            let again = Some(again.as_str()).filter(|name| !name.is_empty());
-            let reloaded_with = session.reload_with(again).await;
-            Ok(reloaded(&reloaded_with?))
+        Command::Reload(release) => {
+            let release = Some(release).filter(|name| !name.is_empty());
+            execute(session, SessionCommand::Reload { release }).await
         }
-        Command::New => Ok(match session.new_session(None).await? {
-            true => header(session),
-            false => "An extension wants to stay in this session.".to_string(),
-        }),
+        Command::New => execute(session, SessionCommand::NewSession { parent: None }).await,
         Command::Model(pattern) if pattern.is_empty() => Ok(list_models(session)),
         Command::Model(pattern) => set_model(session, &pattern).await,
         Command::Session => Ok(describe_session(session)),
@@ -140,7 +139,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
             None => "The session has no name; /name <text> gives it one.".to_string(),
         }),
         Command::Name(name) => {
-            session.set_session_name(&name).await?;
+            execute(session, SessionCommand::SetName(name.clone())).await?;
             Ok(format!("Session name: {}", one_line(&name)))
         }
         Command::Export(path) => session_commands::export(session, &path).await,
@@ -151,9 +150,9 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
         Command::Login(provider) => super::sign_in::login(session, &provider).await,
         Command::Logout(provider) => super::sign_in::logout(session, &provider).await,
         Command::Compact(focus) => {
-            let focus = Some(focus.as_str()).filter(|focus| !focus.is_empty());
+            let focus = Some(focus).filter(|focus| !focus.is_empty());
             // An event reports the result.
-            let _ = session.compact(focus).await;
+            let _ = session.execute(SessionCommand::Compact { focus }).await;
             Ok(String::new())
         }
         Command::Tree(args) => super::tree::run(session, &args).await,
@@ -161,6 +160,12 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }
+}
+
+/// Executes a command of the session, and describes its outcome.
+pub(super) async fn execute(session: &AgentSession, command: SessionCommand) -> CommandOutput {
+    let outcome = session.execute(command).await?;
+    Ok(describe(session, outcome))
 }
 
 /// A line about the session, such as
@@ -186,33 +191,6 @@ pub fn header(session: &AgentSession) -> String {
         pi_base::VERSION,
         counted(extensions, "extension", "extensions")
     )
-}
-
-/// Describes a reload in one line. Events have reported the reasons of failures.
-fn reloaded(report: &LoadReport) -> String {
-    let names: Vec<String> = report
-        .loaded
-        .iter()
-        .map(|path| extension_name(path))
-        .collect();
-    let failed: Vec<String> = report
-        .failed
-        .iter()
-        .map(|(path, _)| extension_name(path))
-        .collect();
-    let mut line = match (report.kept_old, names.is_empty()) {
-        (true, _) => "Not reloaded: the extensions from before stay.".to_string(),
-        (false, true) => "Reloaded: 0 extensions.".to_string(),
-        (false, false) => format!(
-            "Reloaded: {}: {}.",
-            counted(names.len(), "extension", "extensions"),
-            names.join(", ")
-        ),
-    };
-    if !failed.is_empty() {
-        line += &format!(" Failed: {}.", failed.join(", "));
-    }
-    line
 }
 
 /// The available models, the current model and the demo model.
@@ -253,8 +231,12 @@ async fn set_model(session: &AgentSession, pattern: &str) -> CommandOutput {
             one_line(pattern)
         )),
         [model] => {
-            let model = session.set_model(&model.provider, &model.id).await?;
-            Ok(format!("Model: {}", model.reference()))
+            let model = ModelReference::Named {
+                provider: model.provider.clone(),
+                id: model.id.clone(),
+            };
+            let source = ModelChangeSource::Set;
+            execute(session, SessionCommand::SetModel { model, source }).await
         }
         many => {
             let names: Vec<String> = many.iter().map(|model| model.reference()).collect();
@@ -307,7 +289,7 @@ fn set_thinking(session: &AgentSession, level: &str) -> CommandOutput {
             names.join(", ")
         )
     })?;
-    session.set_thinking_level(parsed);
+    session.execute_now(ImmediateCommand::SetThinkingLevel(parsed))?;
     let now = session.thinking_level();
     Ok(match now == parsed {
         true => format!("Thinking: {}", now.as_str()),
@@ -416,30 +398,5 @@ mod tests {
         for (name, _, _) in COMMANDS {
             assert!(parse(&format!("/{name}")).is_some(), "{name}");
         }
-    }
-
-    #[test]
-    fn a_reload_is_described_in_one_line() {
-        let report = LoadReport {
-            loaded: vec!["/x/a.ts".into(), "/x/todo/index.ts".into()],
-            failed: vec![],
-            kept_old: false,
-        };
-        assert_eq!(reloaded(&report), "Reloaded: 2 extensions: a.ts, todo.");
-        let report = LoadReport {
-            loaded: vec![],
-            failed: vec![
-                (
-                    "/x/b.ts".into(),
-                    "Expected ';'\n at /x/b.ts:3:5".to_owned().into(),
-                ),
-                ("/x/c.ts".into(), "did not finish".to_owned().into()),
-            ],
-            kept_old: true,
-        };
-        assert_eq!(
-            reloaded(&report),
-            "Not reloaded: the extensions from before stay. Failed: b.ts, c.ts."
-        );
     }
 }

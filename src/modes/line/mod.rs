@@ -13,6 +13,7 @@ mod dialog;
 mod dumb_terminal;
 mod editor;
 mod history;
+mod outcome;
 mod render;
 pub mod sanitize;
 mod session_commands;

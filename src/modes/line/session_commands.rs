@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::commands::{CommandOutput, header};
+use super::commands::{CommandOutput, execute, header};
+use super::outcome::describe;
 use super::sanitize::one_line;
 use crate::session_list::{Choice, SessionList};
 use pi_agent::event::{UiAnswer, UiMethod};
-use pi_app::{AgentSession, ForkPosition, missing_cwd};
+use pi_app::{
+    AgentSession, CommandOutcome, ForkPosition, ImmediateCommand, SessionCommand, missing_cwd,
+};
 
-const VETOED: &str = "An extension wants to stay in this session.";
 const NOTHING_CHOSEN: &str = "Nothing was chosen.";
 
 pub async fn resume(session: &Arc<AgentSession>, query: &str) -> CommandOutput {
@@ -43,10 +45,8 @@ async fn switch(session: &Arc<AgentSession>, path: &Path) -> CommandOutput {
     let Some(cwd) = work_folder(session, path).await else {
         return Ok(NOTHING_CHOSEN.into());
     };
-    Ok(match session.switch_session(path, cwd.as_deref()).await? {
-        true => header(session),
-        false => VETOED.into(),
-    })
+    let path = path.to_owned();
+    execute(session, SessionCommand::SwitchSession { path, cwd }).await
 }
 
 /// Returns the folder to continue a session in if its own folder is missing, else `Some(None)`;
@@ -97,34 +97,42 @@ pub async fn fork(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
 }
 
 async fn fork_before(session: &Arc<AgentSession>, entry: &str) -> CommandOutput {
-    let Some(forked) = session.fork(entry, ForkPosition::Before).await? else {
-        return Ok(VETOED.into());
+    let command = SessionCommand::Fork {
+        entry: entry.to_owned(),
+        position: ForkPosition::Before,
     };
-    // The prompt suggests the text of the message, to be changed.
-    session
-        .set_editor_text(forked.text.unwrap_or_default())
-        .await;
-    Ok(format!("Forked to a new session.\n{}", header(session)))
+    let outcome = session.execute(command).await?;
+    if let CommandOutcome::Forked(Some(forked)) = &outcome {
+        // The prompt suggests the text of the message, to be changed.
+        let text = forked.text.clone().unwrap_or_default();
+        session.set_editor_text(text).await;
+    }
+    Ok(describe(session, outcome))
 }
 
 pub async fn clone(session: &Arc<AgentSession>) -> CommandOutput {
-    Ok(match session.clone_session().await? {
-        true => format!("Cloned to a new session.\n{}", header(session)),
-        false => VETOED.into(),
-    })
+    let outcome = session.execute(SessionCommand::CloneSession).await?;
+    Ok(switched(session, outcome, "Cloned to a new session."))
+}
+
+/// Describes the outcome of a switch; `what` precedes the line about the new session.
+fn switched(session: &AgentSession, outcome: CommandOutcome, what: &str) -> String {
+    match outcome {
+        CommandOutcome::Switched(true) => format!("{what}\n{}", header(session)),
+        outcome => describe(session, outcome),
+    }
 }
 
 /// Exports a HTML page, or a copy of the file if the path ends with `.jsonl`.
 pub async fn export(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
     let path = path_argument(args)?;
-    let written = match &path {
-        Some(path) if path.ends_with(".jsonl") => session.export_jsonl(Some(path))?,
-        _ => session
-            .export_html(path.as_deref().map(Path::new))
-            .await
-            .map_err(|error| format!("Failed to export session: {error}"))?,
-    };
-    Ok(format!("Session exported to: {}", written.display()))
+    if path.as_ref().is_some_and(|path| path.ends_with(".jsonl")) {
+        return execute(session, ImmediateCommand::ExportJsonl { path }.into()).await;
+    }
+    let path = path.map(PathBuf::from);
+    execute(session, SessionCommand::ExportHtml { path })
+        .await
+        .map_err(|error| format!("Failed to export session: {error}"))
 }
 
 pub async fn import(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
@@ -143,10 +151,10 @@ pub async fn import(session: &Arc<AgentSession>, args: &str) -> CommandOutput {
     let Some(cwd) = work_folder(session, &file).await else {
         return Ok("Import cancelled".into());
     };
-    Ok(match session.import_jsonl(&path, cwd.as_deref()).await? {
-        true => format!("Session imported from: {path}\n{}", header(session)),
-        false => VETOED.into(),
-    })
+    let what = format!("Session imported from: {path}");
+    let command = SessionCommand::ImportSession { path, cwd };
+    let outcome = session.execute(command).await?;
+    Ok(switched(session, outcome, &what))
 }
 
 /// Parses a path: the first word, or a text in quotes.

@@ -6,9 +6,13 @@ use tokio::task::{self, JoinError};
 
 use super::client::Client;
 use super::commands::{self, Command, CommandOutput};
+use super::outcome::describe;
 use super::sanitize::sanitize;
 use pi_agent::queue::Delivery;
-use pi_app::{Accepted, BashOutcome, Behavior, PromptContent, PromptError, PromptRequest, Source};
+use pi_app::{
+    BashRequest, BashRunner, Behavior, CommandOutcome, CommandResult, ErrorCode, PromptContent,
+    PromptRequest, SessionCommand, Source,
+};
 
 pub struct Task {
     kind: TaskKind,
@@ -27,11 +31,9 @@ enum TaskKind {
 /// How a task ended.
 pub enum TaskOutcome {
     Opened,
-    Prompt(Result<Accepted, PromptError>),
     Command(CommandOutput),
-    Bash(Result<BashOutcome, String>),
-    /// Queued messages that were taken back.
-    Queue(Vec<String>),
+    /// A prompt, a shell command, or queued messages that were taken back.
+    Session(CommandResult),
 }
 
 impl Client {
@@ -58,7 +60,7 @@ impl Client {
                 while_busy: Behavior::Queue(Delivery::Steer),
                 commands: true,
             };
-            TaskOutcome::Prompt(session.prompt(request).await)
+            TaskOutcome::Session(session.execute(SessionCommand::Prompt(request)).await)
         });
     }
 
@@ -80,9 +82,14 @@ impl Client {
                 .error("a command is running already; Escape ends it");
             return self.queue_output(&text);
         }
-        let (session, command) = (self.session.clone(), command.to_string());
+        let session = self.session.clone();
+        let request = BashRequest {
+            command: command.to_string(),
+            exclude_from_context: excluded,
+            runner: BashRunner::Extensions,
+        };
         self.start(TaskKind::Bash, async move {
-            TaskOutcome::Bash(session.user_bash(&command, excluded).await)
+            TaskOutcome::Session(session.execute(SessionCommand::Bash(request)).await)
         });
     }
 
@@ -93,8 +100,7 @@ impl Client {
         }
         let session = self.session.clone();
         self.start(TaskKind::Queue, async move {
-            let (steering, follow_up) = session.clear_queue().await;
-            TaskOutcome::Queue(steering.into_iter().chain(follow_up).collect())
+            TaskOutcome::Session(session.execute(SessionCommand::ClearQueue).await)
         });
     }
 
@@ -130,72 +136,29 @@ impl Client {
         };
         self.running.remove(&id);
         let text = match done {
-            Ok(TaskOutcome::Prompt(Ok(accepted))) => {
-                drop(accepted);
-                String::new()
-            }
-            Ok(TaskOutcome::Prompt(Err(PromptError::Aborted))) => self.renderer.lines("Aborted."),
-            Ok(TaskOutcome::Prompt(Err(error))) => self.renderer.error(&error.to_string()),
             Ok(TaskOutcome::Opened) => String::new(),
             Ok(TaskOutcome::Command(answer)) => match answer {
                 Ok(text) if text.is_empty() => String::new(),
                 Ok(text) => self.renderer.lines(&sanitize(&text)),
                 Err(error) => self.renderer.error(&error),
             },
-            Ok(TaskOutcome::Bash(Ok(outcome))) => self.renderer.lines(&describe_bash(&outcome)),
-            Ok(TaskOutcome::Bash(Err(error))) => self.renderer.error(&error),
-            Ok(TaskOutcome::Queue(texts)) => {
-                if self.draft.is_empty() {
-                    self.draft = texts.join("\n\n");
+            Ok(TaskOutcome::Session(result)) => match result {
+                Ok(outcome @ CommandOutcome::Dequeued { .. }) => {
+                    if self.draft.is_empty() {
+                        self.draft = describe(&self.session, outcome);
+                    }
+                    String::new()
                 }
-                String::new()
-            }
+                // The run of a prompt begins when the outcome is dropped.
+                Ok(outcome) => match describe(&self.session, outcome) {
+                    text if text.is_empty() => String::new(),
+                    text => self.renderer.lines(&text),
+                },
+                Err(error) if error.code == ErrorCode::Aborted => self.renderer.lines("Aborted."),
+                Err(error) => self.renderer.error(&error.text),
+            },
             Err(error) => self.renderer.error(&error.to_string()),
         };
         self.queue_output(&text);
-    }
-}
-
-fn describe_bash(outcome: &BashOutcome) -> String {
-    let mut lines = Vec::new();
-    let output = sanitize(outcome.output.trim_end_matches('\n'));
-    if !output.is_empty() {
-        lines.push(output);
-    }
-    if outcome.truncated
-        && let Some(path) = &outcome.full_output_path
-    {
-        lines.push(format!("(cut; all of it: {path})"));
-    }
-    match outcome.exit_code {
-        _ if outcome.cancelled => lines.push("(aborted)".to_string()),
-        Some(0) if lines.is_empty() => lines.push("(no output)".to_string()),
-        Some(0) => {}
-        Some(code) => lines.push(format!("(exit code {code})")),
-        None => lines.push("(no exit code)".to_string()),
-    }
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_command_ends_with_its_outcome() {
-        let outcome = |output: &str, exit_code, cancelled| BashOutcome {
-            output: output.into(),
-            exit_code,
-            cancelled,
-            truncated: false,
-            full_output_path: None,
-        };
-        assert_eq!(describe_bash(&outcome("a\n", Some(0), false)), "a");
-        assert_eq!(describe_bash(&outcome("", Some(0), false)), "(no output)");
-        assert_eq!(
-            describe_bash(&outcome("a", Some(2), false)),
-            "a\n(exit code 2)"
-        );
-        assert_eq!(describe_bash(&outcome("a", None, true)), "a\n(aborted)");
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::commands::CommandOutput;
+use super::outcome;
 use super::sanitize::one_line;
 use pi_agent::AgentMessage;
-use pi_app::AgentSession;
+use pi_app::{AgentSession, CommandOutcome, SessionCommand};
 use pi_extensions::api::session_api::NavigateOptions;
 use pi_session::{EntryKind, TreeNode};
 
@@ -35,14 +36,18 @@ async fn go_to(session: &Arc<AgentSession>, id: &str, how: &str) -> CommandOutpu
         _ => return Err("what follows the id is \"summary\", or nothing".into()),
     };
     let target = find(session, id)?;
-    let navigated = session.navigate(&target, options).await?;
-    Ok(match (navigated.aborted, navigated.cancelled) {
-        (true, _) => "Aborted: the session stays where it is.".into(),
-        (false, true) => "An extension wants to stay here.".into(),
-        (false, false) => match navigated.editor_text {
-            Some(_) => format!("Now before {target}; its text is at the prompt."),
-            None => format!("Now at {target}."),
-        },
+    let command = SessionCommand::NavigateTree {
+        target: target.clone(),
+        options,
+    };
+    Ok(match session.execute(command).await? {
+        CommandOutcome::Navigated(navigated) if !navigated.cancelled => {
+            match navigated.editor_text {
+                Some(_) => format!("Now before {target}; its text is at the prompt."),
+                None => format!("Now at {target}."),
+            }
+        }
+        outcome => outcome::describe(session, outcome),
     })
 }
 

@@ -13,7 +13,8 @@ use pi_agent::AgentMessage;
 use pi_agent::event::{Event, ExtensionError, UiMethod};
 use pi_ai::message::StopReason;
 use pi_app::{
-    AgentSession, AppConfig, Behavior, EventSink, PromptContent, PromptError, PromptRequest, Source,
+    AgentSession, AppConfig, Behavior, CommandError, EventSink, PromptContent, PromptRequest,
+    SessionCommand, Source,
 };
 
 /// Prints errors, retries and messages of extensions to stderr, and ignores other events.
@@ -134,7 +135,7 @@ async fn run_prompts(session: &AgentSession, prompts: Vec<PromptContent>) -> Res
 pub(super) async fn prompt_and_settle(
     session: &AgentSession,
     prompt: PromptContent,
-) -> Result<(), PromptError> {
+) -> Result<(), CommandError> {
     let request = PromptRequest {
         text: prompt.text,
         images: prompt.images,
@@ -144,7 +145,7 @@ pub(super) async fn prompt_and_settle(
     };
     // Extensions may have started runs, for example in `session_start`.
     session.wait_settled().await;
-    drop(session.prompt(request).await?);
+    drop(session.execute(SessionCommand::Prompt(request)).await?);
     session.wait_settled().await;
     Ok(())
 }

@@ -53,7 +53,7 @@ pub fn fuzz_command(bytes: &[u8]) {
                 assert_eq!(kind, parsed.name.as_str());
             }
             assert!(id.is_none() || parsed.id == id);
-            (response(parsed.id, parsed.name, Ok(None)), true)
+            (response(parsed.id, parsed.name, &Ok(None)), true)
         }
         Err(bad) => {
             assert!(!bad.error.is_empty());
@@ -61,7 +61,7 @@ pub fn fuzz_command(bytes: &[u8]) {
                 assert_eq!(bad.id, id);
             }
             let refusal = CommandError::new(bad.code, bad.error);
-            (response(bad.id, bad.command, Err(refusal)), false)
+            (response(bad.id, bad.command, &Err(refusal)), false)
         }
     };
     let line = serde_json::to_string(&answered).expect("an answer can be written");

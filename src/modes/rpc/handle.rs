@@ -1,4 +1,5 @@
-//! Executes commands and writes their responses.
+//! Parses commands into commands of the session, and writes their outcomes as responses. Queries
+//! are answered here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,22 +12,21 @@ use super::hello;
 use super::images::{self, Attachment, Picture};
 use super::parse::{BadCommand, ParsedCommand};
 use super::responses::{
-    self, BranchMessage, BranchMessages, Cancelled, Commands, ForkMessage, ForkMessages,
-    ForkedText, Level, Levels, Messages, Models, PromptDisposition, Queues, Response, ResponseData,
-    Text,
+    self, BranchMessage, BranchMessages, Commands, ForkMessage, ForkMessages, Levels, Messages,
+    Models, Response, ResponseData, Text,
 };
 use crate::output::Output;
 use pi_agent::event::UiAnswer;
-use pi_agent::queue::Delivery;
+use pi_agent::queue::{Delivery, QueueMode};
 use pi_ai::model::ThinkingLevel;
 use pi_app::{
-    AgentSession, Behavior, CommandError, Disposition, ErrorCode, ForkPosition, PromptRequest,
-    Source,
+    AgentSession, BashRequest, BashRunner, Behavior, CommandError, ErrorCode, ForkPosition,
+    ImmediateCommand, ModelChangeSource, ModelReference, PromptRequest, SessionCommand, Source,
 };
 use pi_resources::source_info::SourceScope;
 
 /// The data of a response; `None` for commands without data.
-type CommandResult = Result<Option<ResponseData>, CommandError>;
+pub type CommandAnswer = Result<Option<ResponseData>, CommandError>;
 
 /// Executes a parsed command, or answers a line that is no valid command.
 pub async fn run_command(
@@ -69,51 +69,8 @@ pub async fn run_command(
         Command::Hello(hello) => hello::hello(session, output, id, name, hello),
         Command::Ping => hello::ping(output, id, name),
         Command::GetEvents { since } => hello::get_events(output, id, name, since),
-        // The response is written before the events of the run.
-        Command::Prompt {
-            message,
-            images,
-            attachments,
-            streaming_behavior,
-        } => {
-            let (text, images) = match prompt_content(&name, message, images, attachments) {
-                Ok(content) => content,
-                Err(refusal) => return respond(output, id, name, Err(refusal)),
-            };
-            let request = PromptRequest {
-                text,
-                images,
-                source: Source::Rpc,
-                while_busy: streaming_behavior
-                    .map_or(Behavior::Refuse, |one| Behavior::Queue(one.into())),
-                commands: true,
-            };
-            let accepted = session.prompt(request).await;
-            let answer = match &accepted {
-                Ok(accepted) => Ok(Some(ResponseData::Prompt(PromptDisposition {
-                    disposition: accepted.disposition,
-                }))),
-                Err(_) => Ok(None),
-            };
-            match accepted {
-                Err(error) => respond(output, id, name, Err(error.into())),
-                // Dropping `_accepted` after the response lets the run begin.
-                Ok(_accepted) => respond(output, id, name, answer),
-            }
-        }
-        Command::Bash {
-            command,
-            exclude_from_context,
-        } => {
-            let excluded = exclude_from_context.unwrap_or(false);
-            let ran = session
-                .bash_with_updates(&command, excluded, id.clone())
-                .await;
-            let answer = ran.map(|result| Some(ResponseData::Bash(result)));
-            respond(output, id, name, answer.map_err(CommandError::from));
-        }
         command => {
-            let answer = execute(session, &name, command).await;
+            let answer = answer(session, &name, &id, command).await;
             respond(output, id, name, answer);
         }
     }
@@ -129,17 +86,19 @@ pub fn respond_too_long(output: &Output, bytes: u64) {
     respond(output, None, "parse".into(), Err(refusal));
 }
 
-pub fn respond(output: &Output, id: Option<Value>, command: String, answer: CommandResult) {
-    output.line(&response(id, command, answer));
+/// Writes a response. The run of a prompt begins afterwards, when the answer is dropped.
+pub fn respond(output: &Output, id: Option<Value>, command: String, answer: CommandAnswer) {
+    output.line(&response(id, command, &answer));
 }
 
-pub fn response(id: Option<Value>, command: String, answer: CommandResult) -> Response {
-    let data = answer.and_then(|answer| match answer {
-        None => Ok(None),
-        Some(answer) => to_raw_value(&answer)
+pub fn response(id: Option<Value>, command: String, answer: &CommandAnswer) -> Response {
+    let data = match answer {
+        Ok(None) => Ok(None),
+        Ok(Some(data)) => to_raw_value(data)
             .map(Some)
             .map_err(|error| CommandError::from(error.to_string())),
-    });
+        Err(refusal) => Err(refusal.clone()),
+    };
     let (data, refusal) = match data {
         Ok(data) => (data, None),
         Err(refusal) => (None, Some(refusal)),
@@ -155,170 +114,173 @@ pub fn response(id: Option<Value>, command: String, answer: CommandResult) -> Re
     }
 }
 
-async fn execute(session: &Arc<AgentSession>, name: &str, command: Command) -> CommandResult {
-    let answer = match command {
+/// Answers queries and waits, and parses all other commands into commands of the session.
+async fn answer(
+    session: &Arc<AgentSession>,
+    name: &str,
+    id: &Option<Value>,
+    command: Command,
+) -> CommandAnswer {
+    let command: SessionCommand = match command {
         // Handled by `run_command`.
-        Command::Prompt { .. }
-        | Command::Bash { .. }
-        | Command::Hello(_)
+        Command::Hello(_)
         | Command::Ping
         | Command::GetEvents { .. }
         | Command::ExtensionUiResponse { .. } => return Ok(None),
-        Command::Steer {
-            message,
-            images,
-            attachments,
-        } => {
-            let (text, images) = prompt_content(name, message, images, attachments)?;
-            session.queue(Delivery::Steer, text, images).await?;
-            ResponseData::Steer(QUEUED)
+        // Queries and waits.
+        Command::GetState => {
+            return data(ResponseData::State(Box::new(session.state())));
         }
-        Command::FollowUp {
-            message,
-            images,
-            attachments,
-        } => {
-            let (text, images) = prompt_content(name, message, images, attachments)?;
-            session.queue(Delivery::FollowUp, text, images).await?;
-            ResponseData::FollowUp(QUEUED)
+        Command::GetMessages => {
+            let messages = session.messages();
+            return data(ResponseData::Messages(Messages { messages }));
         }
-        Command::Abort => {
-            let run = session.run_id();
-            session.abort();
-            session.wait_work_end(run).await;
-            return Ok(None);
+        Command::GetAvailableModels => {
+            let models = session.models().available();
+            return data(ResponseData::Models(Models { models }));
         }
-        Command::AbortRetry => {
-            // The event for the end of the wait is written before the response.
-            if session.abort_retry() {
-                session.wait_idle().await;
-            }
-            return Ok(None);
+        Command::GetAvailableThinkingLevels => {
+            let levels = session.available_thinking_levels();
+            return data(ResponseData::Levels(Levels { levels }));
         }
-        Command::ClearQueue => {
-            let (steering, follow_up) = session.clear_queue().await;
-            ResponseData::ClearQueue(Queues {
-                steering,
-                follow_up,
-            })
-        }
-        Command::NewSession { parent_session } => {
-            let parent = parent_session.map(PathBuf::from);
-            ResponseData::NewSession(cancelled(session.new_session(parent).await?))
-        }
-        Command::GetState => ResponseData::GetState(Box::new(session.state())),
-        Command::GetMessages => ResponseData::GetMessages(Messages {
-            messages: session.messages(),
-        }),
-        Command::SetModel { provider, model_id } => {
-            ResponseData::SetModel(session.set_model(&provider, &model_id).await?)
-        }
-        Command::CycleModel => ResponseData::CycleModel(session.cycle_model(false).await?),
-        Command::GetAvailableModels => ResponseData::GetAvailableModels(Models {
-            models: session.models().available(),
-        }),
-        Command::SetThinkingLevel { level } => {
-            // The protocol treats an unknown level as the lowest.
-            let level = ThinkingLevel::parse(&level).unwrap_or(ThinkingLevel::Off);
-            session.set_thinking_level(level);
-            return Ok(None);
-        }
-        Command::CycleThinkingLevel => {
-            let level = session.cycle_thinking_level();
-            ResponseData::CycleThinkingLevel(level.map(|level| Level { level }))
-        }
-        Command::GetAvailableThinkingLevels => ResponseData::GetAvailableThinkingLevels(Levels {
-            levels: session.available_thinking_levels(),
-        }),
-        Command::SetSteeringMode { mode } => {
-            session.set_queue_mode(Delivery::Steer, mode);
-            return Ok(None);
-        }
-        Command::SetFollowUpMode { mode } => {
-            session.set_queue_mode(Delivery::FollowUp, mode);
-            return Ok(None);
-        }
-        Command::Compact {
-            custom_instructions,
-        } => ResponseData::Compact(session.compact(custom_instructions.as_deref()).await?),
-        Command::SetAutoCompaction { enabled } => {
-            session.set_auto_compaction(enabled);
-            return Ok(None);
-        }
-        Command::SetAutoRetry { enabled } => {
-            session.set_auto_retry(enabled);
-            return Ok(None);
-        }
-        Command::AbortBash => {
-            session.abort_bash();
-            return Ok(None);
-        }
-        Command::GetSessionStats => ResponseData::GetSessionStats(session.stats()),
-        Command::ExportHtml { output_path } => ResponseData::ExportHtml(responses::Path {
-            path: session.export_html(output_path.as_deref()).await?,
-        }),
-        Command::SwitchSession { session_path } => {
-            let switched = session.switch_session(session_path.as_ref(), None).await?;
-            ResponseData::SwitchSession(cancelled(switched))
-        }
-        Command::Fork { entry_id } => ResponseData::Fork(fork(session, &entry_id).await?),
-        Command::Branch {
-            entry_index,
-            entry_id,
-        } => {
-            let entry = match (entry_id, entry_index) {
-                (Some(id), _) => id,
-                (None, Some(index)) => entry_at(session, index)?,
-                (None, None) => {
-                    let text = "branch: missing field `entryIndex`";
-                    return Err(CommandError::new(ErrorCode::InvalidCommand, text));
-                }
-            };
-            ResponseData::Branch(fork(session, &entry).await?)
-        }
-        Command::Clone => ResponseData::Clone(cancelled(session.clone_session().await?)),
+        Command::GetSessionStats => return data(ResponseData::Stats(session.stats())),
         Command::GetEntries { since } => {
-            ResponseData::GetEntries(json_text(session.entries_json(since.as_deref())?)?)
+            return data(ResponseData::Json(json_text(
+                session.entries_json(since.as_deref())?,
+            )?));
         }
-        Command::GetTree => ResponseData::GetTree(json_text(session.tree_json())?),
-        Command::GetForkMessages => {
-            let messages = session.fork_messages().into_iter();
-            let messages = messages.map(|(entry_id, text)| ForkMessage { entry_id, text });
-            ResponseData::GetForkMessages(ForkMessages {
-                messages: messages.collect(),
-            })
+        Command::GetTree => return data(ResponseData::Json(json_text(session.tree_json())?)),
+        Command::GetForkMessages => return data(fork_messages(session)),
+        Command::GetBranchMessages => return data(branch_messages(session)),
+        Command::GetLastAssistantText => {
+            let text = session.last_assistant_text();
+            return data(ResponseData::Text(Text { text }));
         }
-        Command::GetBranchMessages => {
-            let messages = session.branch_messages().into_iter();
-            let messages = messages.map(|(entry_index, entry_id, text)| BranchMessage {
-                entry_index,
-                entry_id,
-                text,
-            });
-            ResponseData::GetBranchMessages(BranchMessages {
-                messages: messages.collect(),
-            })
-        }
-        Command::GetLastAssistantText => ResponseData::GetLastAssistantText(Text {
-            text: session.last_assistant_text(),
-        }),
-        Command::SetSessionName { name } => {
-            session.set_session_name(&name).await?;
-            return Ok(None);
-        }
+        Command::GetCommands => return data(commands(session)),
         Command::GetExtensionStats { measure_heap } => {
-            ResponseData::GetExtensionStats(session.extensions().statistics(measure_heap).await)
+            let statistics = session.extensions().statistics(measure_heap).await;
+            return data(ResponseData::ExtensionStats(statistics));
         }
-        Command::GetCommands => commands(session),
         Command::WaitForIdle => {
             session.wait_settled().await;
             return Ok(None);
         }
-        Command::Reload { extension } => {
-            ResponseData::Reload(session.reload_with(extension.as_deref()).await?.into())
+        // Commands of the session.
+        Command::Prompt {
+            message,
+            images,
+            attachments,
+            streaming_behavior,
+        } => {
+            let (text, images) = prompt_content(name, message, images, attachments)?;
+            SessionCommand::Prompt(PromptRequest {
+                text,
+                images,
+                source: Source::Rpc,
+                while_busy: streaming_behavior
+                    .map_or(Behavior::Refuse, |one| Behavior::Queue(one.into())),
+                commands: true,
+            })
         }
+        Command::Steer {
+            message,
+            images,
+            attachments,
+        } => queue(Delivery::Steer, name, message, images, attachments)?,
+        Command::FollowUp {
+            message,
+            images,
+            attachments,
+        } => queue(Delivery::FollowUp, name, message, images, attachments)?,
+        Command::Abort => SessionCommand::Abort,
+        Command::AbortRetry => SessionCommand::AbortRetry,
+        Command::AbortBash => ImmediateCommand::AbortBash.into(),
+        Command::ClearQueue => SessionCommand::ClearQueue,
+        Command::NewSession { parent_session } => SessionCommand::NewSession {
+            parent: parent_session.map(PathBuf::from),
+        },
+        Command::SetModel { provider, model_id } => SessionCommand::SetModel {
+            model: ModelReference::Named {
+                provider,
+                id: model_id,
+            },
+            source: ModelChangeSource::Set,
+        },
+        Command::CycleModel => SessionCommand::CycleModel { backward: false },
+        Command::SetThinkingLevel { level } => {
+            // The protocol treats an unknown level as the lowest.
+            let level = ThinkingLevel::parse(&level).unwrap_or(ThinkingLevel::Off);
+            ImmediateCommand::SetThinkingLevel(level).into()
+        }
+        Command::CycleThinkingLevel => ImmediateCommand::CycleThinkingLevel.into(),
+        Command::SetSteeringMode { mode } => set_queue_mode(Delivery::Steer, mode),
+        Command::SetFollowUpMode { mode } => set_queue_mode(Delivery::FollowUp, mode),
+        Command::Compact {
+            custom_instructions,
+        } => SessionCommand::Compact {
+            focus: custom_instructions,
+        },
+        Command::SetAutoCompaction { enabled } => {
+            ImmediateCommand::SetAutoCompaction(enabled).into()
+        }
+        Command::SetAutoRetry { enabled } => ImmediateCommand::SetAutoRetry(enabled).into(),
+        Command::Bash {
+            command,
+            exclude_from_context,
+        } => SessionCommand::Bash(BashRequest {
+            command,
+            exclude_from_context: exclude_from_context.unwrap_or(false),
+            runner: BashRunner::PiWithUpdates { id: id.clone() },
+        }),
+        Command::ExportHtml { output_path } => SessionCommand::ExportHtml { path: output_path },
+        Command::SwitchSession { session_path } => SessionCommand::SwitchSession {
+            path: session_path.into(),
+            cwd: None,
+        },
+        Command::Fork { entry_id } => fork(entry_id),
+        Command::Branch {
+            entry_index,
+            entry_id,
+        } => match (entry_id, entry_index) {
+            (Some(id), _) => fork(id),
+            (None, Some(index)) => fork(entry_at(session, index)?),
+            (None, None) => {
+                let text = "branch: missing field `entryIndex`";
+                return Err(CommandError::new(ErrorCode::InvalidCommand, text));
+            }
+        },
+        Command::Clone => SessionCommand::CloneSession,
+        Command::SetSessionName { name } => SessionCommand::SetName(name),
+        Command::Reload { extension } => SessionCommand::Reload { release: extension },
     };
-    Ok(Some(answer))
+    session
+        .execute(command)
+        .await
+        .map(ResponseData::from_outcome)
+}
+
+fn data(data: ResponseData) -> CommandAnswer {
+    Ok(Some(data))
+}
+
+fn fork_messages(session: &AgentSession) -> ResponseData {
+    let messages = session.fork_messages().into_iter();
+    let messages = messages.map(|(entry_id, text)| ForkMessage { entry_id, text });
+    ResponseData::ForkMessages(ForkMessages {
+        messages: messages.collect(),
+    })
+}
+
+fn branch_messages(session: &AgentSession) -> ResponseData {
+    let messages = session.branch_messages().into_iter();
+    let messages = messages.map(|(entry_index, entry_id, text)| BranchMessage {
+        entry_index,
+        entry_id,
+        text,
+    });
+    ResponseData::BranchMessages(BranchMessages {
+        messages: messages.collect(),
+    })
 }
 
 fn prompt_content(
@@ -331,20 +293,30 @@ fn prompt_content(
         .map_err(|error| CommandError::new(ErrorCode::InvalidCommand, format!("{name}: {error}")))
 }
 
-const QUEUED: PromptDisposition = PromptDisposition {
-    disposition: Disposition::Queued,
-};
-
-fn cancelled(done: bool) -> Cancelled {
-    Cancelled { cancelled: !done }
+fn queue(
+    delivery: Delivery,
+    name: &str,
+    message: String,
+    images: Option<Vec<Picture>>,
+    attachments: Option<Vec<Attachment>>,
+) -> Result<SessionCommand, CommandError> {
+    let (text, images) = prompt_content(name, message, images, attachments)?;
+    Ok(SessionCommand::Queue {
+        delivery,
+        text,
+        images,
+    })
 }
 
-async fn fork(session: &AgentSession, entry: &str) -> Result<ForkedText, CommandError> {
-    let forked = session.fork(entry, ForkPosition::Before).await?;
-    Ok(ForkedText {
-        cancelled: forked.is_none(),
-        text: forked.and_then(|forked| forked.text),
-    })
+fn set_queue_mode(delivery: Delivery, mode: QueueMode) -> SessionCommand {
+    ImmediateCommand::SetQueueMode { delivery, mode }.into()
+}
+
+fn fork(entry: String) -> SessionCommand {
+    SessionCommand::Fork {
+        entry,
+        position: ForkPosition::Before,
+    }
 }
 
 /// Finds the id of an entry by its index in the result of `get_branch_messages`.
@@ -367,7 +339,7 @@ fn commands(session: &AgentSession) -> ResponseData {
         },
         command,
     });
-    ResponseData::GetCommands(Commands {
+    ResponseData::Commands(Commands {
         commands: commands.collect(),
     })
 }

@@ -69,22 +69,22 @@ pub fn hello(
             commands: COMMANDS.to_vec(),
             seq: events.seq(),
         };
-        response(id, name, Ok(Some(ResponseData::Hello(greeting))))
+        response(id, name, &Ok(Some(ResponseData::Hello(greeting))))
     });
 }
 
 pub fn ping(output: &Output, id: Option<Value>, name: String) {
-    let pong = move |seq| response(id, name, Ok(Some(ResponseData::Ping(Pong { seq }))));
+    let pong = move |seq| response(id, name, &Ok(Some(ResponseData::Ping(Pong { seq }))));
     output.computed_line(move |events| pong(events.seq()));
 }
 
 pub fn get_events(output: &Output, id: Option<Value>, name: String, since: u64) {
     output.computed_line(move |events| {
         let data = match events.events_after(since) {
-            Ok(missed) => events_json(&missed).map(|events| Some(ResponseData::GetEvents(events))),
+            Ok(missed) => events_json(&missed).map(|events| Some(ResponseData::Json(events))),
             Err(evicted) => Err(evicted_error(since, evicted)),
         };
-        response(id, name, data)
+        response(id, name, &data)
     });
 }
 

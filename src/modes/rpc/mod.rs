@@ -29,7 +29,7 @@ use super::output::Output;
 use super::signals::{self, Interrupt};
 use super::wire::Capabilities;
 use super::{print_stderr, report_stdout_error, stdout_watch};
-use pi_app::{AgentSession, AppConfig};
+use pi_app::{AgentSession, AppConfig, ImmediateCommand};
 use pi_extensions::waits_for_debugger;
 
 /// How long running commands may take after stdin was closed.
@@ -169,7 +169,8 @@ impl Client<'_> {
         for early in std::mem::take(&mut self.early) {
             match early {
                 EarlyCommand::Waiting(parsed) => self.start(parsed).await,
-                EarlyCommand::Aborted => self.session.abort(),
+                // An abort does not fail.
+                EarlyCommand::Aborted => _ = self.session.execute_now(ImmediateCommand::Abort),
             }
         }
         while !self.is_gone {

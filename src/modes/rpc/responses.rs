@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use pi_agent::AgentMessage;
-#[cfg(test)]
-use pi_agent::event::{Entry, Nullable};
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_app::{
-    BashOutcome, CycledModel, Disposition, ErrorCode, SessionState, SessionStats, SlashCommand,
+    Accepted, BashOutcome, CommandOutcome, CycledModel, Disposition, ErrorCode, SessionState,
+    SessionStats, SlashCommand,
 };
 use pi_compaction::Compacted;
+use pi_extensions::api::session_api::Navigated;
 use pi_extensions::{LoadReport, Statistics};
 
 /// The answer to a command. Members that are `None` are left out, as clients expect.
@@ -32,46 +32,82 @@ pub struct Response {
     pub error_code: Option<ErrorCode>,
 }
 
-/// The `data` by command. Commands that are not listed have no `data`.
+/// The `data` of a response. `schema/tests.rs` lists which command has which.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
-#[cfg_attr(
-    test,
-    schemars(!untagged, tag = "command", content = "data", rename_all = "snake_case")
-)]
 pub enum ResponseData {
     Prompt(PromptDisposition),
-    Steer(PromptDisposition),
-    FollowUp(PromptDisposition),
-    ClearQueue(Queues),
-    NewSession(Cancelled),
-    SwitchSession(Cancelled),
-    Clone(Cancelled),
-    Fork(ForkedText),
-    Branch(ForkedText),
-    GetState(Box<SessionState>),
-    GetMessages(Messages),
-    SetModel(Arc<Model>),
-    CycleModel(Option<CycledModel>),
-    GetAvailableModels(Models),
-    CycleThinkingLevel(Option<Level>),
-    GetAvailableThinkingLevels(Levels),
-    Compact(Compacted),
+    Queues(Queues),
+    Switched(Cancelled),
+    Forked(ForkedText),
+    State(Box<SessionState>),
+    Messages(Messages),
+    Model(Arc<Model>),
+    CycledModel(Option<CycledModel>),
+    Models(Models),
+    CycledLevel(Option<Level>),
+    Levels(Levels),
+    Navigated(Navigated),
+    Compacted(Compacted),
     Bash(BashOutcome),
-    GetSessionStats(SessionStats),
-    ExportHtml(Path),
-    GetForkMessages(ForkMessages),
-    GetBranchMessages(BranchMessages),
-    GetEntries(#[cfg_attr(test, schemars(with = "Entries"))] Box<RawValue>),
-    GetTree(#[cfg_attr(test, schemars(with = "Tree"))] Box<RawValue>),
-    GetLastAssistantText(Text),
-    GetCommands(Commands),
+    Stats(SessionStats),
+    Path(Path),
+    EntryId(EntryId),
+    ForkMessages(ForkMessages),
+    BranchMessages(BranchMessages),
+    /// Text that is JSON already.
+    Json(Box<RawValue>),
+    Text(Text),
+    Commands(Commands),
     Hello(Greeting),
     Ping(Pong),
-    GetEvents(#[cfg_attr(test, schemars(with = "Events"))] Box<RawValue>),
-    GetExtensionStats(Statistics),
-    Reload(Reloaded),
+    ExtensionStats(Statistics),
+    Reloaded(Reloaded),
+}
+
+impl ResponseData {
+    /// Formats the outcome of a command; `None` if it has no data.
+    pub fn from_outcome(outcome: CommandOutcome) -> Option<Self> {
+        Some(match outcome {
+            CommandOutcome::Done => return None,
+            CommandOutcome::Accepted(accepted) => Self::Prompt(PromptDisposition {
+                disposition: accepted.disposition,
+                accepted,
+            }),
+            CommandOutcome::Dequeued {
+                steering,
+                follow_up,
+            } => Self::Queues(Queues {
+                steering,
+                follow_up,
+            }),
+            CommandOutcome::Switched(is_done) => Self::Switched(Cancelled {
+                cancelled: !is_done,
+            }),
+            CommandOutcome::Forked(forked) => Self::Forked(ForkedText {
+                cancelled: forked.is_none(),
+                text: forked.and_then(|forked| forked.text),
+            }),
+            CommandOutcome::Navigated(navigated) => Self::Navigated(navigated),
+            CommandOutcome::Model(model) => Self::Model(model),
+            CommandOutcome::CycledModel(cycled) => Self::CycledModel(cycled),
+            CommandOutcome::CycledLevel(level) => {
+                Self::CycledLevel(level.map(|level| Level { level }))
+            }
+            CommandOutcome::Compacted(compacted) => Self::Compacted(compacted),
+            CommandOutcome::Bash(outcome) => Self::Bash(outcome),
+            CommandOutcome::Exported(path) => Self::Path(Path { path }),
+            CommandOutcome::Appended(entry_id) => Self::EntryId(EntryId { entry_id }),
+            CommandOutcome::Reloaded(report) => Self::Reloaded(report.into()),
+        })
+    }
+}
+
+/// The id of an appended entry.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EntryId {
+    pub entry_id: String,
 }
 
 #[derive(Serialize)]
@@ -79,6 +115,11 @@ pub enum ResponseData {
 #[cfg_attr(test, schemars(rename = "Disposed"))]
 pub struct PromptDisposition {
     pub disposition: Disposition,
+    /// The run of the prompt begins when this is dropped.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    #[expect(dead_code, reason = "its drop is its use")]
+    pub accepted: Accepted,
 }
 
 #[derive(Serialize)]
@@ -252,46 +293,4 @@ impl From<LoadReport> for Reloaded {
             kept_old: report.kept_old,
         }
     }
-}
-
-/// Entries as they are in the file.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "used for its schema only")]
-struct Entries {
-    entries: Vec<Entry>,
-    leaf_id: Nullable,
-}
-
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "used for its schema only")]
-struct Tree {
-    tree: Vec<TreeNode>,
-    leaf_id: Nullable,
-}
-
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "used for its schema only")]
-struct TreeNode {
-    entry: Entry,
-    children: Vec<TreeNode>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label_timestamp: Option<String>,
-}
-
-/// Events as they were written, except that `message_update` lacks the message so far.
-#[cfg(test)]
-#[derive(schemars::JsonSchema)]
-#[expect(dead_code, reason = "used for its schema only")]
-struct Events {
-    events: Vec<crate::rpc::schema::EventLine>,
-    /// Number of the last event.
-    latest: u64,
 }

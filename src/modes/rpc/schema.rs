@@ -6,7 +6,4 @@
 pub const SCHEMA: &str = include_str!("../../../docs/rpc.schema.json");
 
 #[cfg(test)]
-pub use tests::EventLine;
-
-#[cfg(test)]
 mod tests;

@@ -35,7 +35,10 @@ async fn a_reader_uses_the_page() {
 fn the_page_fits_its_types() {
     let compiler = type_packages().join("typescript/bin/tsc");
     let mut command = std::process::Command::new("node");
-    let checked = command.arg(compiler).args(["--project", pi_export::PAGE_SOURCES]).output();
+    let checked = command
+        .arg(compiler)
+        .args(["--project", pi_export::PAGE_SOURCES])
+        .output();
     let checked = checked.expect("node is installed (scripts/setup)");
     let said = String::from_utf8_lossy(&checked.stdout);
     assert!(checked.status.success(), "{said}");

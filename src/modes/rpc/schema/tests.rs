@@ -1,16 +1,27 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::super::command::Command;
+use super::super::handle::response;
 use super::super::parse::parse;
-use super::super::responses::ResponseData;
+use super::super::responses::{
+    self, BranchMessages, Cancelled, Commands, ForkMessages, ForkedText, Greeting, Level, Levels,
+    Messages, Models, Pong, PromptDisposition, Queues, Reloaded, ResponseData, Text,
+};
 use super::SCHEMA;
 use crate::wire::OlderEvent;
-use pi_agent::event::Event;
-use pi_app::ErrorCode;
+use pi_agent::event::{Entry, Event, Nullable};
+use pi_ai::model::{Model, ThinkingLevel};
+use pi_ai::models::registry::ModelRegistry;
+use pi_app::{
+    BashOutcome, CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats,
+};
+use pi_compaction::Compacted;
+use pi_extensions::{LoadReport, Statistics};
 
 /// Older names of commands. pi accepts them and answers with the same name.
 const OLDER: [(&str, &str); 3] = [
@@ -34,7 +45,7 @@ struct CommandWithId {
 #[derive(JsonSchema)]
 #[schemars(rename = "RpcEvent")]
 #[expect(dead_code, reason = "used for its schema only")]
-pub struct EventLine {
+struct EventLine {
     #[serde(flatten)]
     event: AnyEvent,
     /// Counts from 1. Only for clients that asked for the capability `seq`.
@@ -50,6 +61,82 @@ enum AnyEvent {
     Event(Event),
     /// Only for clients that asked for the capability `autoCompactionEvents`.
     Older(OlderEvent),
+}
+
+/// The `data` by command. Commands that are not listed have no `data`.
+#[derive(JsonSchema)]
+#[schemars(tag = "command", content = "data", rename_all = "snake_case")]
+#[expect(dead_code, reason = "used for its schema only")]
+enum DataByCommand {
+    Prompt(PromptDisposition),
+    Steer(PromptDisposition),
+    FollowUp(PromptDisposition),
+    ClearQueue(Queues),
+    NewSession(Cancelled),
+    SwitchSession(Cancelled),
+    Clone(Cancelled),
+    Fork(ForkedText),
+    Branch(ForkedText),
+    GetState(Box<SessionState>),
+    GetMessages(Messages),
+    SetModel(Arc<Model>),
+    CycleModel(Option<CycledModel>),
+    GetAvailableModels(Models),
+    CycleThinkingLevel(Option<Level>),
+    GetAvailableThinkingLevels(Levels),
+    Compact(Compacted),
+    Bash(BashOutcome),
+    GetSessionStats(SessionStats),
+    ExportHtml(responses::Path),
+    GetForkMessages(ForkMessages),
+    GetBranchMessages(BranchMessages),
+    GetEntries(Entries),
+    GetTree(Tree),
+    GetLastAssistantText(Text),
+    GetCommands(Commands),
+    Hello(Greeting),
+    Ping(Pong),
+    GetEvents(Events),
+    GetExtensionStats(Statistics),
+    Reload(Reloaded),
+}
+
+/// Entries as they are in the file.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "used for its schema only")]
+struct Entries {
+    entries: Vec<Entry>,
+    leaf_id: Nullable,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "used for its schema only")]
+struct Tree {
+    tree: Vec<TreeNode>,
+    leaf_id: Nullable,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "used for its schema only")]
+struct TreeNode {
+    entry: Entry,
+    children: Vec<TreeNode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_timestamp: Option<String>,
+}
+
+/// Events as they were written, except that `message_update` lacks the message so far.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "used for its schema only")]
+struct Events {
+    events: Vec<EventLine>,
+    /// Number of the last event.
+    latest: u64,
 }
 
 /// The answer to a command.
@@ -74,7 +161,7 @@ struct DataResponse {
     #[schemars(extend("const" = true))]
     success: bool,
     #[serde(flatten)]
-    answer: ResponseData,
+    answer: DataByCommand,
 }
 
 #[derive(JsonSchema)]
@@ -313,6 +400,61 @@ fn read_back(example: &Value, place: &str) {
         }
     };
     assert_eq!(again.unwrap(), event, "{place}");
+}
+
+/// [`DataByCommand`] only describes what `from_outcome` makes.
+#[test]
+fn outcomes_have_the_data_of_their_commands() {
+    let responses = validator("RpcResponse");
+    let is_valid = |command: &str, outcome: CommandOutcome| {
+        let answer = Ok(ResponseData::from_outcome(outcome));
+        let line = json!(response(None, command.to_owned(), &answer));
+        (responses.is_valid(&line), line)
+    };
+    let registry = ModelRegistry::load(Path::new("/nowhere"));
+    let model = registry.find("demo", "demo").expect("it is built in");
+    let bash = || BashOutcome {
+        output: "a".into(),
+        exit_code: Some(0),
+        cancelled: false,
+        truncated: false,
+        full_output_path: None,
+    };
+    let forked = || CommandOutcome::Forked(Some(Forked { text: None }));
+    let dequeued = || CommandOutcome::Dequeued {
+        steering: vec!["a".into()],
+        follow_up: Vec::new(),
+    };
+    let cases = [
+        ("abort", CommandOutcome::Done),
+        ("clear_queue", dequeued()),
+        ("new_session", CommandOutcome::Switched(true)),
+        ("switch_session", CommandOutcome::Switched(false)),
+        ("clone", CommandOutcome::Switched(true)),
+        ("fork", forked()),
+        ("branch", CommandOutcome::Forked(None)),
+        ("set_model", CommandOutcome::Model(model)),
+        ("cycle_model", CommandOutcome::CycledModel(None)),
+        (
+            "cycle_thinking_level",
+            CommandOutcome::CycledLevel(Some(ThinkingLevel::High)),
+        ),
+        ("bash", CommandOutcome::Bash(bash())),
+        ("export_html", CommandOutcome::Exported("a.html".into())),
+        ("reload", CommandOutcome::Reloaded(LoadReport::default())),
+    ];
+    for (command, outcome) in cases {
+        let (is_valid, line) = is_valid(command, outcome);
+        assert!(is_valid, "{line}");
+    }
+    for (command, outcome) in [
+        ("fork", dequeued()),
+        ("abort", forked()),
+        ("bash", forked()),
+    ] {
+        let (is_valid, line) = is_valid(command, outcome);
+        assert!(!is_valid, "{line}");
+    }
 }
 
 #[test]

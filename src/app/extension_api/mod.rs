@@ -1,0 +1,166 @@
+//! Implements [`SessionApi`], the operations that extensions have on the session.
+
+mod calls;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::AgentSession;
+use super::command::{CommandResult, SessionCommand};
+use super::error::CommandError;
+use super::ui::dialog_events::DialogEvents;
+use pi_agent::event::{Event, UiMethod};
+use pi_extensions::api::session_api::{ActionError, ActionResult, SessionApi};
+use pi_extensions::api::session_manager;
+use pi_extensions::child::{ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession};
+use pi_extensions::{BridgeResult, Draft};
+use pi_session::UnlockedSession;
+use pi_tools::ToolOptions;
+
+pub(crate) use calls::{scoped_models, to_json};
+
+#[async_trait]
+impl SessionApi for AgentSession {
+    fn call_now(&self, method: &str, args: &str) -> BridgeResult {
+        calls::call_now(self, method, args)
+    }
+
+    async fn call(&self, method: &str, args: &str) -> BridgeResult {
+        calls::call(self, method, args).await
+    }
+
+    async fn emit(&self, event: Event) {
+        self.emit_to_mode(event).await;
+    }
+
+    fn show(&self, method: UiMethod) {
+        AgentSession::show(self, method);
+    }
+
+    fn clear_ui(&self) {
+        AgentSession::clear_ui(self);
+    }
+
+    fn has_ui(&self) -> bool {
+        self.config.has_ui
+    }
+
+    fn ui_supports(&self, method: &str) -> bool {
+        self.ui.supports(method)
+    }
+
+    fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send> {
+        Box::new(DialogEvents::open(
+            self.extensions.clone(),
+            &self.ui.open_dialogs,
+            method,
+        ))
+    }
+
+    fn cwd(&self) -> String {
+        AgentSession::cwd(self).display().to_string()
+    }
+
+    fn current_run(&self) -> Option<u64> {
+        self.run_id()
+    }
+
+    fn fetches_models(&self) -> bool {
+        // One prompt is over before the list has been fetched.
+        let is_one_prompt = ["print", "json"].contains(&self.config.mode);
+        !is_one_prompt && !super::is_offline()
+    }
+
+    fn tool_options(&self) -> ToolOptions {
+        AgentSession::tool_options(self)
+    }
+
+    fn tools_changed(&self) {
+        self.refresh_tools();
+    }
+
+    fn models_changed(&self) {
+        self.refresh_model();
+    }
+
+    fn check_draft(&self, draft: &Draft) -> ActionResult<()> {
+        let checked = self.validate_draft(draft);
+        checked.map_err(|error| ActionError::new(error.to_string()))
+    }
+
+    fn preview(&self, drafts: &[Draft]) -> Value {
+        self.preview_drafts(drafts)
+    }
+
+    fn session_since(&self, id: &str, since: usize) -> String {
+        let state = self.state.lock();
+        let session = &state.session;
+        let path = session.path();
+        // A session in memory has no folder.
+        let dir = path.and_then(|path| path.parent()).unwrap_or(Path::new(""));
+        session_manager::entries_since(session, path, dir, id, since)
+    }
+
+    fn session_context(&self) -> String {
+        self.state.lock().session.context_json()
+    }
+
+    async fn wait_for_run(&self) {
+        while self.is_busy() {
+            self.wait_activity(|activity| !activity.has_run_task())
+                .await;
+        }
+    }
+
+    fn is_replacing(&self, for_navigation: bool) -> bool {
+        self.switcher.lock.try_lock().is_err() || for_navigation && self.is_summarizing()
+    }
+
+    async fn prepare_session(
+        &self,
+        parent: Option<String>,
+    ) -> ActionResult<Option<UnlockedSession>> {
+        let parent = parent.map(PathBuf::from);
+        let prepared = AgentSession::prepare_session(self, parent).await;
+        prepared.map_err(ActionError::new)
+    }
+
+    async fn enter_session(&self, prepared: UnlockedSession) -> BridgeResult {
+        to_json(
+            self.execute_detached(SessionCommand::EnterSession(Box::new(prepared)))
+                .await,
+        )
+    }
+
+    async fn load_child_extensions(
+        &self,
+        begin: ChildExtensionsRequest,
+    ) -> ActionResult<ChildExtensions> {
+        let session = self.arc();
+        let load = async move { session.load_child_extensions(begin).await };
+        let loaded = self.spawn(load).await;
+        loaded.map_err(|error| ActionError::new(error.to_string()))
+    }
+
+    async fn open_child_session(&self, begin: ChildConfig) -> ActionResult<Arc<dyn ChildSession>> {
+        let session = self.arc();
+        let open = async move { session.open_child_session(begin).await };
+        self.spawn(open)
+            .await
+            .unwrap_or_else(|error| Err(ActionError::new(error.to_string())))
+    }
+}
+
+impl AgentSession {
+    /// Executes a command as a task of its own. Commands that replace the session must finish even
+    /// if the calling extension is unloaded.
+    async fn execute_detached(&self, command: SessionCommand) -> CommandResult {
+        let session = self.arc();
+        self.spawn(async move { session.execute(command).await })
+            .await
+            .unwrap_or_else(|error| Err(CommandError::from(error.to_string())))
+    }
+}

@@ -1,0 +1,143 @@
+//! Describes the outcomes of commands for the user.
+
+use super::commands::header;
+use super::sanitize::{counted, extension_name, sanitize};
+use pi_app::{AgentSession, BashOutcome, CommandOutcome};
+use pi_extensions::LoadReport;
+
+const VETOED: &str = "An extension wants to stay in this session.";
+
+/// Returns the text for an outcome; empty if there is nothing to say, or if events say it.
+pub fn describe(session: &AgentSession, outcome: CommandOutcome) -> String {
+    match outcome {
+        CommandOutcome::Done
+        | CommandOutcome::Accepted(_)
+        | CommandOutcome::Compacted(_)
+        | CommandOutcome::Appended(_) => String::new(),
+        CommandOutcome::Dequeued {
+            mut steering,
+            follow_up,
+        } => {
+            steering.extend(follow_up);
+            steering.join("\n\n")
+        }
+        CommandOutcome::Switched(true) => header(session),
+        CommandOutcome::Forked(Some(_)) => {
+            format!("Forked to a new session.\n{}", header(session))
+        }
+        CommandOutcome::Switched(false) | CommandOutcome::Forked(None) => VETOED.to_string(),
+        CommandOutcome::Navigated(navigated) => match (navigated.aborted, navigated.cancelled) {
+            (true, _) => "Aborted: the session stays where it is.".to_string(),
+            (false, true) => "An extension wants to stay here.".to_string(),
+            (false, false) => String::new(),
+        },
+        CommandOutcome::Model(model) => format!("Model: {}", model.reference()),
+        CommandOutcome::CycledModel(cycled) => match cycled {
+            Some(cycled) => format!("Model: {}", cycled.model.reference()),
+            None => "There is no other model.".to_string(),
+        },
+        CommandOutcome::CycledLevel(level) => match level {
+            Some(level) => format!("Thinking: {}", level.as_str()),
+            None => "The model offers no other level.".to_string(),
+        },
+        CommandOutcome::Bash(outcome) => describe_bash(&outcome),
+        CommandOutcome::Exported(path) => format!("Session exported to: {}", path.display()),
+        CommandOutcome::Reloaded(report) => reloaded(&report),
+    }
+}
+
+/// Describes a reload in one line. Events have reported the reasons of failures.
+fn reloaded(report: &LoadReport) -> String {
+    let names: Vec<String> = report
+        .loaded
+        .iter()
+        .map(|path| extension_name(path))
+        .collect();
+    let failed: Vec<String> = report
+        .failed
+        .iter()
+        .map(|(path, _)| extension_name(path))
+        .collect();
+    let mut line = match (report.kept_old, names.is_empty()) {
+        (true, _) => "Not reloaded: the extensions from before stay.".to_string(),
+        (false, true) => "Reloaded: 0 extensions.".to_string(),
+        (false, false) => format!(
+            "Reloaded: {}: {}.",
+            counted(names.len(), "extension", "extensions"),
+            names.join(", ")
+        ),
+    };
+    if !failed.is_empty() {
+        line += &format!(" Failed: {}.", failed.join(", "));
+    }
+    line
+}
+
+fn describe_bash(outcome: &BashOutcome) -> String {
+    let mut lines = Vec::new();
+    let output = sanitize(outcome.output.trim_end_matches('\n'));
+    if !output.is_empty() {
+        lines.push(output);
+    }
+    if outcome.truncated
+        && let Some(path) = &outcome.full_output_path
+    {
+        lines.push(format!("(cut; all of it: {path})"));
+    }
+    match outcome.exit_code {
+        _ if outcome.cancelled => lines.push("(aborted)".to_string()),
+        Some(0) if lines.is_empty() => lines.push("(no output)".to_string()),
+        Some(0) => {}
+        Some(code) => lines.push(format!("(exit code {code})")),
+        None => lines.push("(no exit code)".to_string()),
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_command_ends_with_its_outcome() {
+        let outcome = |output: &str, exit_code, cancelled| BashOutcome {
+            output: output.into(),
+            exit_code,
+            cancelled,
+            truncated: false,
+            full_output_path: None,
+        };
+        assert_eq!(describe_bash(&outcome("a\n", Some(0), false)), "a");
+        assert_eq!(describe_bash(&outcome("", Some(0), false)), "(no output)");
+        assert_eq!(
+            describe_bash(&outcome("a", Some(2), false)),
+            "a\n(exit code 2)"
+        );
+        assert_eq!(describe_bash(&outcome("a", None, true)), "a\n(aborted)");
+    }
+
+    #[test]
+    fn a_reload_is_described_in_one_line() {
+        let report = LoadReport {
+            loaded: vec!["/x/a.ts".into(), "/x/todo/index.ts".into()],
+            failed: vec![],
+            kept_old: false,
+        };
+        assert_eq!(reloaded(&report), "Reloaded: 2 extensions: a.ts, todo.");
+        let report = LoadReport {
+            loaded: vec![],
+            failed: vec![
+                (
+                    "/x/b.ts".into(),
+                    "Expected ';'\n at /x/b.ts:3:5".to_owned().into(),
+                ),
+                ("/x/c.ts".into(), "did not finish".to_owned().into()),
+            ],
+            kept_old: true,
+        };
+        assert_eq!(
+            reloaded(&report),
+            "Not reloaded: the extensions from before stay. Failed: b.ts, c.ts."
+        );
+    }
+}
