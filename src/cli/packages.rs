@@ -1,11 +1,12 @@
 //! `pi install`, `remove`, `update` and `list`: manages packages without a session, and without
 //! running their code.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufRead, IsTerminal};
 
 use super::{CliError, output, paths, print_stderr, proxy, warn};
-use pi_resources::packages::{
-    ConfiguredPackage, Contents, Output, PackageError, Packages, UpdateOutcome,
+use pi_packages::{
+    Changes, Choices, ConfiguredPackage, Confirm, Contents, InstalledPackage, Output, PackageError,
+    PackageScripts, Packages, UpdateOutcome,
 };
 use pi_resources::settings::{Settings, SettingsScope};
 use pi_resources::source_info::SourceScope;
@@ -23,6 +24,11 @@ struct PackageArgs {
     command: Command,
     sources: Vec<String>,
     local: bool,
+    locked: bool,
+    ignore_release_age: bool,
+    diff: bool,
+    /// The package whose install scripts may run.
+    allow_scripts: Option<String>,
     help: bool,
     /// The first option that the command does not have.
     unknown: Option<String>,
@@ -50,9 +56,9 @@ impl Command {
 
     fn usage(self) -> &'static str {
         match self {
-            Self::Install => "pi install <source>... [-l]",
+            Self::Install => "pi install [source]... [-l] [--locked] [--allow-scripts <name>]",
             Self::Remove => "pi remove <source>... [-l]",
-            Self::Update => "pi update [source]...",
+            Self::Update => "pi update [source]... [--diff]",
             Self::List => "pi list",
         }
     }
@@ -66,10 +72,17 @@ impl Command {
             Self::Install => {
                 "\
 Fetches a package and adds it to the settings. What it brings is listed; its
-extensions run when pi starts the next time. npm runs its install scripts.
+extensions run when pi starts the next time. Install scripts do not run; the
+packages that have some are named.
 
 Options:
-  -l, --local    For this project only (.pi/settings.json)
+  -l, --local             For this project only (.pi/settings.json)
+  --locked                Exactly what pi.lock names; without a source, all
+                          packages of the settings
+  --allow-scripts <name>  Run the install scripts of an installed package, and
+                          of the same archive whenever it is installed again
+  --ignore-release-age    Also versions that were published in the last hours
+                          (setting minimumReleaseAge)
 
 Sources:
   npm:@foo/bar                    the newest version; npm:@foo/bar@1.2.3 stays at one
@@ -94,8 +107,10 @@ Fetches the newest version of all packages, or of one. Packages whose source
 names a version stay as they are.
 
 Options:
-  -a, --approve        Those of this project, too, also if it is not trusted
-  -na, --no-approve    Not those of this project
+  --diff                Show what changes, and ask before it takes effect
+  --ignore-release-age  Also versions that were published in the last hours
+  -a, --approve         Those of this project, too, also if it is not trusted
+  -na, --no-approve     Not those of this project
 "
             }
             Self::List => {
@@ -129,9 +144,14 @@ pub fn run(args: &[String]) -> Result<Option<u8>, CliError> {
         print_stderr(&format!("Use \"pi --help\" or \"{}\".", command.usage()));
         return Ok(Some(1));
     }
-    let needs_source = matches!(command, Command::Install | Command::Remove);
     let mut sources = parsed.sources;
     sources.retain(|source| !source.trim().is_empty());
+    let works_alone = parsed.locked || parsed.allow_scripts.is_some();
+    let needs_source = match command {
+        Command::Install => !works_alone,
+        Command::Remove => true,
+        Command::Update | Command::List => false,
+    };
     if needs_source && sources.is_empty() {
         print_stderr(&format!("Missing {} source.", command.name()));
         print_stderr(&format!("Usage: {}", command.usage()));
@@ -151,23 +171,47 @@ pub fn run(args: &[String]) -> Result<Option<u8>, CliError> {
         // Errors of stdout do not stop the command.
         let _ = output(&dim(&format!("{text}\n")));
     };
-    let packages = Packages::new(&paths, &settings, Output::Shown, &progress);
+    let choices = Choices {
+        locked: parsed.locked,
+        ignore_release_age: parsed.ignore_release_age,
+    };
+    let packages = Packages::new(&paths, &settings, Output::Shown, &progress).with_choices(choices);
+    let confirm: Option<Confirm<'_>> = match parsed.diff {
+        true => Some(&ask_about_changes),
+        false => None,
+    };
+    let allowed = parsed.allow_scripts.as_deref();
     let one = |source: Option<&str>| match (command, source) {
-        (Command::Install, Some(source)) => install(&packages, source, scope),
+        (Command::Install, Some(source)) => {
+            let installed = packages.install(source, scope)?;
+            Ok(describe(&installed, scope, allowed))
+        }
+        (Command::Install, None) => {
+            let only = parsed.local.then_some(scope);
+            let installed = packages.install_locked(only)?;
+            let texts = installed.iter().map(|it| describe(it, scope, allowed));
+            Ok(texts.collect())
+        }
         (Command::Remove, Some(source)) => remove(&packages, source, scope),
-        (Command::Update, source) => update(&packages, source),
+        (Command::Update, source) => update(&packages, source, confirm),
         _ => Ok(list(&packages)),
     };
-    if sources.is_empty() || command == Command::List {
-        return print_result(command, one(None)).map(Some);
-    }
-    for source in &sources {
-        let code = print_result(command, one(Some(source)))?;
+    let all: Vec<Option<&str>> = match (sources.is_empty(), command) {
+        (_, Command::List) => vec![None],
+        (true, Command::Install) if !parsed.locked => Vec::new(),
+        (true, _) => vec![None],
+        (false, _) => sources.iter().map(|source| Some(source.as_str())).collect(),
+    };
+    for source in all {
+        let code = print_result(command, one(source))?;
         if code != 0 {
             return Ok(Some(code));
         }
     }
-    Ok(Some(0))
+    match allowed {
+        Some(name) => print_result(command, allow_scripts(&packages, name, scope)).map(Some),
+        None => Ok(Some(0)),
+    }
 }
 
 /// Prints the result and returns the exit code.
@@ -191,13 +235,30 @@ fn parse(args: &[String]) -> Option<PackageArgs> {
         command: Command::parse(first)?,
         sources: Vec::new(),
         local: false,
+        locked: false,
+        ignore_release_age: false,
+        diff: false,
+        allow_scripts: None,
         help: false,
         unknown: None,
     };
-    for arg in rest {
+    let fetches = matches!(parsed.command, Command::Install | Command::Update);
+    let mut rest = rest.iter();
+    while let Some(arg) = rest.next() {
         match arg.as_str() {
             "-h" | "--help" => parsed.help = true,
             "-l" | "--local" if parsed.command.has_local() => parsed.local = true,
+            "--locked" if parsed.command == Command::Install => parsed.locked = true,
+            "--ignore-release-age" if fetches => parsed.ignore_release_age = true,
+            "--diff" if parsed.command == Command::Update => parsed.diff = true,
+            "--allow-scripts" if parsed.command == Command::Install => {
+                match rest.next().filter(|name| !name.starts_with('-')) {
+                    Some(name) => parsed.allow_scripts = Some(name.clone()),
+                    None => drop(parsed.unknown.get_or_insert_with(|| {
+                        "--allow-scripts without the name of a package".to_owned()
+                    })),
+                }
+            }
             // Options of the whole program, which `cli::run_subcommand` has applied.
             "--offline" | "-a" | "--approve" | "-na" | "--no-approve" => {}
             option if option.starts_with('-') => {
@@ -209,14 +270,65 @@ fn parse(args: &[String]) -> Option<PackageArgs> {
     Some(parsed)
 }
 
-fn install(
+/// Describes a new installation. The scripts of `allowed` are left out: they run next.
+fn describe(installed: &InstalledPackage, scope: SettingsScope, allowed: Option<&str>) -> String {
+    let source = &installed.source;
+    let contents = Contents::read(&installed.folder);
+    let scripts = describe_scripts(&installed.scripts, scope, allowed);
+    format!("Installed {source}\nIt brings:\n{contents}\n{scripts}")
+}
+
+/// Describes install scripts that did not run, with the command that runs them.
+fn describe_scripts(all: &[PackageScripts], scope: SettingsScope, allowed: Option<&str>) -> String {
+    let mut text = String::new();
+    for package in all {
+        if allowed == Some(&package.name) {
+            continue;
+        }
+        if text.is_empty() {
+            text += "Install scripts did not run:\n";
+        }
+        for (name, script) in &package.scripts {
+            text += &format!("  {} {} {name}: {script}\n", package.name, package.version);
+        }
+        let local = match scope {
+            SettingsScope::Project => " -l",
+            SettingsScope::Global => "",
+        };
+        text += &format!(
+            "    If it does not work without: pi install{local} --allow-scripts {}\n",
+            package.name
+        );
+    }
+    pi_packages::printable(&text)
+}
+
+fn allow_scripts(
     packages: &Packages<'_>,
-    source: &str,
+    name: &str,
     scope: SettingsScope,
 ) -> Result<String, PackageError> {
-    let folder = packages.install(source, scope)?;
-    let contents = Contents::read(&folder);
-    Ok(format!("Installed {source}\nIt brings:\n{contents}\n"))
+    let ran = packages.allow_scripts(name, scope)?;
+    let lines = ran.iter().map(|ran| {
+        let scripts: Vec<&str> = ran.scripts.iter().map(|(name, _)| name.as_str()).collect();
+        format!("Ran {} of {name} {}\n", scripts.join(", "), ran.version)
+    });
+    Ok(lines.collect())
+}
+
+/// Shows the changes of an update and asks whether it takes effect. No answer is no.
+fn ask_about_changes(changes: &Changes<'_>) -> bool {
+    let question = format!("{}Update {}? [y/N] ", changes.describe(), changes.source);
+    if output(&question).is_err() {
+        return false;
+    }
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    if !io::stdin().is_terminal() {
+        let _ = output("\n");
+    }
+    let answer = answer.trim().to_lowercase();
+    read.is_ok() && ["y", "yes"].contains(&answer.as_str())
 }
 
 fn remove(
@@ -228,14 +340,32 @@ fn remove(
     Ok(format!("Removed {source}\n"))
 }
 
-fn update(packages: &Packages<'_>, source: Option<&str>) -> Result<String, PackageError> {
+fn update(
+    packages: &Packages<'_>,
+    source: Option<&str>,
+    confirm: Option<Confirm<'_>>,
+) -> Result<String, PackageError> {
     if pi_app::is_offline() {
         return Ok("Nothing was updated: pi is offline (PI_OFFLINE)\n".to_owned());
     }
     let mut lines = String::new();
-    packages.update(source, |package, updated| {
+    packages.update(source, confirm, |package, updated| {
+        let scope = match package.scope {
+            SourceScope::Project => SettingsScope::Project,
+            _ => SettingsScope::Global,
+        };
         lines += &match updated {
-            UpdateOutcome::Yes => String::new(),
+            UpdateOutcome::Yes(update) => {
+                let state = |it: Option<String>| it.unwrap_or_else(|| "not installed".to_owned());
+                format!(
+                    "{} {} -> {}\n{}",
+                    package.source,
+                    state(update.from),
+                    state(update.to),
+                    describe_scripts(&update.scripts, scope, None)
+                )
+            }
+            UpdateOutcome::Declined => format!("{} stays as it is\n", package.source),
             UpdateOutcome::Current => format!("{} is the newest already\n", package.source),
             UpdateOutcome::Pinned => {
                 format!("{} stays: its source names a version\n", package.source)
@@ -314,10 +444,34 @@ mod tests {
             command: Command::Install,
             sources: vec!["npm:a".into(), "b".into()],
             local: true,
+            locked: false,
+            ignore_release_age: false,
+            diff: false,
+            allow_scripts: None,
             help: false,
             unknown: None,
         };
         assert_eq!(install, expected);
+        let words = [
+            "install",
+            "--locked",
+            "--allow-scripts",
+            "x",
+            "--ignore-release-age",
+        ];
+        let install = parsed(&words).unwrap();
+        assert!(install.locked && install.ignore_release_age && install.sources.is_empty());
+        assert_eq!(install.allow_scripts.as_deref(), Some("x"));
+        let wrong = parsed(&["install", "--allow-scripts", "--locked"]).unwrap();
+        assert!(
+            wrong
+                .unknown
+                .unwrap()
+                .starts_with("--allow-scripts without")
+        );
+        let update = parsed(&["update", "--diff", "--locked"]).unwrap();
+        assert!(update.diff);
+        assert_eq!(update.unknown.as_deref(), Some("--locked"));
         assert_eq!(
             parsed(&["uninstall", "a"]).unwrap().command,
             Command::Remove

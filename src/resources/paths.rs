@@ -121,6 +121,16 @@ impl Paths {
         self.project_dir().join("settings.json")
     }
 
+    /// Returns the record of the user's installed packages.
+    pub fn global_lock(&self) -> PathBuf {
+        self.agent_dir.join("pi.lock")
+    }
+
+    /// Returns the record of the project's installed packages.
+    pub fn project_lock(&self) -> PathBuf {
+        self.project_dir().join("pi.lock")
+    }
+
     pub fn models(&self) -> PathBuf {
         self.agent_dir.join("models.json")
     }

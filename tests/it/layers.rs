@@ -4,12 +4,14 @@ use std::fs;
 use std::path::Path;
 
 /// Each layer, lowest first, with the layers that it uses.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("base", &[]),
+    ("npm", &[]),
     ("ai", &["base"]),
     ("tools", &["ai", "base"]),
     ("session", &["ai", "base"]),
     ("resources", &["ai", "base"]),
+    ("packages", &["ai", "base", "npm", "resources"]),
     ("compaction", &["ai", "resources", "session"]),
     (
         "agent",
@@ -23,6 +25,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
             "ai",
             "base",
             "compaction",
+            "packages",
             "resources",
             "session",
             "tools",
@@ -37,6 +40,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
             "compaction",
             "export",
             "extensions",
+            "packages",
             "resources",
             "session",
             "tools",

@@ -11,7 +11,7 @@ use pi_base::VERSION;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::{Certificate, Client};
+use reqwest::{Certificate, Client, ClientBuilder};
 
 /// Silence on the wire after which a connection counts as lost. Local models may read a long
 /// prompt for minutes before the first byte.
@@ -35,15 +35,18 @@ pub fn client() -> Result<Client, HttpSetupError> {
     if let Some(client) = CLIENT.get() {
         return Ok(client.clone());
     }
-    let client = Client::builder()
+    let client = builder().build().map_err(HttpSetupError)?;
+    Ok(CLIENT.get_or_init(|| client).clone())
+}
+
+/// Returns a client to configure further, with the certificates and proxies of [`client`].
+pub fn builder() -> ClientBuilder {
+    Client::builder()
         .user_agent(format!("pi/{VERSION}"))
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
         .tls_certs_merge(extra_certificates())
         .tls_danger_accept_invalid_certs(accepts_all())
-        .build()
-        .map_err(HttpSetupError)?;
-    Ok(CLIENT.get_or_init(|| client).clone())
 }
 
 /// Returns the certificates that the user adds to those of the system, for example for a company

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::AgentSession;
+use pi_packages::{Output, Packages};
 use pi_resources::discovery::is_local_source;
-use pi_resources::packages::{Output, Packages};
 use pi_resources::settings::SettingsScope;
 
 /// Limit for one run of npm or git, which delays the start.

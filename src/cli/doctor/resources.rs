@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use js_runtime::{SyntaxProblem, check_syntax};
 
 use super::Doctor;
+use pi_packages::{Output, Packages};
 use pi_resources::diagnostic::Diagnostic;
 use pi_resources::discovery::ResourceSources;
 use pi_resources::discovery::extensions::find_extensions;
-use pi_resources::packages::{Output, Packages};
 use pi_resources::prompts::templates::load_prompt_templates;
 use pi_resources::skills::load_skills;
 use pi_resources::source_info::SourceScope;

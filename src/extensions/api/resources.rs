@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::bridge::{BridgeResult, parse};
+use pi_packages::Packages;
 use pi_resources::diagnostic::Diagnostic;
 use pi_resources::discovery::{NamedPath, ResourceSources};
-use pi_resources::packages::Packages;
 use pi_resources::packages::install_paths::InstallPaths;
 use pi_resources::packages::run::Output;
 use pi_resources::packages::source::PackageSource;
@@ -157,8 +157,8 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
             let paths = args.resources.paths();
             let settings = args.resources.settings(&paths);
             let source = PackageSource::parse(&args.source).ok();
-            let place = |source| InstallPaths::new(&paths, &settings).package_folder(&source, args.scope).ok();
-            let folder = source.and_then(place).filter(|folder| folder.exists());
+            let place = |source| InstallPaths::new(&paths, &settings).package_folder(&source, args.scope);
+            let folder = source.map(place).filter(|folder| folder.exists());
             json!(folder.map(|folder| folder.to_string_lossy().into_owned()))
         }),
         "resources.found" => parse::<ResourceArgs>(method, args).map(|place| {

@@ -263,7 +263,7 @@ fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Returns all files of one kind in a package, including those that the settings leave out.
-pub(crate) fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathBuf> {
+pub fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathBuf> {
     let is_extension = kind == ResourceKind::Extensions;
     let mut problems = Vec::new();
     if !root.is_dir() {
@@ -395,19 +395,20 @@ impl Finder<'_> {
     ) -> Option<PathBuf> {
         let install_paths = InstallPaths::new(self.sources.paths, self.sources.settings);
         let mut place = PathBuf::from(source);
-        let message = match (install_paths.package_folder(parsed, scope), parsed) {
-            (Ok(root), _) if root.exists() => return Some(root),
-            (Ok(root), PackageSource::Local(_)) => {
+        let root = install_paths.package_folder(parsed, scope);
+        let message = match parsed {
+            _ if root.exists() => return Some(root),
+            PackageSource::Local(_) => {
                 place = root;
                 format!(
                     "The package \"{source}\" does not exist: {}",
                     place.display()
                 )
             }
-            (Ok(_), _) if scope == SourceScope::Temporary => {
+            _ if scope == SourceScope::Temporary => {
                 format!("The package \"{source}\" is not there")
             }
-            (Ok(_), _) => {
+            _ => {
                 let local = match scope {
                     SourceScope::Project => " -l",
                     _ => "",
@@ -416,7 +417,6 @@ impl Finder<'_> {
                     "The package \"{source}\" is not installed. Run: pi install{local} {source}"
                 )
             }
-            (Err(error), _) => format!("The package \"{source}\" is not loaded: {error}"),
         };
         self.report(match scope {
             // The user named this package.

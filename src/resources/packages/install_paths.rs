@@ -1,5 +1,6 @@
-//! Folders of installed packages. npm is asked for its global folder only if the answer is not
-//! cached: that takes longer than the rest of the start.
+//! Folders of installed packages: those of the original. Earlier versions of it kept the user's
+//! packages in npm's global folder, where they are still found. npm is asked for that folder only
+//! if the answer is not cached: that takes longer than the rest of the start.
 
 use pi_base::regular_file;
 use std::env;
@@ -9,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::run::{Program, RunError};
+use super::run::Program;
 use super::source::{GitSource, PackageSource};
 use crate::paths::Paths;
 use crate::settings::Settings;
@@ -20,8 +21,8 @@ const NPM_ROOT_TTL: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct InstallPaths {
-    pub(super) paths: Paths,
-    pub(super) npm: Program,
+    paths: Paths,
+    npm: Program,
 }
 
 impl InstallPaths {
@@ -42,28 +43,40 @@ impl InstallPaths {
     }
 
     /// Returns the folder of a package, whether or not it exists.
-    pub fn package_folder(
-        &self,
-        source: &PackageSource,
-        scope: SourceScope,
-    ) -> Result<PathBuf, RunError> {
-        Ok(match source {
+    pub fn package_folder(&self, source: &PackageSource, scope: SourceScope) -> PathBuf {
+        match source {
             PackageSource::Local(path) => self.paths.resolve(path, &self.base(scope)),
-            PackageSource::Npm(npm) => self.node_modules(scope, &npm.name)?.join(&npm.name),
+            PackageSource::Npm(npm) => self.npm_folder(&npm.name, scope),
             PackageSource::Git(git) => self.git_folder(git, scope),
-        })
+        }
     }
 
-    /// Returns the npm project with the packages of a project or of single runs.
-    pub(super) fn npm_project(&self, scope: SourceScope) -> PathBuf {
+    /// Returns the folder in which a package of npm is installed.
+    pub fn npm_target(&self, name: &str, scope: SourceScope) -> PathBuf {
+        self.npm_project(scope).join("node_modules").join(name)
+    }
+
+    /// Returns the folder in which a package of npm is found.
+    fn npm_folder(&self, name: &str, scope: SourceScope) -> PathBuf {
+        let target = self.npm_target(name, scope);
+        if scope != SourceScope::User || target.exists() {
+            return target;
+        }
+        let global = self.global_root(name).map(|root| root.join(name));
+        global.filter(|folder| folder.exists()).unwrap_or(target)
+    }
+
+    /// Returns the npm project with the packages of a scope.
+    pub fn npm_project(&self, scope: SourceScope) -> PathBuf {
         match scope {
+            SourceScope::User => self.paths.agent_dir.join("npm"),
+            SourceScope::Project => self.paths.project_dir().join("npm"),
             SourceScope::Temporary => self.temporary_root().join("npm"),
-            _ => self.paths.project_dir().join("npm"),
         }
     }
 
     /// Returns the root of all clones of a scope.
-    pub(super) fn git_root(&self, scope: SourceScope) -> PathBuf {
+    pub fn git_root(&self, scope: SourceScope) -> PathBuf {
         match scope {
             SourceScope::User => self.paths.git_packages(),
             SourceScope::Project => self.paths.project_dir().join("git"),
@@ -89,27 +102,24 @@ impl InstallPaths {
         self.cache().join("packages")
     }
 
-    pub(super) fn cache(&self) -> PathBuf {
+    pub fn cache(&self) -> PathBuf {
         self.paths.agent_dir.join("cache")
     }
 
-    fn node_modules(&self, scope: SourceScope, package: &str) -> Result<PathBuf, RunError> {
-        if scope != SourceScope::User {
-            return Ok(self.npm_project(scope).join("node_modules"));
-        }
+    /// Returns npm's global folder; `None` if there is no npm.
+    fn global_root(&self, package: &str) -> Option<PathBuf> {
         match self.cached_root() {
-            Some((root, fresh)) if fresh || root.join(package).is_dir() => Ok(root),
+            Some((root, fresh)) if fresh || root.join(package).is_dir() => Some(root),
             _ => self.query_npm_root(),
         }
     }
 
     /// Asks npm for its global folder and caches the answer for the next start.
-    pub(super) fn query_npm_root(&self) -> Result<PathBuf, RunError> {
-        let root = self.npm.output(&["root", "-g"], &self.paths.cwd)?;
+    fn query_npm_root(&self) -> Option<PathBuf> {
+        let root = self.npm.output(&["root", "-g"], &self.paths.cwd).ok()?;
         let root = PathBuf::from(root.trim());
         if !root.is_absolute() {
-            let answer = root.display().to_string();
-            return Err(self.npm.unexpected_output(&["root", "-g"], &answer));
+            return None;
         }
         let cached = NpmRoot {
             key: self.root_key(),
@@ -121,7 +131,7 @@ impl InstallPaths {
         {
             let _ = fs::write(self.root_file(), text);
         }
-        Ok(root)
+        Some(root)
     }
 
     /// Returns the cached folder, and whether npm was asked within [`NPM_ROOT_TTL`]: then a package

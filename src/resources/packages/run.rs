@@ -1,5 +1,7 @@
-//! Runs npm and git: which program, where it may print, and what is reported when it fails.
+//! Runs git, npm and the shell: which program, where it may print, and what is reported when it fails.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -50,7 +52,7 @@ pub enum Output {
 
 impl Program {
     /// Returns npm, or the program that the setting `npmCommand` names.
-    pub(super) fn npm(command: Option<&[String]>) -> Self {
+    pub fn npm(command: Option<&[String]>) -> Self {
         let words = match command {
             Some(words) if !words.is_empty() => words.to_vec(),
             _ => vec!["npm".to_owned()],
@@ -58,15 +60,34 @@ impl Program {
         Self { words }
     }
 
-    pub(super) fn git() -> Self {
+    pub fn git() -> Self {
         Self {
             words: vec!["git".to_owned()],
         }
     }
 
+    /// Returns the shell, which takes a command line as its argument.
+    pub fn shell() -> Self {
+        Self {
+            words: ["sh", "-c"].map(str::to_owned).to_vec(),
+        }
+    }
+
     /// Runs a program to its end.
-    pub(super) fn run(&self, args: &[&str], dir: &Path, output: Output) -> Result<(), RunError> {
+    pub fn run(&self, args: &[&str], dir: &Path, output: Output) -> Result<(), RunError> {
+        self.run_with(args, dir, output, &BTreeMap::new())
+    }
+
+    /// Like [`Self::run`], with additional variables in the environment.
+    pub fn run_with(
+        &self,
+        args: &[&str],
+        dir: &Path,
+        output: Output,
+        variables: &BTreeMap<String, OsString>,
+    ) -> Result<(), RunError> {
         let mut command = self.command(args, dir)?;
+        command.envs(variables);
         let Output::Silent(limit) = output else {
             let status = self.start(&mut command)?.wait();
             let status = status.map_err(|source| self.cannot_start(source))?;
@@ -79,7 +100,7 @@ impl Program {
     }
 
     /// Runs a query and returns its stdout.
-    pub(super) fn output(&self, args: &[&str], dir: &Path) -> Result<String, RunError> {
+    pub fn output(&self, args: &[&str], dir: &Path) -> Result<String, RunError> {
         let mut command = self.command(args, dir)?;
         let mut errors = self.capture(&mut command)?;
         let mut out = temporary().map_err(|source| self.cannot_start(source))?;
@@ -94,14 +115,6 @@ impl Program {
             .and_then(|_| out.read_to_string(&mut text));
         read.map_err(|source| self.cannot_start(source))?;
         Ok(text)
-    }
-
-    pub(super) fn unexpected_output(&self, args: &[&str], last_output: &str) -> RunError {
-        RunError::Failed {
-            command: self.line(args),
-            how: "gave an answer that cannot be used".to_owned(),
-            last_output: format!(": {last_output}"),
-        }
     }
 
     fn command(&self, args: &[&str], dir: &Path) -> Result<Command, RunError> {
@@ -162,7 +175,10 @@ impl Program {
         let program = self.words.first().cloned().unwrap_or_default();
         let advice = match program.as_str() {
             "git" => "Packages from git need it",
-            _ => "Packages from npm need it; the setting npmCommand may name another program",
+            "sh" => "Scripts of packages need it",
+            _ => {
+                "Correct or remove the setting npmCommand: pi needs no program for packages of npm"
+            }
         };
         RunError::Start {
             program,

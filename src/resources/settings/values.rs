@@ -46,6 +46,8 @@ pub struct SettingsValues {
     pub quiet_startup: QuietStartup,
     pub hide_thinking_block: bool,
     pub npm_command: Option<Vec<String>>,
+    /// Hours. Not in the original.
+    pub minimum_release_age: Option<u64>,
     pub packages: Vec<PackageEntry>,
     pub extensions: Vec<String>,
     pub skills: Vec<String>,

@@ -118,3 +118,34 @@ pub fn packages(name: &str, wanted: &[String]) -> PathBuf {
     let (first, _) = first.rsplit_once('@').expect("a version is pinned");
     folder.join("node_modules").join(first)
 }
+
+/// Installs a package with pi, once per machine and version. Returns its folder, from which both
+/// programs load it.
+pub fn installed(name: &str, wanted: &[String]) -> PathBuf {
+    let folder = cache_dir().join("pi-tests/installed").join(name);
+    fs::create_dir_all(&folder).unwrap();
+    let _lock = locked(&folder.join("lock"));
+    let complete = folder.join("complete");
+    let all = wanted.join("\n");
+    let agent_dir = folder.join("agent");
+    if fs::read_to_string(&complete).ok().as_deref() != Some(&all) {
+        let Program::Ours(pi) = Program::ours() else {
+            unreachable!("it is ours");
+        };
+        for package in wanted {
+            let output = std::process::Command::new(&pi)
+                .args(["install", &format!("npm:{package}")])
+                .env("PI_CODING_AGENT_DIR", &agent_dir)
+                .env_remove("PI_OFFLINE")
+                .current_dir(&folder)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "pi install npm:{package}: {said}");
+        }
+        fs::write(complete, all).unwrap();
+    }
+    let first = wanted.first().expect("a package");
+    let (first, _) = first.rsplit_once('@').expect("a version is pinned");
+    agent_dir.join("npm/node_modules").join(first)
+}

@@ -97,7 +97,7 @@ impl Side<'_> {
             crate::support::copy(&from, &folder.join(example));
         }
         if !self.suite.packages.is_empty() {
-            let folder = program::packages(&self.suite.name, &self.suite.packages);
+            let folder = program::installed(&self.suite.name, &self.suite.packages);
             settings["packages"] = json!([folder]);
             // Compiled scripts are kept between runs.
             let compiled = folder.ancestors().find(|path| path.join("lock").exists());

@@ -6,21 +6,37 @@ use std::path::Path;
 use std::process::Command as Program;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha512};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
 use super::Home;
 
-/// Archives by version.
-type Archives = BTreeMap<String, Vec<u8>>;
+/// A published version.
+#[derive(Clone)]
+pub struct Version {
+    pub archive: Vec<u8>,
+    /// The description in the registry: `package.json` with `dist`.
+    pub manifest: Value,
+    /// The time of its publication; long ago without one.
+    pub published: Option<String>,
+}
 
 #[derive(Clone)]
 pub struct Registry {
     address: String,
-    packages: Arc<Mutex<BTreeMap<String, Archives>>>,
+    packages: Arc<Mutex<BTreeMap<String, BTreeMap<String, Version>>>>,
     requests: Arc<Mutex<Vec<String>>>,
+    /// The header `Authorization` of each request.
+    credentials: Arc<Mutex<Vec<Option<String>>>>,
+    /// Requests need this value of `Authorization`.
+    required: Arc<Mutex<Option<String>>>,
+    /// Answers that lead elsewhere.
+    redirects: Arc<Mutex<BTreeMap<String, String>>>,
     /// Archives that never arrive.
     stalled: Arc<Mutex<Vec<String>>>,
 }
@@ -32,6 +48,9 @@ impl Registry {
             address: listener.local_addr().unwrap().to_string(),
             packages: Arc::default(),
             requests: Arc::default(),
+            credentials: Arc::default(),
+            required: Arc::default(),
+            redirects: Arc::default(),
             stalled: Arc::default(),
         };
         let server = registry.clone();
@@ -51,10 +70,10 @@ impl Registry {
     pub fn publish(&self, name: &str, version: &str, files: &[(&str, &str)]) {
         let manifest = json!({"name": name, "version": version}).to_string();
         let folder = tempfile::tempdir().unwrap();
-        let has_manifest = files.iter().any(|(path, _)| *path == "package.json");
-        let manifest = [("package.json", manifest.as_str())];
-        let manifest = manifest.iter().filter(|_| !has_manifest);
-        for (path, text) in files.iter().chain(manifest) {
+        let given = files.iter().find(|(path, _)| *path == "package.json");
+        let text = given.map_or(manifest.as_str(), |(_, text)| text);
+        let manifest = [("package.json", text)];
+        for (path, text) in files.iter().chain(&manifest) {
             let path = folder.path().join("package").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -67,13 +86,72 @@ impl Registry {
             .expect("tar is installed");
         assert!(status.success());
         self.publish_archive(name, version, fs::read(archive).unwrap());
+        let mut manifest: Value = serde_json::from_str(text).unwrap();
+        manifest["name"] = json!(name);
+        manifest["version"] = json!(version);
+        self.change(name, version, |published| {
+            manifest["dist"] = published.manifest["dist"].clone();
+            published.manifest = manifest;
+        });
     }
 
     /// Publishes a version with an archive of arbitrary bytes.
     pub fn publish_archive(&self, name: &str, version: &str, archive: Vec<u8>) {
+        let integrity = format!(
+            "sha512-{}",
+            BASE64_STANDARD.encode(Sha512::digest(&archive))
+        );
+        let tarball = format!("{}{name}/-/{version}", self.url());
+        let dist = json!({"tarball": tarball, "integrity": integrity});
+        let published = Version {
+            archive,
+            manifest: json!({"name": name, "version": version, "dist": dist}),
+            published: None,
+        };
         let mut packages = self.packages.lock().unwrap();
         let versions = packages.entry(name.to_owned()).or_default();
-        versions.insert(version.to_owned(), archive);
+        versions.insert(version.to_owned(), published);
+    }
+
+    /// Publishes a version whose manifest has these members.
+    pub fn publish_with(&self, name: &str, version: &str, members: Value, files: &[(&str, &str)]) {
+        let mut manifest = members;
+        manifest["name"] = json!(name);
+        manifest["version"] = json!(version);
+        let manifest = manifest.to_string();
+        let mut files = files.to_vec();
+        files.push(("package.json", &manifest));
+        self.publish(name, version, &files);
+    }
+
+    /// Changes a published version.
+    pub fn change(&self, name: &str, version: &str, change: impl FnOnce(&mut Version)) {
+        let mut packages = self.packages.lock().unwrap();
+        let versions = packages.get_mut(name).expect("it is published");
+        change(versions.get_mut(version).expect("it is published"));
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// From now on, requests without this value of `Authorization` are refused.
+    pub fn require(&self, authorization: &str) {
+        *self.required.lock().unwrap() = Some(authorization.to_owned());
+    }
+
+    /// Sends requests for a path to another URL.
+    pub fn redirect(&self, path: &str, url: &str) {
+        let mut redirects = self.redirects.lock().unwrap();
+        redirects.insert(path.to_owned(), url.to_owned());
+    }
+
+    pub fn credentials(&self) -> Vec<Option<String>> {
+        self.credentials.lock().unwrap().clone()
     }
 
     /// From now on, requests for the archive of a version never end.
@@ -102,11 +180,9 @@ impl Registry {
         command
     }
 
-    /// The folder in which npm installs the user's packages.
-    pub fn global_root(home: &Home) -> std::path::PathBuf {
-        home.agent_dir()
-            .with_file_name("npm")
-            .join("lib/node_modules")
+    /// The folder in which the user's packages are installed.
+    pub fn user_root(home: &Home) -> std::path::PathBuf {
+        home.agent_dir().join("npm/node_modules")
     }
 
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
@@ -115,17 +191,37 @@ impl Registry {
         stream.read_line(&mut line).await?;
         let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
         let mut header = String::new();
+        let (mut authorization, mut is_short) = (None, false);
         while stream.read_line(&mut header).await? > 2 {
+            let (name, value) = header.split_once(": ").unwrap_or_default();
+            match name.to_lowercase().as_str() {
+                "authorization" => authorization = Some(value.trim().to_owned()),
+                "accept" => is_short = value.contains("install-v1"),
+                _ => {}
+            }
             header.clear();
         }
+        self.credentials.lock().unwrap().push(authorization.clone());
         self.requests.lock().unwrap().push(target.clone());
         let is_stalled = self.stalled.lock().unwrap().contains(&target);
         if is_stalled {
             std::future::pending::<()>().await;
         }
-        let (status, kind, body) = self.answer(&target);
+        let required = self.required.lock().unwrap().clone();
+        let redirect = self.redirects.lock().unwrap().get(&target).cloned();
+        let mut location = String::new();
+        let (status, kind, body) = match (required, redirect) {
+            (Some(_), _) if authorization != self.required.lock().unwrap().clone() => {
+                ("401 Unauthorized", "text/plain", Vec::new())
+            }
+            (_, Some(url)) => {
+                location = format!("Location: {url}\r\n");
+                ("302 Found", "text/plain", Vec::new())
+            }
+            _ => self.answer(&target, is_short),
+        };
         let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{location}\
              Connection: close\r\n\r\n",
             body.len()
         );
@@ -134,18 +230,22 @@ impl Registry {
         stream.shutdown().await
     }
 
-    fn answer(&self, target: &str) -> (&'static str, &'static str, Vec<u8>) {
+    fn answer(&self, target: &str, is_short: bool) -> (&'static str, &'static str, Vec<u8>) {
         let path = target
             .trim_start_matches('/')
             .replace("%2f", "/")
             .replace("%2F", "/");
         let packages = self.packages.lock().unwrap();
         if let Some((name, version)) = path.split_once("/-/")
-            && let Some(archive) = packages
+            && let Some(version) = packages
                 .get(name)
                 .and_then(|versions| versions.get(version))
         {
-            return ("200 OK", "application/octet-stream", archive.clone());
+            return (
+                "200 OK",
+                "application/octet-stream",
+                version.archive.clone(),
+            );
         }
         let Some(versions) = packages.get(&path) else {
             return (
@@ -154,15 +254,24 @@ impl Registry {
                 b"{\"error\": \"not found\"}".to_vec(),
             );
         };
-        let described = versions.keys().map(|version| {
-            let tarball = format!("http://{}/{path}/-/{version}", self.address);
-            let dist = json!({"tarball": tarball});
-            let version_of = json!({"name": path, "version": version, "dist": dist});
-            (version.clone(), version_of)
-        });
-        let described: serde_json::Map<String, Value> = described.collect();
+        let long_ago = "2020-01-01T00:00:00.000Z";
+        let date = |it: &Version| it.published.clone().unwrap_or_else(|| long_ago.to_owned());
+        let described = versions.iter();
+        let described: serde_json::Map<String, Value> = described
+            .map(|(version, it)| (version.clone(), it.manifest.clone()))
+            .collect();
         let latest = versions.keys().next_back();
-        let body = json!({"name": path, "dist-tags": {"latest": latest}, "versions": described});
+        let mut body =
+            json!({"name": path, "dist-tags": {"latest": latest}, "versions": described});
+        if is_short {
+            body["modified"] = json!(versions.values().map(date).max());
+        } else {
+            let times = versions.iter();
+            let times: serde_json::Map<String, Value> = times
+                .map(|(version, it)| (version.clone(), json!(date(it))))
+                .collect();
+            body["time"] = Value::Object(times);
+        }
         ("200 OK", "application/json", body.to_string().into_bytes())
     }
 }

@@ -1,16 +1,10 @@
 //! The contents of a package, shown before any of its code runs.
 
-use pi_base::regular_file;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use crate::discovery::resources_of_package;
-use crate::paths::ResourceKind;
-
-/// Scripts that npm runs when it installs a folder.
-const INSTALL_SCRIPTS: [&str; 4] = ["preinstall", "install", "postinstall", "prepare"];
+use pi_resources::discovery::resources_of_package;
+use pi_resources::paths::ResourceKind;
 
 /// The contents of a package. Printed as a list with one line each.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,17 +56,6 @@ impl fmt::Display for Contents {
     }
 }
 
-/// Returns the scripts that npm would run in a folder.
-pub(super) fn scripts_of(folder: &Path) -> Vec<(&'static str, String)> {
-    let text = regular_file::read_text(folder.join("package.json")).unwrap_or_default();
-    let manifest: Value = serde_json::from_str(&text).unwrap_or_default();
-    let script = |name: &&'static str| {
-        let script = manifest.get("scripts")?.get(*name)?.as_str()?;
-        Some((*name, script.to_owned()))
-    };
-    INSTALL_SCRIPTS.iter().filter_map(script).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -108,7 +91,6 @@ mod tests {
         );
         let manifest = r#"{"scripts": {"postinstall": "make", "test": "t"}, "pi": {}}"#;
         fs::write(dir.path().join("package.json"), manifest).unwrap();
-        assert_eq!(scripts_of(dir.path()), [("postinstall", "make".to_owned())]);
         assert_eq!(
             Contents::read(dir.path()).to_string(),
             "  nothing that pi can use"

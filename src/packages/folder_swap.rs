@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -78,58 +78,10 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// A backup of a folder that a program changes in place.
-pub(super) struct FolderBackup {
-    folder: PathBuf,
-    copy: PathBuf,
-}
-
-impl FolderBackup {
-    /// Makes a backup; `None` if there is no folder.
-    pub(super) fn create(folder: &Path, store: &Path, name: &str) -> io::Result<Option<Self>> {
-        if !folder.is_dir() {
-            return Ok(None);
-        }
-        let backup = Self::at(folder, store, name);
-        let staging = staging(store)?;
-        let unfinished = staging.path().join("copy");
-        copy_tree(folder, &unfinished)?;
-        // The rename makes the backup appear complete or not at all.
-        swap(&unfinished, &backup.copy, staging.path())?;
-        Ok(Some(backup))
-    }
-
-    fn at(folder: &Path, store: &Path, name: &str) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            copy: store.join(name.replace('/', "+")),
-        }
-    }
-
-    pub(super) fn restore(self) -> io::Result<()> {
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder)?;
-        }
-        copy_tree(&self.copy, &self.folder)?;
-        self.discard();
-        Ok(())
-    }
-
-    pub(super) fn discard(self) {
-        // A leftover copy only takes space.
-        let _ = fs::remove_dir_all(&self.copy);
-    }
-
-    /// Returns the backup that a killed process left, if the folder is broken.
-    pub(super) fn find_leftover(folder: &Path, store: &Path, name: &str) -> Option<Self> {
-        let backup = Self::at(folder, store, name);
-        let broken = !folder.join("package.json").is_file();
-        (broken && backup.copy.is_dir()).then_some(backup)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn tree(root: &Path, name: &str, text: &str) -> PathBuf {
@@ -160,43 +112,5 @@ mod tests {
             .unwrap()
             .map(|e| e.unwrap().file_name());
         assert_eq!(names.filter(|name| name == "a").count(), 1);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn backup_can_be_restored() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = dir.path().join("store");
-        let folder = tree(dir.path(), "pkg", "old");
-        std::os::unix::fs::symlink("sub/file", folder.join("link")).unwrap();
-        assert!(
-            FolderBackup::create(&dir.path().join("none"), &store, "x")
-                .unwrap()
-                .is_none()
-        );
-        let backup = FolderBackup::create(&folder, &store, "@s/pkg")
-            .unwrap()
-            .unwrap();
-        assert!(
-            FolderBackup::find_leftover(&folder, &store, "@s/pkg").is_none(),
-            "it works"
-        );
-        fs::write(folder.join("sub/file"), "broken").unwrap();
-        fs::write(folder.join("sub/more"), "broken").unwrap();
-        backup.restore().unwrap();
-        assert_eq!(text(&folder), "old");
-        assert!(!folder.join("sub/more").exists());
-        assert!(folder.join("link").is_symlink());
-        // The process was killed after the copy was made.
-        FolderBackup::create(&folder, &store, "@s/pkg")
-            .unwrap()
-            .unwrap();
-        fs::remove_dir_all(&folder).unwrap();
-        FolderBackup::find_leftover(&folder, &store, "@s/pkg")
-            .unwrap()
-            .restore()
-            .unwrap();
-        assert_eq!(text(&folder), "old");
-        assert!(FolderBackup::find_leftover(&folder, &store, "@s/pkg").is_none());
     }
 }
