@@ -14,6 +14,7 @@ use pi_extensions::diagnostics::tool_schema;
 use pi_extensions::registry::inventory::{DescribedExtension, DescribedTool};
 use pi_extensions::unknown_event;
 use pi_modes::line::is_own_command;
+use pi_resources::discovery::SearchLog;
 use pi_resources::discovery::collect::collect_dir;
 use pi_resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
 use pi_resources::paths::ResourceKind;
@@ -148,7 +149,11 @@ pub fn run(names: &[String], json: bool) -> Result<u8, CliError> {
 fn contained_extensions(extension: ExtensionPath) -> Vec<ExtensionPath> {
     let files = match entry_module(&extension.path) {
         Some(_) => Vec::new(),
-        None => collect_dir(&extension.path, ResourceKind::Extensions, &mut Vec::new()),
+        None => collect_dir(
+            &extension.path,
+            ResourceKind::Extensions,
+            &mut SearchLog::default(),
+        ),
     };
     if files.is_empty() {
         return vec![extension];

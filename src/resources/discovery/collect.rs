@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::SearchLog;
 use super::listing::{IgnoreRules, list};
 use crate::diagnostic::Diagnostic;
 use crate::paths::{ResourceKind, normalize};
@@ -24,56 +25,82 @@ pub(crate) enum SkillLayout {
 
 /// Returns the resources of a path that a user or a manifest names: the file itself, or the
 /// resources in the folder.
-pub(crate) fn collect_path(
-    path: &Path,
-    kind: ResourceKind,
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<PathBuf> {
+pub(crate) fn collect_path(path: &Path, kind: ResourceKind, log: &mut SearchLog) -> Vec<PathBuf> {
+    log.look_up(path);
     if path.is_dir() {
-        collect_dir(path, kind, problems)
+        collect_dir(path, kind, log)
     } else {
         vec![path.to_owned()]
     }
 }
 
 /// Returns the resources in a folder of that kind, as packages and settings name them.
-pub fn collect_dir(dir: &Path, kind: ResourceKind, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+pub fn collect_dir(dir: &Path, kind: ResourceKind, log: &mut SearchLog) -> Vec<PathBuf> {
     match kind {
-        ResourceKind::Extensions => extensions(dir, problems),
-        ResourceKind::Skills => skills(dir, SkillLayout::Pi, problems),
-        ResourceKind::Prompts => files_below(dir, "md", problems),
-        ResourceKind::Themes => files_below(dir, "json", problems),
+        ResourceKind::Extensions => extensions(dir, log),
+        ResourceKind::Skills => skills(dir, SkillLayout::Pi, log),
+        ResourceKind::Prompts => files_below(dir, "md", log),
+        ResourceKind::Themes => files_below(dir, "json", log),
     }
 }
 
 /// Returns the files directly in `dir`, which is how `prompts` and `themes` of a root are read.
-pub(crate) fn files_in(
-    dir: &Path,
-    extension: &str,
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<PathBuf> {
-    let rules = IgnoreRules::default().descend(dir, problems);
-    let entries = list(dir, &rules, problems).into_iter();
+pub(crate) fn files_in(dir: &Path, extension: &str, log: &mut SearchLog) -> Vec<PathBuf> {
+    let rules = IgnoreRules::default().descend(dir, log);
+    let entries = list(dir, &rules, log).into_iter();
     let files = entries.filter(|entry| entry.is_file_with(extension));
     files.map(|entry| entry.path).collect()
 }
 
 /// Returns the extensions in a folder: the folder itself if it is an extension, or else its
 /// files and those of its subfolders that are extensions.
-fn extensions(dir: &Path, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    if let Some(entries) = extension_entries(dir, problems) {
+fn extensions(dir: &Path, log: &mut SearchLog) -> Vec<PathBuf> {
+    if let Some(entries) = extension_entries(dir, log) {
         return entries;
     }
-    let rules = IgnoreRules::default().descend(dir, problems);
+    let rules = IgnoreRules::default().descend(dir, log);
     let mut found = Vec::new();
-    for entry in list(dir, &rules, problems) {
+    for entry in list(dir, &rules, log) {
         if entry.is_dir {
-            found.extend(extension_entries(&entry.path, problems).unwrap_or_default());
-        } else if (entry.is_file_with("ts") || entry.is_file_with("js")) && !is_test(&entry.path) {
+            found.extend(extension_entries(&entry.path, log).unwrap_or_default());
+        } else if (entry.is_file_with("ts") || entry.is_file_with("js"))
+            && may_be_extension(&entry.path)
+        {
             found.push(entry.path);
+        } else if OTHER_ENDINGS
+            .iter()
+            .any(|ending| entry.is_file_with(ending))
+            && exports_default(&entry.path)
+        {
+            let message = format!(
+                "{} is not loaded: only files that end in .ts or .js are extensions. Rename it, \
+                 or import it from one",
+                entry.path.display()
+            );
+            log.problems.push(Diagnostic::warning(&entry.path, message));
         }
     }
     found
+}
+
+/// Endings of modules that are no extensions.
+const OTHER_ENDINGS: [&str; 6] = ["mts", "cts", "tsx", "jsx", "mjs", "cjs"];
+
+/// Returns whether a module seems to be meant as an extension and not as a helper of one.
+fn exports_default(path: &Path) -> bool {
+    let text = regular_file::read_text(path).unwrap_or_default();
+    text.contains("export default") || text.contains("module.exports =")
+}
+
+/// Returns whether a file by its name may be an extension: tests, configurations of tools and
+/// declarations of types are not.
+pub(super) fn may_be_extension(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.rsplit_once('.').map_or("", |(stem, _)| stem);
+    let kind = stem
+        .rsplit_once('.')
+        .filter(|(before, _)| !before.is_empty());
+    !matches!(kind, Some((_, "d" | "test" | "spec" | "config")))
 }
 
 /// Returns whether a file next to an extension is a test, which `pi test` runs.
@@ -87,12 +114,15 @@ pub fn is_test(path: &Path) -> bool {
 }
 
 /// Returns the modules of a folder that is an extension: those in its manifest, or its index.
-fn extension_entries(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Vec<PathBuf>> {
-    let manifest = Manifest::read(dir, ResourceKind::Extensions, problems).unwrap_or_default();
+fn extension_entries(dir: &Path, log: &mut SearchLog) -> Option<Vec<PathBuf>> {
+    let manifest = Manifest::read(dir, ResourceKind::Extensions, log).unwrap_or_default();
     let named = manifest.entries(ResourceKind::Extensions).unwrap_or(&[]);
     let mut existing = Vec::new();
+    // An index file may appear.
+    log.look_up(dir);
     for entry in named {
         let path = normalize(&dir.join(entry));
+        log.look_up(&path);
         if path.exists() {
             existing.push(path);
             continue;
@@ -102,27 +132,25 @@ fn extension_entries(dir: &Path, problems: &mut Vec<Diagnostic>) -> Option<Vec<P
             "{} names \"{entry}\" as an extension, which does not exist",
             file.display()
         );
-        problems.push(Diagnostic::warning(&file, message));
+        log.problems.push(Diagnostic::warning(&file, message));
     }
     if !existing.is_empty() {
         return Some(existing);
     }
     let mut indexes = ["index.ts", "index.js"].iter().map(|name| dir.join(name));
-    indexes.find(|path| path.exists()).map(|path| vec![path])
+    let index = indexes.find(|path| path.exists())?;
+    log.look_up(&index);
+    Some(vec![index])
 }
 
-pub(crate) fn skills(
-    dir: &Path,
-    layout: SkillLayout,
-    problems: &mut Vec<Diagnostic>,
-) -> Vec<PathBuf> {
-    let mut walk = Walk::new(problems);
+pub(crate) fn skills(dir: &Path, layout: SkillLayout, log: &mut SearchLog) -> Vec<PathBuf> {
+    let mut walk = Walk::new(log);
     walk.skills(dir, &IgnoreRules::default(), layout == SkillLayout::Pi);
     walk.found
 }
 
-fn files_below(dir: &Path, extension: &str, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    let mut walk = Walk::new(problems);
+fn files_below(dir: &Path, extension: &str, log: &mut SearchLog) -> Vec<PathBuf> {
+    let mut walk = Walk::new(log);
     walk.files(dir, &IgnoreRules::default(), extension);
     walk.found
 }
@@ -131,15 +159,15 @@ fn files_below(dir: &Path, extension: &str, problems: &mut Vec<Diagnostic>) -> V
 struct Walk<'a> {
     found: Vec<PathBuf>,
     entered: HashSet<PathBuf>,
-    problems: &'a mut Vec<Diagnostic>,
+    log: &'a mut SearchLog,
 }
 
 impl<'a> Walk<'a> {
-    fn new(problems: &'a mut Vec<Diagnostic>) -> Self {
+    fn new(log: &'a mut SearchLog) -> Self {
         Self {
             found: Vec::new(),
             entered: HashSet::new(),
-            problems,
+            log,
         }
     }
 
@@ -151,8 +179,8 @@ impl<'a> Walk<'a> {
         if !self.enter(dir) {
             return;
         }
-        let rules = rules.descend(dir, self.problems);
-        for entry in list(dir, &rules, self.problems) {
+        let rules = rules.descend(dir, self.log);
+        for entry in list(dir, &rules, self.log) {
             if entry.is_dir {
                 self.files(&entry.path, &rules, extension);
             } else if entry.is_file_with(extension) {
@@ -165,13 +193,13 @@ impl<'a> Walk<'a> {
         if !self.enter(dir) {
             return;
         }
-        let rules = rules.descend(dir, self.problems);
+        let rules = rules.descend(dir, self.log);
         let skill = dir.join("SKILL.md");
         if skill.is_file() && !rules.ignore(&skill, false) {
             self.found.push(skill);
             return;
         }
-        for entry in list(dir, &rules, self.problems) {
+        for entry in list(dir, &rules, self.log) {
             if entry.is_dir {
                 self.skills(&entry.path, &rules, false);
             } else if files_too && entry.is_file_with("md") {
@@ -227,17 +255,14 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// Reads the manifest; `None` if there is no `package.json` with a `pi` object. Reports
     /// errors about `kind`.
-    pub(crate) fn read(
-        dir: &Path,
-        kind: ResourceKind,
-        problems: &mut Vec<Diagnostic>,
-    ) -> Option<Self> {
+    pub(crate) fn read(dir: &Path, kind: ResourceKind, log: &mut SearchLog) -> Option<Self> {
         let path = dir.join("package.json");
+        log.look_up(&path);
         let text = match regular_file::read_text(&path) {
             Ok(text) => text,
             Err(error) => {
                 if error.kind() == io::ErrorKind::InvalidInput {
-                    problems.push(Diagnostic::unreadable(&path, &error));
+                    log.problems.push(Diagnostic::unreadable(&path, &error));
                 }
                 return None;
             }
@@ -246,7 +271,7 @@ impl Manifest {
             Ok(package) => package,
             Err(error) => {
                 let message = format!("{} is ignored: {error}", path.display());
-                problems.push(Diagnostic::warning(&path, message));
+                log.problems.push(Diagnostic::warning(&path, message));
                 return None;
             }
         };
@@ -254,7 +279,7 @@ impl Manifest {
         let own = manifest_errors(pi)
             .into_iter()
             .filter(|(of, _)| kind == *of);
-        problems.extend(own.map(|(_, error)| {
+        log.problems.extend(own.map(|(_, error)| {
             let message = format!("{}: {error}", path.display());
             Diagnostic::warning(&path, message)
         }));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use super::SearchLog;
 use crate::diagnostic::Diagnostic;
 
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
@@ -33,16 +34,19 @@ pub(crate) struct IgnoreRules(Vec<Gitignore>);
 
 impl IgnoreRules {
     /// Returns these rules with those of `dir` added.
-    pub(crate) fn descend(&self, dir: &Path, problems: &mut Vec<Diagnostic>) -> Self {
+    pub(crate) fn descend(&self, dir: &Path, log: &mut SearchLog) -> Self {
         let mut rules = self.0.clone();
         let mut builder = GitignoreBuilder::new(dir);
         for name in IGNORE_FILES {
             let path = dir.join(name);
             let text = match regular_file::read_text(&path) {
-                Ok(text) => text,
+                Ok(text) => {
+                    log.look_up(&path);
+                    text
+                }
                 Err(error) => {
                     if error.kind() == io::ErrorKind::InvalidInput {
-                        problems.push(Diagnostic::unreadable(&path, &error));
+                        log.problems.push(Diagnostic::unreadable(&path, &error));
                     }
                     continue;
                 }
@@ -65,13 +69,14 @@ impl IgnoreRules {
 
 /// Returns the entries of `dir`; none if it does not exist. A folder that cannot be read is
 /// reported.
-pub(crate) fn list(dir: &Path, rules: &IgnoreRules, problems: &mut Vec<Diagnostic>) -> Vec<Entry> {
+pub(crate) fn list(dir: &Path, rules: &IgnoreRules, log: &mut SearchLog) -> Vec<Entry> {
+    log.look_up(dir);
     let read = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut found = match read {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
-            problems.push(Diagnostic::unreadable(dir, &error));
+            log.problems.push(Diagnostic::unreadable(dir, &error));
             return Vec::new();
         }
     };
@@ -82,6 +87,9 @@ pub(crate) fn list(dir: &Path, rules: &IgnoreRules, problems: &mut Vec<Diagnosti
             return None;
         }
         let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            log.look_up(&path);
+        }
         // Leaves out dangling links, and pipes, which would block their reader.
         let kind = fs::metadata(&path).ok()?.file_type();
         let is_dir = kind.is_dir();

@@ -10,7 +10,7 @@ mod patterns;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,23 @@ pub struct ResourcePath {
 pub struct FoundResources {
     pub paths: Vec<ResourcePath>,
     pub diagnostics: Vec<Diagnostic>,
+    /// Paths that were listed or looked up. The same search has another result only if one of
+    /// these folders, files and links has changed or has appeared.
+    pub looked_up: BTreeSet<PathBuf>,
+}
+
+/// Collects what a search reports and what it depends on.
+#[derive(Default)]
+pub struct SearchLog {
+    pub(crate) problems: Vec<Diagnostic>,
+    looked_up: BTreeSet<PathBuf>,
+}
+
+impl SearchLog {
+    /// Notes that a folder is listed, or that a file, a link or a missing path matters.
+    pub(crate) fn look_up(&mut self, path: impl Into<PathBuf>) {
+        self.looked_up.insert(path.into());
+    }
 }
 
 /// The places to search.
@@ -57,7 +74,7 @@ impl ResourceSources<'_> {
             sources: self,
             kind,
             found: Candidates::new(kind),
-            problems: Vec::new(),
+            log: SearchLog::default(),
         };
         // If a file is found several times, the first of these calls decides its origin and
         // whether it is enabled. The result is sorted later.
@@ -73,7 +90,7 @@ impl ResourceSources<'_> {
         if !self.discover {
             // Problems are dropped: this search only served to recognize the files of the
             // command line.
-            finder.problems.clear();
+            finder.log.problems.clear();
         }
         finder.add_command_line();
         let mut paths = Vec::new();
@@ -94,12 +111,16 @@ impl ResourceSources<'_> {
         }
         // A manifest may be read several times.
         let mut diagnostics: Vec<Diagnostic> = Vec::new();
-        for problem in finder.problems {
+        for problem in finder.log.problems {
             if !diagnostics.contains(&problem) {
                 diagnostics.push(problem);
             }
         }
-        FoundResources { paths, diagnostics }
+        FoundResources {
+            paths,
+            diagnostics,
+            looked_up: finder.log.looked_up,
+        }
     }
 }
 
@@ -109,8 +130,13 @@ impl ResourceSources<'_> {
     pub fn find_with_named(&self, kind: ResourceKind, named: &[NamedPath]) -> FoundResources {
         let FoundResources {
             mut paths,
-            mut diagnostics,
+            diagnostics,
+            looked_up,
         } = self.find(kind);
+        let mut log = SearchLog {
+            problems: diagnostics,
+            looked_up,
+        };
         let mut seen = SeenFiles::new(kind);
         for found in &paths {
             seen.is_new(&found.path, true);
@@ -121,12 +147,12 @@ impl ResourceSources<'_> {
                 _ if !path.exists() => {
                     let message =
                         format!("{} path does not exist: {}", kind.label(), path.display());
-                    diagnostics.push(Diagnostic::error(&path, message));
+                    log.problems.push(Diagnostic::error(&path, message));
                     continue;
                 }
-                ResourceKind::Prompts if path.is_dir() => files_in(&path, "md", &mut diagnostics),
-                ResourceKind::Themes if path.is_dir() => files_in(&path, "json", &mut diagnostics),
-                _ => collect_path(&path, kind, &mut diagnostics),
+                ResourceKind::Prompts if path.is_dir() => files_in(&path, "md", &mut log),
+                ResourceKind::Themes if path.is_dir() => files_in(&path, "json", &mut log),
+                _ => collect_path(&path, kind, &mut log),
             };
             for path in files {
                 if seen.is_new(&path, true) {
@@ -135,7 +161,11 @@ impl ResourceSources<'_> {
                 }
             }
         }
-        FoundResources { paths, diagnostics }
+        FoundResources {
+            paths,
+            diagnostics: log.problems,
+            looked_up: log.looked_up,
+        }
     }
 }
 
@@ -265,15 +295,15 @@ fn canonical(path: &Path) -> PathBuf {
 /// Returns all files of one kind in a package, including those that the settings leave out.
 pub fn resources_of_package(root: &Path, kind: ResourceKind) -> Vec<PathBuf> {
     let is_extension = kind == ResourceKind::Extensions;
-    let mut problems = Vec::new();
+    let mut log = SearchLog::default();
     if !root.is_dir() {
         return is_extension.then(|| root.to_owned()).into_iter().collect();
     }
     let package = Package { root, filter: None };
-    if is_extension && !package.declares_resources(&mut problems) {
+    if is_extension && !package.declares_resources(&mut log) {
         return vec![root.to_owned()];
     }
-    let files = package.resources(kind, &mut problems).into_iter();
+    let files = package.resources(kind, &mut log).into_iter();
     files.map(|(file, _)| file).collect()
 }
 
@@ -281,7 +311,7 @@ struct Finder<'a> {
     sources: &'a ResourceSources<'a>,
     kind: ResourceKind,
     found: Candidates,
-    problems: Vec<Diagnostic>,
+    log: SearchLog,
 }
 
 impl Finder<'_> {
@@ -295,16 +325,17 @@ impl Finder<'_> {
         self.report_all(base, complaints);
         for entry in plain {
             let path = self.sources.paths.resolve(entry, base);
+            self.log.look_up(&path);
             if !path.exists() {
                 let list = self.kind.name();
                 let message = format!(
                     "\"{entry}\" in the setting \"{list}\" does not exist: {}",
                     path.display()
                 );
-                self.problems.push(Diagnostic::warning(&path, message));
+                self.log.problems.push(Diagnostic::warning(&path, message));
                 continue;
             }
-            for file in collect_path(&path, self.kind, &mut self.problems) {
+            for file in collect_path(&path, self.kind, &mut self.log) {
                 let enabled = patterns.allow(&file, base);
                 self.found.add(file, &origin("local", scope), enabled);
             }
@@ -328,15 +359,15 @@ impl Finder<'_> {
     /// Returns the files in the folder of this kind below a root.
     fn own_files(&mut self, scope: SettingsScope, base: &Path) -> Vec<PathBuf> {
         let dir = base.join(self.kind.name());
-        let problems = &mut self.problems;
+        let log = &mut self.log;
         match self.kind {
-            ResourceKind::Extensions => collect_dir(&dir, self.kind, problems),
-            ResourceKind::Prompts => files_in(&dir, "md", problems),
-            ResourceKind::Themes => files_in(&dir, "json", problems),
+            ResourceKind::Extensions => collect_dir(&dir, self.kind, log),
+            ResourceKind::Prompts => files_in(&dir, "md", log),
+            ResourceKind::Themes => files_in(&dir, "json", log),
             ResourceKind::Skills => {
-                let mut found = skills(&dir, SkillLayout::Pi, problems);
+                let mut found = skills(&dir, SkillLayout::Pi, log);
                 for dir in self.shared_skill_dirs(scope) {
-                    found.extend(skills(&dir, SkillLayout::Agents, &mut self.problems));
+                    found.extend(skills(&dir, SkillLayout::Agents, &mut self.log));
                 }
                 found
             }
@@ -396,6 +427,7 @@ impl Finder<'_> {
         let install_paths = InstallPaths::new(self.sources.paths, self.sources.settings);
         let mut place = PathBuf::from(source);
         let root = install_paths.package_folder(parsed, scope);
+        self.log.look_up(&root);
         let message = match parsed {
             _ if root.exists() => return Some(root),
             PackageSource::Local(_) => {
@@ -438,11 +470,11 @@ impl Finder<'_> {
         }
         origin.base_dir = Some(root.to_string_lossy().into_owned());
         let package = Package { root, filter };
-        if is_extension && !package.declares_resources(&mut self.problems) {
+        if is_extension && !package.declares_resources(&mut self.log) {
             self.found.add(root.to_owned(), &origin, true);
             return;
         }
-        for (file, enabled) in package.resources(self.kind, &mut self.problems) {
+        for (file, enabled) in package.resources(self.kind, &mut self.log) {
             self.found.add(file, &origin, enabled);
         }
     }
@@ -453,6 +485,7 @@ impl Finder<'_> {
             let root = match PackageSource::parse(source) {
                 Ok(PackageSource::Local(_)) => {
                     let root = self.sources.paths.resolve(source, cwd);
+                    self.log.look_up(&root);
                     if !root.exists() {
                         let message = format!("Extension path does not exist: {}", root.display());
                         self.report(Diagnostic::error(&root, message));
@@ -500,14 +533,14 @@ impl Finder<'_> {
     /// Reports a problem of a source once instead of once per kind.
     fn report(&mut self, diagnostic: Diagnostic) {
         if self.kind == ResourceKind::Extensions {
-            self.problems.push(diagnostic);
+            self.log.problems.push(diagnostic);
         }
     }
 
     fn report_all(&mut self, base: &Path, complaints: Vec<String>) {
         let complaints = complaints.into_iter();
         let problems = complaints.map(|message| Diagnostic::warning(base, message));
-        self.problems.extend(problems);
+        self.log.problems.extend(problems);
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use super::collect::{Manifest, collect_dir, collect_path, is_test};
+use super::SearchLog;
+use super::collect::{Manifest, collect_dir, collect_path, may_be_extension};
 use super::patterns::{Patterns, is_override, is_pattern, matcher};
 use crate::diagnostic::Diagnostic;
 use crate::paths::{ResourceKind, normalize};
@@ -30,25 +31,26 @@ impl Package<'_> {
     pub(super) fn resources(
         &self,
         kind: ResourceKind,
-        problems: &mut Vec<Diagnostic>,
+        log: &mut SearchLog,
     ) -> Vec<(PathBuf, bool)> {
-        let manifest = Manifest::read(self.root, kind, problems);
+        log.look_up(self.root);
+        let manifest = Manifest::read(self.root, kind, log);
         let wanted = self.filter.and_then(|filter| filter.patterns(kind));
         let files = match &manifest {
             Some(manifest) => match manifest.entries(kind) {
                 Some(entries) if !entries.is_empty() || wanted.is_none() => {
-                    self.named(entries, kind, problems)
+                    self.named(entries, kind, log)
                 }
                 // A manifest decides for all kinds, unless a filter asks for a single kind.
                 None if self.filter.is_none() => Vec::new(),
-                _ => self.conventional(kind, problems),
+                _ => self.conventional(kind, log),
             },
-            None => self.conventional(kind, problems),
+            None => self.conventional(kind, log),
         };
         let Some(wanted) = wanted else {
             return files.into_iter().map(|file| (file, true)).collect();
         };
-        let patterns = self.parse(wanted, problems);
+        let patterns = self.parse(wanted, log);
         let allow = |file: &Path| !wanted.is_empty() && patterns.allow(file, self.root);
         let marked = files.into_iter().map(|file| (allow(&file), file));
         marked.map(|(allowed, file)| (file, allowed)).collect()
@@ -56,38 +58,37 @@ impl Package<'_> {
 
     /// Returns whether the folder declares resources. A folder that does not may be a module
     /// itself.
-    pub(super) fn declares_resources(&self, problems: &mut Vec<Diagnostic>) -> bool {
+    pub(super) fn declares_resources(&self, log: &mut SearchLog) -> bool {
+        log.look_up(self.root);
         let mut kinds = ResourceKind::ALL.iter();
         self.filter.is_some()
             || kinds.any(|kind| self.root.join(kind.name()).exists())
-            || Manifest::read(self.root, ResourceKind::Extensions, problems).is_some()
+            || Manifest::read(self.root, ResourceKind::Extensions, log).is_some()
     }
 
     /// Returns the files of the manifest's entries, which may be globs, filtered by its entries
     /// `!`, `+` and `-`.
-    fn named(
-        &self,
-        entries: &[String],
-        kind: ResourceKind,
-        problems: &mut Vec<Diagnostic>,
-    ) -> Vec<PathBuf> {
+    fn named(&self, entries: &[String], kind: ResourceKind, log: &mut SearchLog) -> Vec<PathBuf> {
         let (patterns, complaints) = Patterns::parse_overrides(entries);
-        self.report(complaints, problems);
+        self.report(complaints, log);
         let mut files = Vec::new();
         for entry in entries.iter().filter(|entry| !is_override(entry)) {
             let paths = match is_pattern(entry) {
-                true => self.expand(entry, kind, problems),
+                true => self.expand(entry, kind, log),
                 false => vec![normalize(&self.root.join(entry))],
             };
+            for path in &paths {
+                log.look_up(path);
+            }
             let there: Vec<PathBuf> = paths.into_iter().filter(|path| path.exists()).collect();
             if there.is_empty() {
                 let root = self.root.display();
                 let message = format!("The package {root} names \"{entry}\", which does not exist");
                 let path = normalize(&self.root.join(entry));
-                problems.push(Diagnostic::warning(&path, message));
+                log.problems.push(Diagnostic::warning(&path, message));
             }
             for path in there {
-                files.extend(collect_path(&path, kind, problems));
+                files.extend(collect_path(&path, kind, log));
             }
         }
         let mut seen = HashSet::new();
@@ -96,17 +97,12 @@ impl Package<'_> {
     }
 
     /// Expands a glob of the manifest, without hidden files and nested packages.
-    fn expand(
-        &self,
-        entry: &str,
-        kind: ResourceKind,
-        problems: &mut Vec<Diagnostic>,
-    ) -> Vec<PathBuf> {
+    fn expand(&self, entry: &str, kind: ResourceKind, log: &mut SearchLog) -> Vec<PathBuf> {
         let glob = entry.strip_prefix("./").unwrap_or(entry);
         let matcher = match matcher(entry, glob) {
             Ok(matcher) => matcher,
             Err(complaint) => {
-                self.report(vec![complaint], problems);
+                self.report(vec![complaint], log);
                 return Vec::new();
             }
         };
@@ -120,29 +116,36 @@ impl Package<'_> {
             .max_depth((!glob.contains("**")).then_some(depth))
             .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != "node_modules")
             .build();
-        let found = walk.filter_map(|entry| Some(entry.ok()?.into_path()));
+        let found = walk.filter_map(|entry| {
+            let path = entry.ok()?.into_path();
+            if path.is_dir() {
+                log.look_up(&path);
+            }
+            Some(path)
+        });
         let wanted = |path: &PathBuf| {
             let relative = path.strip_prefix(self.root).unwrap_or(path);
-            let is_test = kind == ResourceKind::Extensions && is_test(path);
-            matcher.is_match(relative) && !is_test
+            let is_other = kind == ResourceKind::Extensions && !may_be_extension(path);
+            matcher.is_match(relative) && !is_other
         };
         let mut found: Vec<PathBuf> = found.filter(wanted).collect();
         found.sort();
         found
     }
 
-    fn conventional(&self, kind: ResourceKind, problems: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-        collect_dir(&self.root.join(kind.name()), kind, problems)
+    fn conventional(&self, kind: ResourceKind, log: &mut SearchLog) -> Vec<PathBuf> {
+        collect_dir(&self.root.join(kind.name()), kind, log)
     }
 
-    fn parse(&self, patterns: &[String], problems: &mut Vec<Diagnostic>) -> Patterns {
+    fn parse(&self, patterns: &[String], log: &mut SearchLog) -> Patterns {
         let (patterns, complaints) = Patterns::parse(patterns.iter().map(String::as_str));
-        self.report(complaints, problems);
+        self.report(complaints, log);
         patterns
     }
 
-    fn report(&self, complaints: Vec<String>, problems: &mut Vec<Diagnostic>) {
+    fn report(&self, complaints: Vec<String>, log: &mut SearchLog) {
         let reports = complaints.into_iter();
-        problems.extend(reports.map(|message| Diagnostic::warning(self.root, message)));
+        log.problems
+            .extend(reports.map(|message| Diagnostic::warning(self.root, message)));
     }
 }

@@ -503,3 +503,77 @@ fn prompts_and_themes_lie_directly_in_their_folder() {
     );
     assert_eq!(fixture.clean(ResourceKind::Themes), ["agent/themes/t.json"]);
 }
+
+#[test]
+fn helpers_and_other_endings_are_no_extensions() {
+    let fixture = Fixture::new(&[
+        ("agent/extensions/a.ts", ""),
+        ("agent/extensions/my.config.panel.ts", ""),
+        ("agent/extensions/spec.js", ""),
+        ("agent/extensions/types.d.ts", ""),
+        ("agent/extensions/a.test.ts", ""),
+        ("agent/extensions/a.spec.js", ""),
+        ("agent/extensions/vite.config.ts", ""),
+        ("agent/extensions/helper.mjs", "export const a = 1;"),
+        ("agent/extensions/meant.mts", "export default (pi) => {};"),
+        ("agent/extensions/meant.cjs", "module.exports = (pi) => {};"),
+    ]);
+    let found = fixture.find(ResourceKind::Extensions, &[], true);
+    let expected = ["a.ts", "my.config.panel.ts", "spec.js"];
+    let expected = expected.map(|name| format!("agent/extensions/{name}"));
+    assert_eq!(fixture.names(&found), expected);
+    let problems = found.diagnostics.iter();
+    let named: Vec<_> = problems
+        .map(|problem| problem.path.file_name().unwrap())
+        .collect();
+    assert_eq!(named, ["meant.cjs", "meant.mts"]);
+    let message = &found.diagnostics[0].message;
+    assert!(
+        message.contains("only files that end in .ts or .js"),
+        "{message}"
+    );
+}
+
+/// The watch searches again when one of these has changed.
+#[test]
+fn search_says_what_it_depends_on() {
+    let fixture = Fixture::new(&[
+        ("agent/extensions/a.ts", ""),
+        ("agent/extensions/sub/index.ts", ""),
+        ("agent/extensions/empty/readme.md", ""),
+        ("agent/extensions/.gitignore", "b.ts"),
+        (
+            "pkg/package.json",
+            r#"{"pi": {"extensions": ["src/*.ts", "gone.ts"]}}"#,
+        ),
+        ("pkg/src/x.ts", ""),
+        (
+            "agent/settings.json",
+            r#"{"extensions": ["~/later.ts"], "packages": ["~/pkg"]}"#,
+        ),
+    ]);
+    let link = fixture.paths.home.join("agent/extensions/link.ts");
+    std::os::unix::fs::symlink("nowhere.ts", link).unwrap();
+    let found = fixture.find(ResourceKind::Extensions, &[], true);
+    for path in [
+        "agent/extensions",
+        "agent/extensions/sub",
+        "agent/extensions/sub/package.json",
+        "agent/extensions/empty",
+        "agent/extensions/.gitignore",
+        "agent/extensions/link.ts",
+        "later.ts",
+        "p/.pi/extensions",
+        "pkg",
+        "pkg/package.json",
+        "pkg/src",
+        "pkg/gone.ts",
+    ] {
+        let path = fixture.paths.home.join(path);
+        assert!(
+            found.looked_up.contains(&path),
+            "{path:?}: {:#?}",
+            found.looked_up
+        );
+    }
+}

@@ -265,6 +265,21 @@ impl Settings {
         }
     }
 
+    /// Returns a copy with what the files contain now, or these settings if they have no files.
+    /// `None` if a file cannot be read: it may be half-written.
+    pub fn read_again(self: &Arc<Self>) -> Option<Arc<Self>> {
+        let Some(files) = &self.files else {
+            return Some(self.clone());
+        };
+        let again = Self::in_memory(Map::new());
+        let project = files.project.read();
+        again.replace(SettingsScope::Global, file::load(&files.global).ok()?);
+        if !project.is_ignored {
+            again.replace(SettingsScope::Project, file::load(&project.path).ok()?);
+        }
+        Some(again)
+    }
+
     /// Switches to the project of `paths` and loads its current settings.
     pub fn switch_project(&self, paths: &Paths) {
         let Some(files) = &self.files else { return };
