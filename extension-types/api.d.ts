@@ -201,6 +201,11 @@ export interface ExtensionAPI {
   setLabel(entryId: string, label: string | undefined): void;
   /** Rejects only if `args` is no array: a program that cannot be started has exit code 1. */
   exec(command: string, args: string[], options?: ExecOptions): Promise<ExecResult>;
+  /**
+   * With the setting `extensionWatch`, a change of this file, or of the names in this folder, causes
+   * a reload, too. Not in the original.
+   */
+  watch(path: string | URL): void;
   getActiveTools(): string[];
   setActiveTools(toolNames: string[]): void;
   getAllTools(): ToolInfo[];

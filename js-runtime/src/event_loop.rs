@@ -277,7 +277,13 @@ impl EventLoop {
             |pending: &PendingCall| matches!(pending.state, CallState::Evaluating { .. });
         while let Some(index) = self.pending.iter().position(evaluating) {
             let pending = self.pending.swap_remove(index);
-            pending.reply.send(Err(thrown.clone()));
+            self.isolate.loader.note_load_result(false);
+            let message = NEVER_LOADED.to_owned();
+            pending.reply.send(Err(Thrown {
+                plain: message.clone(),
+                message,
+                ..thrown.clone()
+            }));
         }
     }
 
@@ -341,7 +347,10 @@ impl EventLoop {
                         reply,
                         limit: Some(limit),
                     }),
-                    Err(thrown) => reply.send(Err(thrown)),
+                    Err(thrown) => {
+                        self.isolate.loader.note_load_result(false);
+                        reply.send(Err(thrown));
+                    }
                 }
             }
             Command::Call {
@@ -432,6 +441,9 @@ impl EventLoop {
         while index < self.pending.len() {
             let pending = &mut self.pending[index];
             if pending.reply.poll_closed(cx).is_ready() {
+                if pending.limit.is_some() {
+                    self.isolate.loader.note_load_result(false);
+                }
                 self.pending.swap_remove(index);
                 continue;
             }
@@ -471,8 +483,11 @@ impl EventLoop {
                     if let (Some(_), Err(thrown)) = (done.limit, &result) {
                         self.failed.push(thrown.message.clone());
                     }
-                    done.reply.send(result);
                     // Only loads have a limit of their own.
+                    if done.limit.is_some() {
+                        self.isolate.loader.note_load_result(result.is_ok());
+                    }
+                    done.reply.send(result);
                     if done.limit.is_some() {
                         self.warm_up_timer = Some(Box::pin(tokio::time::sleep(WARM_UP_DELAY)));
                     }
@@ -500,6 +515,10 @@ const CUT_OFF: &str = "stopped by an uncaught exception";
 
 /// Start of the message of deno_core for a module that awaits a promise which nothing can settle.
 const STALLED: &str = "Top-level await promise never resolved";
+
+/// Message for such a module.
+const NEVER_LOADED: &str = "The module never finishes loading: a top-level `await` waits for a \
+                            promise that nothing will settle";
 
 fn is_stalled_or_reported(thrown: &Thrown, failed: &[String]) -> bool {
     thrown.message.contains(STALLED) || failed.contains(&thrown.message)

@@ -12,8 +12,8 @@
 //! import cycles outside `loader` and `backend::process`, whose files belong together.
 //!
 //! 1. `error`, `node::{certificates, inspector, plain_host, private_pipe, stdio}`,
-//!    `limits::process_limits`, `attribution::{heap_growth, heap_snapshot, imports,
-//!    intrinsics_guard, sampler}`: each alone.
+//!    `limits::process_limits`, `attribution::{heap_growth, heap_snapshot, intrinsics_guard,
+//!    load_input, sampler}`: each alone. `attribution::imports` uses `load_input`.
 //! 2. `limits::watchdog`, then `limits::{memory, descriptors}`: stop an isolate.
 //! 3. `attribution::{interrupt, stack_dump}`: read the stack in a V8 interrupt.
 //! 4. `loader`: from `import` to JavaScript. `syntax` checks a file with its parser.
@@ -41,6 +41,7 @@ mod syntax;
 
 pub use attribution::heap_snapshot::RetainedHeap;
 pub use attribution::imports::Imports;
+pub use attribution::load_input::{Answer, InputKind, LoadInput};
 pub use backend::process::run_if_host_process;
 pub use error::{CallError, LoadError, StartError, readable_stack};
 pub use js_runtime_ext::{

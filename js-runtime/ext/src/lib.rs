@@ -27,7 +27,7 @@ pub use self::node::fd::openers::OpenedDescriptors;
 pub use self::node::process::{EXIT_MESSAGE, IS_HOST_PROCESS};
 pub use self::program::{SCRIPT, arguments, program, set_program};
 pub use self::resolve_extension::{
-    EXTENSIONS, directory, index, past_empty_package, probe, probe_package,
+    EXTENSIONS, directory, index, package_name, past_empty_package, probe, probe_package,
 };
 pub use self::virtual_modules::{SCOPES, virtual_module, virtual_modules};
 

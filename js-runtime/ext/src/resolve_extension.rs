@@ -62,7 +62,7 @@ pub fn probe(path: &Path) -> Option<PathBuf> {
 /// Returns the file that jiti finds in a package where Node finds none: a TypeScript package has no
 /// index.js. `exports` takes precedence.
 pub fn probe_package(specifier: &str, from: &Path) -> Option<PathBuf> {
-    let (name, subpath) = package_name(specifier)?;
+    let (name, subpath) = split_package(specifier)?;
     let mut folders = package_folders(name, from).map(|(_, folder)| folder);
     let folder = folders.find(|folder| folder.is_dir())?;
     let has_exports = package_json(&folder).is_some_and(|json| !json["exports"].is_null());
@@ -76,15 +76,20 @@ pub fn probe_package(specifier: &str, from: &Path) -> Option<PathBuf> {
 /// Returns the folder above an empty package folder, which a failed installation leaves behind.
 /// Node resolves imports in `from` to that folder, although the package may exist further up.
 pub fn past_empty_package<'a>(specifier: &str, from: &'a Path) -> Option<&'a Path> {
-    let (name, _) = package_name(specifier)?;
+    let (name, _) = split_package(specifier)?;
     let mut package_folders = package_folders(name, from);
     let (folder, package) = package_folders.find(|(_, package)| package.is_dir())?;
     let is_empty = std::fs::read_dir(package).is_ok_and(|mut entries| entries.next().is_none());
     folder.parent().filter(|_| is_empty)
 }
 
+/// Returns the name of the package that a specifier begins with.
+pub fn package_name(specifier: &str) -> Option<&str> {
+    split_package(specifier).map(|(name, _)| name)
+}
+
 /// Splits a specifier into the name of the package and the path in it.
-fn package_name(specifier: &str) -> Option<(&str, &str)> {
+fn split_package(specifier: &str) -> Option<(&str, &str)> {
     let slashes = if specifier.starts_with('@') { 2 } else { 1 };
     let end = specifier.match_indices('/').nth(slashes - 1);
     let (name, subpath) = specifier.split_at(end.map_or(specifier.len(), |(at, _)| at));

@@ -1,4 +1,6 @@
 // `pi`: the API object that the factory function of an extension gets.
+// @ts-ignore: provided by the runtime
+import { core } from "ext:core/mod.js";
 import { host, hostSync } from "ext:js_runtime/bridge/host.ts";
 import { events } from "ext:js_runtime/bridge/events.ts";
 import {
@@ -266,6 +268,14 @@ export function createApi(extension: number) {
       } finally {
         signal?.removeEventListener("abort", kill);
       }
+    },
+
+    /** With the setting `extensionWatch`, a change of this file or folder causes a reload, too. */
+    watch(path: string | URL): void {
+      const where = asText("pi.watch: path", path, "a path, or a URL that begins with file:");
+      const { fileURLToPath } = core.createLazyLoader("node:url")().default;
+      const { resolve } = core.createLazyLoader("node:path")().default;
+      call("watch", { path: resolve(where.startsWith("file:") ? fileURLToPath(where) : where) });
     },
 
     getActiveTools: () => call<string[]>("getActiveTools"),

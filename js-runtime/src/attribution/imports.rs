@@ -1,33 +1,53 @@
-//! Records the files from which the code of each extension was loaded. The record outlives the
-//! isolate, because files are watched after it is gone.
+//! Records the files from which the code of each extension was loaded, and what its load looked
+//! for. The record outlives the isolate, because files are watched after it is gone.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deno_core::ModuleSpecifier;
 use deno_path_util::url_to_file_path;
-use js_runtime_ext::{Author, EXTENSIONS};
+use js_runtime_ext::Author;
 use tokio::sync::Notify;
 
-/// Files by extension, including missing ones. Files of packages, which all extensions share, are
-/// kept apart. The record grows while extensions import more.
+use crate::attribution::load_input::{Answer, InputKind, LoadInput, is_within_package};
+
+/// Files by extension. Files of packages, which all extensions share, are kept apart. The record
+/// grows while extensions import more.
 #[derive(Clone, Debug, Default)]
 pub struct Imports(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
     files: HashMap<u32, BTreeSet<PathBuf>>,
+    /// The files of all extensions.
+    own: HashSet<PathBuf>,
     packaged: HashSet<PathBuf>,
+    /// First answers, by the extension that asked; `None` if several may have.
+    inputs: HashMap<Option<u32>, BTreeMap<LoadInput, Answer>>,
     /// Extension that is being loaded. Files that are required meanwhile belong to it.
     loading: Option<u32>,
     changed: Arc<Notify>,
-    /// Called for every new file.
+    /// Called for every new entry of the record.
     observer: Option<Box<Observer>>,
 }
 
-/// Gets the extension and the file; no extension means a file of a package.
-type Observer = dyn Fn(Option<u32>, &Path) + Send;
+type Observer = dyn Fn(Recorded<'_>) + Send;
+
+/// A new entry of the record.
+pub(crate) enum Recorded<'a> {
+    File {
+        extension: u32,
+        path: &'a Path,
+    },
+    Packaged(&'a Path),
+    Input {
+        /// `None` if several extensions may have asked.
+        extension: Option<u32>,
+        input: &'a LoadInput,
+        answer: Answer,
+    },
+}
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,10 +61,29 @@ impl Inner {
         if !files.insert(file.to_path_buf()) {
             return;
         }
+        self.own.insert(file.to_path_buf());
         self.changed.notify_one();
         if let Some(observer) = &self.observer {
-            observer(Some(extension), file);
+            let path = file;
+            observer(Recorded::File { extension, path });
         }
+    }
+
+    fn note_input(&mut self, extension: Option<u32>, input: LoadInput, answer: Answer) {
+        let inputs = self.inputs.entry(extension).or_default();
+        // Code of the first answer stays loaded.
+        if inputs.contains_key(&input) {
+            return;
+        }
+        if let Some(observer) = &self.observer {
+            observer(Recorded::Input {
+                extension,
+                input: &input,
+                answer,
+            });
+        }
+        inputs.insert(input, answer);
+        self.changed.notify_one();
     }
 }
 
@@ -73,22 +112,53 @@ impl Imports {
         inner.packaged.iter().filter(is_found).cloned().collect()
     }
 
-    /// Resolves when a file was added since the last call.
+    /// Returns what the loads read or looked for, with the answers that they got. Of installed
+    /// packages these are the `package.json` files and the folders where they were looked for.
+    pub fn inputs(&self) -> Vec<(LoadInput, Answer)> {
+        let inner = self.inner();
+        let inputs = inner.inputs.values().flatten();
+        inputs
+            .map(|(input, answer)| (input.clone(), *answer))
+            .collect()
+    }
+
+    /// Returns what the load of one extension looked for, and the contents of its files; see
+    /// [`Self::inputs`].
+    pub fn inputs_of(&self, extension: u32) -> Vec<(LoadInput, Answer)> {
+        let inner = self.inner();
+        let own = inner.inputs.get(&Some(extension)).into_iter().flatten();
+        let files = inner.files.get(&extension);
+        let is_file = |path: &PathBuf| files.is_some_and(|files| files.contains(path));
+        let shared = inner.inputs.get(&None).into_iter().flatten();
+        let contents = shared.filter(|(input, _)| is_file(&input.path));
+        own.chain(contents)
+            .map(|(input, answer)| (input.clone(), *answer))
+            .collect()
+    }
+
+    /// Records what an extension read or looked for; see [`Self::inputs`].
+    pub fn note_input(&self, extension: Option<u32>, input: LoadInput, answer: Answer) {
+        self.inner().note_input(extension, input, answer);
+    }
+
+    /// Records the digest of a file that was read.
+    pub(crate) fn note_content(&self, file: &Path, digest: Answer) {
+        let mut inner = self.inner();
+        if !is_within_package(file) || inner.own.contains(file) {
+            let input = LoadInput::new(InputKind::Content, file);
+            inner.note_input(None, input, digest);
+        }
+    }
+
+    /// Returns the extension that is being loaded.
+    pub(crate) fn loading(&self) -> Option<u32> {
+        self.inner().loading
+    }
+
+    /// Resolves when something was added since the last call.
     pub fn changed(&self) -> impl Future<Output = ()> + use<> {
         let changed = self.inner().changed.clone();
         async move { changed.notified().await }
-    }
-
-    /// Records a file that is imported and does not exist: it matters when it appears.
-    pub(crate) fn note_missing(&self, extension: u32, path: &Path) {
-        let mut inner = self.inner();
-        inner.note(extension, path);
-        for suffix in EXTENSIONS {
-            let mut name = path.as_os_str().to_owned();
-            name.push(".");
-            name.push(suffix);
-            inner.note(extension, Path::new(&name));
-        }
     }
 
     /// Returns the extension of which a file is named first in `text`.
@@ -158,6 +228,11 @@ impl Imports {
         loading.take_if(|loading| *loading == extension);
     }
 
+    /// Like [`Self::end_load`], for the extension that is being loaded.
+    pub(crate) fn finish_load(&self) {
+        self.inner().loading = None;
+    }
+
     pub(crate) fn note(&self, extension: u32, file: PathBuf) {
         self.inner().note(extension, &file);
     }
@@ -167,11 +242,11 @@ impl Imports {
         if inner.packaged.insert(file.to_path_buf())
             && let Some(observer) = &inner.observer
         {
-            observer(None, file);
+            observer(Recorded::Packaged(file));
         }
     }
 
-    /// Calls `observer` for every file from now on.
+    /// Calls `observer` for every new entry from now on.
     pub(crate) fn observe(&self, observer: Box<Observer>) {
         self.inner().observer = Some(observer);
     }

@@ -5,5 +5,6 @@ pub(crate) mod heap_snapshot;
 pub(crate) mod imports;
 pub(crate) mod interrupt;
 pub(crate) mod intrinsics_guard;
+pub(crate) mod load_input;
 pub(crate) mod sampler;
 pub(crate) mod stack_dump;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::Hash;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use deno_core::ModuleSpecifier;
@@ -24,10 +24,19 @@ use sys_traits::{
 };
 
 use super::cache::memory::MemoryCache;
+use crate::attribution::imports::Imports;
+use crate::attribution::load_input::{Answer, InputKind, LoadInput, digest, is_within_package};
+
+/// Maximum number of missing files of packages that are remembered while an extension is loaded.
+const MAX_MISSING: usize = 2000;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     seen: Arc<Mutex<Seen>>,
+    /// Record of what was read and looked for.
+    imports: Imports,
+    /// Missing files within packages, which matter only if the load fails.
+    missing: Arc<Mutex<Vec<PathBuf>>>,
     // `None` when the loaded code may have been called.
     targets: Arc<Mutex<Option<ImportTargets>>>,
     contents: Arc<Mutex<Option<Contents>>>,
@@ -39,6 +48,8 @@ struct Seen {
     real: HashMap<PathBuf, PathBuf>,
     kinds: HashMap<PathBuf, FileType>,
     package_json: HashMap<PathBuf, Option<PackageJsonRc>>,
+    /// Digests of `package.json` files as they were read.
+    digests: HashMap<PathBuf, u64>,
 }
 
 /// Targets of imports.
@@ -50,8 +61,16 @@ struct ImportTargets {
 
 #[derive(Debug, Default)]
 struct Contents {
-    texts: HashMap<PathBuf, Arc<str>>,
+    texts: HashMap<PathBuf, SourceText>,
     hashes: HashMap<PathBuf, u64>,
+}
+
+/// The text of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceText {
+    pub text: Arc<str>,
+    /// Digest of the bytes.
+    pub digest: u64,
 }
 
 /// The file to which a path resolves.
@@ -70,8 +89,57 @@ impl Disk {
         }
     }
 
+    /// Returns this with another record of what is read and looked for.
+    pub fn recording_into(self, imports: Imports) -> Self {
+        Self {
+            imports,
+            missing: Arc::default(),
+            ..self
+        }
+    }
+
     pub fn memory_cache(&self) -> &MemoryCache {
         &self.memory_cache
+    }
+
+    /// Forgets which files of packages were missing. Called when the load of an extension begins.
+    pub fn forget_missing(&self) {
+        lock(&self.missing).clear();
+    }
+
+    /// Records which files of packages were missing: a load has failed, and one of them may be the
+    /// reason.
+    pub fn record_missing(&self) {
+        for path in std::mem::take(&mut *lock(&self.missing)) {
+            self.record_absence(&path);
+        }
+    }
+
+    fn record_absence(&self, path: &Path) {
+        let input = LoadInput::new(InputKind::Presence, path);
+        self.imports.note_input(None, input, None);
+    }
+
+    /// Notes that a path was looked up, and whether it exists.
+    fn note_lookup<T>(&self, path: &Path, result: io::Result<T>) -> io::Result<T> {
+        if result.is_err() && self.imports.loading().is_some() {
+            if !is_within_package(path) {
+                self.record_absence(path);
+                return result;
+            }
+            let mut missing = lock(&self.missing);
+            if missing.len() < MAX_MISSING {
+                missing.push(path.to_path_buf());
+            }
+        }
+        result
+    }
+
+    /// Notes the digest of a file that was read, if it is a `package.json`.
+    fn note_package_json(&self, path: &Path, digest: Answer) {
+        if path.ends_with("package.json") && !is_within_package(path) {
+            self.imports.note_content(path, digest);
+        }
     }
 
     /// Starts to remember import targets and file contents as well.
@@ -85,6 +153,8 @@ impl Disk {
     pub fn for_prefetch(&self) -> Self {
         Self {
             contents: Arc::new(Mutex::new(Some(Contents::default()))),
+            missing: Arc::default(),
+            imports: Imports::default(),
             ..self.clone()
         }
     }
@@ -134,14 +204,13 @@ impl Disk {
     pub fn text<E>(
         &self,
         path: &Path,
-        read: impl FnOnce(&Path) -> Result<String, E>,
-    ) -> Result<Arc<str>, E> {
-        let compute = || read(path).map(Arc::from);
+        read: impl FnOnce(&Path) -> Result<SourceText, E>,
+    ) -> Result<SourceText, E> {
         get_or_insert(
             &self.contents,
             |contents| &mut contents.texts,
             path,
-            compute,
+            || read(path),
         )
     }
 
@@ -203,40 +272,33 @@ fn lock<T>(seen: &Mutex<T>) -> MutexGuard<'_, T> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns true if this is the `package.json` of a folder inside an installed package.
-fn is_within_package(package_json: &Path) -> bool {
-    let names: Vec<&OsStr> = package_json
-        .components()
-        .filter_map(|component| match component {
-            Component::Normal(name) => Some(name),
-            _ => None,
-        })
-        .collect();
-    let Some(packages) = names.iter().rposition(|name| *name == "node_modules") else {
-        return false;
-    };
-    let inside = &names[packages + 1..];
-    let is_scoped = (inside.first()).is_some_and(|name| name.as_encoded_bytes()[0] == b'@');
-    inside.len() > if is_scoped { 3 } else { 2 }
-}
-
 impl PackageJsonCache for Disk {
     fn get(&self, path: &Path) -> PackageJsonCacheResult {
-        if let Some(known) = self.seen().package_json.get(path) {
-            return PackageJsonCacheResult::Hit(known.clone());
+        let seen = self.seen();
+        if let Some(known) = seen.package_json.get(path).cloned() {
+            let digest = seen.digests.get(path).copied();
+            drop(seen);
+            self.note_package_json(path, digest);
+            return PackageJsonCacheResult::Hit(known);
         }
-        let Some(memory_cache) = self.memory_cache.package_json(path) else {
+        drop(seen);
+        let Some((known, digest)) = self.memory_cache.package_json(path) else {
             return PackageJsonCacheResult::NotCached;
         };
-        let known = Some(memory_cache);
+        let known = Some(known);
         let mut seen = self.seen();
         seen.package_json.insert(path.to_path_buf(), known.clone());
+        seen.digests.insert(path.to_path_buf(), digest);
+        drop(seen);
+        self.note_package_json(path, Some(digest));
         PackageJsonCacheResult::Hit(known)
     }
 
     fn set(&self, path: PathBuf, package_json: Option<PackageJsonRc>) {
-        if let Some(package_json) = &package_json {
-            self.memory_cache.insert_package_json(&path, package_json);
+        let digest = self.seen().digests.get(&path).copied();
+        if let Some((package_json, digest)) = package_json.as_ref().zip(digest) {
+            self.memory_cache
+                .insert_package_json(&path, package_json, digest);
         }
         if package_json.is_some() || is_within_package(&path) {
             self.seen().package_json.insert(path, package_json);
@@ -273,11 +335,11 @@ impl BaseFsMetadata for Disk {
     type Metadata = <RealSys as BaseFsMetadata>::Metadata;
 
     fn base_fs_metadata(&self, path: &Path) -> io::Result<Self::Metadata> {
-        RealSys.base_fs_metadata(path)
+        self.note_lookup(path, RealSys.base_fs_metadata(path))
     }
 
     fn base_fs_symlink_metadata(&self, path: &Path) -> io::Result<Self::Metadata> {
-        RealSys.base_fs_symlink_metadata(path)
+        self.note_lookup(path, RealSys.base_fs_symlink_metadata(path))
     }
 }
 
@@ -292,12 +354,20 @@ impl BaseFsOpen for Disk {
 impl BaseFsRead for Disk {
     fn base_fs_read(&self, path: &Path) -> io::Result<Cow<'static, [u8]>> {
         // Node looks for `package.json` in all folders above. A special file counts as absent.
-        match regular_file::read(path) {
+        let read = match regular_file::read(path) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 Err(io::ErrorKind::NotFound.into())
             }
             read => read.map(Cow::Owned),
+        };
+        if path.ends_with("package.json") {
+            let digest = read.as_deref().ok().map(digest);
+            self.note_package_json(path, digest);
+            if let Some(digest) = digest {
+                self.seen().digests.insert(path.to_path_buf(), digest);
+            }
         }
+        read
     }
 }
 
@@ -338,8 +408,12 @@ mod tests {
         disk.begin_load();
         let for_prefetch = disk.for_prefetch();
         let text = |disk: &Disk, text: &str| {
-            let text = disk.text(&path, |_| Ok::<_, ()>(text.to_string()));
-            text.unwrap().to_string()
+            let read = SourceText {
+                text: text.into(),
+                digest: digest(text.as_bytes()),
+            };
+            let text = disk.text(&path, |_| Ok::<_, ()>(read));
+            text.unwrap().text.to_string()
         };
         assert!(for_prefetch.probe(&folder.join("a")).is_some());
         assert_eq!(text(&for_prefetch, "before"), "before");
@@ -350,21 +424,5 @@ mod tests {
         disk.end_load();
         assert!(disk.probe(&folder.join("a")).is_none());
         assert!(for_prefetch.probe(&folder.join("a")).is_none());
-    }
-
-    #[test]
-    fn folders_inside_packages_are_recognized() {
-        for (path, within) in [
-            ("/x/node_modules/a/package.json", false),
-            ("/x/node_modules/a/lib/package.json", true),
-            ("/x/node_modules/@s/package.json", false),
-            ("/x/node_modules/@s/a/package.json", false),
-            ("/x/node_modules/@s/a/lib/deep/package.json", true),
-            ("/x/node_modules/a/node_modules/b/package.json", false),
-            ("/x/node_modules/package.json", false),
-            ("/x/lib/package.json", false),
-        ] {
-            assert_eq!(is_within_package(Path::new(path)), within, "{path}");
-        }
     }
 }

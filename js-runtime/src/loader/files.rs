@@ -19,8 +19,9 @@ use super::cache::external_string::Code;
 use super::cache::manifest::ManifestRecorder;
 use super::cache::memory::MemoryCache;
 use super::cache::prefetched::Prefetched;
-use super::disk::Disk;
+use super::disk::{Disk, SourceText};
 use super::transpile::ascii::V8Text;
+use crate::attribution::load_input::digest;
 use crate::loader::cache::{DiskCache, Key};
 
 pub(crate) type Checker = DenoInNpmPackageChecker;
@@ -75,13 +76,21 @@ impl Files {
 
     /// Returns the text of a module's file. `import("./x?v=2")` reads the file again.
     pub fn text_of(&self, specifier: &ModuleSpecifier) -> Result<Arc<str>, JsErrorBox> {
+        Ok(self.source_of(specifier)?.text)
+    }
+
+    /// Returns the text of a module's file with its digest, as [`Self::text_of`] does.
+    pub fn source_of(&self, specifier: &ModuleSpecifier) -> Result<SourceText, JsErrorBox> {
         let path = url_to_file_path(specifier).map_err(to_js_error)?;
         if let Some(text) = self.virtual_files.borrow().get(&path) {
-            return Ok(text.clone());
+            return Ok(SourceText {
+                text: text.clone(),
+                digest: digest(text.as_bytes()),
+            });
         }
         match specifier.query() {
-            Some(query) if !query.starts_with(COPY_QUERY) => read_text(&path).map(Arc::from),
-            _ => self.disk.text(&path, read_text),
+            Some(query) if !query.starts_with(COPY_QUERY) => read_source(&path),
+            _ => self.disk.text(&path, read_source),
         }
     }
 
@@ -164,13 +173,26 @@ impl Files {
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, JsErrorBox> {
+    Ok(read_with_digest(path)?.0)
+}
+
+fn read_source(path: &Path) -> Result<SourceText, JsErrorBox> {
+    let (text, digest) = read_with_digest(path)?;
+    let text = text.into();
+    Ok(SourceText { text, digest })
+}
+
+/// Reads a text file. Returns its text and the digest of its bytes.
+pub(crate) fn read_with_digest(path: &Path) -> Result<(String, u64), JsErrorBox> {
     let bytes = std::fs::read(path).map_err(|e| io_error(path, &e))?;
+    let digest = digest(&bytes);
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
-    Ok(match text.strip_prefix('\u{feff}') {
+    let text = match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_string(),
         None => text,
-    })
+    };
+    Ok((text, digest))
 }
 
 pub(crate) fn io_error(path: &Path, error: &std::io::Error) -> JsErrorBox {

@@ -44,6 +44,7 @@ pub(crate) use self::cache::prefetched::Prefetched;
 use self::cache::prefetched::{CacheItem, CachedModule, Dependencies, FileStamp};
 use self::cache::{DiskCache, Key};
 pub(crate) use self::disk::Disk;
+use self::disk::SourceText;
 use self::files::{Checker, Files, io_error, read_text, to_js_error};
 use self::interop::cjs::{RequireLoader, Translator};
 use self::interop::exports::{Analyses, Transpiled};
@@ -52,6 +53,7 @@ use self::resolve::{FolderResolver, Resolver};
 use self::transpile::ascii::V8Text;
 use self::transpile::emit::Consulted;
 use crate::attribution::imports::Imports;
+use crate::attribution::load_input::digest;
 use crate::node::inspector::is_inspected;
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, Disk>;
@@ -193,7 +195,10 @@ impl Loader {
         }
         let media_type = MediaType::from_path(&path);
         if media_type == MediaType::Wasm {
-            let bytes = std::fs::read(&path).map_err(|e| io_error(&path, &e))?;
+            let bytes = std::fs::read(&path);
+            let answer = bytes.as_deref().ok().map(digest);
+            self.imports.note_content(&path, answer);
+            let bytes = bytes.map_err(|e| io_error(&path, &e))?;
             let code = ModuleSourceCode::Bytes(bytes.into_boxed_slice().into());
             return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
         }
@@ -203,7 +208,7 @@ impl Loader {
         if is_javascript {
             return self.javascript_source(specifier, &path, media_type);
         }
-        let source = self.files.text_of(specifier)?.to_string();
+        let source = self.read_source(specifier, &path)?.text.to_string();
         let code = match requested {
             RequestedModuleType::Json => {
                 return Ok(module(ModuleType::Json, source, specifier, None));
@@ -235,7 +240,10 @@ impl Loader {
             return Ok(module);
         }
         let file = FileStamp::of_settled(path).filter(|_| !self.files.is_virtual(path));
-        let source = self.files.text_of(specifier)?;
+        let SourceText {
+            text: source,
+            digest,
+        } = self.read_source(specifier, path)?;
         let (code, dependencies) =
             self.javascript_with_dependencies(specifier, media_type, &source)?;
         if is_inspected() {
@@ -247,15 +255,31 @@ impl Loader {
             return Ok(self.compiled_source(specifier, code, None));
         }
         let code = self.files.in_ascii(specifier, code);
-        Ok(self.compiled_source(specifier, code, file.zip(dependencies)))
+        let sources = file.zip(dependencies);
+        let sources = sources.map(|(file, dependencies)| (file, digest, dependencies));
+        Ok(self.compiled_source(specifier, code, sources))
     }
 
-    /// Makes a module of `code`. `sources` are its file and its dependencies.
+    /// Reads the file of a module and records its digest.
+    fn read_source(
+        &self,
+        specifier: &ModuleSpecifier,
+        path: &Path,
+    ) -> Result<SourceText, JsErrorBox> {
+        let source = self.files.source_of(specifier);
+        if !self.files.is_virtual(path) {
+            let digest = source.as_ref().ok().map(|source| source.digest);
+            self.imports.note_content(path, digest);
+        }
+        source
+    }
+
+    /// Makes a module of `code`. `sources` are its file with its digest, and its dependencies.
     fn compiled_source(
         &self,
         specifier: &ModuleSpecifier,
         code: V8Text,
-        sources: Option<(FileStamp, Dependencies)>,
+        sources: Option<(FileStamp, u64, Dependencies)>,
     ) -> ModuleSource {
         let hash = code_hash(&self.files.cache, specifier, &code.text);
         let key = self.compiled_key(specifier, hash);
@@ -268,9 +292,10 @@ impl Loader {
         };
         let ascii_key = code.ascii_key;
         let code = self.files.code(specifier, code);
-        if let Some((compiled, (file, dependencies))) = hot.zip(sources) {
+        if let Some((compiled, (file, digest, dependencies))) = hot.zip(sources) {
             let module = CachedModule {
                 sources: vec![file],
+                digest,
                 dependencies: Some(dependencies),
                 code: code.clone(),
                 ascii_key,
@@ -300,6 +325,7 @@ impl Loader {
         }
         let found = self.files.prefetched.module(specifier);
         let found = found.or_else(|| self.cached_module(specifier))?;
+        self.imports.note_content(path, Some(found.digest));
         if let Some(map) = found.map {
             self.files.remember_map(specifier, map, None);
         }
@@ -405,9 +431,19 @@ impl Loader {
     /// Starts a load. The caller must call [`Self::end_load`] and [`Self::warm_up`] later.
     pub fn begin_load(&self, runtime: &mut JsRuntime) {
         self.files.disk.begin_load();
+        self.files.disk.forget_missing();
         self.hot_code.begin();
         self.dynamic_imports.borrow_mut().get_or_insert_default();
         cache::locales::record_into(runtime.v8_isolate(), &self.files.recorder);
+    }
+
+    /// Ends the record of what an extension looks for while it is loaded. If the load has failed,
+    /// what it looked for in packages counts as well.
+    pub fn note_load_result(&self, is_loaded: bool) {
+        if !is_loaded {
+            self.files.disk.record_missing();
+        }
+        self.imports.finish_load();
     }
 
     /// Ends a load, because the loaded code may change what there is to load.

@@ -182,7 +182,7 @@ async fn load_failure_is_reported_once() {
     ]);
     let js = Js::start();
     for (id, (name, what)) in [
-        ("for_ever.ts", "never resolved"),
+        ("for_ever.ts", "top-level `await`"),
         ("throws.ts", "boo"),
         ("rejects.ts", "boo"),
     ]

@@ -570,7 +570,8 @@ async fn stalled_load_fails_without_affecting_others() {
     match js.runtime.load(5, &folder.path("stuck.ts"), limit).await {
         // No code is left that could settle the promise.
         Err(LoadError::Failed { message, .. }) => {
-            assert!(message.contains("never resolved"), "{message}");
+            assert!(message.contains("top-level `await`"), "{message}");
+            assert!(message.contains("stuck.ts:1:"), "{message}");
         }
         other => panic!("{other:?}"),
     }

@@ -44,8 +44,8 @@ use pi_ai::models::registry::ModelRegistry;
 use pi_ai::models::selection::SelectError;
 use pi_extensions::api::session_api::SessionApi;
 use pi_extensions::registry::FlagKind;
-use pi_extensions::{Extensions, ExtensionsConfig, ineffective_limits};
-use pi_resources::discovery::extensions::{self, ExtensionPath, ResourceSources};
+use pi_extensions::{Extensions, ExtensionsConfig, LoadReport, ineffective_limits};
+use pi_resources::discovery::extensions::{self, ExtensionPath, ExtensionPaths, ResourceSources};
 use pi_resources::paths::expand_tilde;
 use pi_resources::settings::Settings;
 use pi_session::{
@@ -254,7 +254,7 @@ impl AgentSession {
             self.emit_to_mode(error.into()).await;
         }
         let report = self.load_report();
-        self.report_failures(&report).await;
+        self.report_failures(&report, &LoadReport::default()).await;
         self.report_name_conflicts().await;
         self.apply_watch_setting();
         self.emit_session_start("startup", None).await;
@@ -338,19 +338,28 @@ fn extension_message_channel() -> (
     mpsc::unbounded_channel()
 }
 
+/// Searches for the extensions to load.
+pub(crate) fn search_extensions(
+    config: &AppConfig,
+    settings: &Settings,
+    cwd: &Path,
+) -> ExtensionPaths {
+    let paths = config.paths.with_cwd(cwd);
+    extensions::find_extensions(&ResourceSources {
+        paths: &paths,
+        settings,
+        cli_extensions: &config.extensions,
+        discover: config.discover_extensions,
+    })
+}
+
 /// Returns the modules to load, and problems of finding them.
 pub(crate) fn find_extensions(
     config: &AppConfig,
     settings: &Settings,
     cwd: &Path,
 ) -> (Vec<ExtensionPath>, Vec<String>) {
-    let paths = config.paths.with_cwd(cwd);
-    let found = extensions::find_extensions(&ResourceSources {
-        paths: &paths,
-        settings,
-        cli_extensions: &config.extensions,
-        discover: config.discover_extensions,
-    });
+    let found = search_extensions(config, settings, cwd);
     let problems = found.diagnostics.iter().map(ToString::to_string);
     (found.paths, problems.collect())
 }

@@ -91,9 +91,14 @@ impl AgentSession {
         own.is_some_and(|own| is_same_file(&own, path))
     }
 
-    pub(crate) async fn report_failures(&self, report: &LoadReport) {
-        for (path, error) in &report.failed {
-            self.report_error(error.to_error(path)).await;
+    /// Reports extensions that did not load. A file that is no extension is reported once, and not
+    /// if it was none in the load `before`.
+    pub(crate) async fn report_failures(&self, report: &LoadReport, before: &LoadReport) {
+        for failed in &report.failed {
+            let (path, error) = failed;
+            if !error.lacks_factory() || !before.failed.contains(failed) {
+                self.report_error(error.to_error(path)).await;
+            }
         }
     }
 
@@ -190,9 +195,9 @@ impl AgentSession {
         self.load_prompt_resources(&cwd, &DiscoveredPaths::default());
         self.name_session(&cwd);
         let report = self.extensions.restart(paths.0).await;
-        self.report_failures(&report).await;
+        let before = std::mem::replace(&mut *self.last_load.lock(), report.clone());
+        self.report_failures(&report, &before).await;
         self.report_name_conflicts().await;
-        *self.last_load.lock() = report;
         self.apply_watch_setting();
         // Extensions may provide the model.
         if let Err(error) = self.choose_model() {

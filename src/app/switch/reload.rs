@@ -22,6 +22,14 @@ impl AgentSession {
         again: Option<&str>,
     ) -> Result<LoadReport, CommandError> {
         let _switch_guard = self.switcher.lock.lock().await;
+        self.reload_locked(again).await
+    }
+
+    /// [`Self::reload_with`] for a caller that holds the lock of the switcher.
+    pub(crate) async fn reload_locked(
+        &self,
+        again: Option<&str>,
+    ) -> Result<LoadReport, CommandError> {
         let idle = self
             .try_acquire_idle()
             .ok_or_else(|| CommandError::new(ErrorCode::Busy, BUSY_RELOAD))?;
@@ -43,8 +51,8 @@ impl AgentSession {
         self.pending_warnings.lock().extend(paths.1);
         self.load_prompt_resources(&self.cwd(), &DiscoveredPaths::default());
         let report = self.extensions.reload(paths.0).await;
-        self.report_failures(&report).await;
-        *self.last_load.lock() = report.clone();
+        let last = std::mem::replace(&mut *self.last_load.lock(), report.clone());
+        self.report_failures(&report, &last).await;
         self.apply_watch_setting();
         self.refresh_model();
         if !report.kept_old {

@@ -1,5 +1,7 @@
 //! Arguments of bridge calls, how they are parsed, and how results are serialized.
 
+use std::path::PathBuf;
+
 use js_runtime::HostError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,6 +65,12 @@ pub(super) struct CallerArgs {
 pub(super) struct FlagArgs {
     pub extension: ExtensionId,
     pub name: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WatchArgs {
+    pub extension: ExtensionId,
+    pub path: PathBuf,
 }
 
 #[derive(Deserialize)]

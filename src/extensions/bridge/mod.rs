@@ -7,7 +7,6 @@ mod register;
 mod router;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -36,6 +35,7 @@ use super::lifecycle::reports::{Attribution, IsolateEnd, Reports, Stopped};
 use super::lifecycle::stale_calls::StaleCalls;
 use super::limits::counters::Tally;
 use super::limits::deadline::HandlerClock;
+use super::limits::open_calls::OpenCalls;
 use super::limits::reentrancy::AgentWaits;
 use super::limits::thread_usage::ThreadUsage;
 use super::registry::providers::ProviderRegistrations;
@@ -52,6 +52,7 @@ pub struct BridgeHost {
     pub registry: Mutex<Registry>,
     pub clock: HandlerClock,
     pub thread_usage: ThreadUsage,
+    pub open_calls: OpenCalls,
     /// Sinks for partial results of running tools, by token.
     pub updates: Mutex<HashMap<u64, UpdateSink>>,
     /// Guards of tool calls that JavaScript has not started yet, if a caller waits for the
@@ -120,6 +121,7 @@ impl BridgeHost {
             registry: Mutex::new(registry),
             clock: HandlerClock::default(),
             thread_usage: ThreadUsage::default(),
+            open_calls: OpenCalls::default(),
             updates: Mutex::default(),
             start_guards: Mutex::default(),
             flags,
@@ -212,14 +214,6 @@ impl BridgeHost {
 
     pub fn imports(&self) -> Option<Imports> {
         self.imports.get().cloned()
-    }
-
-    /// Returns the files that an extension was loaded from.
-    pub fn files_of(&self, extension: ExtensionId) -> Vec<PathBuf> {
-        let imports = self.imports.get();
-        imports
-            .map(|imports| imports.files_of(extension))
-            .unwrap_or_default()
     }
 
     pub fn current(&self) -> Attribution {

@@ -3,12 +3,12 @@
 
 use std::sync::{Arc, Weak};
 
-use js_runtime::HostError;
+use js_runtime::{HostError, InputKind, LoadInput};
 use serde_json::{Value, json};
 
 use super::envelope::{
     CallerArgs, EnterArgs, ReplacementArgs, ReportArgs, StaleCallArgs, TokenArgs, ToolUpdateArgs,
-    UiRequestArgs, parse, parse_stored, to_value, ui_method,
+    UiRequestArgs, WatchArgs, parse, parse_stored, to_value, ui_method,
 };
 use super::{BridgeHost, BridgeResult};
 use crate::api::exec::milliseconds;
@@ -53,6 +53,10 @@ impl BridgeHost {
             }
             "debugger.waits" => {
                 debugger::set_waiting(args);
+                return Ok(Value::Null);
+            }
+            "pi.watch" => {
+                self.watch(parse(method, args)?);
                 return Ok(Value::Null);
             }
             "stale.check" => return self.check_stale(args).map(|()| Value::Null),
@@ -120,6 +124,19 @@ impl BridgeHost {
             return Ok(Value::Null);
         }
         actions.call_now(method, args)
+    }
+
+    /// Records a file or folder that the extension reads itself.
+    fn watch(&self, WatchArgs { extension, path }: WatchArgs) {
+        let kind = match path.is_dir() {
+            true => InputKind::Listing,
+            false => InputKind::Content,
+        };
+        let input = LoadInput::new(kind, path);
+        let answer = input.answer();
+        if let Some(imports) = self.imports() {
+            imports.note_input(Some(extension), input, answer);
+        }
     }
 
     /// Handles calls that may replace the session. The replaced generation may hold the

@@ -284,6 +284,7 @@ async fn deliver(
     // Until the bridge reports which handler runs.
     let first = batch.events.iter().flat_map(|event| &event.targets).next();
     thread_usage.set_queued(first.map(|(extension, _)| *extension));
+    let _open = first.map(|(extension, _)| generation.host.open_calls.begin(*extension, "event"));
     if !send_batch(generation, &batch, aborted).await {
         updates.reset();
     }

@@ -17,6 +17,7 @@ use crate::bridge::BridgeHost;
 use crate::events::queue::EventQueue;
 use crate::limits::abandoned::AbandonedHandlers;
 use crate::limits::counters::Tally;
+use crate::limits::open_calls::OpenCallGuard;
 use crate::limits::slow_notice::Outcome;
 use crate::limits::thread_usage::CountGuard;
 use crate::registry::{ExtensionId, FunctionId};
@@ -350,6 +351,7 @@ struct CallMeter<'a> {
     waited: Duration,
     failed: bool,
     _called: CountGuard<'a>,
+    _open: OpenCallGuard<'a>,
 }
 
 impl<'a> CallMeter<'a> {
@@ -362,6 +364,7 @@ impl<'a> CallMeter<'a> {
             waited: host.clock.total_wait(extension),
             failed: true,
             _called: host.thread_usage.count_call(extension),
+            _open: host.open_calls.begin(extension, event),
         }
     }
 

@@ -9,6 +9,7 @@ use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 
 use super::generation::Generation;
 use super::load_error::LoadFailure;
+use super::load_record::LoadRecord;
 use super::quarantine::LoadedFiles;
 use super::reports::IsolateEnd;
 use crate::bridge::BridgeHost;
@@ -33,6 +34,7 @@ struct FatalLoad {
 impl Extensions {
     pub(super) async fn build(&self, paths: &[ExtensionPath]) -> (Arc<Generation>, LoadReport) {
         let mut report = LoadReport::default();
+        let mut imports = Vec::new();
         // An extension that stops the isolate during its load is left out of the next
         // attempt.
         loop {
@@ -51,7 +53,9 @@ impl Extensions {
                 self.reports.clone(),
                 self.config.console.clone(),
             );
-            let runtime = match self.load_into(&host, paths).await {
+            let loaded = self.load_into(&host, paths).await;
+            imports.extend(host.imports());
+            let runtime = match loaded {
                 Ok(runtime) => runtime,
                 Err(FatalLoad { index, why }) => {
                     let loaded_files = LoadedFiles::for_extension(&host, index as ExtensionId);
@@ -74,6 +78,9 @@ impl Extensions {
                 }
             }
             host.report_unknown_apis();
+            let paths = paths.to_vec();
+            self.last_load
+                .send_replace(Arc::new(LoadRecord { paths, imports }));
             let limits = self.allowance.lock().limits.clone();
             return (
                 Generation::new(host, limits, runtime, self.shutdown_tasks.clone()),

@@ -18,6 +18,13 @@ pub struct LoadFailure {
 }
 
 impl LoadFailure {
+    /// Returns whether the file is no extension, but a module that others may import.
+    pub fn lacks_factory(&self) -> bool {
+        // The text of `activate` in js/bridge/calls.ts.
+        self.text
+            .contains("Extension does not export a valid factory function")
+    }
+
     /// Makes the error to report.
     pub fn to_error(&self, path: impl Into<String>) -> ExtensionError {
         let Self { text, frames } = self;

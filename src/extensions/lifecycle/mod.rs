@@ -5,6 +5,7 @@ pub mod debugger;
 pub mod generation;
 mod load;
 pub mod load_error;
+pub mod load_record;
 mod notify;
 mod quarantine;
 mod recover;
@@ -15,8 +16,8 @@ mod stats;
 mod teardown;
 mod user_calls;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -27,6 +28,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::load_record::LoadRecord;
 use self::quarantine::Quarantine;
 pub use self::stats::Statistics;
 use super::api::session_api::SessionApi;
@@ -75,12 +77,14 @@ pub struct Extensions {
     module_cache: MemoryCache,
     /// Extensions that the current generation was loaded from.
     paths: Mutex<Vec<ExtensionPath>>,
+    /// The last load.
+    last_load: watch::Sender<Arc<LoadRecord>>,
     /// Extensions that stopped an isolate.
     quarantine: Quarantine,
     generations: AtomicU32,
     reports: Reports,
     /// Notified when another generation is current, or has handled `session_start`.
-    installed: Arc<Notify>,
+    pub(super) installed: Arc<Notify>,
     /// The generation that handles `session_start` after a recovery.
     session_starting: Mutex<Option<u32>>,
     /// Held while one generation replaces another.
@@ -140,6 +144,7 @@ impl Extensions {
             label: Mutex::default(),
             module_cache: MemoryCache::default(),
             paths: Mutex::default(),
+            last_load: watch::Sender::default(),
             quarantine: Quarantine::default(),
             generations: AtomicU32::new(1),
             reports,
@@ -156,46 +161,6 @@ impl Extensions {
         });
         tokio::spawn(forward_reports(Arc::downgrade(&this), received, stops));
         this
-    }
-
-    /// Returns when another generation is installed.
-    pub fn installed(&self) -> impl Future<Output = ()> + use<> {
-        self.installed.clone().notified_owned()
-    }
-
-    /// Returns the files of all extensions, including quarantined ones.
-    pub fn files(&self) -> BTreeSet<PathBuf> {
-        let current = self.current();
-        let paths = self.paths.lock();
-        let mut files = self.quarantine.files();
-        for (id, path) in paths.iter().enumerate() {
-            files.insert(path.path.clone());
-            files.extend(current.host.files_of(id as ExtensionId));
-        }
-        files
-    }
-
-    /// Returns the entry files of all requested extensions.
-    pub fn requested_files(&self) -> BTreeSet<PathBuf> {
-        let paths = self.paths.lock();
-        paths.iter().map(|path| path.path.clone()).collect()
-    }
-
-    /// Returns the entry files of loaded extensions.
-    pub fn entry_files(&self) -> Vec<PathBuf> {
-        let running = loaded_paths(&self.current());
-        running.into_iter().map(PathBuf::from).collect()
-    }
-
-    /// Returns when an extension imports another file.
-    pub fn wait_imports_grown(&self) -> impl Future<Output = ()> + use<> {
-        let imports = self.current().host.imports();
-        async move {
-            match imports {
-                Some(imports) => imports.changed().await,
-                None => std::future::pending().await,
-            }
-        }
     }
 
     /// Connects the session: extensions may act, and their reports are shown.
@@ -231,7 +196,7 @@ impl Extensions {
         read(&self.current().host.registry.lock())
     }
 
-    fn current(&self) -> Arc<Generation> {
+    pub(super) fn current(&self) -> Arc<Generation> {
         self.current.read().clone()
     }
 

@@ -4,10 +4,10 @@
 //! This module keeps the list. `bridge::record_stop` names the extension to blame, and
 //! `lifecycle::recover` and `lifecycle::load` add it.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use js_runtime::{Answer, InputKind, LoadInput};
 use parking_lot::Mutex;
 
 use crate::bridge::BridgeHost;
@@ -21,34 +21,36 @@ pub struct Quarantine(Mutex<HashMap<PathBuf, Offender>>);
 struct Offender {
     /// How the extension stopped the isolate.
     why: String,
-    files: FileHashes,
-    packaged: FileHashes,
+    /// Inputs of its load.
+    inputs: Inputs,
+    packaged: Inputs,
 }
 
-/// Hashes of files; `None` for a missing file.
-type FileHashes = Vec<(PathBuf, Option<u64>)>;
+type Inputs = Vec<(LoadInput, Answer)>;
 
 impl Offender {
     fn has_changed(&self) -> bool {
-        let mut files = self.files.iter().chain(&self.packaged);
-        files.any(|(file, hash)| hash_of(file) != *hash)
+        let mut inputs = self.inputs.iter().chain(&self.packaged);
+        inputs.any(|(input, answer)| input.answer() != *answer)
     }
 }
 
 /// The files that an extension was loaded from.
 #[derive(Clone, Default)]
 pub struct LoadedFiles {
-    own: Vec<PathBuf>,
+    inputs: Inputs,
     /// Files of packages; other extensions may have loaded some of them.
     packaged: Vec<PathBuf>,
 }
 
 impl LoadedFiles {
     pub fn for_extension(host: &BridgeHost, extension: ExtensionId) -> Self {
-        let packaged = host.imports().map(|all| all.packages_of(extension));
+        let Some(imports) = host.imports() else {
+            return Self::default();
+        };
         Self {
-            own: host.files_of(extension),
-            packaged: packaged.unwrap_or_default(),
+            inputs: imports.inputs_of(extension),
+            packaged: imports.packages_of(extension),
         }
     }
 }
@@ -56,13 +58,19 @@ impl LoadedFiles {
 impl Quarantine {
     /// Adds an extension. `why` says how it stopped the isolate.
     pub fn add(&self, path: &Path, loaded_files: LoadedFiles, why: String) {
-        let mut files = hashed(loaded_files.own);
-        files.extend(hashed(vec![path.to_path_buf()]));
-        let packaged = hashed(loaded_files.packaged);
+        let LoadedFiles {
+            mut inputs,
+            packaged,
+        } = loaded_files;
+        let entry = LoadInput::new(InputKind::Content, path);
+        if !inputs.iter().any(|(input, _)| *input == entry) {
+            inputs.push(asked(entry));
+        }
+        let content = |file| asked(LoadInput::new(InputKind::Content, file));
         let offender = Offender {
             why,
-            files,
-            packaged,
+            inputs,
+            packaged: packaged.into_iter().map(content).collect(),
         };
         self.0.lock().insert(path.to_path_buf(), offender);
     }
@@ -71,11 +79,12 @@ impl Quarantine {
         self.0.lock().remove(path);
     }
 
-    /// Returns the paths of all quarantined extensions, excluding files of packages.
-    pub fn files(&self) -> BTreeSet<PathBuf> {
+    /// Returns what the loads of all quarantined extensions read and looked for, excluding files
+    /// of packages.
+    pub fn inputs(&self) -> Inputs {
         let offenders = self.0.lock();
-        let files = offenders.values().flat_map(|offender| &offender.files);
-        files.map(|(file, _)| file.clone()).collect()
+        let inputs = offenders.values().flat_map(|offender| &offender.inputs);
+        inputs.cloned().collect()
     }
 
     /// Releases extensions whose files have changed.
@@ -141,20 +150,9 @@ fn matches_name(path: &Path, name: &str) -> bool {
     is_here || extension_name(path).name == name
 }
 
-fn hashed(files: Vec<PathBuf>) -> FileHashes {
-    let hashed = files.into_iter().map(|file| {
-        let hash = hash_of(&file);
-        (file, hash)
-    });
-    hashed.collect()
-}
-
-fn hash_of(file: &Path) -> Option<u64> {
-    // A folder is loaded by an entry file, which is in the list.
-    let bytes = pi_base::regular_file::read(file).ok()?;
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    Some(hasher.finish())
+fn asked(input: LoadInput) -> (LoadInput, Answer) {
+    let answer = input.answer();
+    (input, answer)
 }
 
 #[cfg(test)]
@@ -171,12 +169,16 @@ mod tests {
         };
         let (entry, helper) = (file("a.ts", "1"), file("helper.ts", "1"));
         let packaged = vec![file("packaged.js", "1")];
-        let loaded_files = LoadedFiles {
-            own: vec![helper.clone()],
-            packaged,
+        let own = || {
+            let content = LoadInput::new(InputKind::Content, helper.clone());
+            let inputs = vec![asked(content)];
+            LoadedFiles {
+                inputs,
+                packaged: packaged.clone(),
+            }
         };
         let quarantine = Quarantine::default();
-        let add = || quarantine.add(&entry, loaded_files.clone(), "why".into());
+        let add = || quarantine.add(&entry, own(), "why".into());
         let is_in = || quarantine.reason(&entry).is_some();
         add();
         quarantine.release_changed();
@@ -191,8 +193,9 @@ mod tests {
         add();
         assert!(
             !quarantine
-                .files()
-                .contains(&folder.path().join("packaged.js"))
+                .inputs()
+                .iter()
+                .any(|(input, _)| input.path.ends_with("packaged.js"))
         );
         file("packaged.js", "2");
         quarantine.release_changed();

@@ -64,9 +64,10 @@ impl Extensions {
             "key": shortcut.key,
             "run": run,
         });
+        let event = format!("shortcut:{}", shortcut.key);
+        let _open = generation.host.open_calls.begin(shortcut.extension, &event);
         if let Err(failure) = generation.call("runShortcut", &call).await {
             let extension_path = generation.host.registry.lock().path(shortcut.extension);
-            let event = format!("shortcut:{}", shortcut.key);
             self.show_error(failure.to_error(extension_path, event))
                 .await;
         }

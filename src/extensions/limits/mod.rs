@@ -4,6 +4,7 @@
 pub mod abandoned;
 pub mod counters;
 pub mod deadline;
+pub mod open_calls;
 pub mod reentrancy;
 pub mod slow_notice;
 pub mod thread_usage;

@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -15,8 +16,8 @@ use js_runtime_ext::{IS_HOST_PROCESS, Stop, program, set_program};
 use super::child_inbox::ChildInbox;
 use super::host_proxy::HostProxy;
 use super::wire::{self, Frame, Incoming, Kind, Read};
-use super::{ChildLink, PROCESS_NAME, StartRequest, ThrownFrame, crash_report};
-use crate::attribution::imports::Imports;
+use super::{ChildLink, InputFrame, PROCESS_NAME, StartRequest, ThrownFrame, crash_report};
+use crate::attribution::imports::{Imports, Recorded};
 use crate::backend::thread::run;
 use crate::error::Thrown;
 use crate::isolate::Isolate;
@@ -180,11 +181,25 @@ fn start_isolate(
 
 fn forward_imports(link: &Arc<ChildLink>, imports: &Imports) {
     let link = link.clone();
-    imports.observe(Box::new(move |extension, file| {
-        let path = file.as_os_str().as_bytes();
-        match extension {
-            Some(extension) => link.send(Kind::Imported, extension.into(), "", path),
-            None => link.send(Kind::Packaged, 0, "", path),
+    imports.observe(Box::new(move |recorded| {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        match recorded {
+            Recorded::File { extension, path } => {
+                link.send(Kind::Imported, extension.into(), "", &bytes(path));
+            }
+            Recorded::Packaged(path) => link.send(Kind::Packaged, 0, "", &bytes(path)),
+            Recorded::Input {
+                extension,
+                input,
+                answer,
+            } => {
+                let head = wire::json(&InputFrame {
+                    extension,
+                    kind: input.kind,
+                    answer,
+                });
+                link.send(Kind::LoadInput, 0, &head, &bytes(&input.path));
+            }
         }
     }));
 }

@@ -25,6 +25,7 @@ use std::time::Duration;
 use js_runtime_ext::program;
 use serde::{Deserialize, Serialize};
 
+use crate::attribution::load_input::{Answer, InputKind};
 use crate::error::Thrown;
 use crate::loader::MemoryCache;
 use crate::node::inspector::Inspect;
@@ -103,6 +104,14 @@ impl StartRequest {
 struct LoadRequest {
     extension: u32,
     limit: Duration,
+}
+
+/// Head of [`wire::Kind::LoadInput`].
+#[derive(Debug, Serialize, Deserialize)]
+struct InputFrame {
+    extension: Option<u32>,
+    kind: InputKind,
+    answer: Answer,
 }
 
 /// Head of a [`wire::Kind::HostResult`] that is an error.

@@ -21,7 +21,8 @@ use tokio::time::MissedTickBehavior;
 use super::parent::Shared;
 use super::sync_call_watchdog::SyncCallWatchdog;
 use super::wire::{self, Frame, Incoming, Kind, Read};
-use super::{HostErrorFrame, ThrownFrame, child};
+use super::{HostErrorFrame, InputFrame, ThrownFrame, child};
+use crate::attribution::load_input::LoadInput;
 use crate::error::{StartError, Thrown};
 use crate::node::stdio::Readers;
 
@@ -297,6 +298,15 @@ impl Supervisor {
                 self.shared.imports.note(extension, frame.path());
             }
             Kind::Packaged => self.shared.imports.note_packaged(&frame.path()),
+            Kind::LoadInput => {
+                let InputFrame {
+                    extension,
+                    kind,
+                    answer,
+                } = frame.head()?;
+                let input = LoadInput::new(kind, frame.path());
+                self.shared.imports.note_input(extension, input, answer);
+            }
             Kind::Bye => self.said_bye = true,
             _ => return Err(wire::not_a_frame()),
         }

@@ -90,6 +90,8 @@ kinds! {
     Imported = 41,
     /// Body: the bytes of a path.
     Packaged = 44,
+    /// Head: [`super::InputFrame`]; body: the bytes of a path.
+    LoadInput = 45,
     /// The isolate is gone, and the process ends.
     Bye = 42,
 }

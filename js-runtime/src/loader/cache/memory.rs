@@ -24,7 +24,8 @@ struct Inner {
     items: HashMap<LoadStep, CacheItem>,
     /// Size of the items in bytes.
     size: usize,
-    package_json: HashMap<PathBuf, (FileStamp, PackageJsonRc)>,
+    /// Each with the digest of the file.
+    package_json: HashMap<PathBuf, (FileStamp, PackageJsonRc, u64)>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -84,15 +85,21 @@ impl MemoryCache {
         }
     }
 
-    pub(in crate::loader) fn package_json(&self, path: &Path) -> Option<PackageJsonRc> {
-        let (stamp, package_json) = self.inner().package_json.get(path).cloned()?;
-        stamp.is_current().then_some(package_json)
+    /// Returns a `package.json` and its digest.
+    pub(in crate::loader) fn package_json(&self, path: &Path) -> Option<(PackageJsonRc, u64)> {
+        let (stamp, package_json, digest) = self.inner().package_json.get(path).cloned()?;
+        stamp.is_current().then_some((package_json, digest))
     }
 
     /// Inserts a `package.json` that was read just before.
-    pub(in crate::loader) fn insert_package_json(&self, path: &Path, package_json: &PackageJsonRc) {
+    pub(in crate::loader) fn insert_package_json(
+        &self,
+        path: &Path,
+        package_json: &PackageJsonRc,
+        digest: u64,
+    ) {
         if let Some(stamp) = FileStamp::of_settled(path) {
-            let what = (stamp, package_json.clone());
+            let what = (stamp, package_json.clone(), digest);
             self.inner().package_json.insert(path.to_path_buf(), what);
         }
     }

@@ -16,7 +16,8 @@ use super::manifest::{self, LoadStep};
 use super::prefetched::{CacheItem, CachedModule, CachedText, Dependencies, FileStamp, Prefetched};
 use crate::limits::process_limits::JS_STACK_SIZE;
 use crate::loader::cache::DiskCache;
-use crate::loader::files::read_text;
+use crate::loader::disk::SourceText;
+use crate::loader::files::read_with_digest;
 use crate::loader::transpile::emit::Consulted;
 use crate::loader::{Disk, Loader, code_hash};
 
@@ -140,11 +141,12 @@ impl Loader {
             return None;
         }
         let file = FileStamp::of_settled(path)?;
-        let text = read_text(path).ok()?;
+        let (text, digest) = read_with_digest(path).ok()?;
         let url = ModuleSpecifier::from_file_path(path).ok()?;
         let text = self.files.in_ascii(&url, text);
         Some(CachedText {
             file,
+            digest,
             ascii_key: text.ascii_key,
             code: self.files.code(&url, text),
         })
@@ -154,7 +156,10 @@ impl Loader {
         let specifier = ModuleSpecifier::parse(url).ok()?;
         let path = url_to_file_path(&specifier).ok()?;
         let mut sources = vec![FileStamp::of_settled(&path)?];
-        let source = self.files.text_of(&specifier).ok()?;
+        let SourceText {
+            text: source,
+            digest,
+        } = self.files.source_of(&specifier).ok()?;
         let media_type = MediaType::from_path(&path);
         let (code, dependencies) = self
             .javascript_with_dependencies(&specifier, media_type, &source)
@@ -176,6 +181,7 @@ impl Loader {
         let key = self.compiled_key(&specifier, hash);
         Some(CachedModule {
             sources,
+            digest,
             dependencies,
             map: self.files.cached_map(specifier.as_str()),
             missing_exports: missing_exports.collect(),

@@ -67,6 +67,8 @@ impl CacheItem {
 #[derive(Clone)]
 pub(in crate::loader) struct CachedText {
     pub file: FileStamp,
+    /// Digest of the file.
+    pub digest: u64,
     pub code: Code,
     /// Key of the ASCII text, if the code is one.
     pub ascii_key: Option<Key>,
@@ -77,6 +79,8 @@ pub(in crate::loader) struct CachedText {
 pub(in crate::loader) struct CachedModule {
     /// The file itself, and others that influenced the text.
     pub sources: Vec<FileStamp>,
+    /// Digest of the file itself.
+    pub digest: u64,
     /// `None` if not all dependencies are known; such a module is not kept.
     pub dependencies: Option<Dependencies>,
     pub code: Code,

@@ -21,7 +21,7 @@ use crate::attribution::imports::Imports;
 use crate::loader::cache::manifest::LoadStep;
 use crate::loader::cache::prefetched::{CachedText, FileStamp};
 use crate::loader::disk::Disk;
-use crate::loader::files::{Checker, Files, read_text, to_js_error};
+use crate::loader::files::{Checker, Files, read_with_digest, to_js_error};
 use crate::loader::resolve::{FolderResolver, Resolver};
 use crate::loader::transpile::emit::transpile;
 use crate::loader::transpile::parsing::with_parsed;
@@ -73,11 +73,15 @@ impl NodeRequireLoader for RequireLoader {
         let media_type = MediaType::from_path(path);
         let url = url_from_file_path(path).map_err(to_js_error)?;
         if let Some(text) = known {
+            self.imports.note_content(path, Some(text.digest));
             self.files.note_ascii_key(&url, text.ascii_key);
             return Ok(text.code.into());
         }
         let file = FileStamp::of_settled(path);
-        let source = read_text(path)?;
+        let read = read_with_digest(path);
+        let answer = read.as_ref().ok().map(|(_, digest)| *digest);
+        self.imports.note_content(path, answer);
+        let (source, digest) = read?;
         if !media_type.is_emittable() && !media_type.is_declaration() {
             let source = self.files.in_ascii(&url, source);
             let ascii_key = source.ascii_key;
@@ -85,6 +89,7 @@ impl NodeRequireLoader for RequireLoader {
             if let Some(file) = file {
                 let text = CachedText {
                     file,
+                    digest,
                     code: code.clone(),
                     ascii_key,
                 };

@@ -12,10 +12,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::attribution::imports::Imports;
+use crate::attribution::load_input::{InputKind, LoadInput, entry_file, path_digest};
 use crate::loader::cache::DiskCache;
 use crate::loader::cache::manifest::LoadStep;
 use crate::loader::cache::prefetched::Prefetched;
-use crate::loader::disk::Disk;
+use crate::loader::disk::{Disk, Probed};
 use crate::loader::files::{COPY_QUERY, Checker, Files, to_js_error};
 use crate::loader::import_position;
 use deno_ast::MediaType;
@@ -27,7 +28,7 @@ use deno_resolver::npm::{
     DenoInNpmPackageChecker, NpmResolver,
 };
 use deno_runtime::deno_node::NodeResolverRc;
-use js_runtime_ext::{EXTENSIONS, index, past_empty_package, probe_package, virtual_module};
+use js_runtime_ext::{EXTENSIONS, package_name, past_empty_package, probe_package, virtual_module};
 use node_resolver::cache::NodeResolutionSys;
 use node_resolver::{
     DenoIsBuiltInNodeModuleChecker, IsBuiltInNodeModuleChecker, NodeConditionOptions,
@@ -67,6 +68,7 @@ impl Resolver {
         prepared: Prefetched,
         imports: Imports,
     ) -> (Self, Files) {
+        let disk = disk.recording_into(imports.clone());
         let checker = DenoInNpmPackageChecker::Byonm(ByonmInNpmPackageChecker);
         let sys = NodeResolutionSys::new(disk.clone(), Some(Arc::new(disk.clone())));
         let package_json: PackageJsonResolverRc<Disk> = deno_maybe_sync::new_rc(
@@ -112,14 +114,16 @@ impl Resolver {
     /// linked extension are beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
         let disk = &self.files.disk;
-        // In the folder of an extension, an index file comes before `main`.
-        let own_index = if path.is_dir() { index(path) } else { None };
-        let found = own_index.or_else(|| Some(disk.probe(path)?.path));
-        let found = found.ok_or_else(|| match path.is_dir() {
+        let found = entry_file(path);
+        let real = found.as_ref().map(|found| disk.real(found));
+        let answer = real.as_ref().and_then(|real| real.as_ref().ok());
+        let input = LoadInput::new(InputKind::Entry, path);
+        let answer = answer.map(|real| path_digest(real));
+        self.imports.note_input(Some(id), input, answer);
+        let (found, real) = found.zip(real).ok_or_else(|| match path.is_dir() {
             true => format!("{} has no index.ts or index.js", path.display()),
             false => format!("{} does not exist", path.display()),
         })?;
-        let real = disk.real(&found);
         let real = real.map_err(|error| format!("{}: {error}", found.display()))?;
         let as_url = |path: &Path| url_from_file_path(path).map_err(|error| error.to_string());
         let url = as_url(&real)?;
@@ -214,8 +218,11 @@ impl Resolver {
         if is_path(specifier) {
             self.find_file(specifier, &referrer)
         } else {
-            let found = self.find_package(specifier, &referrer)?;
             let owner = self.owners.borrow().by_module.get(&referrer).copied();
+            if let Some(owner) = owner {
+                self.note_package_folders(owner, specifier, &referrer);
+            }
+            let found = self.find_package(specifier, &referrer)?;
             Ok(match owner {
                 // The target is a package linked from a workspace, or a file by a name of
                 // `imports`.
@@ -270,16 +277,32 @@ impl Resolver {
         let owner = self.owners.borrow().by_module.get(referrer).copied();
         self.files.recorder.record(|| LoadStep::Path(path.clone()));
         let disk = &self.files.disk;
-        // jiti takes the specifier for a path: `./c#` may be c#.ts.
-        let literal = literal_path(specifier, referrer).and_then(|path| disk.probe(&path));
-        let is_literal = literal.is_some();
-        let is_folder = url.path().ends_with('/');
-        let folder = || is_folder.then(|| disk.probe_folder(&path)).flatten();
-        let found = literal.or_else(folder).or_else(|| disk.probe(&path));
-        let found = found.ok_or_else(|| {
+        let note = |kind, path: &Path, found: Option<&Probed>| {
             if let Some(owner) = owner {
-                self.imports.note_missing(owner, &path);
+                let answer = found.map(|found| path_digest(&found.real));
+                self.imports
+                    .note_input(Some(owner), LoadInput::new(kind, path), answer);
             }
+        };
+        // jiti takes the specifier for a path: `./c#` may be c#.ts.
+        let literal = literal_path(specifier, referrer).and_then(|path| {
+            let found = disk.probe(&path);
+            note(InputKind::Import, &path, found.as_ref());
+            found
+        });
+        let is_literal = literal.is_some();
+        let found = literal.or_else(|| {
+            let is_folder = url.path().ends_with('/');
+            let folder = is_folder.then(|| disk.probe_folder(&path)).flatten();
+            let found = folder.or_else(|| disk.probe(&path));
+            let kind = match is_folder {
+                true => InputKind::Folder,
+                false => InputKind::Import,
+            };
+            note(kind, &path, found.as_ref());
+            found
+        });
+        let found = found.ok_or_else(|| {
             JsErrorBox::generic(format!(
                 "Cannot find module '{specifier}' ({})",
                 path.display()
@@ -374,6 +397,24 @@ impl Resolver {
                 _ => Err(error),
             }
         })
+    }
+
+    /// Records the folders where the package of an import may be, the nearest first, up to the
+    /// first that exists.
+    fn note_package_folders(&self, owner: u32, specifier: &str, referrer: &ModuleSpecifier) {
+        let (Some(name), Ok(from)) = (package_name(specifier), url_to_file_path(referrer)) else {
+            return;
+        };
+        for folder in from.ancestors().skip(1) {
+            let folder = folder.join("node_modules").join(name);
+            let real = self.files.disk.real(&folder).ok();
+            let answer = real.as_deref().map(path_digest);
+            let input = LoadInput::new(InputKind::Presence, folder);
+            self.imports.note_input(Some(owner), input, answer);
+            if answer.is_some() {
+                return;
+            }
+        }
     }
 
     /// Returns the instance of an own file that belongs to extension `id`.

@@ -1,23 +1,36 @@
 //! Reloads when files of extensions are saved (setting `extensionWatch`).
 //!
-//! Notifications of the operating system only trigger a check, because editors save in many ways.
-//! The check compares hashes of the contents with those of the last load.
+//! The loader records what it reads and looks for (`inputs`), and the search for extensions what it
+//! looks up (`lists`). The watch compares both with the files: every two seconds by their metadata,
+//! and sooner when the operating system reports a change in one of the folders (`folders`).
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
+mod folders;
+mod inputs;
+mod lists;
+mod notices;
+mod repetition;
+mod stamps;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::folders::FolderWatcher;
+use self::inputs::WatchedInputs;
+use self::lists::{Difference, WatchedLists};
+use self::notices::{Names, notify_user, report_reload, set_status, short_name};
+use self::repetition::Repetition;
 use crate::AgentSession;
-use crate::startup::find_extensions;
-use pi_agent::event::{Event, UiMethod, UiRequest};
-use pi_extensions::LoadReport;
+use pi_agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};
+use pi_extensions::LoadRecord;
+
+/// Time between two looks at the metadata of all files.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Length of the pause after which saving counts as finished.
 const QUIET_PERIOD: Duration = Duration::from_millis(150);
@@ -27,27 +40,49 @@ const MAX_QUIET_WAITS: u32 = 20;
 /// How long a missing file may be in the process of being built.
 const REBUILD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Number of consecutive reloads. An extension that writes its own files when it starts would
-/// reload forever.
-const MAX_RELOADS: u32 = 4;
+/// How long a reload waits for commands and handlers of extensions that run.
+const CALL_WAIT: Duration = Duration::from_secs(30);
+/// How long such a wait is silent.
+const SILENT_WAIT: Duration = Duration::from_secs(2);
 
-/// The hash of each file; `None` for a missing one.
-type Contents = BTreeMap<PathBuf, Option<u64>>;
+/// Time after an extension has read another file until that is looked at, because more may follow.
+const GROWTH_PAUSE: Duration = Duration::from_millis(100);
 
 struct Watch {
     hint: mpsc::Sender<()>,
-    /// Watches the folders that contain the files.
-    watcher: Option<RecommendedWatcher>,
-    /// Contents of the loaded files.
-    contents: Contents,
-    /// The extensions that could be loaded at the last load.
-    offered: BTreeSet<PathBuf>,
+    /// `None` while a thread looks at the files.
+    watched: Option<Watched>,
+    /// When the changes that are not loaded yet were noticed.
+    noticed: Option<Instant>,
     /// When the user was told that extensions are missing.
     gone_since: Option<Instant>,
-    /// Why the last watcher could not be made. Reported on the next occasion.
-    failed: Option<notify::Error>,
+    /// When to look again, if that is sooner than the next regular look.
+    next_look: Option<Instant>,
+    repetition: Repetition,
     /// Cancelled when the setting is switched off or the session ends.
     stopped: CancellationToken,
+}
+
+/// Everything that is watched.
+struct Watched {
+    record: Arc<LoadRecord>,
+    /// Whether the record of the load has grown since the last look.
+    has_grown: bool,
+    inputs: WatchedInputs,
+    lists: WatchedLists,
+    folders: FolderWatcher,
+}
+
+/// Differences between the files and the last load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Changes {
+    /// Files that were read, and files that were looked for.
+    files: BTreeSet<PathBuf>,
+    lists: Difference,
+    /// Entry files that are missing.
+    missing: BTreeSet<PathBuf>,
+    /// Message about a limit of the operating system.
+    limit: Option<String>,
 }
 
 impl AgentSession {
@@ -61,215 +96,319 @@ impl AgentSession {
         } else if watching.is_none() {
             let stopped = CancellationToken::new();
             *watching = Some(stopped.clone().drop_guard());
-            self.watch_extensions(stopped);
+            let (hint, hints) = mpsc::channel(1);
+            let watch = Watch {
+                watched: Some(Watched::new(hint.clone())),
+                hint,
+                noticed: None,
+                gone_since: None,
+                next_look: None,
+                repetition: Repetition::default(),
+                stopped,
+            };
+            tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
         }
-    }
-
-    fn watch_extensions(&self, stopped: CancellationToken) {
-        let (hint, hints) = mpsc::channel(1);
-        let mut watch = Watch {
-            hint,
-            watcher: None,
-            contents: Contents::new(),
-            offered: BTreeSet::new(),
-            gone_since: None,
-            failed: None,
-            stopped,
-        };
-        // The hashes are taken before anything else, so that later changes are noticed.
-        watch.snapshot(self, &Contents::new());
-        tokio::spawn(watch.run(Arc::downgrade(&self.arc()), hints));
     }
 }
 
 impl Watch {
     async fn run(mut self, session: Weak<AgentSession>, mut hints: mpsc::Receiver<()>) {
-        while let Some(strong) = session.upgrade() {
-            if let Some(error) = self.failed.take() {
-                let text = format!("extensionWatch: files cannot be watched: {error}");
-                notify_user(&strong, text, "warning").await;
-            }
-            let installed = strong.extensions.installed();
-            let imported = strong.extensions.wait_imports_grown();
-            drop(strong);
+        let Some(strong) = session.upgrade() else {
+            return;
+        };
+        let mut loads = strong.extensions.last_load();
+        drop(strong);
+        // Files may have changed while they were loaded.
+        loads.mark_changed();
+        let mut looks = interval(LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let record = loads.borrow().clone();
+            let next_look = self.next_look;
+            let sooner = async {
+                match next_look {
+                    Some(time) => sleep_until(time.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let mut is_hinted = false;
             tokio::select! {
                 () = self.stopped.cancelled() => return,
-                () = installed => {
-                    let Some(session) = session.upgrade() else { return };
-                    self.snapshot(&session, &Contents::new());
-                }
-                () = imported => {
-                    let Some(session) = session.upgrade() else { return };
-                    let known = std::mem::take(&mut self.contents);
-                    self.snapshot(&session, &known);
-                }
-                hint = hints.recv() => {
-                    if hint.is_none() {
-                        return;
+                changed = loads.changed() => if changed.is_err() {
+                    return;
+                },
+                () = record.grown() => {
+                    sleep(GROWTH_PAUSE).await;
+                    if let Some(watched) = &mut self.watched {
+                        watched.has_grown = true;
                     }
-                    wait_quiet(&mut hints).await;
-                    let Some(session) = session.upgrade() else { return };
-                    self.reload_until_current(&session).await;
                 }
+                _ = hints.recv() => is_hinted = true,
+                _ = looks.tick() => {}
+                () = sooner => {}
             }
+            self.next_look = None;
+            if is_hinted {
+                wait_quiet(&mut hints).await;
+            }
+            let Some(session) = session.upgrade() else {
+                return;
+            };
+            self.reload_until_current(&session, &mut hints, is_hinted)
+                .await;
         }
     }
 
-    /// Reloads until the loaded extensions match the files.
-    async fn reload_until_current(&mut self, session: &AgentSession) {
-        // A folder may have been replaced by one of the same name.
-        self.recreate_watcher(session);
-        let mut rounds = 0;
+    /// Reloads until the loaded extensions match the files. `is_quiet` says that the files have not
+    /// changed during the last moments.
+    async fn reload_until_current(
+        &mut self,
+        session: &Arc<AgentSession>,
+        hints: &mut mpsc::Receiver<()>,
+        mut is_quiet: bool,
+    ) {
         // A reload may have switched the setting off.
         while !self.stopped.is_cancelled() {
-            let changed = self.changed(session);
-            if changed.is_empty() {
-                self.gone_since = None;
+            let changes = self.look(session).await;
+            if changes.is_empty() {
+                (self.noticed, self.gone_since) = (None, None);
                 return;
             }
-            // A file that is being built is missing for a moment; a renamed one stays missing.
-            let gone = session.extensions.entry_files();
-            let gone: Vec<PathBuf> = gone.into_iter().filter(|file| !file.exists()).collect();
-            let others = changed.iter().any(|file| !gone.contains(file));
-            let is_built = |since: Instant| !others || since.elapsed() < REBUILD_TIMEOUT;
-            if !gone.is_empty()
-                && self.new_extensions(session).is_empty()
-                && self.gone_since.is_none_or(is_built)
-            {
-                if self.gone_since.is_none() {
-                    self.gone_since = Some(Instant::now());
-                    let message = format!(
-                        "{} is gone: the extensions from before stay until it is back, until \
-                         another one is saved in some seconds, or until you reload",
-                        file_names(&gone)
-                    );
-                    notify_user(session, message, "warning").await;
+            let noticed = *self.noticed.get_or_insert_with(Instant::now);
+            if !is_quiet {
+                // A regular look may have come while a file is being written.
+                wait_quiet(hints).await;
+                is_quiet = true;
+                continue;
+            }
+            if self.waits_for_missing(session, &changes).await {
+                return;
+            }
+            let files = changes.all();
+            let delay = self.repetition.delay(&files, noticed);
+            if noticed.elapsed() < delay {
+                self.next_look = Some(noticed + delay);
+                if self.repetition.begins(&files, noticed) {
+                    self.explain_delay(session, &changes).await;
                 }
                 return;
             }
-            self.gone_since = None;
-            wait_idle_without_dialogs(session).await;
-            let changed = self.changed(session);
-            // Changes from here on may be missing in the reload.
-            let seen = hashes(self.contents.keys().cloned());
-            let offered = offered(session);
-            let report = match session.reload().await {
-                Ok(report) => report,
+            self.wait_until_free(session, &changes).await;
+            // A reload that the user has asked for meanwhile has loaded the changes.
+            let switch_guard = session.switcher.lock.lock().await;
+            let changes = self.look(session).await;
+            if changes.is_empty() || self.stopped.is_cancelled() {
+                continue;
+            }
+            let names = self.names(&changes);
+            match session.reload_locked(None).await {
+                Ok(report) => {
+                    self.repetition.reloaded(&changes.all(), noticed);
+                    (self.noticed, self.gone_since) = (None, None);
+                    report_reload(session, &names, &report).await;
+                }
                 // A run has begun meanwhile.
-                Err(reason) if session.is_working() => {
-                    tracing::debug!("{reason}");
-                    continue;
-                }
                 Err(reason) => {
-                    let text = format!("{} changed, but {reason}", file_names(&changed));
-                    return notify_user(session, text, "warning").await;
+                    tracing::debug!("{reason}");
+                    drop(switch_guard);
+                    sleep(QUIET_PERIOD).await;
                 }
-            };
-            rounds += 1;
-            match rounds {
-                MAX_RELOADS => self.snapshot(session, &Contents::new()),
-                _ => self.snapshot(session, &seen),
             }
-            // Also includes extensions that did not load, so that they are not tried again and
-            // again.
-            self.offered = offered;
-            report_reload(session, &changed, &report).await;
         }
     }
 
-    /// Records the contents of the files, as `known` or as they are now, and watches their folders.
-    fn snapshot(&mut self, session: &AgentSession, known: &Contents) {
-        let files = session.extensions.files();
-        self.contents = files.into_iter().map(|file| (file, None)).collect();
-        self.recreate_watcher(session);
-        for (file, hash) in &mut self.contents {
-            *hash = match known.get(file) {
-                Some(known) => *known,
-                None => hash_of(file),
-            };
-        }
-        // The watcher does not report files that appeared after the load and before it started.
-        self.offered = session.extensions.requested_files();
-        if !self.new_extensions(session).is_empty() {
-            let _ = self.hint.try_send(());
-        }
-    }
-
-    /// Makes a new watcher. In an old one, pending notifications about a removed folder would end
-    /// the watch of its successor.
-    fn recreate_watcher(&mut self, session: &AgentSession) {
-        let hint = self.hint.clone();
-        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Our own reads cause access events. One pending hint is enough.
-            if event.is_ok_and(|event| !event.kind.is_access()) {
-                let _ = hint.try_send(());
-            }
+    /// Compares the files with what was loaded.
+    async fn look(&mut self, session: &Arc<AgentSession>) -> Changes {
+        let mut watched = (self.watched.take()).unwrap_or_else(|| Watched::new(self.hint.clone()));
+        let looking = session.clone();
+        // A file system may be slow.
+        let looked = tokio::task::spawn_blocking(move || {
+            let changes = watched.look(&looking);
+            (watched, changes)
         });
-        let mut watcher = match watcher {
-            Ok(watcher) => watcher,
-            Err(error) => {
-                self.failed = Some(error);
-                return;
-            }
+        // An error means that the program ends.
+        let Ok((watched, mut changes)) = looked.await else {
+            return Changes::default();
         };
-        // Editors replace files, which only a watch of the folder notices. A missing folder
-        // reappears in an ancestor.
-        let folders = self.contents.keys().filter_map(|file| {
-            let folder = file.ancestors().skip(1).find(|folder| folder.is_dir())?;
-            Some(folder.to_path_buf())
-        });
-        let folders = folders.chain(folders_of_new(session));
-        for folder in folders.collect::<BTreeSet<PathBuf>>() {
-            if let Err(error) = watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                tracing::warn!("{} cannot be watched: {error}", folder.display());
+        self.watched = Some(watched);
+        if let Some(limit) = changes.limit.take() {
+            notify_user(session, limit, "warning").await;
+        }
+        changes
+    }
+
+    /// Returns whether to wait, because an extension's file is missing and may be in the process of
+    /// being built. A renamed one is not missed.
+    async fn waits_for_missing(&mut self, session: &AgentSession, changes: &Changes) -> bool {
+        if changes.missing.is_empty() || !changes.lists.new.is_empty() {
+            return false;
+        }
+        let is_new = self.gone_since.is_none();
+        let end = *self.gone_since.get_or_insert_with(Instant::now) + REBUILD_TIMEOUT;
+        if is_new {
+            let names = Names::new(&changes.missing, &changes.missing).listed();
+            let seconds = REBUILD_TIMEOUT.as_secs();
+            let message = format!(
+                "{names} is gone: the extensions from before stay for {seconds} s, in case it is \
+                 being built"
+            );
+            notify_user(session, message, "warning").await;
+        }
+        let waits = Instant::now() < end;
+        if waits {
+            self.next_look = Some(end);
+        }
+        waits
+    }
+
+    async fn explain_delay(&self, session: &AgentSession, changes: &Changes) {
+        let names = self.names(changes).listed();
+        let message = format!(
+            "{names} has changed right after each of the last reloads, as if an extension wrote it \
+             when it starts. From now on pi waits longer before it reloads for that, up to a \
+             minute; /reload does it at once"
+        );
+        notify_user(session, message, "warning").await;
+    }
+
+    fn names(&self, changes: &Changes) -> Names {
+        let record = self
+            .watched
+            .iter()
+            .flat_map(|watched| &watched.record.paths);
+        let mut extensions: BTreeSet<PathBuf> = record.map(|path| path.path.clone()).collect();
+        extensions.extend(changes.lists.new.iter().cloned());
+        Names::new(&changes.all(), &extensions)
+    }
+
+    /// Returns when the agent is idle and no dialog is open, because a reload would close the dialog,
+    /// and when no command or handler of an extension runs, because it would lose its result. The
+    /// latter is waited for at most [`CALL_WAIT`].
+    async fn wait_until_free(&self, session: &AgentSession, changes: &Changes) {
+        let mut open_dialogs = session.ui.open_dialogs.subscribe();
+        let mut since = None;
+        let mut told = None;
+        while !self.stopped.is_cancelled() {
+            // An error means that the session is gone.
+            let _ = open_dialogs.wait_for(|open| *open == 0).await;
+            session.wait_idle().await;
+            if *open_dialogs.borrow() > 0 {
+                continue;
+            }
+            let Some((extension_path, event)) = session.extensions.open_call() else {
+                break;
+            };
+            let since = *since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= CALL_WAIT {
+                break;
+            }
+            if told.is_none() && since.elapsed() >= SILENT_WAIT {
+                let wait = ExtensionWait {
+                    extension_path,
+                    event,
+                    elapsed_ms: milliseconds(since.elapsed()),
+                    limit_ms: milliseconds(CALL_WAIT),
+                };
+                self.explain_wait(session, changes, &wait).await;
+                told = Some(wait);
+            }
+            let next = match told {
+                None => since + SILENT_WAIT,
+                Some(_) => since + CALL_WAIT,
+            };
+            tokio::select! {
+                () = session.extensions.wait_calls_ended() => {}
+                () = sleep_until(next.into()) => {}
+                () = self.stopped.cancelled() => {}
             }
         }
-        self.watcher = Some(watcher);
+        let Some((wait, since)) = told.zip(since) else {
+            return;
+        };
+        set_status(session, None).await;
+        let outcome = match since.elapsed() < CALL_WAIT {
+            true => WaitOutcome::Settled,
+            false => WaitOutcome::Abandoned,
+        };
+        let elapsed_ms = milliseconds(since.elapsed());
+        let wait = ExtensionWait { elapsed_ms, ..wait };
+        let ended = WaitEnd { wait, outcome };
+        session.emit_to_mode(Event::ExtensionWaitEnd(ended)).await;
     }
 
-    /// Returns files whose contents changed, and new extensions.
-    fn changed(&self, session: &AgentSession) -> Vec<PathBuf> {
-        let changed = self.contents.iter();
-        let changed = changed.filter(|(file, hash)| hash_of(file) != **hash);
-        let changed = changed.map(|(file, _)| file.clone());
-        let all: BTreeSet<PathBuf> = changed.chain(self.new_extensions(session)).collect();
-        all.into_iter().collect()
-    }
-
-    /// Returns the extensions that did not exist at the last load.
-    fn new_extensions(&self, session: &AgentSession) -> BTreeSet<PathBuf> {
-        &offered(session) - &self.offered
-    }
-}
-
-/// Returns the extensions that a reload would load.
-fn offered(session: &AgentSession) -> BTreeSet<PathBuf> {
-    let (found, _) = find_extensions(&session.config, &session.settings, &session.cwd());
-    found.into_iter().map(|found| found.path).collect()
-}
-
-/// Returns the folders where a new extension would appear: the discovery folders, and their
-/// subfolders, where an `index.ts` may follow.
-fn folders_of_new(session: &AgentSession) -> Vec<PathBuf> {
-    if !session.config.discover_extensions {
-        return Vec::new();
-    }
-    let agent = &session.config.paths.agent_dir;
-    let project = session.config.paths.with_cwd(&session.cwd());
-    let project = project.trusted_project_dir();
-    let mut folders = Vec::new();
-    for home in std::iter::once(agent).chain(&project) {
-        let extensions = home.join("extensions");
-        let below = std::fs::read_dir(&extensions).into_iter().flatten();
-        let below = below.filter_map(|entry| Some(entry.ok()?.path()));
-        folders.extend(below.filter(|path| path.is_dir()));
-        folders.extend(
-            [extensions, home.clone()]
-                .into_iter()
-                .find(|path| path.is_dir()),
+    async fn explain_wait(&self, session: &AgentSession, changes: &Changes, wait: &ExtensionWait) {
+        let names = self.names(changes).listed();
+        let text = format!(
+            "{names} changed: the reload waits for {} of {}, at most {} s. /reload does not wait",
+            match wait.event.as_str() {
+                "command" => "a command".to_owned(),
+                "event" => "a handler".to_owned(),
+                event => format!("a handler of {event}"),
+            },
+            short_name(Path::new(&wait.extension_path)),
+            CALL_WAIT.as_secs()
         );
+        set_status(session, Some(text)).await;
+        let started = Event::ExtensionWaitStart(wait.clone());
+        session.emit_to_mode(started).await;
     }
-    folders
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Watched {
+    fn new(hint: mpsc::Sender<()>) -> Self {
+        Self {
+            record: Arc::default(),
+            has_grown: false,
+            inputs: WatchedInputs::default(),
+            lists: WatchedLists::default(),
+            folders: FolderWatcher::new(hint),
+        }
+    }
+
+    fn look(&mut self, session: &AgentSession) -> Changes {
+        let record = session.extensions.last_load().borrow().clone();
+        let is_new = !Arc::ptr_eq(&record, &self.record);
+        if is_new || std::mem::take(&mut self.has_grown) {
+            self.inputs.renew(session.extensions.load_inputs());
+        }
+        if is_new {
+            self.lists.renew(session, &record);
+            self.record = record;
+        }
+        let lists = self.lists.look(session, &self.record);
+        let files = self.inputs.look();
+        let mut folders = self.inputs.folders();
+        folders.extend(self.lists.folders().iter().cloned());
+        let limit = self.folders.watch(folders);
+        let entries = self.record.paths.iter().map(|found| &found.path);
+        Changes {
+            missing: entries.filter(|path| !path.exists()).cloned().collect(),
+            files,
+            lists,
+            limit,
+        }
+    }
+}
+
+impl Changes {
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.lists == Difference::default()
+    }
+
+    /// Returns all paths that have changed.
+    fn all(&self) -> BTreeSet<PathBuf> {
+        let Difference {
+            new,
+            gone,
+            settings,
+        } = &self.lists;
+        let lists = new.iter().chain(gone).chain(settings);
+        self.files.iter().chain(lists).cloned().collect()
+    }
 }
 
 /// Returns after a pause without notifications.
@@ -279,72 +418,4 @@ async fn wait_quiet(hints: &mut mpsc::Receiver<()>) {
             return;
         }
     }
-}
-
-/// Returns when the agent is idle and no dialog is open. A reload would close the dialog.
-async fn wait_idle_without_dialogs(session: &AgentSession) {
-    let mut open_dialogs = session.ui.open_dialogs.subscribe();
-    loop {
-        // An error means that the session is gone.
-        let _ = open_dialogs.wait_for(|open| *open == 0).await;
-        session.wait_idle().await;
-        if *open_dialogs.borrow() == 0 {
-            return;
-        }
-    }
-}
-
-fn file_names(files: &[PathBuf]) -> String {
-    let name = |path: &PathBuf| path.file_name().unwrap_or_default().display().to_string();
-    let mut file_names: Vec<String> = files.iter().map(name).collect();
-    // A file may be listed by its own path and by a link.
-    file_names.dedup();
-    file_names.join(", ")
-}
-
-async fn report_reload(session: &AgentSession, changed: &[PathBuf], report: &LoadReport) {
-    let changed = file_names(changed);
-    let failed = report.failed.first().map(|(path, _)| path);
-    let (text, kind) = match failed {
-        None => (format!("Reloaded: {changed}"), "info"),
-        Some(failed) if report.kept_old => (
-            format!(
-                "{changed} changed, but the extensions from before stay: {failed} does not load"
-            ),
-            "warning",
-        ),
-        Some(failed) => (
-            format!("Reloaded: {changed}, but {failed} does not load"),
-            "warning",
-        ),
-    };
-    notify_user(session, text, kind).await;
-}
-
-async fn notify_user(session: &AgentSession, message: String, kind: &str) {
-    let request = UiRequest {
-        id: uuid::Uuid::new_v4().to_string(),
-        method: UiMethod::Notify {
-            message,
-            notify_type: Some(kind.to_string()),
-        },
-    };
-    session
-        .emit_to_mode(Event::ExtensionUiRequest(request))
-        .await;
-}
-
-fn hashes(files: impl Iterator<Item = PathBuf>) -> Contents {
-    let hashed = files.map(|file| {
-        let hash = hash_of(&file);
-        (file, hash)
-    });
-    hashed.collect()
-}
-
-fn hash_of(file: &PathBuf) -> Option<u64> {
-    let bytes = pi_base::regular_file::read(file).ok()?;
-    let mut hasher = DefaultHasher::new();
-    bytes.hash(&mut hasher);
-    Some(hasher.finish())
 }

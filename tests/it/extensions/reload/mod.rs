@@ -1,2 +1,4 @@
 mod leaks;
+mod random;
 mod swap;
+mod watch;

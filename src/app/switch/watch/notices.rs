@@ -1,0 +1,142 @@
+//! What the user is told about reloads that the watch causes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::AgentSession;
+use pi_agent::event::{Event, UiMethod, UiRequest};
+use pi_extensions::LoadReport;
+
+/// Number of files that are named if there are more of them.
+const NAMED_FILES: usize = 2;
+/// Number of files that are all named.
+const MAX_NAMED: usize = 3;
+
+/// Files in the words of a message.
+pub(super) struct Names {
+    names: Vec<String>,
+    /// Whether all are the files of extensions, and none is one that they import.
+    are_extensions: bool,
+}
+
+impl Names {
+    pub fn new(files: &BTreeSet<PathBuf>, extensions: &BTreeSet<PathBuf>) -> Self {
+        let mut names: Vec<String> = files.iter().map(|file| short_name(file)).collect();
+        // A file may be listed by its own path and by a link.
+        names.dedup();
+        Self {
+            names,
+            are_extensions: files.is_subset(extensions),
+        }
+    }
+
+    /// Returns "a.ts, b.ts", or "a.ts, b.ts and 18 more".
+    pub fn listed(&self) -> String {
+        let count = self.names.len();
+        if count <= MAX_NAMED {
+            return self.names.join(", ");
+        }
+        let named = self.names[..NAMED_FILES].join(", ");
+        format!("{named} and {} more", count - NAMED_FILES)
+    }
+
+    /// Returns "Reloaded: a.ts", or "Reloaded 20 extensions: a.ts, b.ts and 18 more".
+    pub fn reloaded(&self) -> String {
+        let count = self.names.len();
+        let listed = self.listed();
+        match (count <= MAX_NAMED, self.are_extensions) {
+            (true, _) => format!("Reloaded: {listed}"),
+            (false, true) => format!("Reloaded {count} extensions: {listed}"),
+            (false, false) => format!("Reloaded {count} files: {listed}"),
+        }
+    }
+}
+
+/// Returns the name of a file, with its folder if many files have this name.
+pub(super) fn short_name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().display().to_string();
+    let is_common = file.file_stem().is_some_and(|stem| stem == "index") || name == "package.json";
+    match file.parent().and_then(Path::file_name) {
+        Some(folder) if is_common => format!("{}/{name}", folder.display()),
+        _ => name,
+    }
+}
+
+pub(super) async fn report_reload(session: &AgentSession, names: &Names, report: &LoadReport) {
+    // A file that is no extension was reported when it was found.
+    let mut failed = report.failed.iter();
+    let failed = failed.find(|(_, failure)| !failure.lacks_factory());
+    let failed = failed.map(|(path, _)| path);
+    let (text, kind) = match failed {
+        None => (names.reloaded(), "info"),
+        Some(failed) if report.kept_old => (
+            format!(
+                "{} changed, but the extensions from before stay: {failed} does not load",
+                names.listed()
+            ),
+            "warning",
+        ),
+        Some(failed) => (
+            format!("{}, but {failed} does not load", names.reloaded()),
+            "warning",
+        ),
+    };
+    notify_user(session, text, kind).await;
+}
+
+pub(super) async fn notify_user(session: &AgentSession, message: String, kind: &str) {
+    let method = UiMethod::Notify {
+        message,
+        notify_type: Some(kind.to_string()),
+    };
+    request(session, method).await;
+}
+
+/// Sets or clears the line that says what a reload waits for.
+pub(super) async fn set_status(session: &AgentSession, text: Option<String>) {
+    let method = UiMethod::SetStatus {
+        status_key: "reload".into(),
+        status_text: text,
+    };
+    request(session, method).await;
+}
+
+async fn request(session: &AgentSession, method: UiMethod) {
+    let request = UiRequest {
+        id: uuid::Uuid::new_v4().to_string(),
+        method,
+    };
+    session
+        .emit_to_mode(Event::ExtensionUiRequest(request))
+        .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_files_are_counted_and_two_are_named() {
+        let named = |files: &[&str], extensions: &[&str]| {
+            let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
+            Names::new(&paths(files), &paths(extensions)).reloaded()
+        };
+        assert_eq!(named(&["/e/a.ts"], &[]), "Reloaded: a.ts");
+        assert_eq!(
+            named(&["/e/todo/index.ts", "/p/package.json", "/x/a.ts"], &[]),
+            "Reloaded: todo/index.ts, p/package.json, a.ts"
+        );
+        let many: Vec<String> = (b'a'..=b't')
+            .map(|name| format!("/e/{}.ts", char::from(name)))
+            .collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(
+            named(&many, &many),
+            "Reloaded 20 extensions: a.ts, b.ts and 18 more"
+        );
+        assert_eq!(
+            named(&many, &many[1..]),
+            "Reloaded 20 files: a.ts, b.ts and 18 more"
+        );
+    }
+}
