@@ -568,7 +568,10 @@ export type Event =
     } & WaitEnd)
   | ({
       type: "extension_ui_request";
-    } & UiRequest);
+    } & UiRequest)
+  | ({
+      type: "extension_ui_end";
+    } & UiEnd);
 /**
  * One step of an answer. Serialised as `assistantMessageEvent` of `message_update`, with
  * `partial` added there.
@@ -1445,6 +1448,12 @@ export interface WaitEnd {
    */
   limitMs: number;
   outcome: WaitOutcome;
+}
+/**
+ * The end of a dialog, by the id of its request.
+ */
+export interface UiEnd {
+  id: string;
 }
 export interface Statistics {
   extensions: ExtensionStats[];

@@ -136,6 +136,9 @@ pub enum Event {
     ExtensionWaitStart(ExtensionWait),
     ExtensionWaitEnd(WaitEnd),
     ExtensionUiRequest(UiRequest),
+    /// A dialog has ended without an answer of the user: its time is over, or its extension or a
+    /// reload has withdrawn it. Clients close it.
+    ExtensionUiEnd(UiEnd),
 }
 
 /// The JSON of an entry as it is in the session file.
@@ -400,6 +403,13 @@ pub enum WaitOutcome {
     Cancelled,
     /// The isolate of the extension was stopped.
     Stopped,
+}
+
+/// The end of a dialog, by the id of its request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UiEnd {
+    pub id: String,
 }
 
 /// A dialog or a message of an extension for the user.
@@ -680,6 +690,7 @@ impl Event {
             Self::ExtensionWaitStart(_) => "extension_wait_start",
             Self::ExtensionWaitEnd(_) => "extension_wait_end",
             Self::ExtensionUiRequest(_) => "extension_ui_request",
+            Self::ExtensionUiEnd(_) => "extension_ui_end",
         }
     }
 
@@ -713,7 +724,8 @@ impl Event {
             | Self::SummarizationRetryFinished
             | Self::ExtensionWarning(_)
             | Self::ExtensionWaitStart(_)
-            | Self::ExtensionWaitEnd(_) => false,
+            | Self::ExtensionWaitEnd(_)
+            | Self::ExtensionUiEnd(_) => false,
         }
     }
 }

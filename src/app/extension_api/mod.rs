@@ -12,7 +12,7 @@ use super::AgentSession;
 use super::command::{CommandResult, SessionCommand};
 use super::error::CommandError;
 use super::ui::dialog_events::DialogEvents;
-use pi_agent::event::{Event, UiMethod};
+use pi_agent::event::{Event, UiEnd, UiMethod};
 use pi_extensions::api::session_api::{ActionError, ActionResult, SessionApi};
 use pi_extensions::api::session_manager;
 use pi_extensions::child::{ChildConfig, ChildExtensions, ChildExtensionsRequest, ChildSession};
@@ -58,6 +58,11 @@ impl SessionApi for AgentSession {
             &self.ui.open_dialogs,
             method,
         ))
+    }
+
+    fn dialog_ended(&self, id: &str) {
+        let id = id.to_owned();
+        self.emit_to_mode_soon(Event::ExtensionUiEnd(UiEnd { id }));
     }
 
     fn cwd(&self) -> String {

@@ -10,13 +10,8 @@ use pi_extensions::{LoadReport, ineffective_limits};
 const BUSY_RELOAD: &str = "Wait for the current response to finish before reloading";
 
 impl AgentSession {
-    /// Reads settings, models and extensions again. The current generation stays if one of its
-    /// extensions does not load any more.
-    pub(crate) async fn reload(&self) -> Result<LoadReport, CommandError> {
-        self.reload_with(None).await
-    }
-
-    /// [`Self::reload`], after releasing the extension `again` from the quarantine.
+    /// Reads settings, models and extensions again, after releasing the extension `again` from the
+    /// quarantine. The current generation stays if one of its extensions does not load any more.
     pub(crate) async fn reload_with(
         &self,
         again: Option<&str>,

@@ -145,6 +145,8 @@ pub trait SessionApi: Send + Sync {
     fn ui_supports(&self, method: &str) -> bool;
     /// Emits that a dialog is open, until the guard is dropped.
     fn ui_prompt(&self, method: &UiMethod) -> Box<dyn Send>;
+    /// Tells the mode that a dialog has ended without an answer; never waits.
+    fn dialog_ended(&self, id: &str);
 
     fn cwd(&self) -> String;
     /// Returns the number of the current run.

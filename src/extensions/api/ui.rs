@@ -57,9 +57,11 @@ impl DialogBroker {
             };
             state.pending.insert(id.clone(), pending);
         }
-        let _withdraw = WithdrawOnDrop {
+        let mut open = OpenDialog {
             broker: self,
+            actions,
             id: &id,
+            is_answered: false,
         };
         let request = UiRequest {
             id: id.clone(),
@@ -84,6 +86,7 @@ impl DialogBroker {
                 .ok()
                 .and_then(Result::ok),
         };
+        open.is_answered = answer.is_some();
         answer.unwrap_or(UiAnswer::Cancelled)
     }
 
@@ -138,14 +141,19 @@ impl DialogBroker {
     }
 }
 
-/// Withdraws the dialog when its future is dropped.
-struct WithdrawOnDrop<'a> {
+/// A dialog that the mode shows. Withdraws it when its future is dropped.
+struct OpenDialog<'a> {
     broker: &'a DialogBroker,
+    actions: &'a dyn SessionApi,
     id: &'a str,
+    is_answered: bool,
 }
 
-impl Drop for WithdrawOnDrop<'_> {
+impl Drop for OpenDialog<'_> {
     fn drop(&mut self) {
         self.broker.withdraw(|id, _| id == self.id);
+        if !self.is_answered {
+            self.actions.dialog_ended(self.id);
+        }
     }
 }

@@ -214,7 +214,8 @@ impl Renderer {
             | Event::AgentSettled { .. }
             | Event::SummarizationRetryAttemptStart(_)
             | Event::SummarizationRetryFinished
-            | Event::ExtensionWaitEnd(_) => String::new(),
+            | Event::ExtensionWaitEnd(_)
+            | Event::ExtensionUiEnd(_) => String::new(),
         }
     }
 

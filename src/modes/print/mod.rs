@@ -59,7 +59,7 @@ pub(super) fn print_extension_event(event: &Event) -> bool {
                 print_stderr(message);
             }
         }
-        Event::ExtensionWaitStart(_) | Event::ExtensionWaitEnd(_) => {}
+        Event::ExtensionWaitStart(_) | Event::ExtensionWaitEnd(_) | Event::ExtensionUiEnd(_) => {}
         _ => return false,
     }
     true

@@ -101,7 +101,7 @@ const KNOWN: [(&str, &[&str]); 11] = [
 ];
 
 /// Events that only pi has.
-const EVENTS: [&str; 8] = [
+const EVENTS: [&str; 9] = [
     "agent_settled",
     "bash_execution_update",
     "session_info_changed",
@@ -110,6 +110,7 @@ const EVENTS: [&str; 8] = [
     "extension_warning",
     "extension_wait_start",
     "extension_wait_end",
+    "extension_ui_end",
 ];
 
 /// One of the two programs.

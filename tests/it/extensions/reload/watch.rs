@@ -382,3 +382,61 @@ async fn a_limit_of_watches_is_said_once_and_polling_goes_on() {
     let lines = rpc.lines();
     assert_eq!(lines.iter().filter(|line| is_limit(line)).count(), 1);
 }
+
+/// Clients kept showing a question that nothing waited for any more.
+#[tokio::test]
+async fn an_open_question_ends_with_an_event_at_a_reload() {
+    let source =
+        "export default (pi) => pi.registerCommand('ask', { handler: async (args, ctx) => {
+            await ctx.ui.input('Say', '', args ? { timeout: Number(args) } : undefined);
+            ctx.ui.notify('over');
+        } });";
+    let (_server, _home, mut rpc) = watched(&[("ask.ts", source)]).await;
+    rpc.send(r#"{"type":"prompt","message":"/ask"}"#).await;
+    let question = rpc.ui("input").await;
+    rpc.send(r#"{"type":"reload"}"#).await;
+    let end = rpc.event("extension_ui_end").await;
+    assert_eq!(end["id"], question["id"]);
+    // So does one of which the time is over, and an answered one does not.
+    rpc.send(r#"{"type":"prompt","message":"/ask 100"}"#).await;
+    let question = rpc.ui("input").await;
+    let end = rpc.event("extension_ui_end").await;
+    assert_eq!(end["id"], question["id"]);
+    rpc.notified("over").await;
+    rpc.send(r#"{"type":"prompt","message":"/ask"}"#).await;
+    let question = rpc.ui("input").await;
+    rpc.reply(&question, json!({"value": "yes"})).await;
+    rpc.notified("over").await;
+    let lines = rpc.lines();
+    let ends = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_ui_end");
+    assert_eq!(ends.count(), 2);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_extension_is_reported_once() {
+    let (_server, home, mut rpc) = watched(&[
+        ("a.ts", &says("1")),
+        ("helper.ts", "export const value = 1;"),
+        ("types.d.ts", "export type A = string;"),
+    ])
+    .await;
+    let error = rpc.event("extension_error").await;
+    let text = error["error"].as_str().unwrap();
+    assert!(
+        text.contains("does not export a valid factory function"),
+        "{text}"
+    );
+    home.extension("a.ts", &says("2"));
+    rpc.notified("Reloaded: a.ts").await;
+    rpc.ok(json!({"type": "reload"})).await;
+    let lines = rpc.lines();
+    let errors = lines
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    assert_eq!(errors.count(), 1);
+    // A change that makes it none in another way is reported.
+    home.extension("helper.ts", "export const other = 1;");
+    rpc.event("extension_error").await;
+}
