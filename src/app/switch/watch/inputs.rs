@@ -1,4 +1,4 @@
-//! What the last load read or looked for, and whether another load would find the same.
+//! Inputs of the last load, and whether another load would find the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -63,7 +63,7 @@ impl WatchedLists {
             // A file is half-written, or the settings are not in files.
             return;
         };
-        // What is looked up is known only after a search, and a stamp counts only if it was taken
+        // The places are known only after a search, and a stamp counts only if it was taken
         // before one.
         let mut found = search_extensions(&session.config, &settings, &cwd);
         let mut is_new = false;

@@ -1,4 +1,4 @@
-//! What the user is told about reloads that the watch causes.
+//! Messages to the user about reloads that the watch causes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

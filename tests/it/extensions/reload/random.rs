@@ -263,7 +263,7 @@ impl World {
     }
 }
 
-/// What the loaded extensions show.
+/// Texts that the loaded extensions show.
 async fn shown(rpc: &mut Rpc) -> Vec<String> {
     let answer = rpc.ok(json!({"type": "get_commands"})).await;
     let commands = answer["commands"].as_array().unwrap();

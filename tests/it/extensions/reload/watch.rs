@@ -1,4 +1,4 @@
-//! What the watch notices, and when it reloads (setting `extensionWatch`).
+//! The watch notices changes of files and reloads (setting `extensionWatch`).
 
 use std::fs;
 use std::os::unix::fs::symlink;
