@@ -1,6 +1,6 @@
 //! Attributes the growth of the heap. The heap may become full while the code of any extension
-//! runs, although another one has filled it. So after each full garbage collection the growth since
-//! the last one is attributed to the extension whose code runs.
+//! runs, although another one has filled it. So at each sample, and after each full garbage
+//! collection, the growth since the last one is attributed to the extension whose code runs.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use js_runtime_ext::Author;
 
 #[derive(Default)]
 pub(crate) struct HeapGrowth {
-    /// Bytes in use after the last collection.
+    /// Bytes in use at the last measurement.
     last_used: Option<usize>,
     by_extension: HashMap<u32, usize>,
 }

@@ -119,7 +119,8 @@ unsafe extern "C" fn on_terminate(isolate: v8::UnsafeRawIsolatePtr, _data: *mut 
     });
 }
 
-/// Interrupt callback of the sampler: attributes the time since the last sample.
+/// Interrupt callback of the sampler: attributes the time and the growth of the heap since the last
+/// sample.
 unsafe extern "C" fn on_sample(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_void) {
     CONTEXT.with_borrow(|context| {
         let Some(context) = context else {
@@ -129,6 +130,7 @@ unsafe extern "C" fn on_sample(isolate: v8::UnsafeRawIsolatePtr, _data: *mut c_v
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
         memory::poll_external(&mut isolate);
         let author = context.author(&mut isolate);
+        context.attribute_heap(&mut isolate, author.as_ref());
         context.watchdog.attribute_time(author);
     });
 }
@@ -141,13 +143,18 @@ unsafe extern "C" fn on_collection(isolate: v8::UnsafeRawIsolatePtr, _data: *mut
         };
         // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
         let mut isolate = unsafe { v8::Isolate::from_raw_isolate_ptr(isolate) };
-        let author = context.author(&mut isolate).map(|author| author.id);
-        let used = isolate.get_heap_statistics().used_heap_size();
-        context.heap_growth.borrow_mut().attribute(used, author);
+        let author = context.author(&mut isolate);
+        context.attribute_heap(&mut isolate, author.as_ref());
     });
 }
 
 impl AttributionContext {
+    fn attribute_heap(&self, isolate: &mut v8::Isolate, author: Option<&Author>) {
+        let used = isolate.get_heap_statistics().used_heap_size();
+        let extension = author.map(|author| author.id);
+        self.heap_growth.borrow_mut().attribute(used, extension);
+    }
+
     /// Returns the author of the running code.
     fn author(&self, isolate: &mut v8::Isolate) -> Option<Author> {
         v8::callback_scope!(unsafe scope, isolate);

@@ -30,6 +30,17 @@ const NEVER: u64 = u64::MAX;
 /// native code blocks it.
 const ATTRIBUTION_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// [`ATTRIBUTION_TIMEOUT`] of a full heap: the thread first ends a garbage collection, which takes
+/// seconds on a busy machine.
+const COLLECTION_TIMEOUT: Duration = Duration::from_secs(10);
+
+fn attribution_timeout(stop: Stop) -> Duration {
+    match stop {
+        Stop::OutOfMemory => COLLECTION_TIMEOUT,
+        _ => ATTRIBUTION_TIMEOUT,
+    }
+}
+
 /// Maximum number of interrupts that look for the running code. Between two microtasks there is
 /// none.
 const MAX_ATTRIBUTION_ATTEMPTS: u32 = 40;
@@ -442,7 +453,7 @@ impl Watchdog {
         let mut reported = self.0.reported.subscribe();
         // The watchdog may be gone.
         let _ = tokio::time::timeout(
-            ATTRIBUTION_TIMEOUT * 2,
+            attribution_timeout(stop) * 2,
             reported.wait_for(|reported| *reported),
         )
         .await;
@@ -475,8 +486,8 @@ impl Watchdog {
     }
 
     /// Waits for the offender and its stack.
-    fn wait_for_offender(&self) -> (Option<Author>, String) {
-        let deadline = Instant::now() + ATTRIBUTION_TIMEOUT;
+    fn wait_for_offender(&self, stop: Stop) -> (Option<Author>, String) {
+        let deadline = Instant::now() + attribution_timeout(stop);
         loop {
             let mut state = self.state();
             let left = deadline.checked_duration_since(Instant::now());
@@ -515,7 +526,7 @@ impl Watchdog {
                     Stop::Deadline
                     | Stop::OutOfMemory
                     | Stop::OutOfDescriptors
-                    | Stop::Tampered(_) => self.wait_for_offender(),
+                    | Stop::Tampered(_) => self.wait_for_offender(stop),
                 };
                 // V8 terminates the code when native code returns at the latest.
                 self.terminate();
