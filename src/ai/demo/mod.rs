@@ -1,24 +1,18 @@
 //! A provider without a key and without network access. Users can watch the agent work, and tests
-//! and examples run on any machine. Its answers state that it is no language model.
+//! and examples run on any machine. It understands a few commands, which its introduction lists,
+//! and says that it is no language model.
+
+mod steps;
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-use tokio::sync::mpsc::Sender;
-use tokio_util::sync::CancellationToken;
-
-use super::message::{
-    AssistantBlock, AssistantMessage, StopReason, TextContent, ToolCall, Usage, now,
-};
+use super::failure::Failure;
+use super::message::{ContentBlock, Message, StopReason, ToolResultMessage, Usage, join_text};
 use super::model::{Modality, Model, ModelCost};
 use super::models::builtin;
-use super::stream::{Api, AssistantEvent, AssistantStream, PartialMessage, Request, StreamItem};
-
-mod calls;
-mod intent;
-mod quotes;
-mod texts;
-mod turn;
+use super::stream::message_builder::MessageBuilder;
+use super::stream::{Api, AssistantStream, Request};
+use steps::{Step, parse_steps};
 
 pub const PROVIDER: &str = "demo";
 /// The name of its wire API.
@@ -27,8 +21,9 @@ const ID: &str = "demo";
 
 /// Pause between two deltas: visible, but short.
 const DELTA_PAUSE: Duration = Duration::from_millis(4);
-const WORDS_PER_DELTA: usize = 3;
-const JSON_CHARS_PER_DELTA: usize = 12;
+const CHARS_PER_DELTA: usize = 14;
+/// Lines of a result that the answer shows.
+const MAX_LINES: usize = 12;
 
 pub fn is_demo(model: &Model) -> bool {
     model.api == API
@@ -67,179 +62,60 @@ impl Api for DemoApi {
     fn stream(&self, request: Request) -> AssistantStream {
         let (items, stream) = AssistantStream::channel();
         tokio::spawn(async move {
-            let mut writer = Writer::new(&request, items);
-            let message = match writer.write_all(&request).await {
-                Ok(()) => writer.message,
-                Err(Stopped::Cancelled) => AssistantMessage {
-                    stop_reason: StopReason::Aborted,
-                    error_message: Some("Request was aborted.".to_owned()),
-                    ..writer.message
-                },
-                Err(Stopped::ReaderGone) => return,
-            };
-            // Sending fails only if the reader of the stream is gone, which is no error here.
-            writer
-                .items
-                .send(StreamItem::Done(message.into()))
-                .await
-                .ok();
+            let mut answer = MessageBuilder::new(&request.model, items, request.cancel.clone());
+            let written = write(&request, &mut answer).await;
+            answer.finish(written).await;
         });
         stream
     }
 }
 
-/// The reason why an answer stopped early.
-enum Stopped {
-    Cancelled,
-    ReaderGone,
-}
-
-struct Writer {
-    items: Sender<StreamItem>,
-    cancel: CancellationToken,
-    message: AssistantMessage,
-}
-
-impl Writer {
-    fn new(request: &Request, items: Sender<StreamItem>) -> Self {
-        let input = tokens_of_request(request);
-        Self {
-            items,
-            cancel: request.cancel.clone(),
-            message: AssistantMessage {
-                content: Vec::new(),
-                api: API.to_owned(),
-                provider: request.model.provider.clone(),
-                model: request.model.id.clone(),
-                response_id: None,
-                usage: Usage {
-                    input,
-                    total_tokens: input,
-                    ..Usage::default()
-                },
-                stop_reason: StopReason::Stop,
-                error_message: None,
-                timestamp: now(),
-            },
+async fn write(request: &Request, answer: &mut MessageBuilder) -> Result<(), Failure> {
+    let input = (
+        &request.system_prompt,
+        &request.messages,
+        request.tool_specs(),
+    );
+    // These types always serialise; a failure would only make the estimate wrong.
+    let mut usage = Usage {
+        input: tokens(serde_json::to_string(&input).map_or(0, |json| json.len())),
+        ..Usage::default()
+    };
+    answer.set_usage(usage.clone());
+    answer.start().await?;
+    let (text, steps) = next_answer(request);
+    let mut output = 0;
+    if !text.is_empty() {
+        let index = answer.start_text().await?;
+        for delta in pieces(&text) {
+            answer
+                .interruptible(tokio::time::sleep(DELTA_PAUSE))
+                .await?;
+            answer.add_text(index, delta).await?;
         }
+        answer.end_text(index).await?;
+        output += text.len();
     }
-
-    async fn write_all(&mut self, request: &Request) -> Result<(), Stopped> {
-        self.send(AssistantEvent::Start).await?;
-        let turn = turn::next(request);
-        if !turn.text.is_empty() {
-            self.write_text(&turn.text).await?;
-        }
-        for (name, arguments) in turn.calls {
-            self.call(name, arguments).await?;
-            self.message.stop_reason = StopReason::ToolUse;
-        }
-        Ok(())
-    }
-
-    async fn write_text(&mut self, text: &str) -> Result<(), Stopped> {
-        let content_index = self.message.content.len();
-        self.message
-            .content
-            .push(AssistantBlock::Text(TextContent::default()));
-        self.send(AssistantEvent::TextStart { content_index })
+    for Step { tool, arguments } in steps {
+        let id = format!("demo_{}", uuid::Uuid::new_v4().simple());
+        let json = arguments.to_string();
+        let index = answer
+            .start_tool_call(id, tool, serde_json::Value::Null)
             .await?;
-        for delta in by_words(text) {
-            self.pause(delta).await?;
-            if let Some(AssistantBlock::Text(block)) = self.message.content.last_mut() {
-                block.text.push_str(delta);
-            }
-            let delta = delta.to_owned();
-            self.send(AssistantEvent::TextDelta {
-                content_index,
-                delta,
-            })
-            .await?;
+        for delta in pieces(&json) {
+            answer
+                .interruptible(tokio::time::sleep(DELTA_PAUSE))
+                .await?;
+            answer.add_arguments(index, delta).await?;
         }
-        let content = text.to_owned();
-        self.send(AssistantEvent::TextEnd {
-            content_index,
-            content,
-        })
-        .await
+        answer.end_tool_call(index).await?;
+        answer.edit().stop_reason = StopReason::ToolUse;
+        output += json.len();
     }
-
-    async fn call(&mut self, name: String, arguments: Map<String, Value>) -> Result<(), Stopped> {
-        let content_index = self.message.content.len();
-        let started = ToolCall {
-            id: format!("demo_{}", uuid::Uuid::new_v4().simple()),
-            name,
-            arguments: Value::Object(Map::new()),
-            arguments_error: None,
-            thought_signature: None,
-            partial_json: Some(String::new()),
-        };
-        self.message.content.push(AssistantBlock::ToolCall(started));
-        let started = AssistantEvent::ToolCallStart { content_index };
-        self.send(started).await?;
-
-        let (json, ends) = as_json(&arguments);
-        let mut sent = 0;
-        for delta in by_chars(&json) {
-            self.pause(delta).await?;
-            sent += delta.len();
-            // A value is shown once it has arrived whole.
-            let whole = ends.iter().filter(|end| **end <= sent).count();
-            let known: Map<String, Value> = arguments.clone().into_iter().take(whole).collect();
-            if let Some(call) = self.last_call() {
-                call.arguments = Value::Object(known);
-                call.partial_json = Some(json[..sent].to_owned());
-            }
-            let delta = delta.to_owned();
-            self.send(AssistantEvent::ToolCallDelta {
-                content_index,
-                delta,
-            })
-            .await?;
-        }
-        let Some(call) = self.last_call() else {
-            return Ok(()); // it was pushed above
-        };
-        call.arguments = Value::Object(arguments);
-        call.partial_json = None;
-        let tool_call = call.clone();
-        self.send(AssistantEvent::ToolCallEnd {
-            content_index,
-            tool_call,
-        })
-        .await
-    }
-
-    fn last_call(&mut self) -> Option<&mut ToolCall> {
-        match self.message.content.last_mut() {
-            Some(AssistantBlock::ToolCall(call)) => Some(call),
-            _ => None,
-        }
-    }
-
-    /// Waits, and counts the tokens of `delta`.
-    async fn pause(&mut self, delta: &str) -> Result<(), Stopped> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => return Err(Stopped::Cancelled),
-            () = tokio::time::sleep(DELTA_PAUSE) => {}
-        }
-        let usage = &mut self.message.usage;
-        usage.output += tokens(delta.len());
-        usage.total_tokens = usage.input + usage.output;
-        Ok(())
-    }
-
-    async fn send(&mut self, event: AssistantEvent) -> Result<(), Stopped> {
-        let partial = PartialMessage::new(&self.message);
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(Stopped::Cancelled),
-            sent = self.items.send(StreamItem::Event { event, partial }) => {
-                sent.map_err(|_| Stopped::ReaderGone)
-            }
-        }
-    }
+    usage.output = tokens(output);
+    usage.total_tokens = usage.input + usage.output;
+    answer.set_usage(usage);
+    Ok(())
 }
 
 /// Estimates tokens from bytes: four bytes are one token.
@@ -247,57 +123,117 @@ fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(4)
 }
 
-fn tokens_of_request(request: &Request) -> u64 {
-    let json = (
-        &request.system_prompt,
-        &request.messages,
-        request.tool_specs(),
-    );
-    // These types always serialise; a failure would only make the estimate wrong.
-    tokens(serde_json::to_string(&json).map_or(0, |json| json.len()))
-}
-
-/// Splits a text into pieces of a few words, each with the space after it.
-fn by_words(text: &str) -> impl Iterator<Item = &str> {
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let mut words = 0;
-        let mut in_space = false;
-        let end = rest.char_indices().find_map(|(index, sign)| {
-            let starts_word = in_space && !sign.is_whitespace();
-            in_space = sign.is_whitespace();
-            words += usize::from(starts_word);
-            (starts_word && words == WORDS_PER_DELTA).then_some(index)
-        });
-        let (piece, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
-fn by_chars(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let end = rest.char_indices().nth(JSON_CHARS_PER_DELTA);
+        let end = rest.char_indices().nth(CHARS_PER_DELTA);
         let (piece, after) = rest.split_at(end.map_or(rest.len(), |(index, _)| index));
         rest = after;
         (!piece.is_empty()).then_some(piece)
     })
 }
 
-/// Returns the JSON text of an object, and the offset at which each value ends.
-fn as_json(object: &Map<String, Value>) -> (String, Vec<usize>) {
-    let mut json = String::from("{");
-    let mut ends = Vec::new();
-    for (name, value) in object {
-        if json.len() > 1 {
-            json.push(',');
-        }
-        json.push_str(&format!("{}:{value}", Value::from(name.as_str())));
-        ends.push(json.len());
+/// Returns the text and the calls of the answer: to the user's new messages, or to the results of
+/// the calls before.
+fn next_answer(request: &Request) -> (String, Vec<Step>) {
+    let is_answer = |message: &Message| matches!(message, Message::Assistant(_));
+    let last = request.messages.iter().rposition(is_answer);
+    let open = &request.messages[last.map_or(0, |index| index + 1)..];
+    let prompts = open.iter().filter_map(|message| match message {
+        Message::User(user) => Some(user.content.text()),
+        _ => None,
+    });
+    let prompt = prompts.collect::<Vec<_>>().join("\n");
+    let results: Vec<String> = open
+        .iter()
+        .filter_map(|message| match message {
+            Message::ToolResult(result) => Some(describe_result(result)),
+            _ => None,
+        })
+        .collect();
+    if prompt.is_empty() && !results.is_empty() {
+        return (results.join("\n\n"), Vec::new());
     }
-    json.push('}');
-    (json, ends)
+    if let Some(summary) = summary(&prompt) {
+        return (summary, Vec::new());
+    }
+    let tools: Vec<&str> = request
+        .tool_specs()
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let steps = parse_steps(&prompt);
+    let (steps, missing): (Vec<_>, Vec<_>) = steps
+        .into_iter()
+        .map(|step| step.for_tools(&tools))
+        .partition(|step| tools.contains(&step.tool.as_str()));
+    if let Some(step) = missing.first() {
+        let text = format!(
+            "I would need the tool `{}`, which I was not given.",
+            step.tool
+        );
+        return (text, steps);
+    }
+    if steps.is_empty() {
+        return (introduction(), steps);
+    }
+    let calls: Vec<String> = steps
+        .iter()
+        .map(|step| format!("`{}`", step.tool))
+        .collect();
+    (format!("I call {}.", calls.join(", ")), steps)
+}
+
+fn describe_result(result: &ToolResultMessage) -> String {
+    let name = &result.tool_name;
+    let text = join_text(&result.content);
+    let pictures = result
+        .content
+        .iter()
+        .any(|block| !matches!(block, ContentBlock::Text(_)));
+    let mut lines: Vec<&str> = text.trim_end().lines().take(MAX_LINES).collect();
+    let more = text.trim_end().lines().count() - lines.len();
+    let more = format!("({more} more lines)");
+    if text.trim_end().lines().nth(MAX_LINES).is_some() {
+        lines.push(&more);
+    }
+    if pictures {
+        lines.push("(and a picture)");
+    }
+    // A longer fence than any in the text ends the block in the right place.
+    let longest = text
+        .split(|sign| sign != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let verb = if result.is_error { "failed" } else { "gave" };
+    format!("`{name}` {verb}:\n\n{fence}\n{}\n{fence}", lines.join("\n"))
+}
+
+/// Answers the request for a summary that compaction sends with the whole conversation as text.
+fn summary(request: &str) -> Option<String> {
+    let (_, rest) = request.split_once("<conversation>")?;
+    let (conversation, _) = rest.split_once("</conversation>")?;
+    let lines = conversation.lines();
+    let prompts = lines.filter_map(|line| line.strip_prefix("[User]: "));
+    let prompts: Vec<String> = prompts.map(|line| format!("- {line}")).collect();
+    Some(format!(
+        "## Goal\nA demonstration of the agent.\n\n## What the user asked\n{}",
+        prompts.join("\n")
+    ))
+}
+
+fn introduction() -> String {
+    "Hello! I am pi's built-in demo: not a language model, just a few commands that need no key and \
+     no network. I show how the agent works by calling real tools in this folder. Try:\n\n\
+     - list the files here, then read README.md\n\
+     - run `cargo --version`\n\
+     - write hello world to hello.txt\n\
+     - replace hello with goodbye in hello.txt\n\
+     - use the NAME tool with {\"its\": \"arguments\"}\n\n\
+     For a real model, set an API key such as ANTHROPIC_API_KEY or OPENAI_API_KEY."
+        .to_owned()
 }
 
 #[cfg(test)]
