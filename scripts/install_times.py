@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Installs the published extensions of tests/conformance with pi and with npm, and prints time and disk space.
 
-Both get an empty folder and, unlike a second installation by npm, no cache. Run it with nothing else running:
+Both get an empty folder and, unlike a second installation by npm, no cache. PI names the program, which is that of
+a release build otherwise. Run it with nothing else running:
 
-    cargo build --release -p pi-npm --example install
+    cargo build --release
     python3 scripts/install_times.py
 """
 
@@ -18,7 +19,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-RUNS = 3
+PI = os.environ.get("PI", str(TARGET / "release/pi"))
+RUNS = int(os.environ.get("RUNS", "3"))
 
 
 def packages() -> list[str]:
@@ -53,8 +55,8 @@ def run(package: str, by_npm: bool) -> tuple[float, int, int]:
             flags = ["--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund"]
             command = ["npm", "install", package, *flags]
         else:
-            name, version = package.rsplit("@", 1)
-            command = [str(TARGET / "release/examples/install"), name, version, str(work / "it")]
+            environment["PI_CODING_AGENT_DIR"] = str(work)
+            command = [PI, "install", f"npm:{package}"]
         seconds = measure(command, work, environment)
         return (seconds, *size(work))
     finally:
