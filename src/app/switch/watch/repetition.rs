@@ -5,10 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Time after a reload within which another change may be its consequence.
-const CONSEQUENCE_TIME: Duration = Duration::from_secs(3);
+/// Time after a reload within which another change may be its consequence. An author who saves one
+/// file again and again is slower.
+const CONSEQUENCE_TIME: Duration = Duration::from_secs(1);
 /// Number of consecutive reloads for one file that are not delayed.
-const FREE_RELOADS: u32 = 4;
+const FREE_RELOADS: u32 = 5;
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
@@ -72,7 +73,7 @@ mod tests {
             delays.push(repetition.delay(&changed, now).as_secs());
             repetition.reloaded(&changed, now);
         }
-        assert_eq!(delays, [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(delays, [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60]);
         let later = Instant::now() + CONSEQUENCE_TIME;
         assert_eq!(repetition.delay(&changed, later), Duration::ZERO);
         let with_another = changed.iter().cloned().chain(["/b.ts".into()]).collect();
