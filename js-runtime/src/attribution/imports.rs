@@ -12,6 +12,9 @@ use tokio::sync::Notify;
 
 use crate::attribution::load_input::{Answer, InputKind, LoadInput, is_within_package};
 
+/// Maximum number of files of packages of which the contents are recorded.
+const MAX_PACKAGED_CONTENTS: usize = 2000;
+
 /// Files by extension. Files of packages, which all extensions share, are kept apart. The record
 /// grows while extensions import more.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,8 @@ struct Inner {
     /// The files of all extensions.
     own: HashSet<PathBuf>,
     packaged: HashSet<PathBuf>,
+    /// Number of files of packages of which the content is recorded.
+    packaged_contents: usize,
     /// First answers, by the extension that asked; `None` if several may have.
     inputs: HashMap<Option<u32>, BTreeMap<LoadInput, Answer>>,
     /// Extension that is being loaded. Files that are required meanwhile belong to it.
@@ -112,8 +117,8 @@ impl Imports {
         inner.packaged.iter().filter(is_found).cloned().collect()
     }
 
-    /// Returns what the loads read or looked for, with the answers that they got. Of installed
-    /// packages these are the `package.json` files and the folders where they were looked for.
+    /// Returns what the loads read or looked for, with the answers that they got. Of the files of
+    /// packages these are the first 2,000.
     pub fn inputs(&self) -> Vec<(LoadInput, Answer)> {
         let inner = self.inner();
         let inputs = inner.inputs.values().flatten();
@@ -144,7 +149,9 @@ impl Imports {
     /// Records the digest of a file that was read.
     pub(crate) fn note_content(&self, file: &Path, digest: Answer) {
         let mut inner = self.inner();
-        if !is_within_package(file) || inner.own.contains(file) {
+        let is_packaged = is_within_package(file) && !inner.own.contains(file);
+        if !is_packaged || inner.packaged_contents < MAX_PACKAGED_CONTENTS {
+            inner.packaged_contents += usize::from(is_packaged);
             let input = LoadInput::new(InputKind::Content, file);
             inner.note_input(None, input, digest);
         }

@@ -87,7 +87,8 @@ impl WatchedInputs {
         changed.map(|(input, _)| named(input)).collect()
     }
 
-    /// Returns the folders in which the extensions' own files are, or would appear.
+    /// Returns the folders in which the extensions' own files are, or would appear. Packages would
+    /// be too many; they are looked at without notifications.
     pub fn folders(&self) -> BTreeSet<PathBuf> {
         let mut folders = BTreeSet::new();
         for input in self.inputs.keys() {
@@ -98,7 +99,9 @@ impl WatchedInputs {
                     true
                 }
             };
-            if is_own {
+            let mut parts = input.path.components();
+            let is_packaged = parts.any(|part| part.as_os_str() == "node_modules");
+            if is_own && !is_packaged {
                 let from = usize::from(input.kind != InputKind::Listing);
                 let above = input.path.ancestors().skip(from);
                 folders.extend(above.map(Path::to_path_buf).find(|above| above.is_dir()));

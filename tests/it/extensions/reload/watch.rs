@@ -85,6 +85,9 @@ async fn an_installed_package_repeats_a_failed_reload() {
     home.extension("a/node_modules/pkg/main.js", "export const value = 2;");
     install(2).await;
     rpc.notified("says 2").await;
+    // A file of the package alone, which an installation writes after package.json.
+    home.extension("a/node_modules/pkg/main.js", "export const value = 3;");
+    rpc.notified("says 3").await;
 }
 
 /// The digest of a file was taken after the load, so that a save in between was missed for good.
