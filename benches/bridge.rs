@@ -80,7 +80,7 @@ async fn round_trips_in(place: ExtensionHost, name: &str) {
         .into_iter()
         .collect();
         let start = Instant::now();
-        extensions.emit("tool_call", event, &cancel).await;
+        extensions.deliver("tool_call", || event, &cancel).await;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     print(
@@ -98,7 +98,7 @@ async fn round_trips_in(place: ExtensionHost, name: &str) {
             .into_iter()
             .collect();
         let start = Instant::now();
-        extensions.emit("tool_call", event, &cancel).await;
+        extensions.deliver("tool_call", || event, &cancel).await;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     print(

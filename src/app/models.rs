@@ -10,7 +10,6 @@ use super::AgentSession;
 use super::command::{ModelChangeSource, ModelReference};
 use super::error::{CommandError, ErrorCode};
 use super::prompt::PromptError;
-use super::run::json_object;
 use pi_agent::event::Event;
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::selection::{
@@ -267,25 +266,24 @@ impl AgentSession {
             .is_none_or(|previous| previous.reference() != model.reference());
         if changed {
             let event = || {
-                json_object(json!({
-                    "type": "model_select",
+                json!({
                     "model": model,
                     "previousModel": previous,
                     "source": match chosen {
                         ModelChangeSource::Cycled => "cycle",
                         ModelChangeSource::Set | ModelChangeSource::InHandler => "set",
                     },
-                }))
+                })
             };
             let cancel = self.handler_cancel.token();
             let name = "model_select";
             match chosen {
                 ModelChangeSource::InHandler if self.extensions.has_handlers(name) => {
-                    self.extensions.emit(name, event(), &cancel).await;
+                    self.extensions.call_handlers(name, event, &cancel).await;
                 }
                 ModelChangeSource::InHandler => {}
                 ModelChangeSource::Set | ModelChangeSource::Cycled => {
-                    self.extensions.notify(name, event, &cancel).await
+                    self.extensions.deliver(name, event, &cancel).await;
                 }
             }
         }
@@ -320,8 +318,8 @@ impl AgentSession {
             self.report_save_error(self.settings.set_default_thinking_level(level));
         }
         let name = "thinking_level_select";
-        let event = || json!({ "type": name, "level": level, "previousLevel": previous });
-        self.extensions.notify_soon(name, event);
+        let event = || json!({ "level": level, "previousLevel": previous });
+        self.extensions.deliver_soon(name, event);
         self.emit_to_mode_soon(Event::ThinkingLevelChanged { level });
     }
 

@@ -467,10 +467,10 @@ impl AgentSession {
             (entry, state.session.name().map(str::to_string))
         };
         let event = || match &name {
-            Some(name) => json!({ "type": "session_info_changed", "name": name }),
-            None => json!({ "type": "session_info_changed" }),
+            Some(name) => json!({ "name": name }),
+            None => json!({}),
         };
-        self.extensions.notify_soon("session_info_changed", event);
+        self.extensions.deliver_soon("session_info_changed", event);
         self.emit_to_mode_soon(Event::SessionInfoChanged { name });
         Ok(entry.id.to_string())
     }

@@ -17,6 +17,7 @@ pub use bridge::{BridgeResult, ConsoleSink};
 pub use config::{Allowance, ExtensionsConfig};
 pub use diagnostics::key_conflicts::Shortcuts;
 pub use events::dispatch::Emission;
+pub use events::event_body::EventBody;
 pub use events::mutations::Mutation;
 pub use events::table::{ineffective_limits, unknown_event};
 pub use events::turn_end::{Draft, Proposal, parse_drafts};

@@ -312,7 +312,6 @@ impl AgentSession {
             let name = "session_compact_failed";
             let event = || {
                 let mut event = json!({
-                    "type": name,
                     "reason": cause.reason,
                     "aborted": aborted,
                     "willRetry": cause.will_retry,
@@ -323,7 +322,7 @@ impl AgentSession {
                 }
                 event
             };
-            self.extensions.notify_soon(name, event);
+            self.extensions.deliver_soon(name, event);
         }
         compacted
     }
@@ -387,14 +386,16 @@ impl AgentSession {
             entry
         };
         if self.extensions.has_handlers("session_compact") {
-            let event = json_object(json!({
-                "compactionEntry": json_of(&entry),
-                "fromExtension": from_extension,
-                "reason": cause.reason,
-                "willRetry": cause.will_retry,
-            }));
+            let event = || {
+                json!({
+                    "compactionEntry": json_of(&entry),
+                    "fromExtension": from_extension,
+                    "reason": cause.reason,
+                    "willRetry": cause.will_retry,
+                })
+            };
             self.extensions
-                .emit("session_compact", event, &work.cancel)
+                .deliver("session_compact", event, &work.cancel)
                 .await;
         }
         Ok(compacted)
@@ -425,7 +426,7 @@ impl AgentSession {
         if let Some(focus) = focus {
             event.insert("customInstructions".into(), focus.into());
         }
-        let emission = self.extensions.emit(NAME, event, &work.cancel).await;
+        let emission = self.extensions.deliver(NAME, || event, &work.cancel).await;
         // An abort also discards a summary that was returned in time.
         if work.cancel.is_cancelled() || emission.is_set("cancel") {
             return Err(CompactError::Cancelled);

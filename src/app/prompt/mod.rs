@@ -388,7 +388,7 @@ impl AgentSession {
             };
             event.insert("streamingBehavior".into(), behavior.into());
         }
-        let mut emission = self.extensions.emit("input", event, cancel).await;
+        let mut emission = self.extensions.deliver("input", || event, cancel).await;
         if emission.aborted {
             return Err(PromptError::Aborted);
         }
@@ -463,7 +463,9 @@ impl AgentSession {
         if self.extensions.has_handlers("before_agent_start") {
             event.insert("systemPromptOptions".into(), json!(options));
         }
-        let emission = self.extensions.emit("before_agent_start", event, cancel);
+        let emission = self
+            .extensions
+            .deliver("before_agent_start", || event, cancel);
         let mut emission = emission.await;
         if let Some(hooks) = &self.child_link.hooks {
             let event = json!(emission.event);
@@ -584,7 +586,7 @@ impl AgentSession {
         event: serde_json::Map<String, serde_json::Value>,
     ) -> Emission {
         let cancel = self.handler_cancel.token();
-        self.extensions.emit(name, event, &cancel).await
+        self.extensions.deliver(name, || event, &cancel).await
     }
 }
 

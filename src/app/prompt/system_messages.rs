@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::AgentSession;
-use crate::run::json_object;
 use pi_agent::AgentMessage;
 use pi_agent::run::ModelRequest;
 use pi_ai::message::{UserContent, now};
@@ -104,8 +103,8 @@ impl AgentSession {
             };
         }
         messages.extend(request.messages.iter().map(|message| json!(message)));
-        let event = json_object(json!({ "messages": messages }));
-        let emission = self.extensions.emit(EVENT, event, cancel).await;
+        let event = || json!({ "messages": messages });
+        let emission = self.extensions.deliver(EVENT, event, cancel).await;
         let changed = emission.event.get("messages").cloned().unwrap_or_default();
         match parse(&changed) {
             Ok((system, messages)) => ModelRequest {

@@ -22,7 +22,7 @@ use pi_ai::message::{StopReason, ToolCall, now};
 use pi_ai::model::ThinkingLevel;
 use pi_ai::stream::StreamOptions;
 use pi_extensions::diagnostics::results;
-use pi_extensions::{Mutation, Proposal};
+use pi_extensions::{EventBody, Mutation, Proposal};
 use pi_tools::tool::{ABORT_GRACE, STRUCTURED_CONTENT, Tool};
 
 /// How long a request waits for steering messages that are still in `input` handlers.
@@ -39,7 +39,6 @@ pub(crate) struct Hooks<'a> {
 }
 
 /// The result of emitting an event to extensions.
-#[derive(Default)]
 struct ExtensionOutcome {
     /// The run ends with this event.
     ends_run: bool,
@@ -72,34 +71,24 @@ impl Hooks<'_> {
             let ended = matches!(event, Event::TurnEnd { .. });
             state.turn_index - u64::from(ended)
         };
-        let name = event.name();
-        let payload = || ExtensionEvent::new(event, turn, session);
-        let extensions = &session.extensions;
-        let mut result = ExtensionOutcome {
-            ends_run,
-            ..ExtensionOutcome::default()
-        };
-        match event {
+        let body = || match event {
+            Event::MessageUpdate(update) => update.into(),
             // The updates and the end of the message replace any change.
             Event::MessageStart { message } if message.as_assistant().is_some() => {
-                extensions.notify(name, payload, &cancel).await;
+                EventBody::preliminary(event)
             }
-            Event::MessageStart { .. }
-            | Event::MessageEnd { .. }
-            | Event::ToolExecutionStart { .. }
-            | Event::ToolExecutionEnd { .. } => {
-                let emitting = extensions.notify_mutable(name, payload, &cancel);
-                result.changed = emitting.await;
-            }
-            Event::MessageUpdate(update) => extensions.notify_update(update, &cancel).await,
-            Event::TurnEnd { .. } => {
-                let emitting = extensions.notify_turn_end(name, payload, &cancel);
-                result.proposal = emitting.await;
-            }
-            _ => extensions.notify(name, payload, &cancel).await,
-        }
+            _ => EventBody::json(&ExtensionEvent::new(event, turn, session)),
+        };
+        let emission = session
+            .extensions
+            .deliver(event.name(), body, &cancel)
+            .await;
         session.wait_emit_first().await;
-        result
+        ExtensionOutcome {
+            ends_run,
+            changed: emission.mutation,
+            proposal: emission.proposal,
+        }
     }
 
     /// Emits an event whose contents handlers may change. Returns the change.
@@ -264,8 +253,8 @@ impl RunHooks for Hooks<'_> {
         };
         let mut messages = messages;
         if extensions.has_handlers("context") {
-            let event = json_object(json!({ "messages": messages }));
-            let emission = extensions.emit("context", event, cancel).await;
+            let event = || json!({ "messages": messages });
+            let emission = extensions.deliver("context", event, cancel).await;
             let changed = emission.event.get("messages");
             *self.system.lock() = changed.map(results::system_messages).unwrap_or_default();
             messages = taken(changed).unwrap_or(messages);
@@ -397,12 +386,12 @@ impl Hooks<'_> {
         if !extensions.has_handlers("tool_call") {
             return Ok(());
         }
-        let event = json_object(json!({
+        let event = json!({
             "toolName": call.name,
             "toolCallId": call.id,
             "input": args,
-        }));
-        let mut emission = extensions.emit("tool_call", event, cancel).await;
+        });
+        let mut emission = extensions.deliver("tool_call", || event, cancel).await;
         if let Some(reason) = emission.block_reason {
             let terminate = false;
             return Err(Refusal { reason, terminate });
@@ -467,7 +456,7 @@ impl Hooks<'_> {
             std::future::pending::<()>().await;
         };
         let mut emission = tokio::select! {
-            emission = extensions.emit("tool_result", event, &over) => emission,
+            emission = extensions.deliver("tool_result", || event, &over) => emission,
             () = end => return,
         };
         let content = emission.event.remove("content").unwrap_or_default();

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::AgentSession;
-use crate::run::json_object;
 use pi_ai::model::Model;
 use pi_ai::stream::StreamHooks;
+use pi_extensions::EventBody;
 
 const REQUEST: &str = "before_provider_request";
 const HEADERS: &str = "before_provider_headers";
@@ -28,11 +28,8 @@ impl AgentSession {
         if !self.extensions.has_handlers(HEADERS) {
             return headers;
         }
-        let event = json_object(json!({ "headers": headers }));
-        let emission = self
-            .extensions
-            .emit(HEADERS, event, &self.run_cancel())
-            .await;
+        let (event, cancel) = (|| json!({ "headers": headers }), self.run_cancel());
+        let emission = self.extensions.deliver(HEADERS, event, &cancel).await;
         let changed = emission.event.get("headers").and_then(Value::as_object);
         let text = |value: &Value| match value {
             Value::Null => None,
@@ -67,8 +64,8 @@ impl ProviderHooks {
 impl StreamHooks for ProviderHooks {
     async fn payload(&self, _model: &Model, payload: Value) -> Result<Value, String> {
         let cancel = self.0.run_cancel();
-        let event = json_object(json!({ "payload": payload }));
-        let mut emission = self.0.extensions.emit(REQUEST, event, &cancel).await;
+        let event = || json!({ "payload": payload });
+        let mut emission = self.0.extensions.deliver(REQUEST, event, &cancel).await;
         let payload = emission.event.remove("payload").unwrap_or_default();
         let Some(hooks) = &self.0.child_link.hooks else {
             return Ok(payload);
@@ -86,8 +83,8 @@ impl StreamHooks for ProviderHooks {
         headers: &IndexMap<String, String>,
     ) -> Result<(), String> {
         let cancel = self.0.run_cancel();
-        let event = json_object(json!({ "status": status, "headers": headers }));
-        self.0.extensions.emit(RESPONSE, event, &cancel).await;
+        let event = || json!({ "status": status, "headers": headers });
+        self.0.extensions.deliver(RESPONSE, event, &cancel).await;
         Ok(())
     }
 
@@ -97,15 +94,17 @@ impl StreamHooks for ProviderHooks {
 
     async fn event(&self, model: &Model, data: Box<RawValue>) {
         let cancel = self.0.run_cancel();
-        let payload = || ProviderStreamEvent {
-            kind: STREAM_EVENT,
-            provider: &model.provider,
-            api: &model.api,
-            model: &model.id,
-            data,
+        let event = || {
+            EventBody::json(&ProviderStreamEvent {
+                kind: STREAM_EVENT,
+                provider: &model.provider,
+                api: &model.api,
+                model: &model.id,
+                data,
+            })
         };
         let extensions = &self.0.extensions;
-        extensions.notify(STREAM_EVENT, payload, &cancel).await;
+        extensions.deliver(STREAM_EVENT, event, &cancel).await;
     }
 }
 

@@ -155,8 +155,8 @@ impl AgentSession {
         let is_settled = self.state.lock().work.is_settled_after(run.id);
         if is_settled {
             let aborted = run.cancel.is_cancelled();
-            let event = || json!({ "type": "agent_settled", "aborted": aborted });
-            self.extensions.notify_soon("agent_settled", event);
+            let event = || json!({ "aborted": aborted });
+            self.extensions.deliver_soon("agent_settled", event);
             self.emit_to_mode(Event::AgentSettled { aborted }).await;
         }
     }

@@ -128,11 +128,9 @@ impl AgentSession {
             }
             state.outcome()
         };
-        let payload = || json!({ "type": SETTLE, "outcome": outcome });
-        let emission = self
-            .extensions
-            .notify_turn_end(SETTLE, payload, &switch_cancel);
-        let Some(proposal) = emission.await else {
+        let event = || json!({ "outcome": outcome });
+        let emission = self.extensions.deliver(SETTLE, event, &switch_cancel).await;
+        let Some(proposal) = emission.proposal else {
             return;
         };
         let end = hooks.apply_proposal(SETTLE, proposal).await;

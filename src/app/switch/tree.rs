@@ -131,7 +131,7 @@ impl AgentSession {
             event.insert("fromExtension".into(), summary.from_extension.into());
         }
         self.extensions
-            .emit("session_tree", event, &work.cancel)
+            .deliver("session_tree", || event, &work.cancel)
             .await;
         drop(summarizing);
         // The text goes into the user's editor if the mode has one.
@@ -199,8 +199,8 @@ impl AgentSession {
         let provided = optional.into_iter().filter(|(_, value)| !value.is_null());
         preparation.extend(provided.map(|(name, value)| (name.to_string(), value)));
         // The JavaScript side replaces the id by an `AbortSignal`.
-        let event = json_object(json!({ "preparation": preparation, "signal": work.id }));
-        let emission = self.extensions.emit(NAME, event, &work.cancel).await;
+        let event = || json!({ "preparation": preparation, "signal": work.id });
+        let emission = self.extensions.deliver(NAME, event, &work.cancel).await;
         if work.cancel.is_cancelled() || emission.is_set("cancel") {
             return None;
         }

@@ -29,7 +29,7 @@ impl DialogEvents {
         let has_handlers = extensions.has_handlers(START) || extensions.has_handlers(END);
         let dialog = has_handlers.then(|| describe_dialog(method)).flatten();
         if let Some(dialog) = &dialog {
-            extensions.notify_soon(START, || typed_event(START, dialog));
+            extensions.deliver_soon(START, || event_of(dialog));
         }
         Self {
             extensions,
@@ -43,14 +43,13 @@ impl Drop for DialogEvents {
     fn drop(&mut self) {
         self.open_dialogs.send_modify(|open| *open -= 1);
         if let Some(dialog) = &self.dialog {
-            self.extensions
-                .notify_soon(END, || typed_event(END, dialog));
+            self.extensions.deliver_soon(END, || event_of(dialog));
         }
     }
 }
 
-fn typed_event(name: &str, dialog: &Value) -> Value {
-    let mut event = json!({ "type": name, "reason": "ui_prompt" });
+fn event_of(dialog: &Value) -> Value {
+    let mut event = json!({ "reason": "ui_prompt" });
     if let (Value::Object(event), Value::Object(dialog)) = (&mut event, dialog) {
         event.extend(dialog.clone());
     }

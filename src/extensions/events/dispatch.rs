@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::mutations::Mutation;
 use super::table::{self, EventKind, Limit, Merge, OnError};
+use super::turn_end::Proposal;
 use crate::diagnostics::ignored_results::{self, ignored_members};
 use crate::diagnostics::results::Accepted;
 use crate::lifecycle::generation::{CallFailure, Generation};
@@ -26,10 +28,10 @@ const RESULT_GRACE: Duration = Duration::from_millis(20);
 /// 10 minutes. An abort ends the wait at any time.
 const SUMMARY_LIMIT_FACTOR: u32 = 20;
 
-/// Outcome of an event that was emitted to handlers whose results count.
+/// The effects of handlers on an event, whose row says which members may be set.
 #[derive(Debug, Default)]
 pub struct Emission {
-    /// The event as the last handler left it.
+    /// The event as the last handler left it; empty for queued events.
     pub event: Map<String, Value>,
     /// The winning result, for events where one result wins.
     pub result: Option<Map<String, Value>>,
@@ -43,6 +45,10 @@ pub struct Emission {
     pub stopped: bool,
     /// Errors to show to the user.
     pub errors: Vec<ExtensionError>,
+    /// The change of a queued event.
+    pub mutation: Option<Mutation>,
+    /// The proposal of the handlers of a [`Merge::Propose`] event.
+    pub proposal: Option<Proposal>,
 }
 
 impl Emission {
@@ -81,7 +87,7 @@ impl Generation {
     /// Calls all handlers of `name`. `event` has all members but `type`. Returns at once
     /// when `cancel` fires. Handlers that were not called by then are skipped, unless the
     /// event is a [`Merge::Ignore`] one: those are called, with a short limit.
-    pub async fn emit(
+    pub async fn dispatch(
         &self,
         name: &'static str,
         event: Map<String, Value>,
@@ -109,7 +115,7 @@ impl Generation {
         }
         emission.event.shift_insert(0, "type".into(), name.into());
         // An event of the queue comes from a handler that blocks the queue.
-        if !matches!(kind.merge, Merge::Queue | Merge::Settle) {
+        if !kind.merge.is_queued() {
             tokio::select! {
                 () = self.drain_before(kind) => {}
                 () = cancel.cancelled() => self.mark_aborted(kind, &mut emission),
@@ -418,7 +424,9 @@ fn merge(
         return takes_over;
     }
     match &kind.merge {
-        Merge::Queue | Merge::Settle | Merge::Ignore | Merge::Replace(_) => false,
+        Merge::Queue | Merge::QueueAndWait | Merge::Propose | Merge::Ignore | Merge::Replace(_) => {
+            false
+        }
         Merge::First => {
             emission.result = Some(result);
             true

@@ -2,6 +2,7 @@
 //! results count, and the queue of the others.
 
 pub mod dispatch;
+pub mod event_body;
 pub mod message_delta;
 pub mod mutations;
 pub mod queue;

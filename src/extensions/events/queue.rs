@@ -164,30 +164,6 @@ impl EventQueue {
         }
     }
 
-    /// Pushes an event without waiting. Returns the event if there is no room.
-    pub fn try_push(
-        &self,
-        event: Box<RawValue>,
-        targets: Targets,
-        run: Option<u64>,
-    ) -> Result<(), Box<RawValue>> {
-        match self.queue.try_reserve() {
-            Ok(room) => {
-                self.open.fetch_add(1, Ordering::AcqRel);
-                room.send(Item::Event {
-                    event: QueuedEvent::Event(event),
-                    targets,
-                    change: None,
-                    origin: self.origin(run),
-                });
-                Ok(())
-            }
-            Err(mpsc::error::TrySendError::Full(())) => Err(event),
-            // The generation is gone, and its handlers with it.
-            Err(mpsc::error::TrySendError::Closed(())) => Ok(()),
-        }
-    }
-
     /// Returns when all events pushed so far have been handled.
     pub async fn drain(&self) {
         if self.is_empty() {

@@ -39,8 +39,10 @@ pub enum Merge {
     /// pi does not wait: the event goes into a queue that is drained before any event whose
     /// results count.
     Queue,
-    /// The event goes into the same queue, and its emitter waits until the queue is empty.
-    Settle,
+    /// The event goes into the same queue, and pi waits until the queue is empty.
+    QueueAndWait,
+    /// Like [`Self::QueueAndWait`]; a result may propose entries and one more request.
+    Propose,
     /// pi waits for all handlers; results are ignored.
     Ignore,
     /// The first result wins; later handlers are not called.
@@ -59,6 +61,13 @@ pub enum Merge {
     },
     /// The whole result replaces this member.
     Replace(&'static str),
+}
+
+impl Merge {
+    /// Returns whether the event waits in the queue.
+    pub fn is_queued(&self) -> bool {
+        matches!(self, Self::Queue | Self::QueueAndWait | Self::Propose)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,39 +204,39 @@ pub static EVENTS: [EventKind; 38] = [
             },
         )
     },
-    row("agent_start", Merge::Settle),
-    row("agent_end", Merge::Settle),
-    row("turn_start", Merge::Settle),
+    row("agent_start", Merge::QueueAndWait),
+    row("agent_end", Merge::QueueAndWait),
+    row("turn_start", Merge::QueueAndWait),
     EventKind {
         result_members: PROPOSAL,
-        ..row("turn_end", Merge::Settle)
+        ..row("turn_end", Merge::Propose)
     },
     EventKind {
         mutable: MESSAGE,
-        ..row("message_start", Merge::Settle)
+        ..row("message_start", Merge::QueueAndWait)
     },
     row("message_update", Merge::Queue),
     EventKind {
         result_members: MESSAGE,
         mutable: MESSAGE,
-        ..row("message_end", Merge::Settle)
+        ..row("message_end", Merge::QueueAndWait)
     },
     EventKind {
         mutable: &["args"],
-        ..row("tool_execution_start", Merge::Settle)
+        ..row("tool_execution_start", Merge::QueueAndWait)
     },
     row("tool_execution_update", Merge::Queue),
     EventKind {
         mutable: &["result"],
-        ..row("tool_execution_end", Merge::Settle)
+        ..row("tool_execution_end", Merge::QueueAndWait)
     },
-    row("model_select", Merge::Settle),
+    row("model_select", Merge::QueueAndWait),
     row("thinking_level_select", Merge::Queue),
     row("session_info_changed", Merge::Queue),
     row("session_compact_failed", Merge::Queue),
     EventKind {
         result_members: PROPOSAL,
-        ..row("agent_before_settle", Merge::Settle)
+        ..row("agent_before_settle", Merge::Propose)
     },
     row("agent_settled", Merge::Queue),
     row("ui_prompt_start", Merge::Queue),

@@ -2,11 +2,11 @@
 //! reloads without an extension that stopped the isolate.
 
 pub mod debugger;
+mod deliver;
 pub mod generation;
 mod load;
 pub mod load_error;
 pub mod load_record;
-mod notify;
 mod quarantine;
 mod recover;
 pub mod reports;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Weak};
 
 use js_runtime::MemoryCache;
 use parking_lot::{Mutex, RwLock};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,7 +36,6 @@ use super::api::ui::DialogBroker;
 use super::bridge::BridgeHost;
 use super::config::{Allowance, ExtensionsConfig};
 use super::diagnostics::error_context::explain;
-use super::events::dispatch::Emission;
 use super::lifecycle::generation::Generation;
 use super::lifecycle::load_error::LoadFailure;
 use super::lifecycle::reports::{RateLimiter, Reports, Stops};
@@ -329,28 +328,6 @@ impl Extensions {
     /// Returns whether the event has handlers; without any, the event need not be built.
     pub fn has_handlers(&self, event: &str) -> bool {
         self.current().has_handlers(event)
-    }
-
-    /// Emits an event whose results count; see [`Generation::emit`].
-    pub async fn emit(
-        &self,
-        name: &'static str,
-        event: Map<String, Value>,
-        cancel: &CancellationToken,
-    ) -> Emission {
-        let generation = self.wait_ready(cancel).await;
-        if name != "session_start" && !generation.has_handlers(name) {
-            return Emission {
-                event,
-                ..Emission::default()
-            };
-        }
-        let run = self.actions().and_then(|actions| actions.current_run());
-        let mut emission = generation.emit(name, event, run, cancel).await;
-        for error in emission.errors.drain(..) {
-            self.show_error(error).await;
-        }
-        emission
     }
 
     /// Fires the abort signals of a run.

@@ -89,7 +89,9 @@ impl Extensions {
             let event = [("reason".to_string(), json!("reload"))];
             let event = event.into_iter().collect();
             let cancel = CancellationToken::new();
-            let emitted = generation.emit("session_start", event, None, &cancel).await;
+            let emitted = generation
+                .dispatch("session_start", event, None, &cancel)
+                .await;
             for error in emitted.errors {
                 self.show_error(error).await;
             }

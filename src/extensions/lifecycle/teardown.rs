@@ -69,7 +69,7 @@ impl Extensions {
             () = cancel.cancelled() => {}
         }
         let event = table::shutdown_event(reason, target);
-        let emission = generation.emit("session_shutdown", event, None, &cancel);
+        let emission = generation.dispatch("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
         let limit = generation.limits.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {

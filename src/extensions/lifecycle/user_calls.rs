@@ -22,16 +22,14 @@ impl Extensions {
         if !generation.has_handlers("user_bash") {
             return UserBash::RunLocally;
         }
-        let event = [
-            ("command".to_string(), json!(command)),
-            (
-                "excludeFromContext".to_string(),
-                json!(exclude_from_context),
-            ),
-            ("cwd".to_string(), json!(cwd)),
-        ];
-        let event = event.into_iter().collect();
-        let emission = self.emit("user_bash", event, cancel).await;
+        let event = || {
+            json!({
+                "command": command,
+                "excludeFromContext": exclude_from_context,
+                "cwd": cwd,
+            })
+        };
+        let emission = self.deliver("user_bash", event, cancel).await;
         if let Some(problem) = emission.block_reason {
             return UserBash::Failed(problem);
         }
