@@ -10,9 +10,6 @@ use serde_json::{Map, Value};
 use crate::events::table::{EventKind, Merge};
 use crate::registry::ExtensionId;
 
-/// Minimum similarity at which a result member is suggested.
-const RESULT_MEMBER_CUTOFF: f32 = 0.6;
-
 /// Members by which handlers block or cancel an action.
 const REFUSALS: [&str; 2] = ["block", "cancel"];
 
@@ -102,7 +99,7 @@ pub fn ignored_assignment(kind: &EventKind, name: &str, result: &Value) -> Optio
 }
 
 fn unknown_member_message(kind: &EventKind, name: &str) -> String {
-    let meant = nearest(name, kind.result_members, RESULT_MEMBER_CUTOFF);
+    let meant = nearest(name, kind.result_members);
     let meant = meant.map(|meant| format!(" Is `{meant}` meant?"));
     format!(
         "The handler answered with `{name}`, which means nothing for {}.{} An answer may have {}",

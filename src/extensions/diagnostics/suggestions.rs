@@ -4,9 +4,6 @@
 
 use pi_base::nearest;
 
-/// Minimum similarity at which a member is suggested.
-const API_MEMBER_CUTOFF: f32 = 0.7;
-
 struct Group {
     /// Name of the object in the documentation.
     name: &'static str,
@@ -186,7 +183,7 @@ fn suggest_member(receiver: &str, name: &str) -> Option<String> {
             false => format!("`{}.{name}` is meant", group.name),
         });
     }
-    let nearest = nearest(name, own.members, API_MEMBER_CUTOFF)?;
+    let nearest = nearest(name, own.members)?;
     Some(format!("is `{}.{nearest}` meant?", own.name))
 }
 

@@ -40,12 +40,11 @@ pub(crate) fn misspelt_block_type(blocks: &[ContentBlock]) -> Option<String> {
 /// Like [`misspelt_block_type`], for the block at `index`.
 pub(crate) fn misspelt_type_at(index: usize, block: &ContentBlock) -> Option<String> {
     const KNOWN: [&str; 2] = ["text", "image"];
-    const BLOCK_TYPE_CUTOFF: f32 = 0.6;
     let ContentBlock::Other(block) = block else {
         return None;
     };
     let kind = block.get("type")?.as_str()?;
-    let meant = nearest(kind, &KNOWN, BLOCK_TYPE_CUTOFF)?;
+    let meant = nearest(kind, &KNOWN)?;
     Some(format!(
         "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
     ))

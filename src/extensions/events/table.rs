@@ -330,9 +330,6 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
         .find(|(_, kind)| kind.name == name)
 }
 
-/// Minimum similarity at which an event name is suggested.
-const EVENT_NAME_CUTOFF: f32 = 0.75;
-
 /// Events of newer versions that pi does not emit.
 const NEWER_EVENTS: [&str; 3] = [
     "project_trust",
@@ -373,7 +370,7 @@ pub fn unknown_event_message(name: &str) -> String {
     }
     let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
     // The suggestion comes first, because the list may be cut off where it is shown.
-    let meant = nearest(name, &names, EVENT_NAME_CUTOFF);
+    let meant = nearest(name, &names);
     let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
     format!(
         "There is no event \"{name}\".{} The events are: {}",

@@ -209,9 +209,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Minimum similarity at which one name is suggested for another.
-const SUGGESTION_CUTOFF: f32 = 0.7;
-
 /// Returns the errors in `pi` of a `package.json` with the kind of resource. Unknown members
 /// may belong to other programs.
 fn manifest_errors(pi: &Value) -> Vec<(ResourceKind, String)> {
@@ -228,7 +225,7 @@ fn manifest_errors(pi: &Value) -> Vec<(ResourceKind, String)> {
     };
     let error_in = |name: &str, value: &Value| {
         let Some(kind) = kind_of(name) else {
-            let meant = nearest(name, &names, SUGGESTION_CUTOFF);
+            let meant = nearest(name, &names);
             let meant = meant.filter(|meant| !members.contains_key(*meant))?;
             let error = format!("\"pi.{name}\" means nothing: is \"pi.{meant}\" meant?");
             return Some((kind_of(meant)?, error));

@@ -1,5 +1,6 @@
 // Finds misspelt members of definitions: unknown ones that resemble a missing known one, such as
-// `descripton` or `baseURL`. Other unknown members are the author's own.
+// `descripton` or `baseURL`. Other unknown members are the author's own, so this is stricter than the
+// suggestions of the program, which are made only after an error.
 import { Object } from "ext:js_runtime/primordials.ts";
 
 /** Minimum lengths of names in which one and two letters may be wrong. */

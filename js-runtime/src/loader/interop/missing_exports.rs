@@ -16,8 +16,6 @@ use super::compat::{Exports, Substitute};
 use crate::loader::Loader;
 use crate::loader::transpile::parsing::with_parsed;
 
-/// Minimum similarity at which another name is suggested.
-const SUGGESTION_CUTOFF: f32 = 0.7;
 /// Maximum number of exports that a warning lists.
 const MAX_LISTED_EXPORTS: usize = 12;
 
@@ -88,7 +86,7 @@ impl MissingExport {
         };
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.sort_unstable();
-        let meant = nearest(name, &names, SUGGESTION_CUTOFF);
+        let meant = nearest(name, &names);
         let elsewhere = match missing {
             Substitute::Throws(_) => modules_with(name, module),
             Substitute::Undefined => Vec::new(),

@@ -13,8 +13,6 @@ use serde_json::Value;
 
 use super::SCHEME_ONLY_MODULES;
 
-/// Minimum similarity at which another name is suggested.
-const SUGGESTION_CUTOFF: f32 = 0.7;
 /// Maximum number of files of a folder that are compared.
 const MAX_FILES: usize = 1000;
 
@@ -30,7 +28,7 @@ pub(super) fn file_hint(specifier: &str, referrer: &ModuleSpecifier) -> Option<S
     let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
     let known: Vec<&str> = stems.iter().map(String::as_str).collect();
     let name = stem(name);
-    let meant = nearest(&name, &known, SUGGESTION_CUTOFF)?;
+    let meant = nearest(&name, &known)?;
     let index = stems.iter().position(|stem| stem == meant)?;
     let (folder, _) = specifier.rsplit_once('/')?;
     Some(format!("is '{folder}/{}' meant?", names[index]))
@@ -42,12 +40,7 @@ pub(super) fn package_hint(
     package: &str,
     referrer: &ModuleSpecifier,
 ) -> Option<String> {
-    let modules: Vec<String> = virtual_modules().map(|(name, _)| name).collect();
-    let known: Vec<&str> = modules.iter().map(String::as_str).collect();
-    // Names without a scope are short, so too many are similar.
-    if package.starts_with('@')
-        && let Some(meant) = nearest(specifier, &known, 0.85)
-    {
+    if let Some(meant) = similar_virtual_module(specifier) {
         return Some(format!("is '{meant}' meant?"));
     }
     // With its slash `buffer/` is the package of that name.
@@ -55,11 +48,7 @@ pub(super) fn package_hint(
     if BUILT_IN.contains(&package) && within.len() > 1 {
         let start = format!("{package}/");
         let parts = BUILT_IN.iter().filter(|name| name.starts_with(&start));
-        let meant = nearest(
-            specifier,
-            &parts.copied().collect::<Vec<_>>(),
-            SUGGESTION_CUTOFF,
-        );
+        let meant = nearest(specifier, &parts.copied().collect::<Vec<_>>());
         return Some(format!("is '{}' meant?", meant.unwrap_or(package)));
     }
     let from = url_to_file_path(referrer).ok()?;
@@ -80,12 +69,28 @@ pub(super) fn package_hint(
         false => {
             let install = format!("run `npm install {package}` in {folder}");
             let modules: Vec<&str> = BUILT_IN.iter().copied().filter(is_bare).collect();
-            match nearest(package, &modules, 0.85).filter(|meant| *meant != package) {
+            match nearest(package, &modules).filter(|meant| *meant != package) {
                 Some(meant) => format!("is '{meant}' meant? If not, {install}"),
                 None => install,
             }
         }
     })
+}
+
+/// Returns the virtual module that a name with a scope may stand for. Scope and name are compared
+/// separately, because a long scope makes all of its names similar.
+fn similar_virtual_module(specifier: &str) -> Option<String> {
+    let modules: Vec<String> = virtual_modules().map(|(name, _)| name).collect();
+    let known: Vec<(&str, &str)> = modules
+        .iter()
+        .filter_map(|name| name.split_once('/').filter(|_| name.starts_with('@')))
+        .collect();
+    let (scope, name) = specifier.split_once('/')?;
+    let scopes: Vec<&str> = known.iter().map(|(scope, _)| *scope).collect();
+    let scope = nearest(scope, &scopes)?;
+    let own = known.iter().filter(|(other, _)| *other == scope);
+    let names: Vec<&str> = own.map(|(_, name)| *name).collect();
+    Some(format!("{scope}/{}", nearest(name, &names)?))
 }
 
 /// Returns true for a public name in the list of Node's modules that needs no "node:".
@@ -163,6 +168,10 @@ mod tests {
             hint(slip, slip, &own).as_deref(),
             Some("is '@mariozechner/pi-coding-agent' meant?")
         );
+        for other in ["@mariozechner/pi-web-ui", "@mariozechner/mini-lit"] {
+            let install = format!("run `npm install {other}` in {shown}");
+            assert_eq!(hint(other, other, &own), Some(install));
+        }
         fs::remove_dir_all(folder).unwrap();
     }
 

@@ -10,9 +10,6 @@ use crate::registry::{ExtensionId, ExtensionInfo};
 use pi_ai::apis::WIRE_NAMES;
 use pi_ai::extension_providers::ProviderConfig;
 
-/// Minimum similarity at which an API name is suggested.
-const WIRE_API_CUTOFF: f32 = 0.7;
-
 #[derive(Serialize)]
 pub(super) struct UnknownApi {
     api: String,
@@ -56,7 +53,7 @@ impl BridgeHost {
             {
                 continue;
             }
-            let meant = nearest(api, &WIRE_NAMES, WIRE_API_CUTOFF);
+            let meant = nearest(api, &WIRE_NAMES);
             let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
             unknown_apis.push(UnknownApi {
                 api: api.clone(),
