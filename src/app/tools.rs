@@ -122,21 +122,6 @@ impl AgentSession {
         known
     }
 
-    /// Returns a sentence for each built-in tool that an extension replaces.
-    pub fn overridden_tools(&self) -> Vec<String> {
-        let tools = self.extensions.tools();
-        let overriding = tools.iter().filter_map(|(tool, info)| {
-            let name = pi_tools::NAMES
-                .iter()
-                .find(|name| **name == tool.spec().name)?;
-            let path = &info.path;
-            Some(format!(
-                "Tool \"{name}\" from {path} overrides the built-in one"
-            ))
-        });
-        overriding.collect()
-    }
-
     /// Returns the tools that the model may call.
     pub(super) fn active_tools(&self) -> Vec<Arc<dyn Tool>> {
         let active = self.state.lock().tools.active.clone();

@@ -7,6 +7,8 @@ use super::args::{Arguments, Options, is_own_option};
 use super::{CliError, Mode, print_stderr};
 use pi_ai::model::ThinkingLevel;
 use pi_app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use pi_extensions::OwnNames;
+use pi_modes::line::is_own_command;
 use pi_resources::discovery::is_local_source;
 use pi_resources::paths::{Paths, expand_tilde};
 use pi_resources::prompts::system_prompt_files::PromptFlags;
@@ -80,13 +82,20 @@ pub fn build(
         discover_extensions: !options.no_extensions,
         resources: resource_flags(options, &paths),
         flags: arguments.flags.clone(),
-        is_own_option,
+        own_names: OWN_NAMES,
         console: mode.console(),
         fetch_packages: !pi_app::is_offline(),
         progress: Arc::new(print_stderr),
         paths,
     })
 }
+
+/// Names of pi that extensions should not use.
+pub const OWN_NAMES: OwnNames = OwnNames {
+    is_option: is_own_option,
+    is_command: is_own_command,
+    tools: &pi_tools::NAMES,
+};
 
 /// Returns the value of an option. An empty value, as of an unset variable, is `None`.
 fn non_empty(option: &Option<String>) -> Option<&str> {

@@ -15,7 +15,7 @@ pub mod registry;
 pub use api::user_bash::UserBash;
 pub use bridge::{BridgeResult, ConsoleSink};
 pub use config::{Allowance, ExtensionsConfig};
-pub use diagnostics::key_conflicts::Shortcuts;
+pub use diagnostics::name_conflicts::{OwnNames, Shortcuts};
 pub use events::dispatch::Emission;
 pub use events::event_body::EventBody;
 pub use events::mutations::Mutation;

@@ -17,6 +17,7 @@ use crate::startup::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarge
 use pi_agent::event::Event;
 use pi_ai::model::Model;
 use pi_ai::models::registry::ModelRegistry;
+use pi_extensions::OwnNames;
 use pi_extensions::api::session_api::{ActionError, ActionResult, SessionApi};
 use pi_extensions::child::{
     ChildConfig, ChildEvent, ChildExtensions, ChildHooks, ChildResources, ChildSession,
@@ -153,7 +154,7 @@ impl AgentSession {
             discover_extensions: false,
             resources: ResourceFlags::default(),
             flags: options.flags,
-            is_own_option: |_| false,
+            own_names: OwnNames::NONE,
             console: self.config.console.clone(),
             fetch_packages: false,
             progress: self.config.progress.clone(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::startup::install_missing::Progress;
 use pi_ai::model::ThinkingLevel;
-use pi_extensions::ConsoleSink;
+use pi_extensions::{ConsoleSink, OwnNames};
 use pi_resources::paths::Paths;
 use pi_resources::prompts::system_prompt_files::PromptFlags;
 
@@ -40,8 +40,8 @@ pub struct AppConfig {
     pub resources: ResourceFlags,
     /// Unknown options, which extensions may have registered.
     pub flags: Vec<(String, Option<String>)>,
-    /// Whether pi has an option of this name, without dashes.
-    pub is_own_option: fn(&str) -> bool,
+    /// Names that extensions should not use.
+    pub own_names: OwnNames,
     pub console: ConsoleSink,
     /// Whether missing packages are installed.
     pub fetch_packages: bool,

@@ -1,29 +1,27 @@
-//! Warns authors about flags and keys of extensions that pi itself uses.
+//! Warns authors about names of extensions that pi itself uses.
 
 use crate::AgentSession;
+use pi_extensions::OwnNames;
 use pi_resources::keybindings::Keybindings;
 
 impl AgentSession {
     /// Checks the extensions that have just been loaded.
     pub(crate) async fn report_name_conflicts(&self) {
-        for flag in self.extensions.flags() {
-            if (self.config.is_own_option)(&flag.name) {
-                let path = self.extensions.path_of(flag.extension);
-                let text = format!(
-                    "Flag \"--{}\" conflicts with pi's own option, which gets what the user gives",
-                    flag.name
-                );
-                self.warn(&path, "load", text).await;
-            }
-        }
-        // Interactive modes report key conflicts themselves; print and JSON mode read no keys.
-        if self.config.mode != "rpc" || !self.extensions.has_shortcuts() {
-            return;
-        }
-        let (keybindings, _) = Keybindings::load(&self.keybindings_path());
-        for problem in self.extensions.shortcuts(&keybindings).problems {
-            let path = self.extensions.path_of(problem.extension);
-            self.warn(&path, "load", problem.text).await;
+        let mode = self.config.mode;
+        // Clients run the commands of extensions, and see who brought a tool.
+        let own = match mode {
+            "interactive" => self.config.own_names,
+            _ => OwnNames {
+                is_option: self.config.own_names.is_option,
+                ..OwnNames::NONE
+            },
+        };
+        // Print and JSON mode read no keys.
+        let reads_keys = matches!(mode, "interactive" | "rpc") && self.extensions.has_shortcuts();
+        let keybindings = reads_keys.then(|| Keybindings::load(&self.keybindings_path()).0);
+        for conflict in self.extensions.name_conflicts(&own, keybindings.as_ref()) {
+            let path = self.extensions.path_of(conflict.extension);
+            self.warn(&path, "load", conflict.text).await;
         }
     }
 }

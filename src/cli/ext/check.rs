@@ -7,13 +7,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{LoadedSet, print_json, why_not_loaded, with_code_frame};
-use crate::cli::args::is_own_option;
+use crate::cli::config::OWN_NAMES;
 use crate::cli::doctor::{check_loadable, entry_module};
 use crate::cli::{CliError, output, paths};
 use pi_extensions::diagnostics::tool_schema;
 use pi_extensions::registry::inventory::{DescribedExtension, DescribedTool};
 use pi_extensions::unknown_event;
-use pi_modes::line::is_own_command;
 use pi_resources::discovery::SearchLog;
 use pi_resources::discovery::collect::collect_dir;
 use pi_resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
@@ -234,12 +233,7 @@ fn examine(extension: &DescribedExtension) -> Vec<Finding> {
                 "The command \"{name}\" is typed with two slashes: call it \"{bare}\""
             )));
         }
-        if is_own_command(name) {
-            findings.push(warning(format!(
-                "/{name} is a command of pi's own, which comes first; this one can be run over \
-                 RPC only"
-            )));
-        }
+        findings.extend(OWN_NAMES.command_conflict(name).map(warning));
     }
     for flag in &extension.flags {
         let name = &flag.name;
@@ -254,12 +248,7 @@ fn examine(extension: &DescribedExtension) -> Vec<Finding> {
         }
     }
     let flags = extension.flags.iter();
-    for flag in flags.filter(|flag| is_own_option(&flag.name)) {
-        findings.push(error(format!(
-            "--{} is an option of pi's own: the extension never gets it",
-            flag.name
-        )));
-    }
+    findings.extend(flags.filter_map(|flag| OWN_NAMES.flag_conflict(&flag.name).map(error)));
     let unknown = extension.unknown_events.iter();
     findings.extend(unknown.filter_map(|name| unknown_event(name)).map(warning));
     let does_nothing = extension.tools.is_empty()
@@ -306,12 +295,11 @@ fn examine_tool(tool: &DescribedTool) -> Vec<Finding> {
             "The parameters of the tool {name} are no valid JSON schema: {problem}"
         )));
     }
-    if pi_tools::NAMES.contains(&name.as_str()) {
-        findings.push(Finding {
-            level: Level::Note,
-            message: format!("The tool {name} takes the place of pi's own"),
-        });
-    }
+    let replaced = OWN_NAMES.tool_conflict(name);
+    findings.extend(replaced.map(|message| Finding {
+        level: Level::Note,
+        message,
+    }));
     findings
 }
 

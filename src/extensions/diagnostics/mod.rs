@@ -3,7 +3,7 @@
 mod author_warnings;
 pub mod error_context;
 pub mod ignored_results;
-pub mod key_conflicts;
+pub mod name_conflicts;
 pub mod results;
 pub mod suggestions;
 pub mod tool_schema;

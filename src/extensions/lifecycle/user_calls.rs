@@ -5,7 +5,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
 use crate::api::user_bash::{self, UserBash};
-use crate::diagnostics::key_conflicts::{self, Shortcuts};
+use crate::diagnostics::name_conflicts::{
+    NameConflict, OwnNames, Shortcuts, find_conflicts, resolve_shortcuts,
+};
 use crate::registry::ShortcutRegistration;
 use pi_resources::keybindings::Keybindings;
 
@@ -44,11 +46,19 @@ impl Extensions {
         self.with_registry(|registry| !registry.shortcuts().is_empty())
     }
 
-    /// Returns the active shortcuts and the conflicts.
+    /// Returns the active shortcuts and their conflicts.
     pub fn shortcuts(&self, keybindings: &Keybindings) -> Shortcuts {
-        let generation = self.current();
-        let registry = generation.host.registry.lock();
-        key_conflicts::resolve(registry.shortcuts(), keybindings, |id| registry.path(id))
+        self.with_registry(|registry| resolve_shortcuts(registry, keybindings))
+    }
+
+    /// Returns the names that extensions and pi have in common; those of keys only with
+    /// `keybindings`.
+    pub fn name_conflicts(
+        &self,
+        own: &OwnNames,
+        keybindings: Option<&Keybindings>,
+    ) -> Vec<NameConflict> {
+        self.with_registry(|registry| find_conflicts(registry, own, keybindings))
     }
 
     /// Calls the handler of a shortcut and waits until it ends. An exception becomes an

@@ -168,12 +168,7 @@ fn welcome_text(
     let cwd = std::env::current_dir().unwrap_or_default();
     let folder = cwd.file_name().unwrap_or_default().to_string_lossy();
     text += &renderer.title(&format!("pi - {folder}"));
-    for note in session
-        .take_warnings()
-        .into_iter()
-        .chain(problem)
-        .chain(shortcuts::notes(session))
-    {
+    for note in session.take_warnings().into_iter().chain(problem) {
         text += &renderer.note(&note);
     }
     if session.model().is_none() {

@@ -34,18 +34,10 @@ fn list(session: &AgentSession, shortcuts: &Shortcuts) -> String {
         let from = session.extensions().path_of(one.extension);
         format!("{:<20} {what} [{}]", one.key, extension_name(&from))
     });
-    let problems = shortcuts.problems.iter().map(|one| one.text.clone());
-    let lines: Vec<String> = keys.chain(problems).collect();
+    let conflicts = shortcuts.conflicts.iter().map(|one| one.text.clone());
+    let lines: Vec<String> = keys.chain(conflicts).collect();
     match lines.is_empty() {
         true => "No extension has registered a key.".to_string(),
         false => lines.join("\n"),
     }
-}
-
-/// Notes for the user when the session begins.
-pub(super) fn notes(session: &AgentSession) -> Vec<String> {
-    let problems = shortcuts(session).problems.into_iter();
-    let mut notes: Vec<String> = problems.map(|problem| problem.text).collect();
-    notes.extend(session.overridden_tools());
-    notes
 }

@@ -239,10 +239,10 @@ fn keys_and_commands_work_at_a_terminal() {
     home.extension("a.ts", FIRST);
     home.extension("b.ts", SECOND);
     let mut terminal = Terminal::open(&home, "xterm", &["--provider", "demo", "--model", "demo"]);
+    terminal.see("Tool \"ls\" replaces the built-in one");
     terminal.see("'escape' from");
     terminal.see("conflicts with built-in shortcut. Skipping.");
     terminal.see("'ctrl+shift+x' registered by both");
-    terminal.see("Tool \"ls\" from");
     terminal.see("> ");
     terminal.line("/shortcut");
     terminal.see("of the second [b.ts]");
