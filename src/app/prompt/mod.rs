@@ -28,7 +28,6 @@ use pi_agent::queue::Delivery;
 use pi_ai::json::errors::describe;
 use pi_ai::message::{ContentBlock, ImageContent};
 use pi_extensions::Emission;
-use pi_extensions::registry::ExtensionId;
 use pi_session::SessionError;
 use pi_session::message::CustomMessage;
 
@@ -463,25 +462,9 @@ impl AgentSession {
         if self.extensions.has_handlers("before_agent_start") {
             event.insert("systemPromptOptions".into(), json!(options));
         }
-        let emission = self
-            .extensions
-            .deliver("before_agent_start", || event, cancel);
-        let mut emission = emission.await;
-        if let Some(hooks) = &self.child_link.hooks {
-            let event = json!(emission.event);
-            let changed = hooks.change("before_agent_start", event, cancel).await;
-            if let Some(mut changed) = changed {
-                if let Some(Value::Array(messages)) = changed.remove("messages") {
-                    // The messages belong to no loaded extension.
-                    let messages = messages
-                        .into_iter()
-                        .map(|it| ("message", ExtensionId::MAX, it));
-                    emission.collected.extend(messages);
-                }
-                emission.event = changed;
-            }
-        }
-        emission
+        self.extensions
+            .deliver("before_agent_start", || event, cancel)
+            .await
     }
 
     /// Queues the message if `when` applies, in the session that `switch_cancel` was taken from.

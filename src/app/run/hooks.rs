@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::AgentSession;
-use crate::run::json_object;
 use crate::run::provider_hooks::ProviderHooks;
 use crate::run::turn_end::EndedTurn;
 use pi_agent::AgentMessage;
@@ -23,7 +22,7 @@ use pi_ai::model::ThinkingLevel;
 use pi_ai::stream::StreamOptions;
 use pi_extensions::diagnostics::results;
 use pi_extensions::{EventBody, Mutation, Proposal};
-use pi_tools::tool::{ABORT_GRACE, STRUCTURED_CONTENT, Tool};
+use pi_tools::tool::Tool;
 
 /// How long a request waits for steering messages that are still in `input` handlers.
 const STEER_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -227,15 +226,8 @@ impl RunHooks for Hooks<'_> {
         };
         let name = event.name();
         let result = self.emit_to_extensions(&event).await;
-        let mut proposal = result.proposal;
-        if let Some(hooks) = &self.session.child_link.hooks {
-            let turn = self.session.state.lock().turn_index - 1;
-            let ended = ExtensionEvent::new(&event, turn, self.session);
-            let more = self.end_child_turn(hooks, ended).await;
-            proposal = Proposal::merge(proposal, more);
-        }
         self.emit_to_store_and_mode(event, result.ends_run).await;
-        match proposal {
+        match result.proposal {
             Some(proposal) => self.apply_proposal(name, proposal).await,
             None => TurnEnd::default(),
         }
@@ -247,27 +239,17 @@ impl RunHooks for Hooks<'_> {
         cancel: &CancellationToken,
     ) -> Vec<Arc<AgentMessage>> {
         let extensions = &self.session.extensions;
-        let taken = |changed: Option<&Value>| {
-            let changed = results::read_messages(changed?);
-            changed.map(|all| all.into_iter().map(Arc::new).collect())
-        };
-        let mut messages = messages;
-        if extensions.has_handlers("context") {
-            let event = || json!({ "messages": messages });
-            let emission = extensions.deliver("context", event, cancel).await;
-            let changed = emission.event.get("messages");
-            *self.system.lock() = changed.map(results::system_messages).unwrap_or_default();
-            messages = taken(changed).unwrap_or(messages);
+        if !extensions.has_handlers("context") {
+            return messages;
         }
-        if let Some(hooks) = &self.session.child_link.hooks
-            && hooks.changes("context")
-        {
-            let event = json!({ "messages": messages });
-            let changed = hooks.change("context", event, cancel).await;
-            let changed = changed.as_ref().and_then(|event| event.get("messages"));
-            messages = taken(changed).unwrap_or(messages);
+        let event = || json!({ "messages": messages });
+        let emission = extensions.deliver("context", event, cancel).await;
+        let changed = emission.event.get("messages");
+        *self.system.lock() = changed.map(results::system_messages).unwrap_or_default();
+        match changed.and_then(results::read_messages) {
+            Some(changed) => changed.into_iter().map(Arc::new).collect(),
+            None => messages,
         }
-        messages
     }
 
     async fn transform_request(
@@ -327,11 +309,8 @@ impl RunHooks for Hooks<'_> {
         args: &mut Value,
         cancel: &CancellationToken,
     ) -> Result<(), Refusal> {
-        self.emit_tool_call(call, args, cancel).await?;
-        match &self.session.child_link.hooks {
-            Some(hooks) => hooks.before(call, args, cancel).await,
-            None => Ok(()),
-        }
+        let extensions = &self.session.extensions;
+        extensions.before_tool_call(call, args, cancel).await
     }
 
     async fn after_tool_call(
@@ -341,10 +320,8 @@ impl RunHooks for Hooks<'_> {
         outcome: &mut Outcome,
         cancel: &CancellationToken,
     ) {
-        self.emit_tool_result(call, args, outcome, cancel).await;
-        if let Some(hooks) = &self.session.child_link.hooks {
-            hooks.after(call, args, outcome, cancel).await;
-        }
+        let extensions = &self.session.extensions;
+        extensions.after_tool_call(call, args, outcome, cancel).await;
     }
 
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {
@@ -373,120 +350,6 @@ impl RunHooks for Hooks<'_> {
 impl Hooks<'_> {
     fn take(&self, delivery: Delivery) -> Vec<Arc<AgentMessage>> {
         self.session.state.lock().prompts.queues.take(delivery)
-    }
-
-    /// Emits `tool_call`.
-    async fn emit_tool_call(
-        &self,
-        call: &ToolCall,
-        args: &mut Value,
-        cancel: &CancellationToken,
-    ) -> Result<(), Refusal> {
-        let extensions = &self.session.extensions;
-        if !extensions.has_handlers("tool_call") {
-            return Ok(());
-        }
-        let event = json!({
-            "toolName": call.name,
-            "toolCallId": call.id,
-            "input": args,
-        });
-        let mut emission = extensions.deliver("tool_call", || event, cancel).await;
-        if let Some(reason) = emission.block_reason {
-            let terminate = false;
-            return Err(Refusal { reason, terminate });
-        }
-        if emission.is_set("block") {
-            let reason = emission
-                .result
-                .as_ref()
-                .and_then(|answer| answer.get("reason"));
-            let reason = reason
-                .and_then(Value::as_str)
-                .filter(|text| !text.is_empty());
-            let answer = emission.result.as_ref();
-            return Err(Refusal {
-                reason: reason.unwrap_or("Tool execution was blocked").to_string(),
-                terminate: answer
-                    .is_some_and(|answer| answer.get("terminate") == Some(&true.into())),
-            });
-        }
-        if let Some(input) = emission.event.remove("input") {
-            *args = input;
-        }
-        Ok(())
-    }
-
-    /// Emits `tool_result`.
-    async fn emit_tool_result(
-        &self,
-        call: &ToolCall,
-        args: &Value,
-        outcome: &mut Outcome,
-        cancel: &CancellationToken,
-    ) {
-        let extensions = &self.session.extensions;
-        if !extensions.has_handlers("tool_result") {
-            return;
-        }
-        let mut event = json_object(json!({
-            "toolName": call.name,
-            "toolCallId": call.id,
-            "input": args,
-            "content": outcome.output.content,
-            "isError": outcome.is_error,
-        }));
-        // Handlers may have a default for missing details, which `null` would not trigger.
-        if let Some(details) = &outcome.output.details {
-            event.insert("details".into(), details.clone());
-        }
-        let structured = outcome.output.other.get(STRUCTURED_CONTENT).cloned();
-        for name in ["usage", STRUCTURED_CONTENT] {
-            if let Some(value) = outcome.output.other.get(name) {
-                event.insert(name.into(), value.clone());
-            }
-        }
-        let content_before = event["content"].clone();
-        // An aborted tool has a result, too, and its handlers get a short time to see it.
-        let over = CancellationToken::new();
-        let end = async {
-            cancel.cancelled().await;
-            tokio::time::sleep(ABORT_GRACE).await;
-            over.cancel();
-            std::future::pending::<()>().await;
-        };
-        let mut emission = tokio::select! {
-            emission = extensions.deliver("tool_result", || event, &over) => emission,
-            () = end => return,
-        };
-        let content = emission.event.remove("content").unwrap_or_default();
-        let has_other_content = content != content_before;
-        // Content in a wrong format is ignored.
-        if let Ok(content) = serde_json::from_value(content) {
-            outcome.output.content = content;
-        }
-        // `null` means that a handler withdrew the changes of handlers before it, so the tool's own
-        // details stay.
-        match emission.event.remove("details") {
-            Some(Value::Null) => {}
-            details => outcome.output.details = details,
-        }
-        if let Some(usage) = emission.event.remove("usage") {
-            outcome.output.other.insert("usage".into(), usage);
-        }
-        match emission.event.remove(STRUCTURED_CONTENT) {
-            // The structured content may contradict content that a handler has replaced.
-            now if has_other_content && now == structured => {
-                outcome.output.other.shift_remove(STRUCTURED_CONTENT);
-            }
-            Some(now) => {
-                outcome.output.other.insert(STRUCTURED_CONTENT.into(), now);
-            }
-            None => {}
-        }
-        if let Some(Value::Bool(is_error)) = emission.event.get("isError") {
-            outcome.is_error = *is_error;
-        }
     }
 }
 

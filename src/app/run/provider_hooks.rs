@@ -51,11 +51,9 @@ impl ProviderHooks {
     /// Returns `None` if no handler exists for these events.
     pub(crate) fn if_handled(session: &AgentSession) -> Option<Arc<dyn StreamHooks>> {
         let has_handlers = |name| session.extensions.has_handlers(name);
-        let hooks = session.child_link.hooks.as_ref();
         let any = [REQUEST, RESPONSE, STREAM_EVENT]
             .into_iter()
-            .any(has_handlers)
-            || hooks.is_some_and(|hooks| hooks.changes(REQUEST));
+            .any(has_handlers);
         any.then(|| Arc::new(Self(session.arc())) as _)
     }
 }
@@ -66,14 +64,7 @@ impl StreamHooks for ProviderHooks {
         let cancel = self.0.run_cancel();
         let event = || json!({ "payload": payload });
         let mut emission = self.0.extensions.deliver(REQUEST, event, &cancel).await;
-        let payload = emission.event.remove("payload").unwrap_or_default();
-        let Some(hooks) = &self.0.child_link.hooks else {
-            return Ok(payload);
-        };
-        let event = json!({ "payload": payload });
-        let changed = hooks.change(REQUEST, event, &cancel).await;
-        let changed = changed.and_then(|mut event| event.remove("payload"));
-        Ok(changed.unwrap_or(payload))
+        Ok(emission.event.remove("payload").unwrap_or(payload))
     }
 
     async fn response(

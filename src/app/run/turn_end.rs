@@ -15,7 +15,6 @@ use pi_agent::event::{Event, WrittenEntry};
 use pi_agent::run::{RunHooks, TurnEnd};
 use pi_ai::message::StopReason;
 use pi_compaction::estimate_context;
-use pi_extensions::child::ChildHooks;
 use pi_extensions::{Draft, Proposal};
 use pi_session::{Entry, EntryKind, SessionError};
 
@@ -197,25 +196,6 @@ impl Hooks<'_> {
             self.report_proposal_error(event, problem.to_owned()).await;
         }
         end
-    }
-
-    /// Emits `turn_end` to the hooks of a child session.
-    pub(crate) async fn end_child_turn(
-        &self,
-        hooks: &ChildHooks,
-        ended: impl Serialize,
-    ) -> Option<Proposal> {
-        let payload = || json!(ended);
-        let cancel = self.session.run_cancel();
-        match hooks.end_turn(payload, self.session, &cancel).await {
-            Ok(proposal) => proposal,
-            // An aborted handler is not waited for.
-            Err(_) if cancel.is_cancelled() => None,
-            Err(problem) => {
-                hooks.report_error(format!("turn_end: {problem}")).await;
-                None
-            }
-        }
     }
 
     async fn notify_appended(&self, id: Option<String>) {

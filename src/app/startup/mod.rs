@@ -152,6 +152,9 @@ impl AgentSession {
             }
             None => make(Arc::clone(&models)),
         };
+        if let Some(hooks) = &child_link.hooks {
+            extensions.set_child_hooks(Arc::clone(hooks));
+        }
         settings.override_theme(config.theme.clone());
         let mut pending_warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let settings_warnings = settings.take_warnings();

@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::ChildEvent;
 use super::tools::JsCalls;
 use crate::api::session_api::SessionApi;
+use crate::events::dispatch::Emission;
 use crate::events::turn_end::{Proposal, parse_drafts};
+use crate::registry::ExtensionId;
 use pi_agent::run::{Outcome, Refusal};
 use pi_ai::json::depth::{self, Origin};
 use pi_ai::message::{ContentBlock, ToolCall};
@@ -103,32 +105,70 @@ impl ChildHooks {
         }
     }
 
-    /// Returns whether handlers may change the event.
-    pub fn changes(&self, name: &str) -> bool {
-        self.changes.lock().iter().any(|one| one == name)
+    /// Returns whether functions handle an event of the table.
+    pub(crate) fn has_handlers(&self, name: &str) -> bool {
+        match name {
+            "turn_end" => self.turn_end.load(Ordering::Relaxed),
+            _ => self.changes.lock().iter().any(|one| one == name),
+        }
     }
 
-    /// Returns the event as its handlers leave it; `None` without handlers or after an
-    /// error, which is reported in the parent extension.
-    pub async fn change(
+    /// Calls the functions of an event, and adds to `emission` what they have made of it. An
+    /// error is reported in the parent extension, and changes nothing.
+    pub(crate) async fn handle(
         &self,
         name: &'static str,
-        members: Value,
+        mut emission: Emission,
+        actions: Option<Arc<dyn SessionApi>>,
         cancel: &CancellationToken,
-    ) -> Option<Map<String, Value>> {
-        if !self.changes(name) {
-            return None;
-        }
-        let mut event = members;
+    ) -> Emission {
+        let mut event = Value::Object(emission.event.clone());
         event["type"] = name.into();
-        match self.call_hook(name, "change", event, cancel).await {
-            Ok(changed) => Some(changed),
-            // The result of an aborted call is ignored.
-            Err(_) if cancel.is_cancelled() => None,
-            Err(error) => {
-                self.report_error(format!("{name}: {error}")).await;
-                None
+        let handled = match (name, actions) {
+            ("turn_end", Some(actions)) => {
+                let proposed = self.end_turn(event, &*actions, cancel).await;
+                proposed.map(|more| {
+                    emission.proposal = Proposal::merge(emission.proposal.take(), Some(more));
+                })
             }
+            // The session is over.
+            ("turn_end", None) => Ok(()),
+            _ => {
+                let changed = self.change(name, event, cancel).await;
+                changed.map(|(event, messages)| {
+                    emission.event = event;
+                    // The messages belong to no loaded extension.
+                    let messages = messages.into_iter();
+                    let messages = messages.map(|it| ("message", ExtensionId::MAX, it));
+                    emission.collected.extend(messages);
+                })
+            }
+        };
+        if let Err(error) = handled
+            // The result of an aborted call is ignored.
+            && !cancel.is_cancelled()
+        {
+            self.report_error(format!("{name}: {error}")).await;
+        }
+        emission
+    }
+
+    /// Returns the event as its functions leave it, and the messages that they add.
+    async fn change(
+        &self,
+        name: &'static str,
+        event: Value,
+        cancel: &CancellationToken,
+    ) -> Result<(Map<String, Value>, Vec<Value>), String> {
+        let changed = self.call_hook(name, "change", event, cancel).await;
+        let mut changed: Map<String, Value> = changed.map_err(|error| error.to_string())?;
+        let added = match name {
+            "before_agent_start" => changed.remove("messages"),
+            _ => None,
+        };
+        match added {
+            Some(Value::Array(messages)) => Ok((changed, messages)),
+            _ => Ok((changed, Vec::new())),
         }
     }
 
@@ -156,7 +196,7 @@ impl ChildHooks {
     }
 
     /// Calls `beforeToolCall`. An error blocks the tool, because the hook may be a gate.
-    pub async fn before(
+    pub(crate) async fn before_tool_call(
         &self,
         call: &ToolCall,
         args: &mut Value,
@@ -175,7 +215,8 @@ impl ChildHooks {
         Ok(())
     }
 
-    pub async fn after(
+    /// Calls `afterToolCall`. An error replaces the outcome.
+    pub(crate) async fn after_tool_call(
         &self,
         call: &ToolCall,
         args: &Value,
@@ -216,21 +257,18 @@ impl ChildHooks {
         }
     }
 
-    /// Returns the proposals of `turn_end` handlers; `Err` says why they are rejected.
-    pub async fn end_turn(
+    /// Returns the proposal of `turn_end` handlers; `Err` says why it is rejected.
+    async fn end_turn(
         &self,
-        event: impl FnOnce() -> Value,
+        event: Value,
         actions: &dyn SessionApi,
         cancel: &CancellationToken,
-    ) -> Result<Option<Proposal>, String> {
-        if !self.turn_end.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let result = self.call_hook::<TurnEndResult>("turn_end", "turnEnd", event(), cancel);
+    ) -> Result<Proposal, String> {
+        let result = self.call_hook::<TurnEndResult>("turn_end", "turnEnd", event, cancel);
         let TurnEndResult { entries, continues } =
             result.await.map_err(|error| error.to_string())?;
         let drafts = parse_drafts(entries, actions)?;
-        Ok(Some(Proposal { drafts, continues }))
+        Ok(Proposal { drafts, continues })
     }
 
     /// Throws an error in the parent extension.

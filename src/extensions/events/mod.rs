@@ -7,4 +7,5 @@ pub mod message_delta;
 pub mod mutations;
 pub mod queue;
 pub mod table;
+mod tool_events;
 pub mod turn_end;

@@ -6,12 +6,31 @@ use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Extensions;
+use crate::child::ChildHooks;
 use crate::events::dispatch::Emission;
 use crate::events::event_body::EventBody;
 use crate::events::mutations::MutationSlot;
 use crate::events::table::{self, EventKind, Merge};
 
 impl Extensions {
+    /// Adds the functions of a child session's parent. They are called after the handlers of
+    /// loaded extensions.
+    pub fn set_child_hooks(&self, hooks: Arc<ChildHooks>) {
+        // A session has one parent.
+        let _ = self.child_hooks.set(hooks);
+    }
+
+    pub(crate) fn child_hooks(&self) -> Option<&ChildHooks> {
+        self.child_hooks.get().map(Arc::as_ref)
+    }
+
+    /// Returns whether the event has handlers; without any, the event need not be built.
+    pub fn has_handlers(&self, event: &str) -> bool {
+        let of_parent = self.child_hooks();
+        self.current().has_handlers(event)
+            || of_parent.is_some_and(|hooks| hooks.has_handlers(event))
+    }
+
     /// Delivers an event to its handlers. The row of the event says whether this waits for
     /// them, and what the result has: the merged results, a change, or a proposal.
     ///
@@ -23,11 +42,34 @@ impl Extensions {
         body: impl FnOnce() -> B,
         cancel: &CancellationToken,
     ) -> Emission {
-        match table::find(name) {
-            Some((_, kind)) if kind.merge.is_queued() => self.enqueue(kind, body, cancel).await,
-            Some(_) => self.call_handlers(name, body, cancel).await,
-            // Some events of the agent are not for extensions.
-            None => Emission::default(),
+        // Some events of the agent are not for extensions.
+        let Some((_, kind)) = table::find(name) else {
+            return Emission::default();
+        };
+        let of_parent = self.child_hooks();
+        let Some(hooks) = of_parent.filter(|hooks| hooks.has_handlers(name)) else {
+            return self.deliver_to_isolate(kind, body, cancel).await;
+        };
+        let event = body().into().into_members();
+        let loaded = self.deliver_to_isolate(kind, || event.clone(), cancel);
+        let mut emission = loaded.await;
+        if kind.merge.is_queued() {
+            emission.event = event;
+        }
+        hooks
+            .handle(name, emission, self.actions(), cancel)
+            .await
+    }
+
+    async fn deliver_to_isolate<B: Into<EventBody>>(
+        &self,
+        kind: &'static EventKind,
+        body: impl FnOnce() -> B,
+        cancel: &CancellationToken,
+    ) -> Emission {
+        match kind.merge.is_queued() {
+            true => self.enqueue(kind, body, cancel).await,
+            false => self.call_handlers(kind.name, body, cancel).await,
         }
     }
 

@@ -19,7 +19,7 @@ mod user_calls;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use js_runtime::MemoryCache;
 use parking_lot::{Mutex, RwLock};
@@ -34,6 +34,7 @@ pub use self::stats::Statistics;
 use super::api::session_api::SessionApi;
 use super::api::ui::DialogBroker;
 use super::bridge::BridgeHost;
+use super::child::ChildHooks;
 use super::config::{Allowance, ExtensionsConfig};
 use super::diagnostics::error_context::explain;
 use super::lifecycle::generation::Generation;
@@ -102,6 +103,8 @@ pub struct Extensions {
     closing: AtomicBool,
     /// Runs tasks on the threads of pi.
     handle: tokio::runtime::Handle,
+    /// Functions of the parent, if this is a child session.
+    child_hooks: OnceLock<Arc<ChildHooks>>,
 }
 
 impl Extensions {
@@ -157,6 +160,7 @@ impl Extensions {
             early_errors: Mutex::default(),
             closing: AtomicBool::new(false),
             handle: tokio::runtime::Handle::current(),
+            child_hooks: OnceLock::new(),
         });
         tokio::spawn(forward_reports(Arc::downgrade(&this), received, stops));
         this
@@ -323,11 +327,6 @@ impl Extensions {
         let old = std::mem::replace(&mut *self.current.write(), generation);
         self.installed.notify_waiters();
         old
-    }
-
-    /// Returns whether the event has handlers; without any, the event need not be built.
-    pub fn has_handlers(&self, event: &str) -> bool {
-        self.current().has_handlers(event)
     }
 
     /// Fires the abort signals of a run.
