@@ -100,7 +100,7 @@ impl StreamReplay {
     }
 
     fn fail(&mut self, text: &str) {
-        let mut message = self.answer.message().clone();
+        let mut message = self.answer.message_so_far().clone();
         message.stop_reason = StopReason::Error;
         message.error_message = Some(text.to_owned());
         self.ended = Some(message);
@@ -111,7 +111,7 @@ impl StreamReplay {
             return Ok(());
         }
         if let Some(head) = event.head {
-            let merged = merge(self.answer.message(), head);
+            let merged = merge(self.answer.message_so_far(), head);
             *self.answer.edit() = merged?;
         }
         if matches!(event.kind.as_str(), "done" | "error") {
@@ -123,7 +123,7 @@ impl StreamReplay {
                     refuse_cut_call(call, text);
                 }
             }
-            let mut message = merge(self.answer.message(), members)?;
+            let mut message = merge(self.answer.message_so_far(), members)?;
             let failed = matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
             if event.kind == "error" && !failed {
                 message.stop_reason = StopReason::Error;

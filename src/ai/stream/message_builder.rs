@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::partial_json::PartialJson;
+use super::partial_message::GrowingArguments;
 use super::tool_arguments;
 use crate::failure::Failure;
 use crate::json::surrogates::{EdgeSurrogates, SurrogateJoiner};
@@ -48,9 +48,13 @@ struct StaleParts {
     blocks: Vec<usize>,
 }
 
+/// The arguments of a call that is streamed. Only `shared` grows with each piece; the call in
+/// the message gets them when it is looked at.
 #[derive(Default)]
 struct Arguments {
-    parser: PartialJson,
+    shared: GrowingArguments,
+    /// Whether the call in the message has older arguments.
+    is_ahead: bool,
     /// An empty object that came first. Some servers send one in place of arguments that follow,
     /// so it is not shown before the call ends.
     placeholder: String,
@@ -62,11 +66,17 @@ struct Arguments {
 impl Arguments {
     /// Shows `text` in place of all text that has come so far.
     fn restart(&mut self, call: &mut ToolCall, text: String) {
-        self.parser = PartialJson::default();
-        call.arguments = Value::Object(Map::new());
+        self.shared = GrowingArguments::new(&text);
+        self.is_ahead = true;
         call.arguments_error = None;
-        self.parser.push(&mut call.arguments, &text);
         call.partial_json = Some(text);
+    }
+
+    /// Gives the call its arguments so far.
+    fn update(&mut self, call: &mut ToolCall) {
+        if std::mem::take(&mut self.is_ahead) {
+            call.arguments = self.shared.value();
+        }
     }
 }
 
@@ -152,9 +162,27 @@ impl MessageBuilder {
         &self.message
     }
 
+    /// Returns the message with the arguments of all calls so far.
+    pub(crate) fn message_so_far(&mut self) -> &AssistantMessage {
+        for content_index in 0..self.message.content.len() {
+            self.update_arguments(content_index);
+        }
+        &self.message
+    }
+
+    fn update_arguments(&mut self, content_index: usize) {
+        if let (Some(AssistantBlock::ToolCall(call)), Some(arguments)) = (
+            self.message.content.get_mut(content_index),
+            self.tool_calls.get_mut(&content_index),
+        ) {
+            arguments.update(call);
+        }
+    }
+
     /// Gives access to the message for changes that are not a step of their own; the next step
     /// shows them.
     pub(crate) fn edit(&mut self) -> &mut AssistantMessage {
+        self.message_so_far();
         self.stale.all = true;
         &mut self.message
     }
@@ -367,8 +395,13 @@ impl MessageBuilder {
             return Ok(());
         }
         call.partial_json.get_or_insert_default().push_str(delta);
-        arguments.parser.push(&mut call.arguments, delta);
-        self.record_growth(content_index, delta);
+        arguments.shared.push(delta);
+        // White space before the arguments changes nothing that was known at once.
+        arguments.is_ahead |= !arguments.shared.is_blank();
+        let shared = arguments.shared.clone();
+        if self.is_current(content_index) && !self.partial.set_arguments(content_index, shared) {
+            self.stale.blocks.push(content_index);
+        }
         self.report(AssistantEvent::ToolCallDelta {
             content_index,
             delta: delta.to_owned(),
@@ -438,7 +471,7 @@ impl MessageBuilder {
     /// cases no more text is expected. An empty object may be a placeholder.
     pub(crate) fn arguments_are_closed(&self, content_index: usize) -> bool {
         let arguments = self.tool_calls.get(&content_index);
-        arguments.is_some_and(|arguments| arguments.parser.is_done())
+        arguments.is_some_and(|arguments| arguments.shared.is_closed())
     }
 
     /// Ends a call. A call that has ended is left unchanged.
@@ -460,7 +493,9 @@ impl MessageBuilder {
         }
         let tool_call = call.clone();
         self.stale.blocks.push(content_index);
-        self.tool_calls.entry(content_index).or_default().ended = Some(text);
+        let arguments = self.tool_calls.entry(content_index).or_default();
+        arguments.is_ahead = false;
+        arguments.ended = Some(text);
         self.report(AssistantEvent::ToolCallEnd {
             content_index,
             tool_call,
@@ -551,10 +586,14 @@ impl MessageBuilder {
                 call.set_arguments(&text);
             }
         }
+        for arguments in self.tool_calls.values_mut() {
+            arguments.is_ahead = false;
+        }
         self.send().await;
     }
 
     async fn send(mut self) {
+        self.message_so_far();
         for (index, joiner) in &mut self.joiners {
             // A call that ends here is not made: its arguments are only shown.
             match self.message.content.get_mut(*index) {
@@ -583,31 +622,38 @@ impl MessageBuilder {
     }
 
     fn block(&mut self, content_index: usize) -> Option<&mut AssistantBlock> {
+        self.update_arguments(content_index);
         self.stale.blocks.push(content_index);
         self.message.content.get_mut(content_index)
     }
 
     /// Records that a block has grown by `delta` and changed in no other way.
     fn record_growth(&mut self, content_index: usize, delta: &str) {
-        let known = !self.stale.all && !self.stale.blocks.contains(&content_index);
-        if known && !self.partial.push(content_index, delta) {
+        if self.is_current(content_index) && !self.partial.push(content_index, delta) {
             self.stale.blocks.push(content_index);
         }
+    }
+
+    /// Returns true if `partial` has the last state of the block.
+    fn is_current(&self, content_index: usize) -> bool {
+        !self.stale.all && !self.stale.blocks.contains(&content_index)
     }
 
     /// Returns the current state of the message.
     fn partial(&mut self) -> PartialMessage {
         let stale = std::mem::take(&mut self.stale);
         if stale.all {
-            self.partial = PartialMessage::new(&self.message);
+            self.partial = PartialMessage::new(self.message_so_far());
             return self.partial.clone();
         }
         if stale.head {
             self.partial.set_head(&self.message);
         }
         for index in stale.blocks {
+            self.update_arguments(index);
+            let shared = self.tool_calls.get(&index).map(|it| &it.shared);
             if let Some(block) = self.message.content.get(index) {
-                self.partial.set_block(index, block);
+                self.partial.set_block(index, block, shared);
             }
         }
         self.partial.clone()
@@ -649,10 +695,10 @@ mod tests {
         let (mut answer, mut stream, _) = answer();
         let mut then = Vec::new();
         let text = answer.start_text().await.unwrap();
-        then.push(answer.message.clone());
+        then.push(answer.message_so_far().clone());
         for piece in ["a", "b"] {
             answer.add_text(text, piece).await.unwrap();
-            then.push(answer.message.clone());
+            then.push(answer.message_so_far().clone());
         }
         answer.set_usage(Usage {
             input: 7,
@@ -660,19 +706,19 @@ mod tests {
         });
         let call = answer.start_tool_call("t".into(), "read".into(), Value::Null);
         let call = call.await.unwrap();
-        then.push(answer.message.clone());
+        then.push(answer.message_so_far().clone());
         for piece in ["{\"path\":", " \"a", "b\", \"n\": [1, {"] {
             answer.add_arguments(call, piece).await.unwrap();
-            then.push(answer.message.clone());
+            then.push(answer.message_so_far().clone());
         }
         answer.edit().response_id = Some("r".into());
         answer.add_text(text, "c").await.unwrap();
-        then.push(answer.message.clone());
+        then.push(answer.message_so_far().clone());
         answer.text(text).unwrap().text_signature = Some("s".into());
         answer.add_arguments(call, "}]}").await.unwrap();
-        then.push(answer.message.clone());
+        then.push(answer.message_so_far().clone());
         answer.end_tool_call(call).await.unwrap();
-        then.push(answer.message.clone());
+        then.push(answer.message_so_far().clone());
         for then in then {
             assert_eq!(partial(&mut stream).await, then);
         }

@@ -23,8 +23,10 @@ use super::apis::options::{ApiOptions, Retention};
 use super::auth::secret_value::Env;
 use super::message::{AssistantBlock, AssistantMessage, Message, ToolCall};
 use super::model::{Model, ThinkingBudgets, ThinkingLevel};
-pub use partial_message::SharedText;
-pub use partial_message::{BlockDelta, PartialBlock, PartialMessage};
+pub use partial_json::ValueEdit;
+pub use partial_message::{
+    ArgumentsDelta, BlockDelta, GrowingArguments, GrowingText, PartialBlock, PartialMessage,
+};
 
 /// All data for one call of a model.
 #[derive(Clone)]

@@ -1,16 +1,35 @@
-//! Parses a growing JSON text into the object that it stands for so far, for showing only. The
-//! arguments that a tool gets are read by [`super::tool_arguments`] when the text is complete.
+//! Parses a growing JSON text into changes of the object that it stands for so far, for showing
+//! only. The arguments that a tool gets are read by [`super::tool_arguments`] when the text is
+//! complete.
 //!
 //! The parser is incremental: a call of 100 kB that arrives in 25,000 pieces does not cost 25,000
-//! parses, because each piece costs only its own length. No crate does this on
-//! `serde_json::Value`; existing partial parsers start again for each piece.
+//! parses, because each piece costs only its own length. All readers of the arguments apply the
+//! same changes, so the text is parsed once. No crate does this on `serde_json::Value`; existing
+//! partial parsers start again for each piece.
 
+use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 /// The maximum depth of serde_json; dropping a deeper value could exhaust the stack.
-const MAX_DEPTH: usize = 128;
+const MAX_SHOWN_DEPTH: usize = 128;
 
-/// Keeps the position in the text. The caller owns the value and passes it to each call.
+/// A change of the value at its open end. `key` is the name of a new member of an object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ValueEdit {
+    /// Adds an empty container to the innermost open one, and opens it.
+    Open { key: Option<String>, array: bool },
+    /// Closes the innermost container.
+    Close,
+    /// Adds a text, number or word to the innermost container.
+    Add { key: Option<String>, value: Value },
+    /// Appends to the text that was added last.
+    Append(String),
+    /// Replaces the number or word that was added last.
+    Replace(Value),
+}
+
+/// Keeps the position in the text.
 #[derive(Debug, Default)]
 pub struct PartialJson {
     state: State,
@@ -18,10 +37,8 @@ pub struct PartialJson {
     open: Vec<Container>,
     /// An incomplete key, number or word.
     token: String,
-    /// True if the incomplete number or word has a value in its container.
-    word_is_shown: bool,
-    /// True if a value that was shown has been removed or replaced.
-    diverged: bool,
+    /// The value that the incomplete number or word has in its container.
+    shown: Option<Value>,
     escape: Escape,
 }
 
@@ -47,7 +64,7 @@ enum State {
     Done,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Container {
     /// An object, with the key of its last member.
     Object(String),
@@ -67,41 +84,119 @@ enum Escape {
 /// Parses a text of any kind at once, which may be cut off anywhere. Returns an empty object if
 /// nothing can be read yet.
 pub fn parse(text: &str) -> Value {
-    let mut root = Value::Object(Map::new());
+    let mut edits = Vec::new();
     let mut parser = PartialJson::default();
-    parser.push(&mut root, "{\"\":");
-    parser.push(&mut root, text);
+    parser.push("{\"\":", &mut edits);
+    parser.push(text, &mut edits);
+    let mut root = apply(&edits);
     let value = root.as_object_mut().and_then(|root| root.remove(""));
     value.unwrap_or_else(|| Value::Object(Map::new()))
 }
 
+/// Returns the value that the edits make of an empty object.
+pub fn apply(edits: &[ValueEdit]) -> Value {
+    let mut edited = Edited {
+        root: Value::Object(Map::new()),
+        open: Vec::new(),
+    };
+    for edit in edits {
+        edited.apply(edit);
+    }
+    edited.root
+}
+
+struct Edited {
+    root: Value,
+    /// The open containers, outermost first.
+    open: Vec<Container>,
+}
+
+impl Edited {
+    fn apply(&mut self, edit: &ValueEdit) {
+        match edit {
+            ValueEdit::Open { key, array } => {
+                let (value, container) = match array {
+                    true => (Value::Array(Vec::new()), Container::Array),
+                    false => (Value::Object(Map::new()), Container::Object(String::new())),
+                };
+                self.add(key.as_ref(), value);
+                self.open.push(container);
+            }
+            ValueEdit::Close => {
+                self.open.pop();
+            }
+            ValueEdit::Add { key, value } => self.add(key.as_ref(), value.clone()),
+            ValueEdit::Append(text) => {
+                if let Some(Value::String(string)) = self.last() {
+                    string.push_str(text);
+                }
+            }
+            ValueEdit::Replace(value) => {
+                if let Some(last) = self.last() {
+                    *last = value.clone();
+                }
+            }
+        }
+    }
+
+    /// Returns the innermost open container.
+    fn container(&mut self) -> Option<&mut Value> {
+        let parents = self.open.len().saturating_sub(1);
+        self.open[..parents]
+            .iter()
+            .try_fold(&mut self.root, last_of)
+    }
+
+    /// Returns the value that was added last to the innermost container.
+    fn last(&mut self) -> Option<&mut Value> {
+        let innermost = self.open.last()?.clone();
+        last_of(self.container()?, &innermost)
+    }
+
+    fn add(&mut self, key: Option<&String>, value: Value) {
+        let Some(innermost) = self.open.last_mut() else {
+            self.root = value;
+            return;
+        };
+        if let (Container::Object(last), Some(key)) = (innermost, key) {
+            last.clone_from(key);
+        }
+        match (self.container(), key) {
+            (Some(Value::Object(map)), Some(key)) => {
+                map.insert(key.clone(), value);
+            }
+            (Some(Value::Array(array)), None) => array.push(value),
+            // The parser names the members of objects only.
+            _ => {}
+        }
+    }
+}
+
 impl PartialJson {
-    /// Adds the next piece of the text to `root`, which starts as `{}`.
-    pub fn push(&mut self, root: &mut Value, piece: &str) {
+    /// Adds the next piece of the text, and its changes to `edits`.
+    pub fn push(&mut self, piece: &str, edits: &mut Vec<ValueEdit>) {
+        let edits = &mut NewEdits {
+            before: edits.len(),
+            edits,
+        };
         let mut rest = piece;
         while let Some(c) = rest.chars().next() {
             let used = match self.state {
                 State::Done => return,
-                State::Key | State::String => self.push_in_string(root, rest, c),
-                State::Word => self.push_in_word(root, rest),
+                State::Key | State::String => self.push_in_string(edits, rest, c),
+                State::Word => self.push_in_word(edits, rest),
                 _ => {
-                    self.push_between(root, c);
+                    self.push_between(edits, c);
                     c.len_utf8()
                 }
             };
             rest = &rest[used..];
         }
-        if self.state == State::Word {
-            match word_so_far(&self.token) {
-                Some(value) => self.show_word(root, value),
-                None => self.diverged |= self.word_is_shown,
-            }
+        if self.state == State::Word
+            && let Some(value) = word_so_far(&self.token)
+        {
+            self.show_word(edits, value);
         }
-    }
-
-    /// Returns the number of open containers.
-    pub fn depth(&self) -> usize {
-        self.open.len()
     }
 
     /// Returns true if the value is complete or the text is no JSON: further text is ignored.
@@ -109,21 +204,14 @@ impl PartialJson {
         self.state == State::Done
     }
 
-    /// Returns true if the value was changed elsewhere than at its end, or depends on how the
-    /// text was split. Models do not send such texts.
-    pub fn diverged(&self) -> bool {
-        self.diverged
-    }
-
     /// Handles white space, punctuation, and the first character of a value.
-    fn push_between(&mut self, root: &mut Value, c: char) {
+    fn push_between(&mut self, edits: &mut NewEdits<'_>, c: char) {
         if matches!(c, ' ' | '\t' | '\n' | '\r') {
             return;
         }
         self.state = match (self.state, c) {
             (State::Start, '{') => {
-                *root = Value::Object(Map::new());
-                self.open.push(Container::Object(String::new()));
+                self.open(edits, false);
                 State::KeyOrEnd
             }
             (State::KeyOrEnd, '"') => {
@@ -131,9 +219,9 @@ impl PartialJson {
                 State::Key
             }
             (State::KeyOrEnd | State::CommaOrEnd, '}')
-            | (State::ValueOrEnd | State::CommaOrEnd, ']') => self.close(c),
+            | (State::ValueOrEnd | State::CommaOrEnd, ']') => self.close(edits, c),
             (State::Colon, ':') => State::Value,
-            (State::Value | State::ValueOrEnd, _) => self.begin_value(root, c),
+            (State::Value | State::ValueOrEnd, _) => self.begin_value(edits, c),
             // A comma before the end is accepted.
             (State::CommaOrEnd, ',') => match self.open.last() {
                 Some(Container::Array) => State::ValueOrEnd,
@@ -143,38 +231,35 @@ impl PartialJson {
         };
     }
 
-    fn begin_value(&mut self, root: &mut Value, c: char) -> State {
-        let (value, container, state) = match c {
-            '"' => (Value::String(String::new()), None, State::String),
-            '{' => (
-                Value::Object(Map::new()),
-                Some(Container::Object(String::new())),
-                State::KeyOrEnd,
-            ),
-            '[' => (
-                Value::Array(Vec::new()),
-                Some(Container::Array),
-                State::ValueOrEnd,
-            ),
+    fn begin_value(&mut self, edits: &mut NewEdits<'_>, c: char) -> State {
+        match c {
+            '"' => {
+                self.add(edits, Value::String(String::new()));
+                State::String
+            }
+            '{' | '[' if self.open.len() == MAX_SHOWN_DEPTH => State::Done,
+            '{' => {
+                self.open(edits, false);
+                State::KeyOrEnd
+            }
+            '[' => {
+                self.open(edits, true);
+                State::ValueOrEnd
+            }
             '-' | '0'..='9' | 't' | 'f' | 'n' | 'N' | 'I' => {
                 self.token.clear();
                 self.token.push(c);
-                self.word_is_shown = false;
-                return State::Word;
+                self.shown = None;
+                State::Word
             }
-            _ => return State::Done,
-        };
-        if container.is_some() && self.open.len() == MAX_DEPTH {
-            return State::Done;
+            _ => State::Done,
         }
-        self.insert(root, value);
-        self.open.extend(container);
-        state
     }
 
-    fn close(&mut self, c: char) -> State {
+    fn close(&mut self, edits: &mut NewEdits<'_>, c: char) -> State {
         match (self.open.pop(), c) {
             (Some(Container::Object(_)), '}') | (Some(Container::Array), ']') => {
+                edits.edits.push(ValueEdit::Close);
                 match self.open.is_empty() {
                     true => State::Done,
                     false => State::CommaOrEnd,
@@ -185,7 +270,7 @@ impl PartialJson {
     }
 
     /// Consumes a run of plain characters, or one special character. Returns the number of bytes.
-    fn push_in_string(&mut self, root: &mut Value, rest: &str, c: char) -> usize {
+    fn push_in_string(&mut self, edits: &mut NewEdits<'_>, rest: &str, c: char) -> usize {
         match std::mem::take(&mut self.escape) {
             Escape::None => match rest.find(['"', '\\']) {
                 Some(0) if c == '"' => {
@@ -198,34 +283,39 @@ impl PartialJson {
                 }
                 end => {
                     let run = &rest[..end.unwrap_or(rest.len())];
-                    self.append(root, run);
+                    self.append(edits, run);
                     run.len()
                 }
             },
             Escape::Backslash => {
                 match c {
                     'u' => self.escape = Escape::Unicode(String::new()),
-                    'n' => self.append(root, "\n"),
-                    't' => self.append(root, "\t"),
-                    'r' => self.append(root, "\r"),
-                    'b' => self.append(root, "\u{8}"),
-                    'f' => self.append(root, "\u{c}"),
-                    '"' | '\\' | '/' => self.append(root, c.encode_utf8(&mut [0; 4])),
+                    'n' => self.append(edits, "\n"),
+                    't' => self.append(edits, "\t"),
+                    'r' => self.append(edits, "\r"),
+                    'b' => self.append(edits, "\u{8}"),
+                    'f' => self.append(edits, "\u{c}"),
+                    '"' | '\\' | '/' => self.append(edits, c.encode_utf8(&mut [0; 4])),
                     // This is no escape: the backslash is text, and the character is read again.
                     _ => {
-                        self.append(root, "\\");
+                        self.append(edits, "\\");
                         return 0;
                     }
                 }
                 c.len_utf8()
             }
-            Escape::Unicode(digits) => self.in_unicode_escape(root, digits, c),
+            Escape::Unicode(digits) => self.in_unicode_escape(edits, digits, c),
         }
     }
 
     /// `digits` are those of one escape, or of a high surrogate and the text after it, such as
     /// `d83e\\udd`.
-    fn in_unicode_escape(&mut self, root: &mut Value, mut digits: String, c: char) -> usize {
+    fn in_unicode_escape(
+        &mut self,
+        edits: &mut NewEdits<'_>,
+        mut digits: String,
+        c: char,
+    ) -> usize {
         let expected = match digits.len() {
             4 => c == '\\',
             5 => c == 'u',
@@ -234,13 +324,13 @@ impl PartialJson {
         if !expected {
             // The character is read again by the rules outside this escape.
             match digits.get(4..) {
-                None => self.append(root, &format!("\\u{digits}")),
+                None => self.append(edits, &format!("\\u{digits}")),
                 Some(after) => {
-                    self.append(root, "\u{fffd}");
+                    self.append(edits, "\u{fffd}");
                     match after {
                         "" => {}
                         "\\" => self.escape = Escape::Backslash,
-                        more => self.append(root, more),
+                        more => self.append(edits, more),
                     }
                 }
             }
@@ -254,14 +344,14 @@ impl PartialJson {
             (Some(_), None) if is_high(first) => self.escape = Escape::Unicode(digits),
             (Some(_), Some(_)) if is_high(second) => {
                 // The first half stays alone; the second may be the first of a pair.
-                self.append(root, "\u{fffd}");
+                self.append(edits, "\u{fffd}");
                 self.escape = Escape::Unicode(digits.split_off(6));
             }
             (Some(first), second) => {
                 let text: String = char::decode_utf16([first].into_iter().chain(second))
                     .map(|c| c.unwrap_or('\u{fffd}'))
                     .collect();
-                self.append(root, &text);
+                self.append(edits, &text);
             }
             (None, _) => self.escape = Escape::Unicode(digits),
         }
@@ -279,15 +369,14 @@ impl PartialJson {
         }
     }
 
-    fn append(&mut self, root: &mut Value, text: &str) {
-        if self.state == State::Key {
-            self.token.push_str(text);
-        } else if let Some(Value::String(string)) = self.last(root) {
-            string.push_str(text);
+    fn append(&mut self, edits: &mut NewEdits<'_>, text: &str) {
+        match self.state {
+            State::Key => self.token.push_str(text),
+            _ => edits.append(text),
         }
     }
 
-    fn push_in_word(&mut self, root: &mut Value, rest: &str) -> usize {
+    fn push_in_word(&mut self, edits: &mut NewEdits<'_>, rest: &str) -> usize {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let end = rest.find(|c| !is_part(c));
         self.token.push_str(&rest[..end.unwrap_or(rest.len())]);
@@ -299,52 +388,66 @@ impl PartialJson {
             };
             self.state = match whole {
                 Ok(value) => {
-                    self.show_word(root, value);
+                    self.show_word(edits, value);
                     State::CommaOrEnd
                 }
-                Err(_) => {
-                    self.diverged |= self.word_is_shown;
-                    State::Done
-                }
+                Err(_) => State::Done,
             };
             self.token.clear();
         }
         end.unwrap_or(rest.len())
     }
 
-    fn show_word(&mut self, root: &mut Value, value: Value) {
-        if self.word_is_shown {
-            if let Some(last) = self.last(root) {
-                *last = value;
-            }
-        } else {
-            self.insert(root, value);
-            self.word_is_shown = true;
+    fn show_word(&mut self, edits: &mut NewEdits<'_>, value: Value) {
+        match &self.shown {
+            Some(shown) if *shown == value => return,
+            Some(_) => edits.edits.push(ValueEdit::Replace(value.clone())),
+            None => self.add(edits, value.clone()),
+        }
+        self.shown = Some(value);
+    }
+
+    fn open(&mut self, edits: &mut NewEdits<'_>, array: bool) {
+        let key = self.key();
+        edits.edits.push(ValueEdit::Open { key, array });
+        self.open.push(match array {
+            true => Container::Array,
+            false => Container::Object(String::new()),
+        });
+    }
+
+    fn add(&mut self, edits: &mut NewEdits<'_>, value: Value) {
+        let key = self.key();
+        edits.edits.push(ValueEdit::Add { key, value });
+    }
+
+    /// Returns the name of the next value, if its container is an object.
+    fn key(&mut self) -> Option<String> {
+        match self.open.last_mut()? {
+            Container::Object(key) => Some(std::mem::take(key)),
+            Container::Array => None,
         }
     }
+}
 
-    /// Returns the innermost open container.
-    fn container<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
-        let parents = self.open.len().saturating_sub(1);
-        self.open[..parents]
-            .iter()
-            .try_fold(root, |value, container| last_of(value, container))
-    }
+/// The edits of one piece. Earlier ones must not change, because readers have seen them.
+struct NewEdits<'a> {
+    edits: &'a mut Vec<ValueEdit>,
+    /// Number of earlier edits.
+    before: usize,
+}
 
-    /// Returns the value that was added last to the innermost container.
-    fn last<'a>(&self, root: &'a mut Value) -> Option<&'a mut Value> {
-        last_of(self.container(root)?, self.open.last()?)
-    }
-
-    fn insert(&mut self, root: &mut Value, value: Value) {
-        match (self.container(root), self.open.last()) {
-            (Some(Value::Object(map)), Some(Container::Object(key))) => {
-                let known = map.insert(key.clone(), value);
-                self.diverged |= known.is_some();
-            }
-            (Some(Value::Array(array)), Some(Container::Array)) => array.push(value),
-            // The caller passed another value than last time.
-            _ => {}
+impl NewEdits<'_> {
+    fn append(&mut self, text: &str) {
+        match self.edits[self.before..].last_mut() {
+            Some(
+                ValueEdit::Append(string)
+                | ValueEdit::Add {
+                    value: Value::String(string),
+                    ..
+                },
+            ) => string.push_str(text),
+            _ => self.edits.push(ValueEdit::Append(text.to_owned())),
         }
     }
 }
@@ -389,9 +492,9 @@ mod tests {
     use super::*;
 
     fn so_far(text: &str) -> Value {
-        let mut root = json!({});
-        PartialJson::default().push(&mut root, text);
-        root
+        let mut edits = Vec::new();
+        PartialJson::default().push(text, &mut edits);
+        apply(&edits)
     }
 
     #[test]
@@ -446,22 +549,21 @@ mod tests {
         let expected: Value = serde_json::from_str(SAMPLE).unwrap();
         for cut in (0..=SAMPLE.len()).filter(|cut| SAMPLE.is_char_boundary(*cut)) {
             let mut parser = PartialJson::default();
-            let mut root = json!({});
-            parser.push(&mut root, &SAMPLE[..cut]);
-            parser.push(&mut root, &SAMPLE[cut..]);
-            assert_eq!(root, expected, "cut at {cut}");
+            let mut edits = Vec::new();
+            parser.push(&SAMPLE[..cut], &mut edits);
+            parser.push(&SAMPLE[cut..], &mut edits);
+            assert_eq!(apply(&edits), expected, "cut at {cut}");
         }
     }
 
     #[test]
     fn piece_by_piece_is_the_same_as_all_at_once() {
         let mut parser = PartialJson::default();
-        let mut root = json!({});
+        let mut edits = Vec::new();
         for (at, c) in SAMPLE.char_indices() {
-            parser.push(&mut root, c.encode_utf8(&mut [0; 4]));
-            let mut whole = json!({});
-            PartialJson::default().push(&mut whole, &SAMPLE[..at + c.len_utf8()]);
-            assert_eq!(root, whole, "after byte {at}");
+            parser.push(c.encode_utf8(&mut [0; 4]), &mut edits);
+            let whole = so_far(&SAMPLE[..at + c.len_utf8()]);
+            assert_eq!(apply(&edits), whole, "after byte {at}");
         }
     }
 
@@ -514,10 +616,11 @@ mod tests {
             ] {
                 let text = format!("{}{damage}{}", &SAMPLE[..start], &SAMPLE[start..]);
                 let mut parser = PartialJson::default();
-                let mut root = json!({});
+                let mut edits = Vec::new();
                 for c in text.chars() {
-                    parser.push(&mut root, c.encode_utf8(&mut [0; 4]));
+                    parser.push(c.encode_utf8(&mut [0; 4]), &mut edits);
                 }
+                let root = apply(&edits);
                 assert!(root.is_object(), "{text}");
                 // Texts that serde_json accepts give the same value.
                 if let Ok(strict) = serde_json::from_str::<Value>(&text) {
@@ -536,6 +639,6 @@ mod tests {
             depth += 1;
             value = inner;
         }
-        assert_eq!(depth, MAX_DEPTH - 2);
+        assert_eq!(depth, MAX_SHOWN_DEPTH - 2);
     }
 }

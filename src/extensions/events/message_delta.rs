@@ -6,8 +6,10 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use pi_agent::event::MessageUpdate;
-use pi_ai::message::{AssistantBlock, WithRole};
-use pi_ai::stream::{AssistantEvent, BlockDelta, PartialBlock, PartialMessage};
+use pi_ai::message::{AssistantBlock, ToolCall, WithRole};
+use pi_ai::stream::{
+    ArgumentsDelta, AssistantEvent, BlockDelta, PartialBlock, PartialMessage, ValueEdit,
+};
 
 /// The message as the bridge has it.
 #[derive(Default)]
@@ -26,19 +28,18 @@ struct Update<'a> {
     count: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct ChangedBlock {
     index: usize,
-    #[serde(flatten)]
-    change: BlockChange,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum BlockChange {
-    Block(AssistantBlock),
-    /// The text that was added to a text or thinking block.
-    More(String),
+    /// The block, if it is another one. The arguments of a call that is streamed follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<AssistantBlock>,
+    /// The growth of the block's text: of a text, a thought, or JSON of arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<String>,
+    /// The changes that `more` makes to the arguments of a call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    edits: Vec<ValueEdit>,
 }
 
 impl UpdateEncoder {
@@ -53,12 +54,31 @@ impl UpdateEncoder {
         let known = before.as_ref();
         let changed = |(index, block): (usize, &PartialBlock)| {
             let before = known.and_then(|message| message.blocks().get(index));
-            let change = match before.map_or(BlockDelta::Replaced, |before| block.since(before)) {
-                BlockDelta::Appended(more) if more.is_empty() => return None,
-                BlockDelta::Appended(more) => BlockChange::More(more),
-                BlockDelta::Replaced => BlockChange::Block(block.to_block()),
+            let delta = before.map_or(BlockDelta::Replaced, |before| block.since(before));
+            let mut changed = ChangedBlock {
+                index,
+                ..ChangedBlock::default()
             };
-            Some(ChangedBlock { index, change })
+            match (delta, block) {
+                (BlockDelta::Unchanged, _) => return None,
+                (BlockDelta::Text(more), _) => changed.more = Some(more),
+                (BlockDelta::Arguments(ArgumentsDelta { text, edits }), _) => {
+                    changed.more = Some(text);
+                    changed.edits = edits;
+                }
+                (BlockDelta::Replaced, PartialBlock::Call { frame, arguments }) => {
+                    changed.block = Some(AssistantBlock::ToolCall(ToolCall {
+                        partial_json: Some(String::new()),
+                        ..(**frame).clone()
+                    }));
+                    arguments.read(|text, edits| {
+                        changed.more = Some(text.to_owned());
+                        changed.edits = edits.to_owned();
+                    });
+                }
+                (BlockDelta::Replaced, _) => changed.block = Some(block.to_block()),
+            }
+            Some(changed)
         };
         to_raw_value(&Update {
             step: &update.event,
@@ -125,13 +145,26 @@ mod tests {
     }
 
     #[test]
-    fn tool_calls_are_encoded_whole() {
-        let call = |json: &str, path: Value| json!({"type": "toolCall", "id": "1", "name": "n", "arguments": path, "partialJson": json});
+    fn arguments_are_encoded_as_edits() {
+        let call = |json: &str| json!({"type": "toolCall", "id": "1", "name": "n", "arguments": {}, "partialJson": json});
         let mut all = UpdateEncoder::default();
-        let mut partial = PartialMessage::new(&message(json!([call("{", json!({}))])));
-        encoded(&mut all, &partial);
-        assert!(partial.push(0, "\"a\":1"));
-        let second = encoded(&mut all, &partial);
-        assert_eq!(second["blocks"][0]["block"]["arguments"], json!({"a": 1}));
+        let mut partial = PartialMessage::new(&message(json!([call("{")])));
+        let first = encoded(&mut all, &partial);
+        let open = json!({"open": {"key": null, "array": false}});
+        assert_eq!(
+            first["blocks"],
+            json!([{"index": 0, "block": call(""), "more": "{", "edits": [open]}])
+        );
+        assert!(partial.push(0, "\"a\":\"x"));
+        let add = json!({"add": {"key": "a", "value": "x"}});
+        assert_eq!(
+            encoded(&mut all, &partial)["blocks"],
+            json!([{"index": 0, "more": "\"a\":\"x", "edits": [add]}])
+        );
+        assert!(partial.push(0, "y\"}"));
+        assert_eq!(
+            encoded(&mut all, &partial)["blocks"],
+            json!([{"index": 0, "more": "y\"}", "edits": [{"append": "y"}, "close"]}])
+        );
     }
 }

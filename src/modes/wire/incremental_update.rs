@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
-use super::arguments::StreamedArguments;
+use super::arguments::ArgumentsWriter;
 use pi_agent::event::MessageUpdate;
 use pi_ai::message::{AssistantBlock, ToolCall, WithRole};
-use pi_ai::stream::{AssistantEvent, PartialBlock, PartialMessage, SharedText};
+use pi_ai::stream::{AssistantEvent, GrowingArguments, PartialBlock, PartialMessage};
 
 /// JSON of a message up to its blocks.
 const MESSAGE_START: &str = r#"{"role":"assistant","content":["#;
@@ -29,12 +29,20 @@ pub struct IncrementalUpdate {
     /// The JSON up to the end of the growing text, without its closing quote; for a tool call up
     /// to its arguments.
     head: Vec<u8>,
-    /// The arguments of a growing tool call, and the JSON after them up to the end of their text.
-    call: Option<(StreamedArguments, Vec<u8>)>,
+    /// The growing tool call.
+    call: Option<GrowingCall>,
     /// The shape of the message that `head` was written for.
     shape: Option<MessageShape>,
     /// The JSON after the growing text.
     tail: Vec<u8>,
+}
+
+struct GrowingCall {
+    /// The arguments that were written.
+    written: GrowingArguments,
+    arguments: ArgumentsWriter,
+    /// The JSON after the arguments, up to the end of their text.
+    text: Vec<u8>,
 }
 
 #[derive(PartialEq)]
@@ -81,9 +89,9 @@ impl IncrementalUpdate {
 
     fn write_message(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head)?;
-        if let Some((arguments, text)) = &self.call {
-            arguments.write(out)?;
-            out.write_all(text)?;
+        if let Some(call) = &self.call {
+            call.arguments.write(out)?;
+            out.write_all(&call.text)?;
         }
         out.write_all(&self.tail)
     }
@@ -103,7 +111,7 @@ impl IncrementalUpdate {
             .take()
             .filter(|then| then.is_extended_by(&now, delta))
         {
-            Some(_) => self.append(delta)?,
+            Some(_) => self.append(message.blocks(), delta)?,
             None => self.write_head(message.blocks())?,
         };
         if !fits {
@@ -127,15 +135,23 @@ impl IncrementalUpdate {
     }
 
     /// Appends text. Returns `false` if the message has to be serialized again.
-    fn append(&mut self, delta: &str) -> io::Result<bool> {
-        match &mut self.call {
-            None => escape(delta, &mut self.head)?,
-            Some((arguments, text)) => {
-                escape(delta, text)?;
-                return arguments.push(delta);
-            }
+    fn append(&mut self, blocks: &[PartialBlock], delta: &str) -> io::Result<bool> {
+        let Some(call) = &mut self.call else {
+            escape(delta, &mut self.head)?;
+            return Ok(true);
+        };
+        match blocks.last() {
+            Some(PartialBlock::Call { arguments, .. }) => match arguments.since(&call.written) {
+                Some(more) => {
+                    call.written = arguments.clone();
+                    escape(&more.text, &mut call.text)?;
+                    call.arguments.apply(&more.edits)
+                }
+                // The call has begun anew.
+                None => self.write_head(blocks),
+            },
+            _ => Ok(false),
         }
-        Ok(true)
     }
 
     /// Serializes the message up to the end of the last block's text. Returns `false` if the
@@ -157,12 +173,12 @@ impl IncrementalUpdate {
                 text.read(|text| escape(text, &mut self.head))?;
                 Ok(true)
             }
-            PartialBlock::Call { frame, json } => self.write_call_head(frame, json),
+            PartialBlock::Call { frame, arguments } => self.write_call_head(frame, arguments),
             PartialBlock::Whole(_) => Ok(true),
         }
     }
 
-    fn write_call_head(&mut self, frame: &ToolCall, json: &SharedText) -> io::Result<bool> {
+    fn write_call_head(&mut self, frame: &ToolCall, shared: &GrowingArguments) -> io::Result<bool> {
         // Serialize the call with empty arguments, and find the positions of `{}` and `""`.
         let empty = AssistantBlock::ToolCall(ToolCall {
             arguments: Value::Object(Map::new()),
@@ -178,12 +194,16 @@ impl IncrementalUpdate {
         self.head
             .extend_from_slice(&shell[..at - EMPTY_ARGUMENTS.len()]);
         let mut text = shell[at..shell.len() - CALL_END.len()].to_vec();
-        let mut arguments = StreamedArguments::default();
-        let fits = json.read(|json| {
+        let mut arguments = ArgumentsWriter::default();
+        let fits = shared.read(|json, edits| {
             escape(json, &mut text)?;
-            arguments.push(json)
+            arguments.apply(edits)
         });
-        self.call = Some((arguments, text));
+        self.call = Some(GrowingCall {
+            written: shared.clone(),
+            arguments,
+            text,
+        });
         fits
     }
 
@@ -239,12 +259,12 @@ fn appended_text<'a>(event: &'a AssistantEvent, blocks: &[PartialBlock]) -> Opti
         _ => return None,
     };
     let last = blocks.last()?;
-    let (PartialBlock::Text { text, .. } | PartialBlock::Call { json: text, .. }) = last else {
-        return None;
+    let ends_with_delta = match last {
+        PartialBlock::Text { text, .. } => text.read(|text| text.ends_with(delta)),
+        PartialBlock::Call { arguments, .. } => arguments.read(|text, _| text.ends_with(delta)),
+        PartialBlock::Whole(_) => false,
     };
-    let fits = index + 1 == blocks.len()
-        && block_shape(last).kind == kind
-        && text.read(|text| text.ends_with(delta));
+    let fits = index + 1 == blocks.len() && block_shape(last).kind == kind && ends_with_delta;
     fits.then_some(delta)
 }
 
@@ -265,7 +285,7 @@ fn block_shape(block: &PartialBlock) -> BlockShape {
             },
             AssistantBlock::ToolCall(call) => call_shape(call, text.len()),
         },
-        PartialBlock::Call { frame, json } => call_shape(frame, json.len()),
+        PartialBlock::Call { frame, arguments } => call_shape(frame, arguments.len()),
         PartialBlock::Whole(block) => match &**block {
             AssistantBlock::ToolCall(call) => call_shape(call, length(&call.partial_json)),
             // Text and thinking are `PartialBlock::Text`.

@@ -102,18 +102,22 @@ fn steps() -> Vec<Event> {
         &answer,
         AssistantEvent::ToolCallStart { content_index: 2 },
     ));
+    let mut growing = PartialMessage::new(&answer);
     for piece in ["{\"p", "ath\":\"a\u{e9}\\", "n\"", ",\"n\":1", "2}", " x"] {
         if let AssistantBlock::ToolCall(call) = &mut answer.content[2] {
             let json = call.partial_json.get_or_insert_default();
             json.push_str(piece);
             call.arguments = pi_ai::stream::partial_json::parse(json);
         }
+        assert!(growing.push(2, piece));
         let delta = piece.to_owned();
-        let event = AssistantEvent::ToolCallDelta {
-            content_index: 2,
-            delta,
-        };
-        steps.push(update(&answer, event));
+        steps.push(Event::MessageUpdate(MessageUpdate {
+            message: growing.clone(),
+            event: AssistantEvent::ToolCallDelta {
+                content_index: 2,
+                delta,
+            },
+        }));
     }
     // Text arrives in a block before an open call.
     if let AssistantBlock::Text(text) = &mut answer.content[1] {
