@@ -52,7 +52,7 @@ fn main() {
         if is_own {
             own.insert(
                 file.specifier.to_string(),
-                Exports::of(file.specifier, &source),
+                Exports::parse(file.specifier, &source),
             );
         }
         if !residual {
@@ -157,7 +157,7 @@ struct Exports {
 }
 
 impl Exports {
-    fn of(specifier: &str, code: &str) -> Self {
+    fn parse(specifier: &str, code: &str) -> Self {
         let parsed = deno_ast::parse_program(deno_ast::ParseParams {
             specifier: deno_ast::ModuleSpecifier::parse(specifier).expect("it has a scheme"),
             text: code.into(),

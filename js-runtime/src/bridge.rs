@@ -13,7 +13,7 @@ use crate::error::Thrown;
 pub(crate) type Pending =
     Pin<Box<dyn Future<Output = Result<v8::Global<v8::Value>, Box<JsError>>>>>;
 
-pub(crate) enum Outcome {
+pub(crate) enum CallOutcome {
     Done(Result<Option<String>, Thrown>),
     Pending(Pending),
     /// V8 was told to terminate the running code.
@@ -26,11 +26,11 @@ pub(crate) fn call(
     runtime: &mut JsRuntime,
     function: &v8::Global<v8::Function>,
     args: impl FnOnce(&mut v8::PinScope<'_, '_>) -> Option<Vec<v8::Global<v8::Value>>>,
-) -> Outcome {
+) -> CallOutcome {
     deno_core::scope!(scope, runtime);
     v8::tc_scope!(let scope, scope);
     let Some(args) = args(scope) else {
-        return Outcome::Done(Err(Thrown::new("the arguments are too large for V8")));
+        return CallOutcome::Done(Err(Thrown::new("the arguments are too large for V8")));
     };
     let args: Vec<v8::Local<v8::Value>> =
         args.iter().map(|arg| v8::Local::new(scope, arg)).collect();
@@ -41,13 +41,13 @@ pub(crate) fn call(
         scope.perform_microtask_checkpoint();
     }
     if scope.is_execution_terminating() || scope.has_terminated() {
-        return Outcome::Terminated;
+        return CallOutcome::Terminated;
     }
     // The mark that the bridge set (see `author`) applies to this call and to what follows from it.
     let unmarked: v8::Local<v8::Value> = v8::undefined(scope).into();
     scope.set_continuation_preserved_embedder_data(unmarked);
     let Some(value) = called else {
-        return Outcome::Done(Err(match scope.exception() {
+        return CallOutcome::Done(Err(match scope.exception() {
             Some(exception) => {
                 let error = deno_core::exception_to_err(scope, exception, false, true);
                 Thrown::from(&*error)
@@ -56,14 +56,14 @@ pub(crate) fn call(
         }));
     };
     match v8::Local::<v8::Promise>::try_from(value) {
-        Err(_) => Outcome::Done(Ok(to_text(scope, value))),
+        Err(_) => CallOutcome::Done(Ok(to_text(scope, value))),
         Ok(promise) if promise.state() == v8::PromiseState::Fulfilled => {
             let value = promise.result(scope);
-            Outcome::Done(Ok(to_text(scope, value)))
+            CallOutcome::Done(Ok(to_text(scope, value)))
         }
         Ok(_) => {
             let value = v8::Global::new(scope, value);
-            Outcome::Pending(Box::pin(JsRuntime::scoped_resolve(scope, value)))
+            CallOutcome::Pending(Box::pin(JsRuntime::scoped_resolve(scope, value)))
         }
     }
 }

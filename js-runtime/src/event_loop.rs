@@ -14,7 +14,7 @@ use js_runtime_ext::{Author, EXIT_MESSAGE, Fault, Host, Stop, ThreadMonitor as _
 use crate::attribution::heap_snapshot;
 use crate::attribution::interrupt;
 use crate::attribution::intrinsics_guard;
-use crate::bridge::{self, Outcome, Pending};
+use crate::bridge::{self, CallOutcome, Pending};
 use crate::commands::{Command, CommandSource};
 use crate::error::Thrown;
 use crate::isolate::Isolate;
@@ -375,17 +375,17 @@ impl EventLoop {
                 // The code that runs next may belong to any extension.
                 self.watchdog.begin_extension(None);
                 match outcome {
-                    Outcome::Done(result) => {
+                    CallOutcome::Done(result) => {
                         if self.check_intact() {
                             reply.send(result);
                         }
                     }
-                    Outcome::Pending(value) => self.pending.push(PendingCall {
+                    CallOutcome::Pending(value) => self.pending.push(PendingCall {
                         state: CallState::Value(value),
                         reply,
                         limit: None,
                     }),
-                    Outcome::Terminated => {
+                    CallOutcome::Terminated => {
                         if !self.has_ended() {
                             reply.send(Err(Thrown::new(CUT_OFF)));
                         }
@@ -454,7 +454,7 @@ impl EventLoop {
                     evaluated,
                 } => match evaluated.as_mut().poll(cx) {
                     Poll::Pending => None,
-                    Poll::Ready(Err(error)) => Some(Outcome::Done(Err(Thrown::from(&error)))),
+                    Poll::Ready(Err(error)) => Some(CallOutcome::Done(Err(Thrown::from(&error)))),
                     Poll::Ready(Ok(())) => {
                         let (id, module) = (*id, *module);
                         Some(activate(&mut self.isolate, id, module))
@@ -462,7 +462,7 @@ impl EventLoop {
                 },
                 CallState::Value(value) => match value.as_mut().poll(cx) {
                     Poll::Pending => None,
-                    Poll::Ready(value) => Some(Outcome::Done(bridge::settled_text(
+                    Poll::Ready(value) => Some(CallOutcome::Done(bridge::settled_text(
                         &mut self.isolate.worker.js_runtime,
                         value,
                     ))),
@@ -470,11 +470,11 @@ impl EventLoop {
             };
             match next {
                 None => index += 1,
-                Some(Outcome::Pending(value)) => {
+                Some(CallOutcome::Pending(value)) => {
                     progress = true;
                     self.pending[index].state = CallState::Value(value);
                 }
-                Some(Outcome::Done(result)) => {
+                Some(CallOutcome::Done(result)) => {
                     progress = true;
                     if !self.check_intact() {
                         return true;
@@ -496,7 +496,7 @@ impl EventLoop {
                         self.isolate.loader.sweep_cache_soon();
                     }
                 }
-                Some(Outcome::Terminated) => {
+                Some(CallOutcome::Terminated) => {
                     if self.has_ended() {
                         return true;
                     }
@@ -533,14 +533,14 @@ impl Drop for RetireOnDrop {
 }
 
 /// Passes the namespace of a loaded module to the bridge.
-fn activate(isolate: &mut Isolate, id: u32, module: ModuleId) -> Outcome {
+fn activate(isolate: &mut Isolate, id: u32, module: ModuleId) -> CallOutcome {
     let runtime = &mut isolate.worker.js_runtime;
     let Some(function) = isolate.functions.get("activate") else {
-        return Outcome::Done(Err(Thrown::new("the bridge has no function \"activate\"")));
+        return CallOutcome::Done(Err(Thrown::new("the bridge has no function \"activate\"")));
     };
     let namespace = match runtime.get_module_namespace(module) {
         Ok(namespace) => namespace,
-        Err(error) => return Outcome::Done(Err(Thrown::from(&error))),
+        Err(error) => return CallOutcome::Done(Err(Thrown::from(&error))),
     };
     bridge::call(runtime, function, |scope| {
         let id: v8::Local<v8::Value> = v8::Integer::new_from_unsigned(scope, id).into();

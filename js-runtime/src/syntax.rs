@@ -13,7 +13,7 @@ use crate::loader::transpile::decorators;
 use crate::loader::transpile::parsing::{complexity, too_deep, with_stack};
 
 /// Maximum nesting that fits into the stack of any thread.
-const MAX_DEPTH: usize = 50;
+const MAX_SYNTAX_DEPTH: usize = 50;
 const PARSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Problem of a module, with its position.
@@ -88,7 +88,7 @@ pub fn is_javascript(text: &str) -> bool {
     let Ok(specifier) = ModuleSpecifier::parse("file:///eval.cjs") else {
         return false;
     };
-    complexity(text).depth <= MAX_DEPTH
+    complexity(text).depth <= MAX_SYNTAX_DEPTH
         && deno_ast::parse_script(ParseParams {
             specifier,
             text: text.into(),

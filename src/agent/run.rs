@@ -71,7 +71,7 @@ pub trait RunHooks: Send + Sync {
 
     /// Emits `tool_execution_end` and returns the outcome for the model, which handlers may
     /// change.
-    async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome;
+    async fn finish_tool_call(&self, call: &ToolCall, outcome: ToolOutcome) -> ToolOutcome;
 
     /// Emits `tool_call`. Handlers may change the arguments or refuse the call.
     async fn before_tool_call(
@@ -86,7 +86,7 @@ pub trait RunHooks: Send + Sync {
         &self,
         call: &ToolCall,
         args: &Value,
-        outcome: &mut Outcome,
+        outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     );
 
@@ -137,14 +137,14 @@ pub struct Refusal {
 
 /// The outcome of a tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ToolOutcome {
     pub output: ToolOutput,
     pub is_error: bool,
     /// Time that the tool ran; `None` if it did not run.
     pub duration: Option<Duration>,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Returns the duration in whole milliseconds, as events have it.
     pub fn duration_ms(&self) -> Option<u64> {
         let milliseconds = self.duration?.as_secs_f64() * 1000.0;
@@ -152,7 +152,7 @@ impl Outcome {
     }
 }
 
-impl From<Refusal> for Outcome {
+impl From<Refusal> for ToolOutcome {
     fn from(refusal: Refusal) -> Self {
         let mut outcome = Self::error(refusal.reason);
         outcome.output.terminate = refusal.terminate;
@@ -160,7 +160,7 @@ impl From<Refusal> for Outcome {
     }
 }
 
-impl Outcome {
+impl ToolOutcome {
     pub(super) fn error(text: impl Into<String>) -> Self {
         Self {
             output: ToolOutput {

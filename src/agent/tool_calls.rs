@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::AgentMessage;
 use super::event::Event;
-use super::run::{Outcome, RunHooks, Transcript};
+use super::run::{RunHooks, ToolOutcome, Transcript};
 use super::start_order::{self, StartSlot};
 use pi_ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, now};
 use pi_ai::stream::tool_arguments;
@@ -125,33 +125,33 @@ async fn prepare<'a>(
     truncated: bool,
     tools: &[Arc<dyn Tool>],
     cancel: &CancellationToken,
-) -> Result<Prepared<'a>, Outcome> {
+) -> Result<Prepared<'a>, ToolOutcome> {
     let args = hooks.begin_tool_call(call).await;
     if truncated {
-        return Err(Outcome::error(truncation_error(call)));
+        return Err(ToolOutcome::error(truncation_error(call)));
     }
     let tool = find_tool(tools, &call.name)
-        .ok_or_else(|| Outcome::error(format!("Tool {} not found", call.name)))?
+        .ok_or_else(|| ToolOutcome::error(format!("Tool {} not found", call.name)))?
         .clone();
     if let Some(error) = &call.arguments_error {
         let text = format!(
             "Invalid arguments for tool \"{}\", so it did not run. {error}",
             call.name
         );
-        return Err(Outcome::error(text));
+        return Err(ToolOutcome::error(text));
     }
-    let error = |error: ToolError| Outcome::error(error.0);
+    let error = |error: ToolError| ToolOutcome::error(error.0);
     let args = tokio::select! {
         args = tool.prepare_arguments(args) => args.map_err(error)?,
-        () = cancel.cancelled() => return Err(Outcome::error("Operation aborted")),
+        () = cancel.cancelled() => return Err(ToolOutcome::error("Operation aborted")),
     };
     let mut args = validate(tool.spec(), args).map_err(error)?;
     hooks
         .before_tool_call(call, &mut args, cancel)
         .await
-        .map_err(Outcome::from)?;
+        .map_err(ToolOutcome::from)?;
     if cancel.is_cancelled() {
-        return Err(Outcome::error("Operation aborted"));
+        return Err(ToolOutcome::error("Operation aborted"));
     }
     Ok(Prepared { call, tool, args })
 }
@@ -202,10 +202,10 @@ async fn run(
     prepared: &Prepared<'_>,
     slot: &StartSlot,
     cancel: &CancellationToken,
-) -> Outcome {
+) -> ToolOutcome {
     let started = slot.started.clone().map(CancellationToken::drop_guard);
     if !slot.wait(&prepared.call.name, cancel).await {
-        return Outcome::error("Operation aborted");
+        return ToolOutcome::error("Operation aborted");
     }
     let (at_once, remote) = match prepared.tool.queueing() {
         Queueing::Remote { .. } => (None, started),
@@ -252,14 +252,14 @@ async fn run(
     // Emit partial results that came together with the result.
     emit_updates().await;
     match result {
-        Ok(output) => Outcome {
+        Ok(output) => ToolOutcome {
             is_error: output.reports_failure(),
             output,
             duration,
         },
-        Err(error) => Outcome {
+        Err(error) => ToolOutcome {
             duration,
-            ..Outcome::error(error.0)
+            ..ToolOutcome::error(error.0)
         },
     }
 }
@@ -267,9 +267,9 @@ async fn run(
 async fn apply_after_hook(
     hooks: &dyn RunHooks,
     prepared: &Prepared<'_>,
-    mut outcome: Outcome,
+    mut outcome: ToolOutcome,
     cancel: &CancellationToken,
-) -> Outcome {
+) -> ToolOutcome {
     hooks
         .after_tool_call(prepared.call, &prepared.args, &mut outcome, cancel)
         .await;
@@ -279,7 +279,7 @@ async fn apply_after_hook(
 async fn finish_call(
     transcript: &mut Transcript<'_>,
     call: &ToolCall,
-    outcome: Outcome,
+    outcome: ToolOutcome,
 ) -> Arc<AgentMessage> {
     let outcome = transcript.hooks.finish_tool_call(call, outcome).await;
     let message = Arc::new(AgentMessage::ToolResult(ToolResultMessage {

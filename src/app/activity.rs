@@ -27,7 +27,7 @@ pub(super) enum Activity {
     /// Handlers of `agent_end` are called. The session counts as busy for them.
     Ending(Work),
     /// The last run is over and another may begin. Its task still emits the last events.
-    Settling,
+    Closing,
     /// A summary is being written, for a compaction or of a branch.
     Summarizing(Summary),
 }
@@ -37,7 +37,7 @@ pub(super) enum Activity {
 pub(super) struct Summary {
     pub work: Work,
     owner: SummaryOwner,
-    /// The task of the run before has not ended yet; the next activity is `Settling`.
+    /// The task of the run before has not ended yet; the next activity is `Closing`.
     is_after_run: bool,
 }
 
@@ -66,7 +66,7 @@ impl Activity {
     pub fn run(&self) -> Option<&Work> {
         match self {
             Self::Running(run) | Self::Ending(run) => Some(run),
-            Self::Idle | Self::Settling | Self::Summarizing(_) => None,
+            Self::Idle | Self::Closing | Self::Summarizing(_) => None,
         }
     }
 
@@ -88,13 +88,13 @@ impl Activity {
 
     /// Whether a run or a summary may begin.
     pub fn is_free(&self) -> bool {
-        matches!(self, Self::Idle | Self::Settling)
+        matches!(self, Self::Idle | Self::Closing)
     }
 
     /// Whether the task of a run has not ended yet.
     pub fn has_run_task(&self) -> bool {
         match self {
-            Self::Running(_) | Self::Ending(_) | Self::Settling => true,
+            Self::Running(_) | Self::Ending(_) | Self::Closing => true,
             Self::Summarizing(summary) => summary.is_after_run,
             Self::Idle => false,
         }
@@ -186,7 +186,7 @@ impl WorkState {
     pub fn leave_run(&mut self, next: AfterRun) {
         let owner = match next {
             AfterRun::Settle => {
-                self.activity.send_replace(Activity::Settling);
+                self.activity.send_replace(Activity::Closing);
                 return;
             }
             AfterRun::Compact(trigger) => SummaryOwner::RunTask(trigger),
@@ -264,7 +264,7 @@ impl WorkState {
                 return false;
             }
             *activity = match summary.is_after_run {
-                true => Activity::Settling,
+                true => Activity::Closing,
                 false => Activity::Idle,
             };
             true
@@ -329,7 +329,7 @@ mod tests {
             Activity::Idle => "idle",
             Activity::Running(_) => "running",
             Activity::Ending(_) => "ending",
-            Activity::Settling => "settling",
+            Activity::Closing => "closing",
             Activity::Summarizing(summary) if summary.is_after_run => "summarizing after a run",
             Activity::Summarizing(_) => "summarizing",
         }
@@ -347,7 +347,7 @@ mod tests {
         work.close_run(run.clone(), true);
         assert!(work.may_begin() && work.has_leftovers() && work.is_settled_after(run.id));
         assert!(work.finish_closing(run.id) && !work.finish_closing(run.id));
-        assert_eq!(current(&work), "settling");
+        assert_eq!(current(&work), "closing");
         work.end_run_task(run.id);
         assert_eq!(current(&work), "idle");
     }
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_while_a_run_settles_returns_to_settling() {
+    fn summary_while_a_run_closes_returns_to_closing() {
         let mut work = WorkState::default();
         work.begin_run();
         work.leave_run(AfterRun::Settle);
@@ -414,7 +414,7 @@ mod tests {
         work.end_summary(summary.id + 1);
         assert!(work.is_working());
         work.end_summary(summary.id);
-        assert_eq!(current(&work), "settling");
+        assert_eq!(current(&work), "closing");
     }
 
     #[test]

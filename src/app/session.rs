@@ -39,7 +39,7 @@ use pi_resources::settings::{Settings, SettingsError};
 use pi_session::Warning;
 
 /// How long an aborted run may take when the program ends.
-const ABORT_GRACE: Duration = Duration::from_secs(5);
+const END_GRACE: Duration = Duration::from_secs(5);
 
 /// How long an event waits for work that was started with [`AgentSession::emit_first`].
 const EMIT_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -283,7 +283,7 @@ impl AgentSession {
     /// the call on, and not only once the future is polled, such a request keeps runs from
     /// beginning: a prompt may be in progress before the first poll.
     pub fn wait_shutdown_request(&self) -> impl Future<Output = ()> + Send {
-        let mut is_requested = self.shutdown_request.heed();
+        let mut is_requested = self.shutdown_request.listen();
         async move {
             // An error means that the session is gone.
             let _ = is_requested.wait_for(|is_requested| *is_requested).await;
@@ -500,7 +500,7 @@ impl AgentSession {
         self.user_commands.tasks.close();
         let work = futures::future::join(self.wait_idle(), self.user_commands.tasks.wait());
         // A tool that does not stop must not keep the program from ending.
-        let _ = tokio::time::timeout(ABORT_GRACE, work).await;
+        let _ = tokio::time::timeout(END_GRACE, work).await;
         let is_left = self.extensions.emit_signal(code).await;
         let rest = async {
             self.flush_bash().await;
@@ -510,7 +510,7 @@ impl AgentSession {
             // Handlers of `session_shutdown` may have appended messages.
             self.append_unsaved().await;
         };
-        let limit = self.settings.values().extension_timeouts.shutdown * 2 + ABORT_GRACE;
+        let limit = self.settings.values().extension_timeouts.shutdown * 2 + END_GRACE;
         let _ = tokio::time::timeout(limit, rest).await;
         let code = self.extensions.stop(code).await;
         self.state.lock().session.release_id();

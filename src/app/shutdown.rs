@@ -8,7 +8,7 @@ use tokio::sync::watch;
 pub(super) struct ShutdownRequest {
     is_requested: watch::Sender<bool>,
     /// The mode ends the program on a request. Other modes first answer their prompts.
-    is_heeded: AtomicBool,
+    has_listener: AtomicBool,
 }
 
 impl ShutdownRequest {
@@ -17,13 +17,13 @@ impl ShutdownRequest {
     }
 
     /// From now on a request keeps runs from beginning. Returns a receiver of the request.
-    pub fn heed(&self) -> watch::Receiver<bool> {
-        self.is_heeded.store(true, Ordering::Relaxed);
+    pub fn listen(&self) -> watch::Receiver<bool> {
+        self.has_listener.store(true, Ordering::Relaxed);
         self.is_requested.subscribe()
     }
 
     /// Whether the program is about to end.
     pub fn is_active(&self) -> bool {
-        self.is_heeded.load(Ordering::Relaxed) && *self.is_requested.borrow()
+        self.has_listener.load(Ordering::Relaxed) && *self.is_requested.borrow()
     }
 }

@@ -16,7 +16,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 /// Time that processes have left when this program ends, instead of the rest of [`GRACE`].
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 /// How often the end of a process is polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const PROCESS_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Number of terminations in progress.
 static TERMINATIONS: LazyLock<watch::Sender<usize>> = LazyLock::new(watch::Sender::default);
@@ -211,7 +211,7 @@ fn kill_after_grace_unless(
             if Instant::now() >= until || kill_now.has_changed().unwrap_or(true) {
                 break;
             }
-            thread::sleep(POLL_INTERVAL);
+            thread::sleep(PROCESS_POLL_INTERVAL);
         }
         // Processes may have started others meanwhile.
         for process in left {

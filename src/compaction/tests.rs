@@ -57,7 +57,7 @@ fn ten(text: &str) -> String {
 }
 
 /// Appends messages of 10 tokens each; calls have 5.
-fn say(session: &mut Session, roles: &str) {
+fn append_messages(session: &mut Session, roles: &str) {
     for role in roles.chars() {
         let message = match role {
             'u' => user(&ten("u")),
@@ -91,7 +91,7 @@ fn say(session: &mut Session, roles: &str) {
 
 fn cut(roles: &str, keep: u64) -> (usize, Option<usize>) {
     let mut session = session();
-    say(&mut session, roles);
+    append_messages(&mut session, roles);
     let Cut {
         first_kept,
         turn_start,
@@ -218,7 +218,7 @@ fn there_may_be_nothing_to_do() {
     let mut session = session();
     session.append_model_change("p", "m").unwrap();
     assert_eq!(prepared(&session, 10), Err(NothingToCompact::TooSmall));
-    say(&mut session, "ua");
+    append_messages(&mut session, "ua");
     let kept = session.branch(None)[1].id.clone();
     // Everything would be kept.
     assert_eq!(prepared(&session, 1000), Err(NothingToCompact::TooSmall));
@@ -231,7 +231,7 @@ fn there_may_be_nothing_to_do() {
 #[test]
 fn a_turn_that_is_too_long_is_split() {
     let mut session = session();
-    say(&mut session, "uaucrcra");
+    append_messages(&mut session, "uaucrcra");
     let entries = session.branch(None);
     let preparation = prepared(&session, 15).unwrap();
     assert!(preparation.is_split_turn);
@@ -426,7 +426,7 @@ async fn an_earlier_summary_is_shown() {
 #[tokio::test]
 async fn a_split_turn_has_two_summaries() {
     let mut session = session();
-    say(&mut session, "uaucrcra");
+    append_messages(&mut session, "uaucrcra");
     let answers = vec![answer("history"), answer("prefix")];
     let (requests, compacted) = summary(&session, 15, None, answers).await;
     assert_eq!(
@@ -441,7 +441,7 @@ async fn a_split_turn_has_two_summaries() {
 #[tokio::test]
 async fn a_split_first_turn_has_no_history() {
     let mut session = session();
-    say(&mut session, "ucrcra");
+    append_messages(&mut session, "ucrcra");
     let (requests, compacted) = summary(&session, 15, None, vec![answer("prefix")]).await;
     assert_eq!(requests.len(), 1);
     let summary = compacted.unwrap().summary;
@@ -454,7 +454,7 @@ async fn a_split_first_turn_has_no_history() {
 #[tokio::test]
 async fn empty_summary_is_an_error() {
     let mut session = session();
-    say(&mut session, "uaua");
+    append_messages(&mut session, "uaua");
     let failed = |answer: AgentMessage| async {
         summary(&session, 20, None, vec![answer])
             .await
@@ -488,10 +488,10 @@ fn ids(entries: &[Arc<Entry>]) -> Vec<&str> {
 #[test]
 fn branch_part_begins_after_common_ancestor() {
     let mut session = session();
-    say(&mut session, "uaua");
+    append_messages(&mut session, "uaua");
     let old = session.branch(None);
     session.set_leaf(Some(&old[1].id)).unwrap();
-    say(&mut session, "u");
+    append_messages(&mut session, "u");
     let new = session.branch(None);
     let part = branch_part(&old, &new);
     assert_eq!(ids(&part.entries), ids(&old[2..]));
@@ -547,7 +547,7 @@ async fn branch_summary_has_as_much_as_fits() {
 #[tokio::test]
 async fn instructions_are_added_or_replace_default_ones() {
     let mut session = session();
-    say(&mut session, "ua");
+    append_messages(&mut session, "ua");
     let request = |replace_instructions| BranchRequest {
         instructions: Some("only the bugs".into()),
         replace_instructions,
@@ -566,7 +566,7 @@ async fn instructions_are_added_or_replace_default_ones() {
 #[tokio::test]
 async fn branch_without_messages_needs_no_model() {
     let mut session = session();
-    say(&mut session, "l");
+    append_messages(&mut session, "l");
     let (summary, prompt) = branch(&session, BranchRequest::default()).await;
     assert_eq!((&*summary, &*prompt), ("No content to summarize", ""));
 }

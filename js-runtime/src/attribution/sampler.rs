@@ -25,7 +25,7 @@ const UNANSWERED_SAMPLES: u32 = 4;
 const LONG_SLICE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(crate) struct ThreadUsage {
+pub(crate) struct SampledUsage {
     /// Nanoseconds that are not attributed yet, because the interrupt has not run.
     unattributed: AtomicU64,
     /// Extension whose code was started last in this slice, plus one; 0 is none.
@@ -64,7 +64,7 @@ fn add(shares: &mut HashMap<u32, ThreadShare>, author: &Author, time: Duration) 
     share.author.what.clone_from(&author.what);
 }
 
-impl ThreadUsage {
+impl SampledUsage {
     fn usage(&self) -> MutexGuard<'_, Usage> {
         // No code panics while it holds the lock; the data is consistent in any case.
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
@@ -226,7 +226,7 @@ impl Sampler {
         &mut self,
         now: u64,
         slice: TimeSlice,
-        usage: &ThreadUsage,
+        usage: &SampledUsage,
         host: &dyn Host,
     ) -> bool {
         let time = self.elapsed(now);
@@ -247,7 +247,7 @@ impl Sampler {
     }
 
     /// Reports a long slice, or its end. Returns true if code runs.
-    fn report_slice(&mut self, slice: TimeSlice, usage: &ThreadUsage, host: &dyn Host) -> bool {
+    fn report_slice(&mut self, slice: TimeSlice, usage: &SampledUsage, host: &dyn Host) -> bool {
         let TimeSlice {
             number,
             busy,
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn main_user_of_a_slice_is_the_offender() {
-        let usage = ThreadUsage::default();
+        let usage = SampledUsage::default();
         let ran_for = |slice, id, ticks| {
             usage.add_unattributed(SAMPLE_INTERVAL * ticks);
             usage.attribute(slice, author(id, "turn_end"));
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn native_code_belongs_to_the_last_started_extension() {
         let (usage, host, mut sampler) =
-            (ThreadUsage::default(), Listener::default(), Sampler::new());
+            (SampledUsage::default(), Listener::default(), Sampler::new());
         let slice = TimeSlice {
             number: 1,
             busy: Some(SAMPLE_INTERVAL),
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn pending_time_goes_to_the_found_author() {
-        let usage = ThreadUsage::default();
+        let usage = SampledUsage::default();
         assert!(!usage.has_unattributed());
         assert!(usage.add_unattributed(SAMPLE_INTERVAL));
         assert!(
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn long_slice_and_its_end_are_reported() {
         let (usage, host, mut sampler) =
-            (ThreadUsage::default(), Listener::default(), Sampler::new());
+            (SampledUsage::default(), Listener::default(), Sampler::new());
         let limit = LONG_SLICE * 4;
         let mut sample = |number, busy: Option<Duration>| {
             let slice = TimeSlice {

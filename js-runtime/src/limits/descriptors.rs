@@ -19,7 +19,7 @@ const RESERVED_DESCRIPTORS: u64 = 24;
 /// extension's fault.
 const MIN_ACCOUNTABLE_LIMIT: u64 = 256;
 /// Time between two polls, unless files have been opened.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const DESCRIPTOR_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Opened files after which the next poll comes early.
 const EARLY_POLL_COUNT: usize = 16;
 
@@ -36,7 +36,7 @@ impl DescriptorLimit {
         self.opened += OpenedDescriptors::count(state);
         let is_due = self
             .polled_at
-            .is_none_or(|polled_at| polled_at.elapsed() >= POLL_INTERVAL);
+            .is_none_or(|polled_at| polled_at.elapsed() >= DESCRIPTOR_POLL_INTERVAL);
         if !(is_due || self.opened >= EARLY_POLL_COUNT) || watchdog.stopped().is_some() {
             return false;
         }

@@ -20,7 +20,7 @@ use pi_base::active_clock::LATE;
 use pi_base::process_tree;
 use tokio::sync::watch;
 
-use crate::attribution::sampler::{Sampler, ThreadUsage, TimeSlice};
+use crate::attribution::sampler::{SampledUsage, Sampler, TimeSlice};
 use crate::node::inspector::is_inspected;
 
 /// Deadline when there is nothing to wait for.
@@ -94,7 +94,7 @@ struct Shared {
     turn_started_at: AtomicU64,
     /// Number of times that JavaScript was entered and left.
     slice: AtomicU64,
-    usage: ThreadUsage,
+    usage: SampledUsage,
     /// Time at which the watchdog wakes up by itself.
     wakes_at: AtomicU64,
     /// Time of the watchdog's last poll.
@@ -208,7 +208,7 @@ impl Watchdog {
             limit: AtomicU64::new(NEVER),
             turn_started_at: AtomicU64::new(0),
             slice: AtomicU64::new(0),
-            usage: ThreadUsage::default(),
+            usage: SampledUsage::default(),
             wakes_at: AtomicU64::new(NEVER),
             polled_at: AtomicU64::new(0),
             state: Mutex::default(),

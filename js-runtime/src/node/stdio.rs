@@ -13,7 +13,7 @@ use deno_runtime::deno_io::{Stdio, StdioPipe};
 use js_runtime_ext::{Console, Host};
 
 /// Maximum length of a line, so that a stream without line ends costs no memory.
-const MAX_LINE_BYTES: u64 = 64 * 1024;
+const MAX_OUTPUT_LINE_BYTES: u64 = 64 * 1024;
 
 /// Time in which the last lines may arrive after the isolate is gone, on a busy machine. A child
 /// process in the background may keep a pipe open forever.
@@ -84,7 +84,7 @@ fn forward(reader: PipeReader, mut line_written: impl FnMut(&str)) {
     loop {
         line.clear();
         match (&mut reader)
-            .take(MAX_LINE_BYTES)
+            .take(MAX_OUTPUT_LINE_BYTES)
             .read_until(b'\n', &mut line)
         {
             Ok(0) => return,
@@ -109,13 +109,13 @@ mod tests {
     #[test]
     fn long_lines_are_cut() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let long = "x".repeat(MAX_LINE_BYTES as usize + 1);
+        let long = "x".repeat(MAX_OUTPUT_LINE_BYTES as usize + 1);
         let text = format!("one\r\n\ntwo\n{long}\nlast");
         let writing = std::thread::spawn(move || writer.write_all(text.as_bytes()).unwrap());
         let mut lines = Vec::new();
         forward(reader, |line| lines.push(line.to_string()));
         writing.join().unwrap();
-        let piece = "x".repeat(MAX_LINE_BYTES as usize);
+        let piece = "x".repeat(MAX_OUTPUT_LINE_BYTES as usize);
         assert_eq!(lines, ["one", "", "two", &piece, "x", "last"]);
     }
 }

@@ -41,7 +41,7 @@ pub const WIRE_NAMES: [&str; 10] = [
 pub fn wire_api(name: &str) -> Option<Arc<dyn Api>> {
     Some(match name {
         "anthropic-messages" => Arc::new(AnthropicMessages),
-        super::demo::API => Arc::new(super::demo::DemoApi),
+        super::demo::DEMO_API => Arc::new(super::demo::DemoApi),
         "azure-openai-responses" => Arc::new(AzureOpenAiResponses),
         "bedrock-converse-stream" => Arc::new(Bedrock),
         "google-gemini-cli" => Arc::new(GoogleGeminiCli),

@@ -16,7 +16,7 @@ use steps::{Step, parse_steps};
 
 pub const PROVIDER: &str = "demo";
 /// The name of its wire API.
-pub const API: &str = "demo";
+pub const DEMO_API: &str = "demo";
 const ID: &str = "demo";
 
 /// Pause between two deltas: visible, but short.
@@ -26,7 +26,7 @@ const CHARS_PER_DELTA: usize = 14;
 const MAX_LINES: usize = 12;
 
 pub fn is_demo(model: &Model) -> bool {
-    model.api == API
+    model.api == DEMO_API
 }
 
 /// Returns the provider's entry in the form of a catalogue entry.
@@ -34,7 +34,7 @@ pub(super) fn entry() -> builtin::ProviderEntry {
     let model = Model {
         id: ID.to_owned(),
         name: "Demo (built in, no key needed)".to_owned(),
-        api: API.to_owned(),
+        api: DEMO_API.to_owned(),
         provider: PROVIDER.to_owned(),
         base_url: String::new(),
         reasoning: false,

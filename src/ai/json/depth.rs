@@ -8,7 +8,7 @@ use serde_json::{Deserializer, Value};
 
 /// Maximum depth of a tool's result. Accepted data must also be stored and passed on, within more
 /// levels.
-pub const MAX_DEPTH: usize = 1000;
+pub const MAX_JSON_DEPTH: usize = 1000;
 /// Maximum number of levels that each step of [`Origin`] adds around the data of the step before.
 const LEVELS_PER_STEP: usize = 8;
 /// Maximum depth that serde_json accepts.
@@ -66,9 +66,10 @@ pub fn value_depth_problem(value: &Value, origin: Origin) -> Option<String> {
 }
 
 fn problem(depth: usize, origin: Origin) -> Option<String> {
-    let most = MAX_DEPTH + LEVELS_PER_STEP * origin as usize;
-    (depth > most)
-        .then(|| format!("lists and objects are within each other in more than {MAX_DEPTH} levels"))
+    let most = MAX_JSON_DEPTH + LEVELS_PER_STEP * origin as usize;
+    (depth > most).then(|| {
+        format!("lists and objects are within each other in more than {MAX_JSON_DEPTH} levels")
+    })
 }
 
 /// Runs `work` with enough stack.

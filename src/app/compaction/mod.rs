@@ -153,7 +153,7 @@ impl AgentSession {
     }
 
     pub(crate) fn compaction_settings(&self, model: Option<&Model>) -> CompactionSettings {
-        self.settings.values().compaction.of(model)
+        self.settings.values().compaction.for_model(model)
     }
 
     /// Ends the run and claims the right to write a summary. Fails if a compaction that was in

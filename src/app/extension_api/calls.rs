@@ -169,14 +169,14 @@ pub(crate) fn to_json(result: CommandResult) -> BridgeResult {
 /// A prompt of an extension counts from the call on: its run may be over before an extension that
 /// polls checks again.
 fn is_idle(session: &AgentSession) -> bool {
-    !session.is_busy() && !session.intake.of_extensions.is_waiting()
+    !session.is_busy() && !session.intake.from_extensions.is_waiting()
 }
 
 async fn wait_for_idle(session: &AgentSession) {
     loop {
-        session.intake.of_extensions.wait_empty().await;
+        session.intake.from_extensions.wait_empty().await;
         session.wait_idle().await;
-        if !session.intake.of_extensions.is_waiting() {
+        if !session.intake.from_extensions.is_waiting() {
             return;
         }
     }

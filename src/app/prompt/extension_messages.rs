@@ -32,7 +32,7 @@ pub(crate) struct QueuedUserMessage {
     _task: TaskTrackerToken,
     /// The next model request waits for this ticket.
     _steered: Option<Ticket>,
-    /// Keeps the prompt in `PromptIntake::of_extensions` until it is dropped.
+    /// Keeps the prompt in `PromptIntake::from_extensions` until it is dropped.
     _pending: Ticket,
 }
 
@@ -192,7 +192,7 @@ impl AgentSession {
         // An error means that the session has ended.
         let _ = self.intake.extension_messages.send(QueuedUserMessage {
             _steered: steers.then(|| self.intake.steering.take()),
-            _pending: self.intake.of_extensions.take(),
+            _pending: self.intake.from_extensions.take(),
             request,
             from: self.sender(options.from),
             switch_cancel: self.switcher.cancel.token(),

@@ -14,7 +14,7 @@ pub(crate) struct PromptIntake {
     pub steering: TicketQueue,
     /// Prompts of extensions that have neither begun a run nor been queued or refused yet. The
     /// session is not idle for extensions while there are any.
-    pub of_extensions: TicketQueue,
+    pub from_extensions: TicketQueue,
     /// Prompts of extensions, in order. Unbounded, because extensions send them from code that
     /// cannot wait.
     pub extension_messages: mpsc::UnboundedSender<QueuedUserMessage>,
@@ -26,7 +26,7 @@ impl PromptIntake {
             in_progress: watch::Sender::new(0),
             order: TicketQueue::default(),
             steering: TicketQueue::default(),
-            of_extensions: TicketQueue::default(),
+            from_extensions: TicketQueue::default(),
             extension_messages,
         }
     }

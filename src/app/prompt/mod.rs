@@ -525,11 +525,11 @@ impl AgentSession {
         request: &PromptRequest,
         switch_cancel: &CancellationToken,
     ) -> Result<(), PromptError> {
-        if request.source == Source::Extension || !self.intake.of_extensions.is_waiting() {
+        if request.source == Source::Extension || !self.intake.from_extensions.is_waiting() {
             return Ok(());
         }
         tokio::select! {
-            () = self.intake.of_extensions.drain(HANDLER_PROMPTS_TIMEOUT) => Ok(()),
+            () = self.intake.from_extensions.drain(HANDLER_PROMPTS_TIMEOUT) => Ok(()),
             () = switch_cancel.cancelled() => Err(PromptError::Aborted),
         }
     }

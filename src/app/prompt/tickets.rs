@@ -110,11 +110,11 @@ mod tests {
         let stuck = queue.take();
         queue.drain(Duration::from_millis(1)).await;
         let quick = queue.take();
-        let settled = queue.drain(Duration::from_secs(3600));
-        tokio::pin!(settled);
-        assert!(futures::poll!(&mut settled).is_pending());
+        let drained = queue.drain(Duration::from_secs(3600));
+        tokio::pin!(drained);
+        assert!(futures::poll!(&mut drained).is_pending());
         drop(quick);
-        settled.await;
+        drained.await;
         drop(stuck);
     }
 }

@@ -16,7 +16,7 @@ use crate::run::turn_end::EndedTurn;
 use pi_agent::AgentMessage;
 use pi_agent::event::Event;
 use pi_agent::queue::Delivery;
-use pi_agent::run::{ModelRequest, Outcome, Refusal, RunConfig, RunHooks, TurnEnd};
+use pi_agent::run::{ModelRequest, Refusal, RunConfig, RunHooks, ToolOutcome, TurnEnd};
 use pi_ai::message::{StopReason, ToolCall, now};
 use pi_ai::model::ThinkingLevel;
 use pi_ai::stream::StreamOptions;
@@ -198,7 +198,7 @@ impl RunHooks for Hooks<'_> {
         self.session.mode.before_files_change().await;
     }
 
-    async fn finish_tool_call(&self, call: &ToolCall, outcome: Outcome) -> Outcome {
+    async fn finish_tool_call(&self, call: &ToolCall, outcome: ToolOutcome) -> ToolOutcome {
         let event = Event::ToolExecutionEnd {
             tool_call_id: call.id.clone(),
             tool_name: call.name.clone(),
@@ -207,7 +207,7 @@ impl RunHooks for Hooks<'_> {
             duration_ms: outcome.duration_ms(),
         };
         match self.emit_changeable(event).await {
-            Some(Mutation::Result(changed)) => Outcome {
+            Some(Mutation::Result(changed)) => ToolOutcome {
                 output: *changed,
                 ..outcome
             },
@@ -317,11 +317,13 @@ impl RunHooks for Hooks<'_> {
         &self,
         call: &ToolCall,
         args: &Value,
-        outcome: &mut Outcome,
+        outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     ) {
         let extensions = &self.session.extensions;
-        extensions.after_tool_call(call, args, outcome, cancel).await;
+        extensions
+            .after_tool_call(call, args, outcome, cancel)
+            .await;
     }
 
     async fn take_steering(&self) -> Vec<Arc<AgentMessage>> {

@@ -16,7 +16,7 @@ use pi_agent::event::Location;
 use pi_extensions::diagnostics::error_context::find_location;
 
 /// How often the process and its records are polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
+const CHILD_POLL_INTERVAL: Duration = Duration::from_millis(25);
 /// Time after a test's timeout in which it may clean up, on a busy machine.
 const CLEANUP_GRACE: Duration = Duration::from_secs(15);
 /// How long reading the file may take, before its first test.
@@ -129,7 +129,7 @@ fn watch(
             position = blocked_position(&mut child, stack_file);
             child.kill()?;
         }
-        std::thread::sleep(POLL_INTERVAL);
+        std::thread::sleep(CHILD_POLL_INTERVAL);
     };
     let readers = readers.into_iter().flatten();
     Ok(TestProcess {
@@ -150,7 +150,7 @@ fn blocked_position(child: &mut Child, stack_file: &Path) -> Option<Location> {
         if let Some(position) = find_location(&stack) {
             return Some(position);
         }
-        std::thread::sleep(POLL_INTERVAL);
+        std::thread::sleep(CHILD_POLL_INTERVAL);
     }
     None
 }

@@ -78,7 +78,7 @@ pub(super) struct Position {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Outcome {
+enum TestOutcome {
     Passed,
     Failed,
     Skipped,
@@ -90,7 +90,7 @@ enum Outcome {
 #[serde(rename_all = "camelCase")]
 struct TestReport {
     name: String,
-    outcome: Outcome,
+    outcome: TestOutcome,
     duration_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
@@ -148,14 +148,14 @@ impl FileReport {
                 Record::Late { name, error } => {
                     let known = report.tests.iter_mut().find(|test| test.name == name);
                     if let Some(test) = known {
-                        test.outcome = Outcome::Failed;
+                        test.outcome = TestOutcome::Failed;
                         test.error = Some(error);
                     }
                     continue;
                 }
-                Record::Passed { name, ms } => (name, Outcome::Passed, ms, None),
-                Record::Failed { name, ms, error } => (name, Outcome::Failed, ms, Some(error)),
-                Record::Skipped { name } => (name, Outcome::Skipped, 0.0, None),
+                Record::Passed { name, ms } => (name, TestOutcome::Passed, ms, None),
+                Record::Failed { name, ms, error } => (name, TestOutcome::Failed, ms, Some(error)),
+                Record::Skipped { name } => (name, TestOutcome::Skipped, 0.0, None),
             };
             running = None;
             report.tests.push(TestReport {
@@ -193,7 +193,7 @@ impl FileReport {
         match (running, problem) {
             (Some(name), Some(message)) => report.tests.push(TestReport {
                 name,
-                outcome: Outcome::Failed,
+                outcome: TestOutcome::Failed,
                 duration_ms: 0.0,
                 error: Some(Failure {
                     message,
@@ -212,14 +212,14 @@ impl FileReport {
         let rest = planned.into_iter().skip(report.tests.len());
         report.tests.extend(rest.map(|name| TestReport {
             name,
-            outcome: Outcome::NotRun,
+            outcome: TestOutcome::NotRun,
             duration_ms: 0.0,
             error: None,
         }));
         report
     }
 
-    fn count(&self, outcome: Outcome) -> usize {
+    fn count(&self, outcome: TestOutcome) -> usize {
         let tests = self.tests.iter();
         tests.filter(|test| test.outcome == outcome).count()
     }
@@ -229,14 +229,14 @@ impl FileReport {
         let mut text = format!("{}\n", name(&self.file));
         for test in &self.tests {
             let word = match test.outcome {
-                Outcome::Passed => "ok",
-                Outcome::Failed => "FAILED",
-                Outcome::Skipped => "skipped",
-                Outcome::NotRun => "not run",
+                TestOutcome::Passed => "ok",
+                TestOutcome::Failed => "FAILED",
+                TestOutcome::Skipped => "skipped",
+                TestOutcome::NotRun => "not run",
             };
             _ = write!(text, "  {word:<8}{}", test.name);
             text += &match test.outcome {
-                Outcome::Skipped | Outcome::NotRun => "\n".to_owned(),
+                TestOutcome::Skipped | TestOutcome::NotRun => "\n".to_owned(),
                 _ => format!(" ({})\n", duration(test.duration_ms)),
             };
             if let Some(error) = &test.error {
@@ -326,10 +326,10 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn add(&mut self, report: FileReport) {
-        self.passed += report.count(Outcome::Passed);
-        self.failed += report.count(Outcome::Failed);
-        self.skipped += report.count(Outcome::Skipped);
-        self.not_run += report.count(Outcome::NotRun);
+        self.passed += report.count(TestOutcome::Passed);
+        self.failed += report.count(TestOutcome::Failed);
+        self.skipped += report.count(TestOutcome::Skipped);
+        self.not_run += report.count(TestOutcome::NotRun);
         self.broken += usize::from(report.error.is_some());
         self.files.push(report);
     }

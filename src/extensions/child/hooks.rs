@@ -17,7 +17,7 @@ use crate::api::session_api::SessionApi;
 use crate::events::dispatch::Emission;
 use crate::events::turn_end::{Proposal, parse_drafts};
 use crate::registry::ExtensionId;
-use pi_agent::run::{Outcome, Refusal};
+use pi_agent::run::{Refusal, ToolOutcome};
 use pi_ai::json::depth::{self, Origin};
 use pi_ai::message::{ContentBlock, ToolCall};
 use pi_tools::tool::ToolError;
@@ -220,7 +220,7 @@ impl ChildHooks {
         &self,
         call: &ToolCall,
         args: &Value,
-        outcome: &mut Outcome,
+        outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     ) {
         if !self.after.load(Ordering::Relaxed) {

@@ -161,9 +161,9 @@ impl Generation {
                 () = aborted => Err(CallFailure::Cancelled),
             };
             match &result {
-                Ok(_) => self.abandoned.mark_settled(handler),
+                Ok(_) => self.abandoned.mark_returned(handler),
                 Err(CallFailure::Thrown { .. }) => {
-                    self.abandoned.mark_settled(handler);
+                    self.abandoned.mark_returned(handler);
                     self.take_mutations(kind, &mut emission, (extension, handler), call, limit)
                         .await;
                 }

@@ -17,9 +17,9 @@ use super::mutations::MutationSlot;
 use crate::lifecycle::generation::{CallFailure, Generation, outcome};
 use crate::limits::abandoned::{self, PendingCall};
 use crate::limits::counters::Tally;
-use crate::limits::slow_notice::{Outcome, SlowNotice};
+use crate::limits::slow_notice::SlowNotice;
 use crate::registry::{ExtensionId, FunctionId};
-use pi_agent::event::MessageUpdate;
+use pi_agent::event::{MessageUpdate, WaitOutcome};
 
 /// Capacity of the queue. A stream that is further ahead of its handlers is slowed down to
 /// their pace.
@@ -439,7 +439,7 @@ async fn check_deadline<'a>(
         return Some(next.saturating_sub(used).max(MIN_POLL_INTERVAL));
     }
     if let Some(notice) = notice.take() {
-        notice.wait.finish(Outcome::Abandoned);
+        notice.wait.finish(WaitOutcome::Abandoned);
     }
     // An error means that the isolate is gone, and the handler with it.
     let left = generation.call("abandon", &current.call).await;
@@ -452,6 +452,6 @@ async fn check_deadline<'a>(
 
 fn finish_notice(notice: &mut Option<ShownNotice<'_>>) {
     if let Some(notice) = notice.take() {
-        notice.wait.finish(Outcome::Settled);
+        notice.wait.finish(WaitOutcome::Settled);
     }
 }

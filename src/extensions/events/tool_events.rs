@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::dispatch::Emission;
 use crate::lifecycle::Extensions;
-use pi_agent::run::{Outcome, Refusal};
+use pi_agent::run::{Refusal, ToolOutcome};
 use pi_ai::message::ToolCall;
 use pi_tools::tool::{ABORT_GRACE, STRUCTURED_CONTENT};
 
@@ -43,7 +43,7 @@ impl Extensions {
         &self,
         call: &ToolCall,
         args: &Value,
-        outcome: &mut Outcome,
+        outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     ) {
         if self.has_handlers("tool_result") {
@@ -87,7 +87,7 @@ fn refusal(emission: &mut Emission) -> Option<Refusal> {
     })
 }
 
-fn result_event(call: &ToolCall, args: &Value, outcome: &Outcome) -> Value {
+fn result_event(call: &ToolCall, args: &Value, outcome: &ToolOutcome) -> Value {
     let mut event = json!({
         "toolName": call.name,
         "toolCallId": call.id,
@@ -108,7 +108,7 @@ fn result_event(call: &ToolCall, args: &Value, outcome: &Outcome) -> Value {
 }
 
 /// Applies what handlers left of the event. `before` is the content that they received.
-fn apply_result(mut event: Map<String, Value>, before: &Value, outcome: &mut Outcome) {
+fn apply_result(mut event: Map<String, Value>, before: &Value, outcome: &mut ToolOutcome) {
     let content = event.remove("content").unwrap_or_default();
     let has_other_content = content != *before;
     // Content in a wrong format is ignored.

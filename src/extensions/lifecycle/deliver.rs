@@ -56,9 +56,7 @@ impl Extensions {
         if kind.merge.is_queued() {
             emission.event = event;
         }
-        hooks
-            .handle(name, emission, self.actions(), cancel)
-            .await
+        hooks.handle(name, emission, self.actions(), cancel).await
     }
 
     async fn deliver_to_isolate<B: Into<EventBody>>(

@@ -18,10 +18,9 @@ use crate::events::queue::EventQueue;
 use crate::limits::abandoned::AbandonedHandlers;
 use crate::limits::counters::Tally;
 use crate::limits::open_calls::OpenCallGuard;
-use crate::limits::slow_notice::Outcome;
 use crate::limits::thread_usage::CountGuard;
 use crate::registry::{ExtensionId, FunctionId};
-use pi_agent::event::ExtensionError;
+use pi_agent::event::{ExtensionError, WaitOutcome};
 
 /// Maximum size of a handler's result, in bytes of JSON.
 const MAX_RESULT_BYTES: usize = 64 << 20;
@@ -389,12 +388,12 @@ impl Drop for CallMeter<'_> {
 }
 
 /// Returns the outcome for a slow notice.
-pub fn outcome<T>(result: &Result<T, CallFailure>) -> Outcome {
+pub fn outcome<T>(result: &Result<T, CallFailure>) -> WaitOutcome {
     match result {
-        Ok(_) | Err(CallFailure::Thrown { .. }) => Outcome::Settled,
-        Err(CallFailure::Deadline { .. }) => Outcome::Abandoned,
-        Err(CallFailure::Cancelled) => Outcome::Cancelled,
-        Err(CallFailure::Stopped(_) | CallFailure::Gone) => Outcome::Stopped,
+        Ok(_) | Err(CallFailure::Thrown { .. }) => WaitOutcome::Settled,
+        Err(CallFailure::Deadline { .. }) => WaitOutcome::Abandoned,
+        Err(CallFailure::Cancelled) => WaitOutcome::Cancelled,
+        Err(CallFailure::Stopped(_) | CallFailure::Gone) => WaitOutcome::Stopped,
     }
 }
 

@@ -15,14 +15,14 @@ use super::reports::IsolateEnd;
 use crate::bridge::BridgeHost;
 use crate::diagnostics::error_context::find_location;
 use crate::lifecycle::{Extensions, LoadReport};
-use crate::limits::slow_notice::Outcome;
 use crate::registry::{ExtensionId, ExtensionInfo, Registry};
+use pi_agent::event::WaitOutcome;
 use pi_resources::discovery::extensions::ExtensionPath;
 use pi_resources::settings::ExtensionHost;
 
-/// Most loads take milliseconds. An abort within [`ABORT_GRACE`] may be meant for something
+/// Most loads take milliseconds. An abort within [`LOAD_ABORT_GRACE`] may be meant for something
 /// else, and gives up only a load that takes longer than [`LONG_LOAD`].
-const ABORT_GRACE: Duration = Duration::from_secs(1);
+const LOAD_ABORT_GRACE: Duration = Duration::from_secs(1);
 const LONG_LOAD: Duration = Duration::from_secs(5);
 
 /// The isolate stopped while this extension was loaded.
@@ -164,13 +164,13 @@ impl Extensions {
         let mut is_patient = true;
         let aborted = async {
             let early = self.wait_cancel.lock().clone();
-            tokio::time::sleep(ABORT_GRACE).await;
+            tokio::time::sleep(LOAD_ABORT_GRACE).await;
             let patience = self.wait_cancel.lock().clone();
             tokio::select! {
                 () = patience.cancelled() => {}
                 () = async {
                     early.cancelled().await;
-                    tokio::time::sleep(LONG_LOAD - ABORT_GRACE).await;
+                    tokio::time::sleep(LONG_LOAD - LOAD_ABORT_GRACE).await;
                 } => {}
             }
             is_patient = false;
@@ -185,10 +185,10 @@ impl Extensions {
         };
         host.add_load(id, started.elapsed());
         wait.finish(match &loaded {
-            Err(_) if !is_patient => Outcome::Cancelled,
-            Ok(()) | Err(LoadError::Failed { .. }) => Outcome::Settled,
-            Err(LoadError::TimedOut(_)) => Outcome::Abandoned,
-            Err(LoadError::Stopped(_) | LoadError::Gone) => Outcome::Stopped,
+            Err(_) if !is_patient => WaitOutcome::Cancelled,
+            Ok(()) | Err(LoadError::Failed { .. }) => WaitOutcome::Settled,
+            Err(LoadError::TimedOut(_)) => WaitOutcome::Abandoned,
+            Err(LoadError::Stopped(_) | LoadError::Gone) => WaitOutcome::Stopped,
         });
         loaded
     }

@@ -104,9 +104,9 @@ impl Quarantine {
         let mut names: Vec<String> = offenders.keys().map(|path| short_name(path)).collect();
         names.sort_unstable();
         Err(match names.is_empty() {
-            true => format!("\"{name}\" is not set aside: no extension is"),
+            true => format!("\"{name}\" is not quarantined: no extension is"),
             false => format!(
-                "\"{name}\" is not set aside; these are: {}",
+                "\"{name}\" is not quarantined; these are: {}",
                 names.join(", ")
             ),
         })
@@ -117,7 +117,7 @@ impl Quarantine {
         let offenders = self.0.lock();
         let offender = offenders.get(path)?;
         Some(format!(
-            "set aside, because it was {} and has not changed since; {}",
+            "quarantined, because it was {} and has not changed since; {}",
             offender.why,
             release_hint(path)
         ))
@@ -223,9 +223,9 @@ mod tests {
             }
         }
         let error = quarantine.release("index").unwrap_err();
-        assert_eq!(error, "\"index\" is not set aside; these are: a.ts");
+        assert_eq!(error, "\"index\" is not quarantined; these are: a.ts");
         quarantine.release("a").unwrap();
         let error = quarantine.release("a").unwrap_err();
-        assert_eq!(error, "\"a\" is not set aside: no extension is");
+        assert_eq!(error, "\"a\" is not quarantined: no extension is");
     }
 }

@@ -125,7 +125,7 @@ impl Extensions {
             false => ". The others are loaded again",
         };
         let sentence = format!(
-            "The extension was {ending} and set aside: {}{rest}",
+            "The extension was {ending} and quarantined: {}{rest}",
             release_hint(Path::new(&path))
         );
         let error = ending.to_error(path.clone(), attribution.what, sentence);

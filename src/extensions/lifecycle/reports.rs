@@ -24,7 +24,7 @@ use pi_agent::event::{Event, ExtensionError};
 pub struct Reports {
     /// Events for the user. When the channel is full they are dropped.
     pub events: mpsc::Sender<Event>,
-    pub delivery: Arc<Delivery>,
+    pub delivery: Arc<ShownReports>,
     pub stops: Arc<Stops>,
     pub counters: Arc<ExtensionCounters>,
 }
@@ -35,12 +35,12 @@ const DELIVERY_DEADLINE: Duration = Duration::from_secs(1);
 /// Counts reports on their way to the user, so that those of an event's handlers come
 /// before the event itself.
 #[derive(Default)]
-pub struct Delivery {
+pub struct ShownReports {
     sent: AtomicU64,
     shown: watch::Sender<u64>,
 }
 
-impl Delivery {
+impl ShownReports {
     /// A report has been put into the channel.
     pub fn mark_sent(&self) {
         self.sent.fetch_add(1, Ordering::AcqRel);

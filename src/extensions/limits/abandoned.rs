@@ -44,7 +44,7 @@ impl AbandonedHandlers {
     }
 
     /// Removes a handler that has settled.
-    pub fn mark_settled(&self, handler: FunctionId) {
+    pub fn mark_returned(&self, handler: FunctionId) {
         self.0.lock().remove(&handler);
     }
 
@@ -87,11 +87,11 @@ impl Generation {
     /// Records that a handler whose result counts has timed out.
     pub fn abandon(&self, handler: FunctionId, call: u64) {
         self.abandoned.record_timeout(handler);
-        let settled = self.when_settled(PendingCall::Dispatched(handler, call));
+        let settled = self.when_returned(PendingCall::Dispatched(handler, call));
         let abandoned = self.abandoned.clone();
         let watch = tokio::spawn(async move {
             settled.await;
-            abandoned.mark_settled(handler);
+            abandoned.mark_returned(handler);
         });
         self.abandoned.set_watch(handler, watch.abort_handle());
     }
@@ -105,7 +105,7 @@ impl Generation {
         event: &str,
         limit: Duration,
     ) {
-        let settled = self.when_settled(call);
+        let settled = self.when_returned(call);
         let (host, abandoned) = (self.host.clone(), self.abandoned.clone());
         let event = event.to_owned();
         tokio::spawn(async move {
@@ -126,13 +126,13 @@ impl Generation {
             host.report(extension, &event, error);
             abandoned.record_timeout(handler);
             settled.await;
-            abandoned.mark_settled(handler);
+            abandoned.mark_returned(handler);
         });
     }
 
     /// Returns when the call has settled or the isolate is gone. Does not keep the isolate
     /// alive.
-    fn when_settled(&self, call: PendingCall) -> impl Future<Output = ()> + Send + use<> {
+    fn when_returned(&self, call: PendingCall) -> impl Future<Output = ()> + Send + use<> {
         let runtime = self.runtime.clone();
         async move {
             if let Some(runtime) = runtime {
@@ -167,7 +167,7 @@ mod tests {
         }
         assert_eq!(all, [64, 16, 4, 1, 1, 1]);
         assert_eq!(abandoned.limit_for(8, usual), usual);
-        abandoned.mark_settled(7);
+        abandoned.mark_returned(7);
         assert_eq!(seconds(), 64);
     }
 }

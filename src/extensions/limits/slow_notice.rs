@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 use super::thread_usage::CountGuard;
 use crate::bridge::BridgeHost;
 use crate::registry::ExtensionId;
-use pi_agent::event::{Event, ExtensionWait, WaitEnd};
-
-pub use pi_agent::event::WaitOutcome as Outcome;
+use pi_agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};
 
 /// One wait for an extension. Dropping it before [`Self::finish`] means that the wait was
 /// cancelled.
@@ -19,7 +17,7 @@ pub struct SlowNotice<'a> {
     limit: Duration,
     started: Instant,
     shown: Option<CountGuard<'a>>,
-    outcome: Outcome,
+    outcome: WaitOutcome,
 }
 
 impl BridgeHost {
@@ -37,7 +35,7 @@ impl BridgeHost {
             limit,
             started: Instant::now(),
             shown: None,
-            outcome: Outcome::Cancelled,
+            outcome: WaitOutcome::Cancelled,
         }
     }
 }
@@ -69,7 +67,7 @@ impl SlowNotice<'_> {
         self.host.emit(Event::ExtensionWaitStart(self.wait_event()));
     }
 
-    pub fn finish(mut self, outcome: Outcome) {
+    pub fn finish(mut self, outcome: WaitOutcome) {
         self.outcome = outcome;
     }
 

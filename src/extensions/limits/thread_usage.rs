@@ -41,13 +41,13 @@ struct Inner {
     /// The extension of the latest sample, and its time.
     latest_sample: Option<(ExtensionId, Instant)>,
     /// The time slice that runs too long, if there is one.
-    slice: Option<TimeSlice>,
+    slice: Option<LongSlice>,
     windows: HashMap<ExtensionId, (Instant, Duration)>,
     reported: HashSet<ExtensionId>,
 }
 
 #[derive(Clone)]
-struct TimeSlice {
+struct LongSlice {
     attribution: Attribution,
     started: Instant,
     limit: Duration,
@@ -145,7 +145,7 @@ impl ThreadUsage {
     }
 
     /// Returns the time slice if a notice about it is due, and marks it as shown.
-    fn take_due_notice(&self) -> Option<TimeSlice> {
+    fn take_due_notice(&self) -> Option<LongSlice> {
         let mut inner = self.inner.lock();
         let slice = inner.slice.as_ref()?;
         let is_notice_due = !slice.is_shown && inner.is_notice_due(slice);
@@ -164,8 +164,8 @@ impl Inner {
 
     /// Returns whether to show the extension: once it has used half of its limit, or as
     /// soon as another handler is blocked behind it.
-    fn is_notice_due(&self, slice: &TimeSlice) -> bool {
-        let TimeSlice {
+    fn is_notice_due(&self, slice: &LongSlice) -> bool {
+        let LongSlice {
             attribution, limit, ..
         } = slice;
         let extension = attribution.extension;
@@ -197,7 +197,7 @@ impl BridgeHost {
                 limit,
             } => {
                 let now = Instant::now();
-                self.thread_usage.inner.lock().slice = Some(TimeSlice {
+                self.thread_usage.inner.lock().slice = Some(LongSlice {
                     attribution: self.attribute(author),
                     started: now.checked_sub(busy).unwrap_or(now),
                     limit,
@@ -264,7 +264,7 @@ impl BridgeHost {
         Some(slice.attribution)
     }
 
-    fn wait_event(&self, slice: &TimeSlice) -> ExtensionWait {
+    fn wait_event(&self, slice: &LongSlice) -> ExtensionWait {
         ExtensionWait {
             extension_path: self.registry.lock().path(slice.attribution.extension),
             event: slice.attribution.what.clone(),
@@ -293,7 +293,7 @@ mod tests {
         let (usage, limit) = (ThreadUsage::default(), Duration::from_secs(10));
         let is_notice_due = |part| {
             let (extension, what) = (1, "turn_end".to_owned());
-            let slice = TimeSlice {
+            let slice = LongSlice {
                 attribution: Attribution { extension, what },
                 started: Instant::now().checked_sub(limit / part).unwrap(),
                 limit,

@@ -24,7 +24,7 @@ use super::history::SharedHistory;
 use super::terminal::{InputEvent, InputRequest};
 
 /// How often the stop flag is polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(25);
 const COMPLETION_MENU: &str = "completions";
 const ESCAPE_COMMAND: &str = "escape";
 
@@ -241,7 +241,7 @@ fn erase_line() -> io::Result<()> {
 /// Waits for the first key that has a meaning while the agent works.
 fn watch_keys(stop: &AtomicBool) -> io::Result<InputEvent> {
     while !stop.load(Ordering::Relaxed) {
-        if !event::poll(POLL_INTERVAL)? {
+        if !event::poll(KEY_POLL_INTERVAL)? {
             continue;
         }
         match event::read()? {
@@ -306,7 +306,7 @@ fn base_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
         .with_ansi_colors(colours)
         .use_bracketed_paste(true)
         .with_break_signal(stop.clone())
-        .with_poll_interval(POLL_INTERVAL)
+        .with_poll_interval(KEY_POLL_INTERVAL)
         .disable_hints()
 }
 

@@ -11,7 +11,7 @@ use pi_app::CommandError;
 
 /// Reads lines with buffers of every small size, with a limit that long lines exceed.
 pub fn fuzz_lines(bytes: &[u8]) {
-    const MAX_LINE_BYTES: usize = 16;
+    const MAX_FUZZED_BYTES: usize = 16;
     // The simple implementation, for input that fits into memory.
     let mut expected: Vec<Line> = bytes.split(|byte| *byte == b'\n').map(line).collect();
     fn line(line: &[u8]) -> Line {
@@ -30,12 +30,12 @@ pub fn fuzz_lines(bytes: &[u8]) {
         };
         assert_eq!(read(usize::MAX - 2, &mut input), expected);
         let mut input = BufReader::with_capacity(capacity, bytes);
-        let limited = read(MAX_LINE_BYTES, &mut input);
+        let limited = read(MAX_FUZZED_BYTES, &mut input);
         assert_eq!(limited.len(), expected.len());
         for (limited, expected) in limited.iter().zip(&expected) {
             match (limited, expected) {
                 (Line::Text(text), Line::Text(whole)) => assert_eq!(text, whole),
-                (Line::TooLong(_), Line::Text(whole)) => assert!(whole.len() > MAX_LINE_BYTES),
+                (Line::TooLong(_), Line::Text(whole)) => assert!(whole.len() > MAX_FUZZED_BYTES),
                 other => panic!("{other:?}"),
             }
         }

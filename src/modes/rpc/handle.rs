@@ -80,7 +80,7 @@ pub async fn run_command(
 pub fn respond_too_long(output: &Output, bytes: u64) {
     let text = format!(
         "Failed to parse command: the line has {bytes} bytes, and {} are the most that is taken",
-        super::lines::MAX_LINE_BYTES
+        super::lines::MAX_COMMAND_BYTES
     );
     let refusal = CommandError::new(ErrorCode::LineTooLong, text);
     respond(output, None, "parse".into(), Err(refusal));

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use tokio::sync::mpsc;
 
 /// Maximum bytes of a line. Images take megabytes; a longer line is no command.
-pub const MAX_LINE_BYTES: usize = 256 * 1024 * 1024;
+pub const MAX_COMMAND_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
@@ -22,7 +22,7 @@ pub fn read_stdin(input: impl Read + Send + 'static, lines: mpsc::Sender<Line>) 
         .spawn(move || {
             let mut input = BufReader::new(input);
             loop {
-                match next_line(&mut input, MAX_LINE_BYTES) {
+                match next_line(&mut input, MAX_COMMAND_BYTES) {
                     Ok(None) => return,
                     Ok(Some(line)) => {
                         if lines.blocking_send(line).is_err() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Number of bytes of a failed program's output that are reported.
 const MAX_REPORTED_BYTES: u64 = 2000;
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const COMMAND_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit of a query, such as for the folder of packages.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -206,7 +206,7 @@ fn wait(mut child: Child, limit: Duration) -> Result<ExitStatus, String> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Ok(status),
-            Ok(None) if start.elapsed() < limit => thread::sleep(POLL_INTERVAL),
+            Ok(None) if start.elapsed() < limit => thread::sleep(COMMAND_POLL_INTERVAL),
             Ok(None) => {
                 // The program may have ended meanwhile.
                 let _ = child.kill();

@@ -284,7 +284,8 @@ impl Default for Compaction {
 }
 
 impl Compaction {
-    pub fn of(&self, model: Option<&Model>) -> CompactionSettings {
+    /// Returns the settings for a model.
+    pub fn for_model(&self, model: Option<&Model>) -> CompactionSettings {
         let overrides = model.and_then(|model| self.model_overrides.get(&model.reference()));
         let overrides = overrides.copied().unwrap_or_default();
         CompactionSettings {

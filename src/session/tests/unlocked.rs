@@ -7,7 +7,7 @@ fn open_loose(path: &Path) -> UnlockedSession {
     session
 }
 
-fn say(session: &mut UnlockedSession, text: &str) -> String {
+fn append_text(session: &mut UnlockedSession, text: &str) -> String {
     let written = session.write(|session| session.append_message(&user(text)));
     written.unwrap().id.clone()
 }
@@ -29,7 +29,7 @@ fn file_in_use_can_be_read() {
     assert!(matches!(refused, Err(SessionError::Locked { .. })));
     assert_eq!(unlocked.session().entries().len(), 1);
     drop(session);
-    say(&mut unlocked, "b");
+    append_text(&mut unlocked, "b");
     assert_eq!(texts(&open(&path).0.build_context()), ["a", "b"]);
 }
 
@@ -38,13 +38,13 @@ fn other_processes_can_write_between_two_writes() {
     let dir = temp();
     let mut unlocked =
         UnlockedSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
-    say(&mut unlocked, "a");
+    append_text(&mut unlocked, "a");
     let path = unlocked.path().unwrap().to_owned();
     let (mut other, _) = open(&path);
     other.append_message(&user("b")).unwrap();
     drop(other);
     // The entry is appended at the leaf of this session, not of the other one.
-    say(&mut unlocked, "c");
+    append_text(&mut unlocked, "c");
     let (session, _) = open(&path);
     let parents: Vec<_> = session
         .entries()
@@ -62,7 +62,7 @@ fn missing_file_is_created_on_first_append() {
     let path = dir.path().join("mine.jsonl");
     let mut unlocked = open_loose(&path);
     assert!(!path.exists());
-    say(&mut unlocked, "a");
+    append_text(&mut unlocked, "a");
     let session = unlocked.into_session().unwrap();
     assert_eq!(session.path(), Some(&*path));
     assert_eq!(session.cwd(), Path::new("/elsewhere"));
@@ -78,14 +78,14 @@ fn branch_off_creates_another_session() {
     let dir = temp();
     let mut unlocked =
         UnlockedSession::create(dir.path(), Path::new("/w"), NewSession::default()).unwrap();
-    let a = say(&mut unlocked, "a");
-    say(&mut unlocked, "b");
+    let a = append_text(&mut unlocked, "a");
+    append_text(&mut unlocked, "b");
     let parent = unlocked.path().unwrap().to_owned();
     unlocked.branch_off(&a).unwrap();
     assert_ne!(unlocked.path(), Some(&*parent));
     let header = unlocked.session().header().clone();
     assert_eq!(header.parent_session, Some(parent));
-    say(&mut unlocked, "c");
+    append_text(&mut unlocked, "c");
     let (session, _) = open(unlocked.path().unwrap());
     assert_eq!(texts(&session.build_context()), ["a", "c"]);
     assert_eq!(names(dir.path()).len(), 2);
@@ -95,7 +95,7 @@ fn branch_off_creates_another_session() {
 #[test]
 fn session_in_memory_has_no_file() {
     let mut unlocked = UnlockedSession::in_memory(Path::new("/w"), NewSession::default()).unwrap();
-    let a = say(&mut unlocked, "a");
+    let a = append_text(&mut unlocked, "a");
     unlocked.branch_off(&a).unwrap();
     assert_eq!((unlocked.path(), unlocked.dir()), (None, None));
     unlocked.begin(NewSession::default()).unwrap();
@@ -117,7 +117,7 @@ fn a_torn_line_is_repaired_before_something_is_written() {
         content,
         "only looked at"
     );
-    say(&mut unlocked, "b");
+    append_text(&mut unlocked, "b");
     let (session, warnings) = open(&path);
     assert_eq!(warnings, []);
     assert_eq!(texts(&session.build_context()), ["a", "b"]);

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::validate::compile;
 
 /// Maximum depth: schemas may refer to themselves endlessly.
-const MAX_DEPTH: usize = 64;
+const MAX_COERCED_DEPTH: usize = 64;
 
 pub(crate) fn coerce(schema: &Value, value: &mut Value) {
     Coercion { root: schema }.apply(schema, value, 0);
@@ -23,7 +23,7 @@ impl<'a> Coercion<'a> {
         let Some(schema) = schema.as_object() else {
             return;
         };
-        if depth > MAX_DEPTH {
+        if depth > MAX_COERCED_DEPTH {
             return;
         }
         if let Some(target) = self.referenced(schema) {

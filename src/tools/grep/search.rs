@@ -14,7 +14,7 @@ use crate::text::truncate::MAX_LINE_LENGTH;
 
 /// Maximum length of a line in bytes: files with longer lines are data, and are reported instead
 /// of searched.
-const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+const MAX_SEARCHED_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub(super) struct Query {
@@ -131,7 +131,7 @@ impl FileSearch {
         let searcher = SearcherBuilder::new()
             .before_context(query.context)
             .after_context(query.context)
-            .heap_limit(Some(MAX_LINE_BYTES))
+            .heap_limit(Some(MAX_SEARCHED_LINE_BYTES))
             .build();
         Self {
             query,

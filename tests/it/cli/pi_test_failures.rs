@@ -13,7 +13,7 @@ use crate::support::{Finished, Home};
 
 /// Limit for runs of a few tests that each start pi, beside the other tests of this binary.
 const RUN_TIMEOUT: Duration = Duration::from_secs(300);
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const FILE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn command(home: &Home, arguments: &[&str]) -> tokio::process::Command {
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
@@ -229,7 +229,7 @@ async fn all_gone(notes: &Path) {
     assert!(processes.len() >= 3, "{processes:?}");
     let gone = async {
         while processes.iter().any(|process| lives(*process)) {
-            sleep(POLL_INTERVAL).await;
+            sleep(FILE_POLL_INTERVAL).await;
         }
     };
     let gone = timeout(Duration::from_secs(30), gone).await;
@@ -243,7 +243,7 @@ async fn ready(notes: &Path, times: usize) {
             text.lines().filter(|line| *line == "ready").count()
         };
         while count() < times {
-            sleep(POLL_INTERVAL).await;
+            sleep(FILE_POLL_INTERVAL).await;
         }
     };
     timeout(RUN_TIMEOUT, there).await.expect("the tools run");

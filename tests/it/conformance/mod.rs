@@ -27,7 +27,7 @@ use table::Row;
 const AT_A_TIME: usize = 2;
 
 /// The outcome of one scenario.
-struct Outcome {
+struct ScenarioOutcome {
     suite: String,
     scenario: String,
     /// Differences that are not listed as known.
@@ -61,7 +61,7 @@ async fn extensions_behave_as_in_the_original() {
     let outcomes = futures::stream::iter(pairs)
         .map(|(suite, scenario)| beside(suite.clone(), scenario.clone(), &everywhere))
         .buffered(AT_A_TIME);
-    let outcomes: Vec<Outcome> = outcomes.collect().await;
+    let outcomes: Vec<ScenarioOutcome> = outcomes.collect().await;
     let rows: Vec<Row> = suites
         .iter()
         .map(|suite| Row::from_outcomes(suite, &outcomes))
@@ -86,7 +86,7 @@ async fn extensions_behave_as_in_the_original() {
 }
 
 /// Known differences that no longer occur.
-fn stale(suites: &[Suite], outcomes: &[Outcome]) -> String {
+fn stale(suites: &[Suite], outcomes: &[ScenarioOutcome]) -> String {
     let mut report = String::new();
     for suite in suites {
         for known in suite.known.iter().filter(|known| !known.sometimes) {
@@ -103,7 +103,7 @@ fn stale(suites: &[Suite], outcomes: &[Outcome]) -> String {
 }
 
 /// Plays a scenario in both programs.
-async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outcome {
+async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> ScenarioOutcome {
     let original = match suite.newest {
         true => Program::newest,
         false => Program::original,
@@ -120,7 +120,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
         true => (start(Program::ours).await, start(original).await),
         false => tokio::join!(start(Program::ours), start(original)),
     };
-    let mut outcome = Outcome {
+    let mut outcome = ScenarioOutcome {
         suite: suite.name.clone(),
         scenario: scenario.name.clone(),
         unknown: Vec::new(),
@@ -158,7 +158,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Outco
     outcome
 }
 
-impl Outcome {
+impl ScenarioOutcome {
     fn describe(&self, report: &mut String) {
         const SHOWN: usize = 20;
         const WIDTH: usize = 200;

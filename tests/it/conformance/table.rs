@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::Outcome;
+use super::ScenarioOutcome;
 use super::scenario::Suite;
 use super::side::Transcript;
 
@@ -19,8 +19,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub fn from_outcomes(suite: &Suite, outcomes: &[Outcome]) -> Self {
-        let own: Vec<&Outcome> = outcomes
+    pub fn from_outcomes(suite: &Suite, outcomes: &[ScenarioOutcome]) -> Self {
+        let own: Vec<&ScenarioOutcome> = outcomes
             .iter()
             .filter(|outcome| outcome.suite == suite.name)
             .collect();
@@ -94,7 +94,7 @@ pub(super) fn disagreements(rows: &[Row]) -> String {
 /// Writes both transcripts to a folder, for someone who needs more than the differences.
 pub(super) fn write_transcripts(
     folder: &Path,
-    outcome: &Outcome,
+    outcome: &ScenarioOutcome,
     ours: &Transcript,
     theirs: &Transcript,
 ) {

@@ -89,20 +89,20 @@ fn patient() -> Value {
 }
 
 /// The extension is quarantined during the attack.
-async fn is_set_aside(name: &'static str, source: &str) {
+async fn is_is_quarantined(name: &'static str, source: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
-    let error = attack.is_named("set aside").await;
+    let error = attack.is_named("quarantined").await;
     assert_eq!(error["event"], "before_agent_start", "{error}");
     // Lines that arrive while the other extensions are reloaded wait for them.
     attack.survived_by_all().await;
 }
 
 /// The extension is quarantined after the attacked call has ended.
-async fn is_set_aside_later(name: &'static str, source: &str) {
+async fn is_is_quarantined_later(name: &'static str, source: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
-    attack.is_named("set aside").await;
+    attack.is_named("quarantined").await;
     attack.survived_by_all().await;
 }
 
@@ -112,7 +112,7 @@ async fn runs_out_of_memory(name: &'static str, source: &str) {
     let mut attack = Attack::prepare(name, source, settings).await;
     attack.strike().await;
     attack
-        .is_named("(it used up its memory) and set aside")
+        .is_named("(it used up its memory) and quarantined")
         .await;
     attack.survived_by_all().await;
 }
@@ -131,7 +131,7 @@ async fn does_damage(name: &'static str, source: &str, what: &str) {
     let mut attack = Attack::prepare(name, source, settings()).await;
     attack.strike().await;
     let reason = format!(
-        "(it modified the built-in {what}, which pi and other extensions depend on) and set aside"
+        "(it modified the built-in {what}, which pi and other extensions depend on) and quarantined"
     );
     let error = attack.is_named(&reason).await;
     assert_eq!(error["event"], "before_agent_start", "{error}");
@@ -148,13 +148,13 @@ macro_rules! attacks {
 }
 
 attacks! {
-    endless_loop("endless-loop") is_set_aside();
-    endless_microtasks("endless-microtasks") is_set_aside();
-    timer_storm("timer-storm") is_set_aside_later();
-    loop_in_a_timer("loop-in-a-timer") is_set_aside();
-    loop_in_a_listener("loop-in-a-listener") is_set_aside_later();
-    regular_expression("regular-expression") is_set_aside();
-    heap_bomb("heap-bomb") is_set_aside();
+    endless_loop("endless-loop") is_is_quarantined();
+    endless_microtasks("endless-microtasks") is_is_quarantined();
+    timer_storm("timer-storm") is_is_quarantined_later();
+    loop_in_a_timer("loop-in-a-timer") is_is_quarantined();
+    loop_in_a_listener("loop-in-a-listener") is_is_quarantined_later();
+    regular_expression("regular-expression") is_is_quarantined();
+    heap_bomb("heap-bomb") is_is_quarantined();
     array_buffer_bomb("array-buffer-bomb") is_reported("Array buffer allocation failed");
     stack_overflow("stack-overflow") is_reported("Maximum call stack size exceeded");
     deep_result("deep-result") is_reported("within each other in more than 1000 levels");
@@ -162,7 +162,7 @@ attacks! {
     cyclic_result("cyclic-result") is_reported("circular");
     throwing_getters("throwing-getters") is_reported("from a getter");
     throws_strange_things("throws-strange-things") is_reported("");
-    prototype_pollution("prototype-pollution") is_set_aside();
+    prototype_pollution("prototype-pollution") is_is_quarantined();
     promise_then("promise-then") does_damage("Promise.prototype.then");
     promise_species("promise-species") does_damage("Promise[Symbol.species]");
     global_promise("global-promise") does_damage("globalThis.Promise");
@@ -180,9 +180,9 @@ attacks! {
     wasm_memory("wasm-memory") runs_out_of_memory();
     wasm_memory_too_large("wasm-memory-too-large") is_reported("could not allocate memory");
     wasm_grow("wasm-grow") runs_out_of_memory();
-    uncaught_listener("uncaught-listener") is_set_aside_later();
-    exec_sync("exec-sync") is_set_aside_later();
-    blocked_file("blocked-file") is_set_aside();
+    uncaught_listener("uncaught-listener") is_is_quarantined_later();
+    exec_sync("exec-sync") is_is_quarantined_later();
+    blocked_file("blocked-file") is_is_quarantined();
     endless_file("endless-file") is_reported("Array buffer allocation failed");
     umask("umask") is_reported("process.umask(0o777)");
     process_exit("process-exit") is_reported("process.exit(1)");
@@ -193,8 +193,8 @@ attacks! {
     others_descriptors("others-descriptors") is_reported("it is the program's own");
     every_pipe("every-pipe") is_reported("wrote to every pipe");
     internals("internals") is_reported("Cannot read properties of undefined (reading 'core')");
-    catches_everything("catches-everything") is_set_aside();
-    waits_on_itself("waits-on-itself") is_set_aside();
+    catches_everything("catches-everything") is_is_quarantined();
+    waits_on_itself("waits-on-itself") is_is_quarantined();
 }
 
 /// The user is told at half of the limit and at the limit.
@@ -437,7 +437,10 @@ async fn fd_exhaustion() {
     let error = attack
         .is_named("(it used up the files and connections")
         .await;
-    assert!(error["error"].to_string().contains("set aside"), "{error}");
+    assert!(
+        error["error"].to_string().contains("quarantined"),
+        "{error}"
+    );
     attack
         .server
         .push(Answer::tool("bash", json!({"command": "echo $((6 * 7))"})));

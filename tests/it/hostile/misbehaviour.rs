@@ -448,8 +448,8 @@ async fn a_stop_is_reported_after_more_reports_than_fit() {
     let (server, _home, mut rpc) = attacked_within(json!({"spin": 1000}), source).await;
     server.push(Answer::text("Anyway."));
     rpc.run("go").await;
-    let set_aside = |error: &Value| error["error"].as_str().unwrap().contains("set aside");
-    while !errors(&rpc).iter().any(set_aside) {
+    let is_quarantined = |error: &Value| error["error"].as_str().unwrap().contains("quarantined");
+    while !errors(&rpc).iter().any(is_quarantined) {
         crate::support::pause(10).await;
     }
     answers_the_next_prompt(&server, &mut rpc).await;

@@ -28,7 +28,7 @@ async fn a_dialog_after_a_recovery_does_not_delay_reports() {
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("Anyway."));
     rpc.send(&prompt("go").to_string()).await;
-    blamed(&mut rpc, &["set aside"]).await;
+    blamed(&mut rpc, &["quarantined"]).await;
     let heard = |line: &Value| {
         let error = line["error"].as_str().unwrap_or_default();
         line["type"] == "extension_error" && error.contains("heard meanwhile")
@@ -55,7 +55,7 @@ async fn a_gate_that_does_not_load_after_a_stop_is_reported() {
     rpc.ok(json!({"type": "get_state"})).await;
     home.file("busy", "");
     rpc.send(&prompt("/spin").to_string()).await;
-    blamed(&mut rpc, &["set aside"]).await;
+    blamed(&mut rpc, &["quarantined"]).await;
     let error = rpc
         .wait("the gate's error", |line| {
             let path = line["extensionPath"].as_str().unwrap_or_default();
@@ -81,7 +81,7 @@ async fn a_stop_in_the_last_handler_is_reported_before_the_end() {
         let finished = home.run(&["-p", "go"], "").await;
         let error = finished.stderr.clone();
         assert_eq!(finished.ok(), "Fine.\n");
-        assert!(error.contains("set aside"), "{error}");
+        assert!(error.contains("quarantined"), "{error}");
     }
 }
 
@@ -113,7 +113,7 @@ async fn a_recovered_gate_is_called_after_its_session_start() {
     server.push(Answer::tool("bash", json!({"command": "touch ran"})));
     server.push(Answer::text("Blocked."));
     rpc.ok(prompt("go")).await;
-    blamed(&mut rpc, &["set aside"]).await;
+    blamed(&mut rpc, &["quarantined"]).await;
     rpc.event("agent_end").await;
     assert!(!home.cwd().join("ran").exists());
     rpc.ok(prompt("/rules")).await;
@@ -164,7 +164,7 @@ async fn the_ui_of_a_stopped_extension_is_removed() {
     assert_eq!(screen(&rpc), shown);
 
     rpc.send(&prompt("/spin").to_string()).await;
-    blamed(&mut rpc, &["set aside"]).await;
+    blamed(&mut rpc, &["quarantined"]).await;
     rpc.ok(prompt("/ping 2")).await;
     rpc.notified("2").await;
     assert_eq!(screen(&rpc), status("reload"));
@@ -205,7 +205,7 @@ async fn a_stop_before_a_new_session_is_reported() {
     let mut rpc = home.rpc(&[]);
     rpc.notified("session_start startup").await;
     rpc.ok(json!({"type": "new_session"})).await;
-    blamed(&mut rpc, &["set aside"]).await;
+    blamed(&mut rpc, &["quarantined"]).await;
     rpc.notified("session_start reload").await;
     rpc.notified("session_shutdown new").await;
     rpc.notified("session_start new").await;

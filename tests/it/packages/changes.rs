@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, pause, prompt};
 
-async fn set_aside(rpc: &mut Rpc, command: &Value) {
+async fn is_quarantined(rpc: &mut Rpc, command: &Value) {
     rpc.send(&command.to_string()).await;
     rpc.wait("the report", |line| {
         let error = line["error"].as_str().unwrap_or_default();
-        error.contains("set aside") && error.contains("that of its packages")
+        error.contains("quarantined") && error.contains("that of its packages")
     })
     .await;
 }
@@ -51,12 +51,12 @@ async fn quarantine_ends_when_the_package_changes_or_on_request() {
         rpc.ok(json!({"type": "get_state"})).await;
         for (name, (spin, mended)) in ["esm", "cjs"].iter().zip(spins.iter().zip(mended)) {
             let go = prompt(&format!("/go {name}"));
-            set_aside(&mut rpc, &go).await;
+            is_quarantined(&mut rpc, &go).await;
             let report = rpc
                 .ok(json!({"type": "reload", "extension": "@me/p"}))
                 .await;
             assert_eq!(report["failed"], json!([]), "{place} {name}");
-            set_aside(&mut rpc, &go).await;
+            is_quarantined(&mut rpc, &go).await;
             let report = rpc.ok(json!({"type": "reload"})).await;
             assert_eq!(report["loaded"], json!([]), "{place} {name}");
             home.extension(spin, mended);

@@ -8,7 +8,7 @@ use super::Token;
 use super::links::link_addresses;
 
 /// Maximum depth of the tree. Deeper elements are shown as they are written.
-const MAX_DEPTH: usize = 50;
+const MAX_MARKDOWN_DEPTH: usize = 50;
 
 /// A token whose end has not been parsed yet.
 struct Open {
@@ -141,7 +141,7 @@ impl<'a> Tree<'a> {
             Event::Start(_) if self.skipped > 0 => self.skipped += 1,
             Event::End(_) if self.skipped > 0 => self.skipped -= 1,
             _ if self.skipped > 0 => {}
-            Event::Start(_) if self.open.len() > MAX_DEPTH => {
+            Event::Start(_) if self.open.len() > MAX_MARKDOWN_DEPTH => {
                 self.skipped = 1;
                 self.add(Token::text(self.slice(&range)), range);
             }

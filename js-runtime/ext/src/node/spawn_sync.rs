@@ -71,7 +71,7 @@ enum SignalName {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Outcome {
+pub(crate) struct SpawnOutcome {
     pid: u32,
     status: Status,
     stdout: Option<ToJsBuffer>,
@@ -106,11 +106,11 @@ impl From<ExitStatus> for Status {
 pub(crate) fn op_spawn_sync(
     state: &mut OpState,
     #[serde] args: SpawnArgs,
-) -> Result<Outcome, JsErrorBox> {
+) -> Result<SpawnOutcome, JsErrorBox> {
     spawn_and_wait(state, args).map_err(JsErrorBox::from_err)
 }
 
-fn spawn_and_wait(state: &OpState, args: SpawnArgs) -> io::Result<Outcome> {
+fn spawn_and_wait(state: &OpState, args: SpawnArgs) -> io::Result<SpawnOutcome> {
     let input = args.input.as_deref().unwrap_or_default();
     let mut child = match command(state, &args, false)?.spawn() {
         // A file without an interpreter line is a script of the shell.
@@ -129,7 +129,7 @@ fn spawn_and_wait(state: &OpState, args: SpawnArgs) -> io::Result<Outcome> {
     } = exchange;
     let status = child.wait()?;
     let [stdout, stderr] = outputs.map(|output| output.map(|output| output.read.into()));
-    Ok(Outcome {
+    Ok(SpawnOutcome {
         pid: child.id(),
         status: status.into(),
         stdout,

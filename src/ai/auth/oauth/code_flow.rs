@@ -16,7 +16,7 @@ use super::{LoginDialog, SignInError};
 
 /// Time limit for one request of the browser.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_LINE_BYTES: u64 = 16 * 1024;
+const MAX_REQUEST_LINE_BYTES: u64 = 16 * 1024;
 
 /// Proof that the program that exchanges the code is the one that requested it.
 pub(super) struct Pkce {
@@ -171,8 +171,10 @@ impl CodeFlow<'_> {
 
     async fn serve(&self, stream: &mut TcpStream, path: &str) -> std::io::Result<Option<String>> {
         let mut line = String::new();
-        let mut reader =
-            BufReader::new(tokio::io::AsyncReadExt::take(&mut *stream, MAX_LINE_BYTES));
+        let mut reader = BufReader::new(tokio::io::AsyncReadExt::take(
+            &mut *stream,
+            MAX_REQUEST_LINE_BYTES,
+        ));
         reader.read_line(&mut line).await?;
         // The rest of the request is read, because the response could get lost otherwise.
         let mut header = String::new();

@@ -67,7 +67,7 @@ async fn a_handler_that_spins_is_reported_with_its_line() {
     let refused = rpc.ok(command("reload")).await;
     let again = refused.to_string();
     assert!(
-        !again.contains("wait.ts:6:") || again.contains("set aside"),
+        !again.contains("wait.ts:6:") || again.contains("quarantined"),
         "{again}"
     );
 }

@@ -69,7 +69,7 @@ impl Session {
     }
 
     /// Waits for the report that an extension is quarantined, with a reason.
-    async fn set_aside(&mut self, name: &str, why: &str) {
+    async fn is_quarantined(&mut self, name: &str, why: &str) {
         let reported = |line: &Value| {
             let path = line["extensionPath"].as_str().unwrap_or_default();
             let text = line["error"].as_str().unwrap_or_default();
@@ -150,7 +150,7 @@ async fn a_native_addon_may_crash_abort_or_exit() {
         session.server.push(Answer::text(&format!("After {name}.")));
         let answer = session.rpc.answer_to(name).await;
         assert_eq!(answer, format!("After {name}."));
-        session.set_aside(&format!("/{name}.ts"), how).await;
+        session.is_quarantined(&format!("/{name}.ts"), how).await;
         session.goes_on().await;
         session.remembers(&answer);
         process = session.process_after(process).await;
@@ -170,7 +170,9 @@ async fn a_killed_process_is_replaced() {
     session.rpc.send(&prompt("/wait").to_string()).await;
     session.rpc.notified("waiting").await;
     send(Signal::SIGKILL, process);
-    session.set_aside("/asks.ts", "killed by SIGKILL").await;
+    session
+        .is_quarantined("/asks.ts", "killed by SIGKILL")
+        .await;
     session.process_after(process).await;
     session.goes_on().await;
     assert_eq!(session.rpc.close().await.code(), Some(0));
@@ -189,7 +191,7 @@ async fn a_stopped_process_is_replaced() {
     session.server.push(Answer::text("Anyway."));
     assert_eq!(session.rpc.answer_to("go on").await, "Anyway.");
     session
-        .set_aside("/asked.ts", "did not answer any more")
+        .is_quarantined("/asked.ts", "did not answer any more")
         .await;
     session.process_after(process).await;
     session.goes_on().await;
@@ -310,7 +312,9 @@ async fn children_of_a_crashed_process_end_with_it() {
     let line = session.rpc.wait("the child", told).await;
     let child = line["message"].as_str().unwrap()["child ".len()..].parse();
     send(Signal::SIGABRT, process);
-    session.set_aside("/starts.ts", "killed by SIGABRT").await;
+    session
+        .is_quarantined("/starts.ts", "killed by SIGABRT")
+        .await;
     has_ended(child.unwrap()).await;
     session.goes_on().await;
 }

@@ -28,7 +28,7 @@ async fn a_quarantined_extension_returns_when_changed_or_requested() {
         rpc.notified("goes").await;
         rpc.wait("the report", |line| {
             let error = line["error"].as_str().unwrap_or_default();
-            error.contains("set aside") && error.contains("/reload todo")
+            error.contains("quarantined") && error.contains("/reload todo")
         })
         .await;
     };
@@ -41,7 +41,7 @@ async fn a_quarantined_extension_returns_when_changed_or_requested() {
     let refused = rpc
         .refused(json!({"type": "reload", "extension": "other"}))
         .await;
-    assert_eq!(refused, "\"other\" is not set aside; these are: todo");
+    assert_eq!(refused, "\"other\" is not quarantined; these are: todo");
 
     let report = rpc.ok(json!({"type": "reload", "extension": "todo"})).await;
     assert_eq!(report["failed"], json!([]));

@@ -7,7 +7,7 @@ use crate::testing::{
     Reply, Server, answer_of, call, collect, model, request, text, thinking, tool, user,
 };
 
-const API: &str = "anthropic-messages";
+const ANTHROPIC_API: &str = "anthropic-messages";
 
 #[tokio::test]
 async fn an_answer_with_thinking_text_and_tool_calls() {
@@ -42,13 +42,13 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
         json!({"type": "message_stop"}),
     ])])
     .await;
-    let mut request = request(API, &server, vec![user("go")]);
+    let mut request = request(ANTHROPIC_API, &server, vec![user("go")]);
     request.options.api_key = Some("sk-ant-oat01".into());
     request.tools = Some(vec![tool("read")]);
-    let (message, steps) = collect(wire_api(API).unwrap().stream(request)).await;
+    let (message, steps) = collect(wire_api(ANTHROPIC_API).unwrap().stream(request)).await;
 
     let mut expected = answer_of(
-        &model(API),
+        &model(ANTHROPIC_API),
         vec![
             thinking("hm", Some("sig")),
             AssistantBlock::Thinking(ThinkingContent {
@@ -178,8 +178,8 @@ async fn stop_reasons_and_errors_in_the_stream() {
         ),
     ] {
         let server = Server::start(vec![Reply::typed_events(&events)]).await;
-        let request = request(API, &server, vec![user("go")]);
-        let (message, _) = collect(wire_api(API).unwrap().stream(request)).await;
+        let request = request(ANTHROPIC_API, &server, vec![user("go")]);
+        let (message, _) = collect(wire_api(ANTHROPIC_API).unwrap().stream(request)).await;
         assert_eq!(
             (message.stop_reason, message.error_message),
             (stop_reason, error)

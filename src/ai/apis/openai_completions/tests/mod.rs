@@ -15,7 +15,7 @@ use crate::testing::{
 mod thinking_formats;
 mod validity;
 
-const API: &str = "openai-completions";
+const COMPLETIONS_API: &str = "openai-completions";
 
 fn body_of(request: &Request) -> Value {
     body(request, &Compat::new(&request.model).unwrap())
@@ -30,13 +30,13 @@ fn messages_of(model: &Model, messages: Vec<Message>) -> Value {
 fn with_compat(compat: Value) -> Model {
     Model {
         compat: Some(compat),
-        ..model(API)
+        ..model(COMPLETIONS_API)
     }
 }
 
 #[test]
 fn a_request() {
-    let mut request = request_for(model(API), vec![user("hello")]);
+    let mut request = request_for(model(COMPLETIONS_API), vec![user("hello")]);
     request.tools = Some(vec![tool("read")]);
     request.options.temperature = Some(0.5);
     request.options.reasoning = Some(ThinkingLevel::Xhigh);
@@ -72,7 +72,7 @@ fn servers_known_by_their_address() {
     let at = |url: &str| {
         let model = Model {
             base_url: url.into(),
-            ..model(API)
+            ..model(COMPLETIONS_API)
         };
         let mut request = request_for(model, vec![user("a")]);
         request.options.reasoning = Some(ThinkingLevel::Low);
@@ -204,7 +204,7 @@ fn a_model_names_its_levels() {
 
 #[test]
 fn own_answers_go_back() {
-    let model = model(API);
+    let model = model(COMPLETIONS_API);
     let mut signed = call("t2", "read", json!({"path": "b"}));
     if let AssistantBlock::ToolCall(call) = &mut signed {
         call.thought_signature = Some("{\"id\":\"t2\"}".into());
@@ -271,7 +271,10 @@ async fn details_of_thoughts_are_sent_back_unchanged() {
         text("Done"),
     ];
     assert_eq!(message.content, content);
-    let messages = messages_of(&model(API), vec![user("go"), answer(&model(API), content)]);
+    let messages = messages_of(
+        &model(COMPLETIONS_API),
+        vec![user("go"), answer(&model(COMPLETIONS_API), content)],
+    );
     let expected = json!({"role": "assistant", "content": "Done", "reasoning_details": details});
     assert_eq!(messages[1], expected);
 }
@@ -292,9 +295,9 @@ async fn details_without_readable_thoughts_are_stored() {
         thinking("", Some(&details.to_string())),
     ];
     assert_eq!(message.content, content);
-    let history = vec![user("go"), answer(&model(API), content)];
+    let history = vec![user("go"), answer(&model(COMPLETIONS_API), content)];
     assert_eq!(
-        messages_of(&model(API), history)[1]["reasoning_details"],
+        messages_of(&model(COMPLETIONS_API), history)[1]["reasoning_details"],
         details
     );
 }
@@ -392,12 +395,12 @@ fn servers_that_want_names_bridges_and_thoughts_as_text() {
 fn foreign_thoughts_become_text_and_paired_ids_are_cut() {
     let other = Model {
         api: "openai-responses".into(),
-        ..model(API)
+        ..model(COMPLETIONS_API)
     };
     let id = format!("call.1{}|fc_1", "x".repeat(50));
     let fitting = format!("call_1{}", "x".repeat(34));
     let request = request_for(
-        model(API),
+        model(COMPLETIONS_API),
         vec![
             user("go"),
             answer(
@@ -420,7 +423,7 @@ fn openrouter_claude_cache_uses_requested_retention() {
     let model = Model {
         provider: "openrouter".into(),
         id: "anthropic/claude".into(),
-        ..model(API)
+        ..model(COMPLETIONS_API)
     };
     let mut request = request_for(model, vec![user("go")]);
     let mut mark = |retention| {
@@ -439,7 +442,7 @@ fn claude_behind_openrouter_is_cached() {
     let model = Model {
         provider: "openrouter".into(),
         id: "anthropic/claude".into(),
-        ..model(API)
+        ..model(COMPLETIONS_API)
     };
     let messages = messages_of(
         &model,
@@ -463,8 +466,8 @@ async fn stream_of(events: &[Value]) -> (AssistantMessage, Vec<AssistantEvent>) 
     chunks.push("data: [DONE]\n\n".into());
     let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
     let server = Server::start(vec![Reply::events(&chunks)]).await;
-    let request = request(API, &server, vec![user("go")]);
-    let (message, steps) = collect(wire_api(API).unwrap().stream(request)).await;
+    let request = request(COMPLETIONS_API, &server, vec![user("go")]);
+    let (message, steps) = collect(wire_api(COMPLETIONS_API).unwrap().stream(request)).await;
     (message, steps.into_iter().map(|(event, _)| event).collect())
 }
 
@@ -497,7 +500,7 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
     ])
     .await;
     let mut expected = answer_of(
-        &model(API),
+        &model(COMPLETIONS_API),
         vec![
             thinking("hm", Some(&json!([detail]).to_string())),
             text("Looking"),
@@ -742,10 +745,10 @@ async fn content_may_be_a_list_of_parts() {
 async fn a_server_without_finish_reasons_is_named_in_compat() {
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n";
     let server = Server::start(vec![Reply::events(&[events])]).await;
-    let mut request = request(API, &server, vec![user("go")]);
+    let mut request = request(COMPLETIONS_API, &server, vec![user("go")]);
     let compat = json!({"supportsFinishReason": false});
     std::sync::Arc::make_mut(&mut request.model).compat = Some(compat);
-    let (message, _) = collect(wire_api(API).unwrap().stream(request)).await;
+    let (message, _) = collect(wire_api(COMPLETIONS_API).unwrap().stream(request)).await;
     assert_eq!(
         (message.stop_reason, message.content),
         (StopReason::Stop, vec![text("x")])

@@ -15,7 +15,7 @@ use crate::testing::{
     text, thinking, tool, user,
 };
 
-const API: &str = "openai-responses";
+const RESPONSES_API: &str = "openai-responses";
 /// A token with the claim `{"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}`.
 const SUBSCRIPTION: &str =
     "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
@@ -24,7 +24,7 @@ fn openai() -> Model {
     Model {
         provider: "openai".into(),
         base_url: "https://api.openai.com/v1".into(),
-        ..model(API)
+        ..model(RESPONSES_API)
     }
 }
 
@@ -72,12 +72,12 @@ async fn factor_of(api_name: &str, model_id: &str, requested: &str, answered: Va
 async fn requested_tier_counts_if_the_response_names_none() {
     let codex = "openai-codex-responses";
     for (api, model, requested, answered, factor) in [
-        (API, "m", "", json!(null), 1.0),
-        (API, "m", "flex", json!(null), 0.5),
-        (API, "m", "priority", json!(null), 2.0),
-        (API, "gpt-5.5", "priority", json!(null), 2.5),
-        (API, "m", "priority", json!("default"), 1.0),
-        (API, "m", "", json!("flex"), 0.5),
+        (RESPONSES_API, "m", "", json!(null), 1.0),
+        (RESPONSES_API, "m", "flex", json!(null), 0.5),
+        (RESPONSES_API, "m", "priority", json!(null), 2.0),
+        (RESPONSES_API, "gpt-5.5", "priority", json!(null), 2.5),
+        (RESPONSES_API, "m", "priority", json!("default"), 1.0),
+        (RESPONSES_API, "m", "", json!("flex"), 0.5),
         // ChatGPT answers "default" to every request.
         (codex, "m", "priority", json!("default"), 2.0),
         (codex, "m", "flex", json!("default"), 0.5),
@@ -283,8 +283,8 @@ fn siblings_lose_the_item_id_and_strangers_get_one() {
 
 async fn stream_of(events: &[Value]) -> (AssistantMessage, Vec<AssistantEvent>) {
     let server = Server::start(vec![Reply::typed_events(events)]).await;
-    let request = request(API, &server, vec![user("go")]);
-    let (message, steps) = collect(wire_api(API).unwrap().stream(request)).await;
+    let request = request(RESPONSES_API, &server, vec![user("go")]);
+    let (message, steps) = collect(wire_api(RESPONSES_API).unwrap().stream(request)).await;
     (message, steps.into_iter().map(|(event, _)| event).collect())
 }
 
@@ -327,7 +327,7 @@ async fn an_answer_with_thinking_text_and_tool_calls() {
     .await;
 
     let mut expected = answer_of(
-        &model(API),
+        &model(RESPONSES_API),
         vec![
             thinking("one\n\ntwo", Some(&reasoning.to_string())),
             signed(

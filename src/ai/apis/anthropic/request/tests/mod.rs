@@ -14,12 +14,12 @@ use crate::testing::{
     answer, answer_of, call, model, picture, request_for, result, text, thinking, tool, user,
 };
 
-const API: &str = "anthropic-messages";
+const ANTHROPIC_API: &str = "anthropic-messages";
 
 fn claude(id: &str) -> Model {
     Model {
         id: id.into(),
-        ..model(API)
+        ..model(ANTHROPIC_API)
     }
 }
 
