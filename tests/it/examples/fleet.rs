@@ -3,7 +3,9 @@
 
 use std::collections::HashSet;
 use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command as Blocking;
 use std::sync::Mutex;
@@ -79,7 +81,7 @@ impl Fleet {
         redis.arg(home.cwd()).arg("--unixsocket").arg(socket);
         let redis = redis.spawn().ok()?;
         let deadline = Instant::now() + TIMEOUT;
-        while std::os::unix::net::UnixStream::connect(socket).is_err() {
+        while UnixStream::connect(socket).is_err() {
             assert!(Instant::now() < deadline, "redis-server does not listen");
             pause(10).await;
         }
@@ -92,6 +94,33 @@ impl Fleet {
         pause(away).await;
         let again = Self::redis(&self.home, &self.socket).await;
         self.redis = again.expect("it ran before");
+    }
+
+    /// Waits until this command was the last one of so many workers: `xreadgroup` of those that
+    /// found no job to take over, `xclaim` of those that renewed a claim.
+    async fn until_connected(&self, workers: usize, command: &str) {
+        let deadline = Instant::now() + TIMEOUT;
+        let last = format!(" cmd={command} ");
+        loop {
+            let clients = self.clients();
+            if clients.matches(&last).count() == workers {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{workers} {command}: {clients}");
+            pause(50).await;
+        }
+    }
+
+    /// Returns Redis's list of its clients, one a line.
+    fn clients(&self) -> String {
+        let mut redis = BufReader::new(UnixStream::connect(&self.socket).unwrap());
+        redis.get_mut().write_all(b"CLIENT LIST\r\n").unwrap();
+        let mut length = String::new();
+        redis.read_line(&mut length).unwrap();
+        let length = length.trim().trim_start_matches('$').parse().unwrap();
+        let mut list = vec![0; length];
+        redis.read_exact(&mut list).unwrap();
+        String::from_utf8(list).unwrap()
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -324,7 +353,8 @@ async fn a_running_job_survives_an_absence_of_redis() {
     // A claim is renewed every second and expires after four: other workers could take the job, and
     // must not.
     fleet.restart_redis(5000).await;
-    pause(6000).await;
+    fleet.until_connected(2, "xreadgroup").await;
+    fleet.until_connected(1, "xclaim").await;
     let status = fleet.status().await;
     assert_eq!(status["dead"], json!({}), "{status:#}");
     fs::write(folder.join("go"), "").unwrap();

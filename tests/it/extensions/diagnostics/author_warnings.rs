@@ -2,11 +2,12 @@
 //! the original does, and warns: what, where, and what was probably meant.
 
 use std::fs;
+use std::path::Path;
 
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, command, prompt};
+use crate::support::{Home, Rpc, TIMEOUT, command, pause, prompt};
 
 fn is_report(line: &Value) -> bool {
     line["type"] == "extension_error" || line["type"] == "extension_warning"
@@ -124,6 +125,30 @@ async fn ignored_members_of_results_are_reported_once() {
     assert_eq!(reports(&again), Vec::<Value>::new());
 }
 
+/// Waits until there is a file with this extension in the folder or below.
+async fn until_written(folder: &Path, extension: &str) {
+    let is_written = || {
+        let mut folders = vec![folder.to_owned()];
+        while let Some(next) = folders.pop() {
+            for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+                let path = entry.path();
+                if path.extension().is_some_and(|found| found == extension) {
+                    return true;
+                }
+                folders.extend(path.is_dir().then_some(path));
+            }
+        }
+        false
+    };
+    let waiting = async {
+        while !is_written() {
+            pause(50).await;
+        }
+    };
+    let written = tokio::time::timeout(TIMEOUT, waiting).await;
+    written.unwrap_or_else(|_| panic!("no .{extension} in {}", folder.display()));
+}
+
 /// The name was `undefined` until a user came to where it is called.
 #[tokio::test]
 async fn missing_exports_are_reported_at_the_import() {
@@ -177,8 +202,8 @@ async fn missing_exports_are_reported_at_the_import() {
             (3, 1, 10),
             "{found:?}"
         );
-        // pi writes the code caches of what ran while it is idle.
-        crate::support::pause(2500).await;
+        // pi writes the code caches of what ran while it is idle, and then the list of them.
+        until_written(&home.agent_dir().join("cache"), "trail").await;
         rpc.close().await;
     }
     let checked = home.run(&["ext", "check", ext.to_str().unwrap()], "").await;
