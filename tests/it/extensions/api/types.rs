@@ -30,7 +30,7 @@ fn modules_examples_and_types_fit_together() {
 }
 
 #[test]
-fn fixtures_parse_and_import_known_names() {
+fn fixtures_fit_the_types() {
     let mut command = script("fixtures.mjs");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
     assert_eq!(run(command), "fixtures: ok\n");

@@ -7,7 +7,7 @@ export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;
     try {
-      for (;;) held.push(openSync("/dev/null"));
+      for (;;) held.push(openSync("/dev/null", "r"));
     } catch {
       // There are no more.
     }

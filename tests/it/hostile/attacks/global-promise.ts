@@ -6,5 +6,5 @@ export default (pi) =>
       constructor() {
         throw new Error("no promises");
       }
-    };
+    } as any;
   });

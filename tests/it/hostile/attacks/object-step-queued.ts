@@ -5,6 +5,6 @@ export default (pi) => {
     attacked = event.prompt === "attack";
   });
   pi.on("agent_end", () => {
-    if (attacked) Object.prototype.step = "polluted";
+    if (attacked) (Object.prototype as any).step = "polluted";
   });
 };

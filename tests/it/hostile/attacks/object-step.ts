@@ -2,7 +2,7 @@
 export default (pi) => {
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;
-    Object.prototype.step = "polluted";
+    (Object.prototype as any).step = "polluted";
   });
   pi.on("agent_start", () => {});
 };

@@ -2,5 +2,5 @@
 export default (pi) =>
   pi.on("before_agent_start", (event) => {
     if (event.prompt !== "attack") return;
-    Object.prototype.then = () => {};
+    (Object.prototype as any).then = () => {};
   });

@@ -13,12 +13,12 @@ const WAYS = [
   (fd) => new tty.WriteStream(fd).destroy(),
   (fd) => new tty.ReadStream(fd).destroy(),
   (fd) => {
-    const { Pipe, constants } = process.binding("pipe_wrap");
+    const { Pipe, constants } = (process as any).binding("pipe_wrap");
     const pipe = new Pipe(constants.SOCKET);
     pipe.open(fd);
     pipe.close();
   },
-  (fd) => new (process.binding("tty_wrap").TTY)(fd, {}).close(),
+  (fd) => new ((process as any).binding("tty_wrap").TTY)(fd, {}).close(),
   (fd) => fs.writeSync(fd, "LOUD\n"),
   (fd) => fs.createWriteStream("", { fd }).on("error", nothing).destroy(),
   (fd) => fs.ftruncateSync(fd),

@@ -10,14 +10,14 @@ Promise.prototype.then = function (...args) {
 };
 JSON.stringify = (...args) => {
   texts += 1;
-  return stringify(...args);
+  return (stringify as any)(...args);
 };
-globalThis.Promise = class extends Promise {};
-Array.prototype.last = function () {
+globalThis.Promise = class extends (Promise as any) {} as any;
+(Array.prototype as any).last = function () {
   return this[this.length - 1];
 };
 Object.defineProperty(Object.prototype, "should", { configurable: true, get: () => "be" });
-Map.prototype.getOrInsert ??= function (key, value) {
+(Map.prototype as any).getOrInsert ??= function (key, value) {
   if (!this.has(key)) this.set(key, value);
   return this.get(key);
 };
@@ -26,7 +26,7 @@ export default (pi) =>
   pi.registerCommand("shims", {
     handler: async (args, ctx) => {
       JSON.stringify(await Promise.resolve(1).then((one) => one));
-      const works = thens > 0 && texts > 0 && [1, 2].last() === 2 && {}.should === "be";
+      const works = thens > 0 && texts > 0 && ([1, 2] as any).last() === 2 && ({} as any).should === "be";
       ctx.ui.notify("shims " + works);
     },
   });

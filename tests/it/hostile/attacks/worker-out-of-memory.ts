@@ -10,7 +10,7 @@ export default (pi) =>
   pi.on("before_agent_start", async (event, ctx) => {
     if (event.prompt !== "attack") return;
     const worker = new Worker(code, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 40 } });
-    worker.on("error", (error) => ctx.ui.notify("error " + error.code));
+    worker.on("error", (error: any) => ctx.ui.notify("error " + error.code));
     const ended = new Promise((resolve) => worker.on("exit", resolve));
     worker.postMessage("go");
     ctx.ui.notify("exit " + (await ended));
