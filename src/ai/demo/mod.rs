@@ -81,7 +81,7 @@ async fn write(request: &Request, answer: &mut MessageBuilder) -> Result<(), Fai
         input: tokens(serde_json::to_string(&input).map_or(0, |json| json.len())),
         ..Usage::default()
     };
-    answer.set_usage(usage.clone());
+    answer.set_usage(usage);
     answer.start().await?;
     let (text, steps) = next_answer(request);
     let mut output = 0;
