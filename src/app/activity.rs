@@ -2,7 +2,7 @@
 //!
 //! [`WorkState`] owns the sender and is part of [`State`](super::state::State), so that each
 //! transition is atomic with the changes of the queues and the context that belong to it.
-//! [`AgentSession`](super::AgentSession) holds a receiver to wait for transitions.
+//! [`AgentSession`](super::AgentSession) holds an [`ActivityWatch`] to wait for transitions.
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -106,6 +106,38 @@ impl Activity {
     }
 }
 
+/// Waits for transitions of the activity. All waits also end when the session is gone.
+pub(super) struct ActivityWatch(watch::Receiver<Activity>);
+
+impl ActivityWatch {
+    /// Returns when the activity is as `is_reached` says.
+    pub async fn wait(&self, is_reached: fn(&Activity) -> bool) {
+        // An error means that the session is gone.
+        let _ = self.0.clone().wait_for(is_reached).await;
+    }
+
+    /// Returns when the task of `run` has ended, or when another run has begun; `false` in that
+    /// case.
+    pub async fn wait_run_end(&self, run: Option<u64>) -> bool {
+        let mut activity = self.0.clone();
+        loop {
+            {
+                let now = activity.borrow_and_update();
+                if !now.has_run_task() {
+                    return true;
+                }
+                if now.run().is_some_and(|now| Some(now.id) != run) {
+                    return false;
+                }
+            }
+            // An error means that the session is gone.
+            if activity.changed().await.is_err() {
+                return false;
+            }
+        }
+    }
+}
+
 /// The activity of a session and what restricts its transitions.
 #[derive(Default)]
 pub(super) struct WorkState {
@@ -127,8 +159,8 @@ struct ClosingRun {
 }
 
 impl WorkState {
-    pub fn subscribe(&self) -> watch::Receiver<Activity> {
-        self.activity.subscribe()
+    pub fn watch(&self) -> ActivityWatch {
+        ActivityWatch(self.activity.subscribe())
     }
 
     pub fn run(&self) -> Option<Work> {

@@ -146,7 +146,7 @@ impl AgentSession {
         elsewhere: Option<Arc<dyn RemoteCommands>>,
         updates: Option<mpsc::Sender<String>>,
     ) -> Result<BashOutcome, String> {
-        let shell = self.tool_options().shell();
+        let shell = self.tools.options().shell();
         let UserCommand { lease, cwd, cancel } = begun;
         let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, updates)
             .await
@@ -207,15 +207,6 @@ impl AgentSession {
         if let Some(notice) = notice {
             self.report("<session>", "append", notice).await;
         }
-    }
-
-    /// Emits `message_start` and `message_end` for a message that joined an idle session.
-    pub(super) async fn emit_message(&self, message: Arc<AgentMessage>) {
-        self.emit_to_mode(Event::MessageStart {
-            message: message.clone(),
-        })
-        .await;
-        self.emit_to_mode(Event::MessageEnd { message }).await;
     }
 }
 

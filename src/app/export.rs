@@ -19,10 +19,15 @@ impl AgentSession {
             }
             (state.session.snapshot(), stored.to_path_buf())
         };
+        let prompt = self.state.lock().system_prompt.current().to_owned();
         let page = PageContext {
-            system_prompt: Some(self.system_prompt_text()),
-            tools: self.active_tools().iter().map(describe).collect(),
-            colors: self.chosen_theme().as_ref().map(PageColors::from_theme),
+            system_prompt: Some(prompt),
+            tools: self.tools.active().iter().map(describe).collect(),
+            colors: self
+                .prompt_resources
+                .chosen_theme()
+                .as_ref()
+                .map(PageColors::from_theme),
         };
         let output = output.map(Path::to_path_buf);
         let output = output.filter(|path| !path.as_os_str().is_empty());

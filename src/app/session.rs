@@ -11,11 +11,10 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::activity::{Activity, Work};
+use super::activity::{Activity, ActivityWatch, Work};
 use super::bash::UserCommands;
 use super::cancel::ResettableCancel;
 use super::child::session::ChildLink;
@@ -27,6 +26,7 @@ use super::shutdown::ShutdownRequest;
 use super::startup::config::AppConfig;
 use super::state::State;
 use super::switch::Switcher;
+use super::tools::Tools;
 use super::ui::UserInterface;
 use pi_agent::AgentMessage;
 use pi_agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
@@ -59,19 +59,20 @@ pub trait EventSink: Send + Sync {
 /// mode drops it.
 pub struct AgentSession {
     pub(super) this: Weak<Self>,
-    pub(super) config: AppConfig,
+    pub(super) config: Arc<AppConfig>,
     /// Data that only a child session has; the default in a session of the user.
     pub(super) child_link: ChildLink,
     pub(super) settings: Arc<Settings>,
     pub(super) models: Arc<ModelRegistry>,
     pub(super) extensions: Arc<Extensions>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Arc<Mutex<State>>,
+    pub(super) tools: Tools,
     pub(super) mode: Arc<dyn EventSink>,
     /// Cancelled by an abort outside any run: ends the wait for handlers.
     pub(super) handler_cancel: ResettableCancel,
     pub(super) user_commands: UserCommands,
-    /// Receives each change of the activity, which [`State`] owns.
-    pub(super) activity: watch::Receiver<Activity>,
+    /// Waits for changes of the activity, which [`State`] owns.
+    pub(super) activity: ActivityWatch,
     pub(super) intake: PromptIntake,
     /// Locked by the run that emits events: the next run emits its first event after the last one of
     /// the run before.
@@ -82,10 +83,10 @@ pub struct AgentSession {
     pub(super) switcher: Switcher,
     /// Tasks started for extensions that no caller waits for.
     pub(super) detached_tasks: Mutex<TaskTracker>,
-    pub(super) prompt_resources: Mutex<PromptResources>,
+    pub(super) prompt_resources: Arc<PromptResources>,
     /// Warnings collected outside of a run, until the mode shows them.
     pub(super) pending_warnings: Mutex<Vec<String>>,
-    pub(super) ui: UserInterface,
+    pub(super) ui: Arc<UserInterface>,
     /// The context that the extension which runs this child session received last.
     pub(super) last_delivered_messages: Mutex<Vec<Arc<AgentMessage>>>,
     pub(super) last_load: Mutex<LoadReport>,
@@ -100,8 +101,7 @@ impl AgentSession {
 
     /// Sends an event to the mode, and waits while the mode is slow.
     pub(super) async fn emit_to_mode(&self, event: Event) {
-        log_event(&event);
-        self.mode.send(Arc::new(event)).await;
+        emit(&*self.mode, event).await;
     }
 
     /// Emits events that an extension caused, from code that cannot wait. The event that is being
@@ -138,11 +138,8 @@ impl AgentSession {
         self.report_error(error).await;
     }
 
-    pub(super) async fn report_error(&self, mut error: ExtensionError) {
-        let (path, event) = (&error.extension_path, &error.event);
-        tracing::warn!(path, event, "{}", error.error);
-        explain(&mut error, None);
-        self.emit_to_mode(error.into()).await;
+    pub(super) async fn report_error(&self, error: ExtensionError) {
+        report_error(&*self.mode, error).await;
     }
 
     /// [`Self::report`] for a problem that does not stop anything.
@@ -215,13 +212,7 @@ impl AgentSession {
 
     /// Returns when no run is active and no summary is being written.
     pub async fn wait_idle(&self) {
-        self.wait_activity(Activity::is_idle).await;
-    }
-
-    /// Returns when the activity is as `is_reached` says.
-    pub(super) async fn wait_activity(&self, is_reached: fn(&Activity) -> bool) {
-        // An error means that the session is gone.
-        let _ = self.activity.clone().wait_for(is_reached).await;
+        self.activity.wait(Activity::is_idle).await;
     }
 
     /// Returns the id of the active run.
@@ -232,28 +223,8 @@ impl AgentSession {
     /// Returns when `run`, which the caller has aborted, is over and no summary is being written;
     /// or when another run has begun, which the caller did not abort.
     pub(super) async fn wait_work_end(&self, run: Option<u64>) {
-        if self.wait_run_end(run).await {
+        if self.activity.wait_run_end(run).await {
             self.wait_summary().await;
-        }
-    }
-
-    /// Returns `false` if another run has begun.
-    pub(super) async fn wait_run_end(&self, run: Option<u64>) -> bool {
-        let mut activity = self.activity.clone();
-        loop {
-            {
-                let now = activity.borrow_and_update();
-                if !now.has_run_task() {
-                    return true;
-                }
-                if now.run().is_some_and(|now| Some(now.id) != run) {
-                    return false;
-                }
-            }
-            // An error means that the session is gone.
-            if activity.changed().await.is_err() {
-                return false;
-            }
         }
     }
 
@@ -520,6 +491,19 @@ impl AgentSession {
         }
         code
     }
+}
+
+/// Sends an event to the mode, and waits while the mode is slow.
+pub(super) async fn emit(mode: &dyn EventSink, event: Event) {
+    log_event(&event);
+    mode.send(Arc::new(event)).await;
+}
+
+pub(super) async fn report_error(mode: &dyn EventSink, mut error: ExtensionError) {
+    let (path, event) = (&error.extension_path, &error.event);
+    tracing::warn!(path, event, "{}", error.error);
+    explain(&mut error, None);
+    emit(mode, error.into()).await;
 }
 
 /// Runs `work` as a task of its own. The part before its first wait has run when this returns, so

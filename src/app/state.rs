@@ -12,7 +12,6 @@ use super::prompt::options::SystemPromptState;
 use super::prompt::queue::PromptQueue;
 use super::run::retry::Retry;
 use super::switch::background::OpenSessions;
-use super::tools::ToolSet;
 use pi_agent::AgentMessage;
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::selection::ScopedModel;
@@ -33,7 +32,6 @@ pub(super) struct State {
     /// The models to cycle through; empty for all.
     pub scope: Vec<ScopedModel>,
     pub prompts: PromptQueue,
-    pub tools: ToolSet,
     pub user_commands: UserCommandState,
     pub system_prompt: SystemPromptState,
     pub work: WorkState,

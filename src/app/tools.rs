@@ -4,27 +4,45 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::AgentSession;
 use super::prompt::options::{PromptFile, PromptOptions, SystemPromptState};
+use super::prompt::resources::PromptResources;
+use super::startup::config::AppConfig;
 use super::startup::tool_selection::ToolSelection;
+use super::state::State;
+use pi_extensions::Extensions;
 use pi_resources::prompts::context_files::{ContextFile, load_context_files};
 use pi_resources::prompts::system_prompt_files::load_prompt_texts;
+use pi_resources::settings::Settings;
 use pi_resources::source_info::SourceInfo;
 use pi_tools::tool::Tool;
 use pi_tools::{self, ToolOptions};
 
+/// Chooses the tools that the model may call, and renders the system prompt that describes them.
+pub(super) struct Tools {
+    config: Arc<AppConfig>,
+    settings: Arc<Settings>,
+    extensions: Arc<Extensions>,
+    resources: Arc<PromptResources>,
+    /// Tools that the extension which runs a child session brought.
+    provided: Vec<Arc<dyn Tool>>,
+    state: Arc<Mutex<State>>,
+    names: Mutex<ToolNames>,
+}
+
 /// Names of the tools that exist, and of those that the model may call.
 #[derive(Default)]
-pub(super) struct ToolSet {
-    pub active: Vec<String>,
+struct ToolNames {
+    active: Vec<String>,
     /// All tools at the last refresh.
     known: HashSet<String>,
 }
 
-impl ToolSet {
+impl ToolNames {
     /// Activates the tools `added` and deactivates those that do not exist any more.
     fn offer(&mut self, added: impl Iterator<Item = String>, known: HashSet<String>) {
         for name in added {
@@ -38,18 +56,38 @@ impl ToolSet {
 }
 
 /// A tool and its source.
-pub(super) struct KnownTool {
-    pub tool: Arc<dyn Tool>,
-    pub source: SourceInfo,
-    pub builtin: bool,
+struct KnownTool {
+    tool: Arc<dyn Tool>,
+    source: SourceInfo,
+    builtin: bool,
 }
 
-impl AgentSession {
-    pub(super) fn cwd(&self) -> PathBuf {
+impl Tools {
+    pub fn new(
+        config: Arc<AppConfig>,
+        settings: Arc<Settings>,
+        extensions: Arc<Extensions>,
+        resources: Arc<PromptResources>,
+        provided: Vec<Arc<dyn Tool>>,
+        state: Arc<Mutex<State>>,
+    ) -> Self {
+        Self {
+            config,
+            settings,
+            extensions,
+            resources,
+            provided,
+            state,
+            names: Mutex::default(),
+        }
+    }
+
+    fn cwd(&self) -> PathBuf {
         self.state.lock().session.cwd().to_path_buf()
     }
 
-    pub(super) fn tool_options(&self) -> ToolOptions {
+    /// Returns the options of the built-in tools.
+    pub fn options(&self) -> ToolOptions {
         let settings = self.settings.values();
         let paths = &self.config.paths;
         ToolOptions {
@@ -81,16 +119,16 @@ impl AgentSession {
     }
 
     /// Returns the tools that the session may have.
-    pub(super) fn known_tools(&self) -> Vec<KnownTool> {
-        let mut known = self.registered_tools();
+    fn known(&self) -> Vec<KnownTool> {
+        let mut known = self.registered();
         let choice = &self.config.tools;
         known.retain(|one| choice.allows(&one.tool.spec().name));
         known
     }
 
     /// Returns all tools. A tool of an extension replaces a built-in one of the same name.
-    fn registered_tools(&self) -> Vec<KnownTool> {
-        let builtin = pi_tools::builtin(self.cwd(), self.tool_options())
+    fn registered(&self) -> Vec<KnownTool> {
+        let builtin = pi_tools::builtin(self.cwd(), self.options())
             .into_iter()
             .map(|tool| {
                 let source = SourceInfo::builtin(&tool.spec().name);
@@ -103,7 +141,7 @@ impl AgentSession {
         let mut known: Vec<KnownTool> = builtin.collect();
         let of_extensions = self.extensions.tools().into_iter();
         let of_extensions = of_extensions.map(|(tool, info)| (tool, info.source));
-        let provided = self.child_link.tools.iter().map(|tool| {
+        let provided = self.provided.iter().map(|tool| {
             let source = SourceInfo::sdk(&tool.spec().name);
             (tool.clone(), source)
         });
@@ -123,19 +161,23 @@ impl AgentSession {
     }
 
     /// Returns the tools that the model may call.
-    pub(super) fn active_tools(&self) -> Vec<Arc<dyn Tool>> {
-        let active = self.state.lock().tools.active.clone();
-        let known = self.known_tools();
+    pub fn active(&self) -> Vec<Arc<dyn Tool>> {
+        let active = self.active_names();
+        let known = self.known();
         let find = |name: &String| known.iter().find(|one| one.tool.spec().name == *name);
         let found = active.iter().filter_map(find);
         found.map(|one| one.tool.clone()).collect()
     }
 
+    pub fn active_names(&self) -> Vec<String> {
+        self.names.lock().active.clone()
+    }
+
     /// Returns the tools that are active by default: the built-in defaults, or those that the
     /// command line or the settings name, in their order, and the tools of extensions.
-    pub(super) fn default_tools(&self) -> Vec<String> {
+    pub fn default_names(&self) -> Vec<String> {
         let selection = self.selection();
-        let known = self.known_tools();
+        let known = self.known();
         let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
         let mut names = selection.names.clone();
         names.retain(is_known);
@@ -155,12 +197,8 @@ impl AgentSession {
 
     /// Returns a warning if `--tools` names tools that do not exist once the extensions have
     /// loaded.
-    pub(super) fn unknown_tools(&self) -> Option<String> {
-        // The extension that starts a child session chooses its tools.
-        if self.child_link.is_child {
-            return None;
-        }
-        let tools = self.registered_tools();
+    pub fn unknown(&self) -> Option<String> {
+        let tools = self.registered();
         let names = tools.iter().map(|one| one.tool.spec().name.as_str());
         let names: Vec<&str> = names.collect();
         let unknown = self.config.tools.unknown(&names);
@@ -174,26 +212,20 @@ impl AgentSession {
     }
 
     /// Activates the default tools at the start.
-    pub(super) fn activate_default_tools(&self) {
-        let (active, known) = (self.default_tools(), self.tool_names());
-        self.state.lock().tools = ToolSet { active, known };
+    pub fn activate_defaults(&self) {
+        let known = self.known().into_iter();
+        let known = known.map(|one| one.tool.spec().name.clone()).collect();
+        let active = self.default_names();
+        *self.names.lock() = ToolNames { active, known };
         self.rebuild_system_prompt();
-    }
-
-    fn tool_names(&self) -> HashSet<String> {
-        let known = self.known_tools();
-        known
-            .iter()
-            .map(|one| one.tool.spec().name.clone())
-            .collect()
     }
 
     /// Updates the tools after extensions registered or removed some: new ones become active, those
     /// that were deactivated stay so. Rebuilds the system prompt.
-    pub(super) fn refresh_tools(&self) {
-        let known = self.state.lock().tools.known.clone();
+    pub fn refresh(&self) {
+        let known = self.names.lock().known.clone();
         let selection = self.selection();
-        self.offer_tools(|one| {
+        self.offer(|one| {
             !known.contains(&one.tool.spec().name)
                 && selection.takes(one.tool.as_ref(), one.builtin)
         });
@@ -201,36 +233,38 @@ impl AgentSession {
 
     /// Updates the tools after a reload: tools of extensions become active again, and built-in
     /// tools if the settings name them now and did not `before`.
-    pub(super) fn refresh_all_tools(&self, before: &[String]) {
-        let now = self.default_tools();
-        self.offer_tools(|one| {
+    pub fn refresh_all(&self, before: &[String]) {
+        let now = self.default_names();
+        self.offer(|one| {
             let name = &one.tool.spec().name;
             now.contains(name) && (!one.builtin || !before.contains(name))
         });
     }
 
-    fn offer_tools(&self, wanted: impl Fn(&KnownTool) -> bool) {
-        let known = self.known_tools();
+    fn offer(&self, wanted: impl Fn(&KnownTool) -> bool) {
+        let known = self.known();
         let name = |one: &KnownTool| one.tool.spec().name.clone();
         let added = known.iter().filter(|one| wanted(one)).map(name);
         let all = known.iter().map(name).collect();
-        self.state.lock().tools.offer(added, all);
+        self.names.lock().offer(added, all);
         self.rebuild_system_prompt();
     }
 
-    pub(super) fn activate_tools(&self, names: Vec<String>) {
-        let known = self.known_tools();
+    /// Activates these tools, as far as they exist, and no others.
+    pub fn activate(&self, names: Vec<String>) {
+        let known = self.known();
         let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
-        self.state.lock().tools.active = names.into_iter().filter(is_known).collect();
+        self.names.lock().active = names.into_iter().filter(is_known).collect();
         self.rebuild_system_prompt();
     }
 
-    pub(super) fn rebuild_system_prompt(&self) {
-        let tools = self.active_tools();
+    /// Renders the system prompt for the active tools and the resources.
+    pub fn rebuild_system_prompt(&self) {
+        let tools = self.active();
         let cwd = self.cwd();
         let paths = self.config.paths.with_cwd(&cwd);
         let (mut texts, mut problems) = load_prompt_texts(&paths, &self.config.prompt);
-        let provided = &self.child_link.texts;
+        let provided = &self.resources.provided;
         texts.custom = provided.system_prompt.clone().or(texts.custom);
         texts.append = provided.append_system_prompt.clone().or(texts.append);
         let files = match (&provided.context_files, self.config.no_context_files) {
@@ -274,11 +308,11 @@ impl AgentSession {
                     content: file.content,
                 })
                 .collect(),
-            skills: self.prompt_resources.lock().skills().to_vec(),
+            skills: self.resources.skills(),
             sections: Default::default(),
             force_system_prompt: None,
         };
-        let prompt = self.render_prompt(&options);
+        let prompt = options.render(&self.config.paths.home);
         self.state.lock().system_prompt = SystemPromptState {
             text: prompt,
             options,
@@ -286,20 +320,8 @@ impl AgentSession {
         };
     }
 
-    /// Returns the system prompt of the latest run, or of the next one if none has been changed.
-    pub(super) fn system_prompt_text(&self) -> String {
-        self.state.lock().system_prompt.current().to_owned()
-    }
-
-    /// Returns the prompt and the options that `before_agent_start` handlers receive.
-    pub(super) fn base_prompt(&self) -> (String, PromptOptions) {
-        let state = self.state.lock();
-        let prompt = &state.system_prompt;
-        (prompt.text.clone(), prompt.options.clone())
-    }
-
     /// Returns the tools in the format of `pi.getAllTools`.
-    pub(super) fn describe_tools(&self) -> Value {
+    pub fn describe(&self) -> Value {
         let describe = |one: &KnownTool| {
             let spec = one.tool.spec();
             let guidelines = one.tool.prompt_guidelines();
@@ -314,7 +336,13 @@ impl AgentSession {
             }
             described
         };
-        self.known_tools().iter().map(describe).collect()
+        self.known().iter().map(describe).collect()
+    }
+}
+
+impl AgentSession {
+    pub(super) fn cwd(&self) -> PathBuf {
+        self.state.lock().session.cwd().to_path_buf()
     }
 
     /// Returns the slash commands in the format of `get_commands` and `pi.getCommands`.
@@ -326,9 +354,7 @@ impl AgentSession {
             source: CommandSource::Extension,
             source_info: info.source,
         });
-        commands
-            .chain(self.prompt_resources.lock().commands())
-            .collect()
+        commands.chain(self.prompt_resources.commands()).collect()
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) async fn call(
         result => result.map_err(ActionError::new)?,
     };
     if is_message {
-        session.wait_outbox().await;
+        session.ui.wait_outbox().await;
     }
     if waits_for_idle {
         // A prompt begins when its outcome is dropped.
@@ -166,9 +166,9 @@ pub(super) fn call_now(session: &AgentSession, action: &str, args: &Value) -> Ac
         "messages" => return changed_messages(session),
         "stats" => return to_value(session.stats()),
         "contextUsage" => return to_value(session.usage()),
-        "systemPrompt" => return Ok(json!(session.system_prompt_text())),
-        "activeTools" => return Ok(json!(session.state.lock().tools.active)),
-        "allTools" => return Ok(session.describe_tools()),
+        "systemPrompt" => return Ok(json!(session.state.lock().system_prompt.current())),
+        "activeTools" => return Ok(json!(session.tools.active_names())),
+        "allTools" => return Ok(session.tools.describe()),
         "queues" => {
             let (steering, follow_up) = session.state.lock().prompts.queues.texts();
             return Ok(json!({ "steering": steering, "followUp": follow_up }));

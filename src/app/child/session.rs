@@ -32,12 +32,17 @@ use pi_tools::tool::Tool;
 #[derive(Default)]
 pub(crate) struct ChildLink {
     pub is_child: bool,
-    pub tools: Vec<Arc<dyn Tool>>,
     pub hooks: Option<Arc<ChildHooks>>,
-    pub texts: ChildResources,
     pub model: Option<Arc<Model>>,
     /// Extensions that were loaded for the child session.
     pub extensions: Option<ChildExtensions>,
+}
+
+/// Tools and resources that the extension which runs a child session brings.
+#[derive(Default)]
+pub(crate) struct ChildProvisions {
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub texts: ChildResources,
 }
 
 /// The parts that a session is assembled from.
@@ -47,6 +52,7 @@ pub(crate) struct SessionParts {
     pub settings: Arc<Settings>,
     pub models: Arc<ModelRegistry>,
     pub child_link: ChildLink,
+    pub provisions: ChildProvisions,
 }
 
 /// How long listeners of `turn_end` may take before the run continues.
@@ -166,11 +172,13 @@ impl AgentSession {
             models,
             child_link: ChildLink {
                 is_child: true,
-                tools,
                 hooks: Some(hooks),
-                texts: options.texts,
                 model: options.model.map(Arc::new),
                 extensions: set,
+            },
+            provisions: ChildProvisions {
+                tools,
+                texts: options.texts,
             },
         };
         let child = AgentSession::assemble(config, Arc::new(ExtensionSink(events)), begin);

@@ -118,7 +118,7 @@ impl AgentSession {
                 return Ok(CommandOutcome::CycledLevel(self.cycle_thinking_level()));
             }
             ImmediateCommand::SetScopedModels(models) => self.state.lock().scope = models,
-            ImmediateCommand::SetActiveTools(names) => self.activate_tools(names),
+            ImmediateCommand::SetActiveTools(names) => self.tools.activate(names),
             ImmediateCommand::SetTheme(name) => {
                 let set = self.settings.set_theme(&name);
                 set.map_err(|error| error.to_string())?;

@@ -103,8 +103,8 @@ impl AgentSession {
 
     /// Returns when no summary is being written.
     pub(crate) async fn wait_summary(&self) {
-        self.wait_activity(|activity| activity.summary().is_none())
-            .await;
+        let wait = self.activity.wait(|activity| activity.summary().is_none());
+        wait.await;
     }
 
     /// Returns the session's model with its credentials.

@@ -166,7 +166,7 @@ impl AgentSession {
             let request = self.request_summary();
             let run = self.run_id();
             self.abort_run();
-            let over = self.wait_run_end(run).await;
+            let over = self.activity.wait_run_end(run).await;
             if let Some(summarizing) = request.take_handoff() {
                 return Ok(summarizing);
             }

@@ -36,18 +36,18 @@ pub(super) fn call_now(session: &AgentSession, method: &str, args: &str) -> Brid
             return Ok(json!(!steering.is_empty() || !follow_up.is_empty()));
         }
         "ctx.getContextUsage" => return to_value(session.usage()),
-        "ctx.getSystemPrompt" => return Ok(json!(session.system_prompt_text())),
+        "ctx.getSystemPrompt" => return Ok(json!(session.state.lock().system_prompt.current())),
         "ctx.getSystemPromptOptions" => {
             return Ok(json!(session.state.lock().system_prompt.options));
         }
         "ctx.scopedModels" => return Ok(scoped_models(session)),
         "pi.getSessionName" => return Ok(json!(session.state.lock().session.name())),
-        "pi.getActiveTools" => return Ok(json!(session.state.lock().tools.active)),
-        "pi.getAllTools" => return Ok(session.describe_tools()),
+        "pi.getActiveTools" => return Ok(json!(session.tools.active_names())),
+        "pi.getAllTools" => return Ok(session.tools.describe()),
         "pi.getCommands" => return Ok(json!(session.commands())),
         "pi.getSettings" => return Ok(Value::Object(session.settings.merged())),
         "pi.getThinkingLevel" => return Ok(json!(session.thinking_level())),
-        "themes.list" => return Ok(session.describe_themes()),
+        "themes.list" => return Ok(session.prompt_resources.describe_themes()),
         // JavaScript has started the handlers of `agent_end`.
         "run.idle" => {
             if let Some(run) = args.run {

@@ -37,11 +37,11 @@ impl SessionApi for AgentSession {
     }
 
     fn show(&self, method: UiMethod) {
-        AgentSession::show(self, method);
+        self.ui.show(method);
     }
 
     fn clear_ui(&self) {
-        AgentSession::clear_ui(self);
+        self.ui.clear();
     }
 
     fn has_ui(&self) -> bool {
@@ -80,11 +80,11 @@ impl SessionApi for AgentSession {
     }
 
     fn tool_options(&self) -> ToolOptions {
-        AgentSession::tool_options(self)
+        self.tools.options()
     }
 
     fn tools_changed(&self) {
-        self.refresh_tools();
+        self.tools.refresh();
     }
 
     fn models_changed(&self) {
@@ -115,8 +115,8 @@ impl SessionApi for AgentSession {
 
     async fn wait_for_run(&self) {
         while self.is_busy() {
-            self.wait_activity(|activity| !activity.has_run_task())
-                .await;
+            let wait = self.activity.wait(|activity| !activity.has_run_task());
+            wait.await;
         }
     }
 

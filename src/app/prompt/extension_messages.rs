@@ -110,22 +110,21 @@ impl AgentSession {
         let answered = options.trigger_turn == Some(true);
         let unanswered = options.trigger_turn == Some(false);
         let begins = answered || (options.deliver_as.is_some() && !unanswered);
-        let queued = self
-            .queue_if_ending(delivery, message, begins)
-            .or_else(|message| match unanswered {
-                true => self.queue_quietly_if_busy(message),
-                false => self.queue_if_busy(delivery, message),
-            });
+        let queued = {
+            let mut state = self.state.lock();
+            let queued = match state.queue_if_ending(delivery, message, begins) {
+                Err(message) if unanswered => state.queue_quietly_if_busy(message),
+                Err(message) => state.queue_if_busy(delivery, message),
+                queued => queued,
+            };
+            match queued {
+                Err(message) if answered => state.queue_if_starting(delivery, message),
+                queued => queued,
+            }
+        };
         let message = match queued {
             Ok(()) => return Ok(()),
             Err(message) => message,
-        };
-        let message = match answered {
-            true => match self.queue_if_starting(delivery, message) {
-                Ok(()) => return Ok(()),
-                Err(message) => message,
-            },
-            false => message,
         };
         if answered && self.is_summarizing() {
             let switch_cancel = self.switcher.cancel.token();
@@ -144,7 +143,7 @@ impl AgentSession {
             return Ok(());
         }
         self.state.lock().append(message.clone())?;
-        self.emit_message_in_order(message);
+        self.ui.emit_message_in_order(message);
         Ok(())
     }
 
@@ -163,7 +162,8 @@ impl AgentSession {
                 Some(delivery) if self.state.lock().work.ending_run().is_none() => {
                     let message = self.user_message_now(&text, &images);
                     let message = Arc::new(AgentMessage::User(message));
-                    if self.queue_if_busy(delivery, message).is_ok() {
+                    let queued = self.state.lock().queue_if_busy(delivery, message);
+                    if queued.is_ok() {
                         self.emit_first(async move { session.queue_changed().await });
                         return;
                     }
@@ -188,7 +188,7 @@ impl AgentSession {
             commands: options.expand_prompt_templates,
         };
         let steers = delivery == Some(Delivery::Steer) && !options.expand_prompt_templates;
-        let is_early = delivery.is_none() && self.is_ending();
+        let is_early = delivery.is_none() && self.state.lock().work.is_ending();
         // An error means that the session has ended.
         let _ = self.intake.extension_messages.send(QueuedUserMessage {
             _steered: steers.then(|| self.intake.steering.take()),
@@ -250,7 +250,8 @@ impl AgentSession {
             if self.wait_for_compaction(&switch_cancel).await.is_err() {
                 return;
             }
-            let message = match self.queue_if_busy(Delivery::Steer, message.clone()) {
+            let queued = (self.state.lock()).queue_if_busy(Delivery::Steer, message.clone());
+            let message = match queued {
                 Ok(()) => return,
                 Err(message) => message,
             };

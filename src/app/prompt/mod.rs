@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::AgentSession;
 use crate::prompt::options::PromptOptions;
+use crate::prompt::queue::QueueIf;
 use crate::prompt::tickets::Ticket;
 use crate::run::{NewRun, json_object};
 use pi_agent::AgentMessage;
@@ -141,16 +142,6 @@ pub enum PromptError {
     Session(SessionError),
 }
 
-/// The condition under which a message is queued.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum QueueIf {
-    /// A run is active.
-    Busy,
-    /// A run is active or about to begin.
-    BusyOrStarting,
-    Always,
-}
-
 /// How long a prompt waits for prompts that its own handlers sent.
 const HANDLER_PROMPTS_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -197,7 +188,7 @@ impl AgentSession {
             if ran {
                 // The response says that the command is done, so its messages are emitted before
                 // it.
-                self.wait_outbox().await;
+                self.ui.wait_outbox().await;
                 return Ok(Accepted::handled());
             }
         }
@@ -252,7 +243,11 @@ impl AgentSession {
                 false => QueueIf::Busy,
             };
             // Otherwise the run has ended just now.
-            if self.queue_if(delivery, &message, switch_cancel, when)? {
+            if self
+                .state
+                .lock()
+                .queue_if(delivery, &message, switch_cancel, when)?
+            {
                 self.queue_changed().await;
                 return Ok(Accepted::queued());
             }
@@ -268,7 +263,10 @@ impl AgentSession {
         }
         self.compact_before_prompt().await;
         let mut prompts = vec![message.clone()];
-        let (base, options) = self.base_prompt();
+        let (base, options) = {
+            let prompt = &self.state.lock().system_prompt;
+            (prompt.text.clone(), prompt.options.clone())
+        };
         let _starting = self.mark_starting();
         let started = self
             .before_agent_start(&text, &images, &base, &options, switch_cancel)
@@ -308,7 +306,9 @@ impl AgentSession {
         match (begun, request.while_busy) {
             // Another prompt has begun a run meanwhile.
             (Err(PromptError::Busy), Behavior::Queue(delivery)) => {
-                self.queue_if(delivery, &message, switch_cancel, QueueIf::Always)?;
+                self.state
+                    .lock()
+                    .queue_if(delivery, &message, switch_cancel, QueueIf::Always)?;
                 self.queue_changed().await;
                 Ok(Accepted::queued())
             }
@@ -429,10 +429,10 @@ impl AgentSession {
             Ok(options) if options == *received => None,
             Ok(mut options) => {
                 if options.selected_tools != received.selected_tools {
-                    self.activate_tools(options.selected_tools.clone());
+                    self.tools.activate(options.selected_tools.clone());
                 }
                 options.take_tools(&self.state.lock().system_prompt.options);
-                let prompt = self.render_prompt(&options);
+                let prompt = options.render(&self.config.paths.home);
                 self.state.lock().system_prompt.run_options = Some(options);
                 Some(prompt)
             }
@@ -467,45 +467,6 @@ impl AgentSession {
             .await
     }
 
-    /// Queues the message if `when` applies, in the session that `switch_cancel` was taken from.
-    /// Returns whether it was queued.
-    fn queue_if(
-        &self,
-        delivery: Delivery,
-        message: &Arc<AgentMessage>,
-        switch_cancel: &CancellationToken,
-        when: QueueIf,
-    ) -> Result<bool, PromptError> {
-        let mut state = self.state.lock();
-        if switch_cancel.is_cancelled() {
-            return Err(PromptError::Aborted);
-        }
-        let is_starting = when == QueueIf::BusyOrStarting && state.prompts.starting > 0;
-        let queued = state.work.is_running() || is_starting || when == QueueIf::Always;
-        if queued {
-            state.prompts.queues.push(delivery, message.clone());
-            state.prompts.is_run_pending |= is_starting && !state.work.is_running();
-        }
-        Ok(queued)
-    }
-
-    /// Queues a message of an extension for the run that is about to begin. Gives the message back
-    /// if no run is about to begin.
-    pub(crate) fn queue_if_starting(
-        &self,
-        delivery: Delivery,
-        message: Arc<AgentMessage>,
-    ) -> Result<(), Arc<AgentMessage>> {
-        let mut state = self.state.lock();
-        if state.prompts.starting == 0 || state.work.is_running() || state.work.is_replacing {
-            return Err(message);
-        }
-        state.prompts.queues.push(delivery, message);
-        // The prompt may still fail or be handled.
-        state.prompts.is_run_pending = true;
-        Ok(())
-    }
-
     /// Marks that a run is about to begin, until the result is dropped.
     fn mark_starting(&self) -> impl Drop + use<'_> {
         struct Starting<'a>(&'a AgentSession);
@@ -532,34 +493,6 @@ impl AgentSession {
             () = self.intake.from_extensions.drain(HANDLER_PROMPTS_TIMEOUT) => Ok(()),
             () = switch_cancel.cancelled() => Err(PromptError::Aborted),
         }
-    }
-
-    /// Queues the message if a run is active, and gives it back otherwise.
-    pub(crate) fn queue_if_busy(
-        &self,
-        delivery: Delivery,
-        message: Arc<AgentMessage>,
-    ) -> Result<(), Arc<AgentMessage>> {
-        let mut state = self.state.lock();
-        if !state.work.is_running() {
-            return Err(message);
-        }
-        state.prompts.queues.push(delivery, message);
-        Ok(())
-    }
-
-    /// Like [`Self::queue_if_busy`], for messages that do not extend the run. Gives the message
-    /// back once `agent_end` handlers have started.
-    pub(crate) fn queue_quietly_if_busy(
-        &self,
-        message: Arc<AgentMessage>,
-    ) -> Result<(), Arc<AgentMessage>> {
-        let mut state = self.state.lock();
-        if !state.work.is_running() || state.work.ending_run().is_some() {
-            return Err(message);
-        }
-        state.prompts.queues.push_silent(Delivery::Steer, message);
-        Ok(())
     }
 
     /// Emits an event to handlers outside of any run; an abort ends the wait.

@@ -1,11 +1,10 @@
 //! The parts of the system prompt, which extensions see and may change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::AgentSession;
 use pi_resources::paths::package_dir;
 use pi_resources::prompts::context_files::ContextFile;
 use pi_resources::prompts::system_prompt::{Docs, PromptTool, SystemPrompt};
@@ -36,7 +35,7 @@ pub(crate) struct PromptOptions {
 }
 
 /// The system prompt of the session, and its changes for the latest run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SystemPromptState {
     pub text: String,
     /// The options that [`Self::text`] was rendered from.
@@ -51,6 +50,22 @@ impl SystemPromptState {
     /// The text of the latest run, or of the next one if nothing has been changed.
     pub fn current(&self) -> &str {
         self.run_text.as_ref().unwrap_or(&self.text)
+    }
+
+    /// Returns the sections that `prompt` was rendered from; `None` if handlers replaced it by a
+    /// text.
+    pub fn sections_of(&self, prompt: &str, home: &Path) -> Option<Sections> {
+        let all = [self.run_options.as_ref(), Some(&self.options)];
+        let mut sections = all
+            .into_iter()
+            .flatten()
+            .map(|options| options.sections(home));
+        sections.find(|sections| {
+            sections
+                .values()
+                .flat_map(|text| text.bytes())
+                .eq(prompt.bytes())
+        })
     }
 }
 
@@ -87,78 +102,51 @@ impl PromptOptions {
              letter, and not \"preamble\""
         ))
     }
-}
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct PromptFile {
-    pub path: String,
-    pub content: String,
-}
-
-impl AgentSession {
-    pub(crate) fn render_prompt(&self, options: &PromptOptions) -> String {
-        match &options.force_system_prompt {
+    /// Renders the system prompt. `home` has the folder of the documentation.
+    pub fn render(&self, home: &Path) -> String {
+        match &self.force_system_prompt {
             Some(forced) => forced.clone(),
-            None => self.sections_of(options).into_values().collect(),
+            None => self.sections(home).into_values().collect(),
         }
     }
 
-    /// Returns the sections that `prompt` was rendered from; `None` if handlers replaced it by a
-    /// text.
-    pub(crate) fn sections_now(&self, prompt: &str) -> Option<Sections> {
-        let (own, run_options) = {
-            let state = self.state.lock();
-            (
-                state.system_prompt.options.clone(),
-                state.system_prompt.run_options.clone(),
-            )
-        };
-        let sections = [run_options, Some(own)].into_iter().flatten();
-        let mut sections = sections.map(|options| self.sections_of(&options));
-        sections.find(|sections| {
-            sections
-                .values()
-                .flat_map(|text| text.bytes())
-                .eq(prompt.bytes())
-        })
-    }
-
-    fn sections_of(&self, options: &PromptOptions) -> Sections {
-        let files = options.context_files.iter().map(|file| ContextFile {
+    /// Renders the sections. `home` has the folder of the documentation.
+    fn sections(&self, home: &Path) -> Sections {
+        let files = self.context_files.iter().map(|file| ContextFile {
             path: PathBuf::from(&file.path),
             content: file.content.clone(),
         });
-        let skills = skills_block(&options.skills);
-        let docs = package_dir(&self.config.paths.home).and_then(|dir| Docs::find(&dir));
+        let skills = skills_block(&self.skills);
+        let docs = package_dir(home).and_then(|dir| Docs::find(&dir));
         let guidelines_of = |name: &'_ String| -> &'_ [String] {
-            let guidelines = options.tool_guidelines.get(name);
+            let guidelines = self.tool_guidelines.get(name);
             guidelines.map_or(&[], Vec::as_slice)
         };
-        let tools = options.selected_tools.iter().map(|name| PromptTool {
+        let tools = self.selected_tools.iter().map(|name| PromptTool {
             name,
-            snippet: options.tool_snippets.get(name).map(String::as_str),
+            snippet: self.tool_snippets.get(name).map(String::as_str),
             guidelines: guidelines_of(name),
         });
         // An entry without a tool places the guidelines after those of the tools.
         let more = PromptTool {
             name: "",
             snippet: None,
-            guidelines: &options.prompt_guidelines,
+            guidelines: &self.prompt_guidelines,
         };
         let own = SystemPrompt {
             tools: tools.chain([more]).collect(),
-            custom: options.custom_prompt.as_deref(),
-            append: options.append_system_prompt.as_deref(),
+            custom: self.custom_prompt.as_deref(),
+            append: self.append_system_prompt.as_deref(),
             context_files: &files.collect::<Vec<_>>(),
             skills: skills.as_deref(),
             docs: docs.as_ref(),
             date: chrono::Local::now().date_naive(),
-            cwd: options.cwd.as_ref(),
+            cwd: self.cwd.as_ref(),
         };
         let own = own.sections().into_iter();
         let mut sections: Sections = own.map(|(name, text)| (name.to_owned(), text)).collect();
-        for (name, text) in &options.sections {
+        for (name, text) in &self.sections {
             if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
                 let text = format!("\n\n<{name}>\n{text}\n</{name}>");
                 sections.insert(name.clone(), text);
@@ -166,4 +154,11 @@ impl AgentSession {
         }
         sections
     }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PromptFile {
+    pub path: String,
+    pub content: String,
 }

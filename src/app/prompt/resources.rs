@@ -2,12 +2,15 @@
 //! same way.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::AgentSession;
 use crate::startup::config::{AppConfig, KindFlags};
 use crate::tools::{CommandSource, SlashCommand};
+use pi_extensions::child::ChildResources;
 use pi_resources::discovery::{NamedPath, ResourceSources};
 use pi_resources::prompts::templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
@@ -16,8 +19,17 @@ use pi_resources::settings::Settings;
 use pi_resources::skills::{Skill, expand_skill_command, load_skills};
 use pi_resources::themes::{BUILT_IN, SYSTEM, Theme, find_theme, load_themes};
 
-#[derive(Default)]
+/// Loads skills, prompt templates and themes, and keeps them for prompts.
 pub(crate) struct PromptResources {
+    config: Arc<AppConfig>,
+    settings: Arc<Settings>,
+    /// Resources that replace those from files in a child session.
+    pub provided: ChildResources,
+    loaded: Mutex<LoadedResources>,
+}
+
+#[derive(Default)]
+struct LoadedResources {
     skills: Vec<Skill>,
     templates: Vec<PromptTemplate>,
     themes: Vec<Theme>,
@@ -32,9 +44,9 @@ pub(crate) struct DiscoveredPaths {
     pub themes: Vec<NamedPath>,
 }
 
-impl PromptResources {
+impl LoadedResources {
     /// Loads the resources of the user and of extensions; the second value lists problems.
-    pub fn load(
+    fn load(
         config: &AppConfig,
         settings: &Settings,
         cwd: &Path,
@@ -69,12 +81,8 @@ impl PromptResources {
         (resources, problems)
     }
 
-    pub fn skills(&self) -> &[Skill] {
-        &self.skills
-    }
-
     /// Returns the slash commands that follow those of extensions in `get_commands`.
-    pub fn commands(&self) -> impl Iterator<Item = SlashCommand> {
+    fn commands(&self) -> impl Iterator<Item = SlashCommand> {
         let templates = self.templates.iter().map(|template| SlashCommand {
             name: template.name.clone(),
             description: Some(template.description.clone()),
@@ -91,46 +99,59 @@ impl PromptResources {
     }
 }
 
-impl AgentSession {
-    pub(crate) fn load_prompt_resources(&self, cwd: &Path, added: &DiscoveredPaths) {
-        let (mut resources, problems) =
-            PromptResources::load(&self.config, &self.settings, cwd, added);
-        let provided = &self.child_link.texts;
-        if let Some(skills) = &provided.skills {
-            resources.skills = skills.clone();
+impl PromptResources {
+    pub fn new(config: Arc<AppConfig>, settings: Arc<Settings>, provided: ChildResources) -> Self {
+        Self {
+            config,
+            settings,
+            provided,
+            loaded: Mutex::default(),
         }
-        if let Some(prompts) = &provided.prompts {
-            resources.templates = prompts.clone();
-        }
-        *self.prompt_resources.lock() = resources;
-        self.pending_warnings.lock().extend(problems);
     }
 
-    /// Returns all loaded themes.
-    pub fn themes(&self) -> Vec<Theme> {
-        self.prompt_resources.lock().themes.clone()
+    /// Loads all resources for the working folder `cwd`. Returns problems.
+    pub fn load(&self, cwd: &Path, added: &DiscoveredPaths) -> Vec<String> {
+        let (mut loaded, problems) =
+            LoadedResources::load(&self.config, &self.settings, cwd, added);
+        if let Some(skills) = &self.provided.skills {
+            loaded.skills = skills.clone();
+        }
+        if let Some(prompts) = &self.provided.prompts {
+            loaded.templates = prompts.clone();
+        }
+        *self.loaded.lock() = loaded;
+        problems
+    }
+
+    pub fn skills(&self) -> Vec<Skill> {
+        self.loaded.lock().skills.clone()
+    }
+
+    /// Returns the slash commands that follow those of extensions in `get_commands`.
+    pub fn commands(&self) -> Vec<SlashCommand> {
+        self.loaded.lock().commands().collect()
     }
 
     /// Returns the theme that the settings name, if it is a loaded file.
-    pub(crate) fn chosen_theme(&self) -> Option<Theme> {
+    pub fn chosen_theme(&self) -> Option<Theme> {
         let name = self.settings.theme()?;
-        find_theme(&self.prompt_resources.lock().themes, &name).cloned()
+        find_theme(&self.loaded.lock().themes, &name).cloned()
     }
 
     /// Returns the themes in the format of the extension API, and the name of the current one.
-    pub(crate) fn describe_themes(&self) -> Value {
-        let themes = self.themes();
-        let described: Vec<Value> = themes.iter().map(Theme::describe).collect();
+    pub fn describe_themes(&self) -> Value {
+        let loaded = self.loaded.lock();
+        let described: Vec<Value> = loaded.themes.iter().map(Theme::describe).collect();
         json!({ "current": self.settings.theme(), "themes": described })
     }
 
     /// Returns a warning if `--use-theme` names a theme that does not exist once the extensions
     /// have loaded. A pair (`light/dark`) is for terminals with a light and a dark background.
-    pub(crate) fn unknown_theme(&self) -> Option<String> {
+    pub fn unknown_theme(&self) -> Option<String> {
         let wanted = self.config.theme.as_ref()?;
-        let themes = self.themes();
+        let themes = &self.loaded.lock().themes;
         let is_there = |name: &&str| {
-            BUILT_IN.contains(name) || *name == SYSTEM || find_theme(&themes, name).is_some()
+            BUILT_IN.contains(name) || *name == SYSTEM || find_theme(themes, name).is_some()
         };
         let unknown = wanted.split('/').find(|name| !is_there(name))?;
         let named = themes.iter().map(|theme| theme.name.as_str());
@@ -141,21 +162,30 @@ impl AgentSession {
         ))
     }
 
-    /// Expands a call of a skill or prompt template at the start of the text.
+    /// Expands a call of a skill or prompt template at the start of the text. Fails if the skill
+    /// cannot be read.
+    pub fn expand(&self, text: &str) -> Result<Option<String>, String> {
+        let loaded = self.loaded.lock();
+        let template = expand_prompt_template(text, &loaded.templates);
+        let skill = expand_skill_command(text, &loaded.skills);
+        Ok(skill.map_err(|problem| problem.to_string())?.or(template))
+    }
+}
+
+impl AgentSession {
+    pub(crate) fn load_prompt_resources(&self, cwd: &Path, added: &DiscoveredPaths) {
+        let problems = self.prompt_resources.load(cwd, added);
+        self.pending_warnings.lock().extend(problems);
+    }
+
+    /// Expands a call of a skill or prompt template at the start of the text. Reports a skill that
+    /// cannot be read.
     pub(crate) async fn expand(&self, text: String) -> String {
         if !text.starts_with('/') {
             return text;
         }
-        let (skill, template) = {
-            let resources = self.prompt_resources.lock();
-            (
-                expand_skill_command(&text, &resources.skills),
-                expand_prompt_template(&text, &resources.templates),
-            )
-        };
-        match skill {
-            Ok(Some(expanded)) => expanded,
-            Ok(None) => template.unwrap_or(text),
+        match self.prompt_resources.expand(&text) {
+            Ok(expanded) => expanded.unwrap_or(text),
             Err(problem) => {
                 self.report("<runtime>", "skill_expansion", problem).await;
                 text

@@ -121,7 +121,9 @@ impl AgentSession {
     }
 
     fn system_message(&self, request: &ModelRequest) -> Value {
-        let sections = self.sections_now(&request.system_prompt);
+        let prompt = self.state.lock().system_prompt.clone();
+        let home = &self.config.paths.home;
+        let sections = prompt.sections_of(&request.system_prompt, home);
         let content = match sections {
             Some(_) => "",
             None => &request.system_prompt,

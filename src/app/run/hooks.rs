@@ -137,7 +137,7 @@ impl Hooks<'_> {
         let has_leftovers = ends_run && session.mark_idle_after_handlers();
         if ends_run {
             // Messages that handlers of `agent_end` appended are emitted before it.
-            session.wait_outbox().await;
+            session.ui.wait_outbox().await;
         }
         session.emit_to_mode(event).await;
         if ends_run {
@@ -264,7 +264,7 @@ impl RunHooks for Hooks<'_> {
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.session.active_tools()
+        self.session.tools.active()
     }
 
     async fn stream_options(&self) -> Result<StreamOptions, String> {

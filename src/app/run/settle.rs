@@ -1,8 +1,6 @@
 //! The end of a run. Handlers of `agent_end` see the session busy when they begin and idle soon
 //! after; the mode gets `agent_end` when they are done.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -36,30 +34,6 @@ impl AgentSession {
         state.work.close_run(run, has_leftovers);
     }
 
-    /// Returns whether handlers of `agent_end` are running and the run is not idle yet.
-    pub(crate) fn is_ending(&self) -> bool {
-        self.state.lock().work.is_ending()
-    }
-
-    /// Queues a message of an `agent_end` handler for the next run, which begins for it if `begins`
-    /// is set. Gives the message back if no run is ending.
-    pub(crate) fn queue_if_ending(
-        &self,
-        delivery: Delivery,
-        message: Arc<AgentMessage>,
-        begins: bool,
-    ) -> Result<(), Arc<AgentMessage>> {
-        let mut state = self.state.lock();
-        if !state.work.is_ending() {
-            return Err(message);
-        }
-        match begins {
-            true => state.prompts.queues.push(delivery, message),
-            false => state.prompts.queues.push_silent(delivery, message),
-        }
-        Ok(())
-    }
-
     /// Marks the run idle after the `agent_end` handlers are done or have timed out. Returns
     /// whether messages are queued that no other work will take.
     pub(crate) fn mark_idle_after_handlers(&self) -> bool {
@@ -72,7 +46,7 @@ impl AgentSession {
 
     /// Returns when no run is between `agent_end` and idle.
     pub(crate) async fn wait_not_ending(&self) {
-        self.wait_activity(|activity| !activity.is_ending()).await;
+        self.activity.wait(|activity| !activity.is_ending()).await;
     }
 
     /// Ends the run, and claims the summary if a compaction is due or requested. Clients that hear

@@ -19,13 +19,13 @@ use tokio::sync::{mpsc, watch};
 use crate::activity::WorkState;
 use crate::bash::{UserCommandState, UserCommands};
 use crate::cancel::ResettableCancel;
-use crate::child::session::{ChildLink, SessionParts};
+use crate::child::session::{ChildLink, ChildProvisions, SessionParts};
 use crate::compaction::CompactionState;
 use crate::prompt::extension_messages::{QueuedUserMessage, send_extension_messages};
 use crate::prompt::intake::PromptIntake;
 use crate::prompt::options::SystemPromptState;
 use crate::prompt::queue::PromptQueue;
-use crate::prompt::resources::DiscoveredPaths;
+use crate::prompt::resources::{DiscoveredPaths, PromptResources};
 use crate::run::retry::Retry;
 use crate::session::{AgentSession, EventSink};
 use crate::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
@@ -35,7 +35,7 @@ use crate::startup::find_session::{FoundSession, find_session};
 use crate::state::State;
 use crate::switch::Switcher;
 use crate::switch::background::OpenSessions;
-use crate::tools::ToolSet;
+use crate::tools::Tools;
 use crate::ui::UserInterface;
 use pi_agent::queue::Queues;
 use pi_agent::retry::RetryPolicy;
@@ -118,6 +118,7 @@ impl AgentSession {
             settings,
             models,
             child_link: ChildLink::default(),
+            provisions: ChildProvisions::default(),
         };
         Ok(Self::assemble(config, mode, begin))
     }
@@ -134,6 +135,7 @@ impl AgentSession {
             settings,
             models,
             child_link,
+            provisions,
         } = begin;
         let make = |provided| {
             Extensions::new(ExtensionsConfig::new(
@@ -171,7 +173,7 @@ impl AgentSession {
         queues.follow_up_mode = values.follow_up_mode;
         let (lock_used, lock_uses) = watch::channel(());
         let work = WorkState::default();
-        let activity = work.subscribe();
+        let activity = work.watch();
         let state = State {
             session,
             lock_used,
@@ -184,7 +186,6 @@ impl AgentSession {
                 queues,
                 ..PromptQueue::default()
             },
-            tools: ToolSet::default(),
             system_prompt: SystemPromptState::default(),
             work,
             retry: Retry::from(RetryPolicy {
@@ -201,6 +202,20 @@ impl AgentSession {
             },
             thinking_not_persisted: false,
         };
+        let (config, state) = (Arc::new(config), Arc::new(Mutex::new(state)));
+        let ChildProvisions { tools, texts } = provisions;
+        let prompt_resources = PromptResources::new(config.clone(), settings.clone(), texts);
+        let prompt_resources = Arc::new(prompt_resources);
+        let tools = Tools::new(
+            config.clone(),
+            settings.clone(),
+            extensions.clone(),
+            prompt_resources.clone(),
+            tools,
+            state.clone(),
+        );
+        let handle = tokio::runtime::Handle::current();
+        let ui = UserInterface::new(mode.clone(), handle.clone());
         let (extension_messages, queued_messages) = extension_message_channel();
         let session = Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -209,7 +224,8 @@ impl AgentSession {
             settings,
             models,
             extensions,
-            state: Mutex::new(state),
+            state,
+            tools,
             mode,
             shutdown_request: ShutdownRequest::default(),
             handler_cancel: ResettableCancel::default(),
@@ -217,12 +233,12 @@ impl AgentSession {
             activity,
             intake: PromptIntake::new(extension_messages),
             event_order: tokio::sync::Mutex::default(),
-            handle: tokio::runtime::Handle::current(),
+            handle,
             switcher: Switcher::default(),
             detached_tasks: Mutex::default(),
-            prompt_resources: Mutex::default(),
+            prompt_resources,
             pending_warnings: Mutex::new(pending_warnings),
-            ui: UserInterface::default(),
+            ui,
             last_delivered_messages: Mutex::default(),
             last_load: Mutex::default(),
         });
@@ -246,7 +262,7 @@ impl AgentSession {
         self.load_extensions(&cwd).await?;
         self.choose_model()?;
         self.use_api_key()?;
-        self.activate_default_tools();
+        self.tools.activate_defaults();
         self.extensions.bind(Arc::downgrade(&actions));
         Ok(())
     }
@@ -262,7 +278,7 @@ impl AgentSession {
         self.apply_watch_setting();
         self.emit_session_start("startup", None).await;
         // Handlers of `session_start` may register tools and themes, so both are checked after it.
-        let unknown = [self.unknown_tools(), self.unknown_theme()];
+        let unknown = [self.tools.unknown(), self.prompt_resources.unknown_theme()];
         for warning in unknown.into_iter().flatten() {
             self.warn("<session>", "warning", warning).await;
         }

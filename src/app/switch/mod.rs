@@ -150,7 +150,7 @@ impl AgentSession {
         }
         if !added.skills.is_empty() || !added.prompts.is_empty() || !added.themes.is_empty() {
             self.load_prompt_resources(&self.cwd(), &added);
-            self.rebuild_system_prompt();
+            self.tools.rebuild_system_prompt();
         }
     }
 
@@ -203,7 +203,7 @@ impl AgentSession {
         if let Err(error) = self.choose_model() {
             self.report("<session>", "model", error).await;
         }
-        self.activate_default_tools();
+        self.tools.activate_defaults();
         // Messages of `session_start` handlers begin a run, as at the start of the program.
         drop(idle);
         self.emit_session_start(reason, previous).await;

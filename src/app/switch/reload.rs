@@ -32,7 +32,7 @@ impl AgentSession {
             let released = self.extensions.release(name);
             released.map_err(|error| CommandError::new(ErrorCode::InvalidName, error))?;
         }
-        let before = self.default_tools();
+        let before = self.tools.default_names();
         self.settings.reload();
         self.add_settings_warnings("reload");
         let limits = ineffective_limits(&self.settings.values());
@@ -52,11 +52,11 @@ impl AgentSession {
         self.refresh_model();
         if !report.kept_old {
             self.report_name_conflicts().await;
-            self.refresh_all_tools(&before);
+            self.tools.refresh_all(&before);
             drop(idle);
             self.emit_session_start("reload", None).await;
         } else {
-            self.rebuild_system_prompt();
+            self.tools.rebuild_system_prompt();
         }
         self.extensions.release_replaced();
         self.emit_warnings().await;

@@ -7,15 +7,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::prompt::tickets::TicketQueue;
+use crate::session::EventSink;
 use outbox::UiOutbox;
 
 /// The user interface of the mode, as extensions see it.
-#[derive(Default)]
 pub(crate) struct UserInterface {
-    pub outbox: UiOutbox,
+    mode: Arc<dyn EventSink>,
+    /// The runtime of the program. Extensions call from threads that have another one or none.
+    handle: Handle,
+    outbox: UiOutbox,
     /// Orders messages that handlers cause before the event that is being handled.
     pub emit_first: TicketQueue,
     /// Number of dialogs of extensions that the user has not answered.
@@ -25,6 +29,17 @@ pub(crate) struct UserInterface {
 }
 
 impl UserInterface {
+    pub fn new(mode: Arc<dyn EventSink>, handle: Handle) -> Arc<Self> {
+        Arc::new(Self {
+            mode,
+            handle,
+            outbox: UiOutbox::default(),
+            emit_first: TicketQueue::default(),
+            open_dialogs: Arc::default(),
+            methods: Mutex::default(),
+        })
+    }
+
     pub fn set_methods(&self, methods: Option<HashSet<String>>) {
         *self.methods.lock() = methods;
     }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::session::{AgentSession, spawn_started};
+use super::UserInterface;
+use crate::session::{emit, report_error, spawn_started};
 use pi_agent::AgentMessage;
-use pi_agent::event::{Event, UiMethod, UiRequest};
+use pi_agent::event::{Event, ExtensionError, UiMethod, UiRequest};
 
 /// Limit of all pending `ctx.ui` messages, in bytes. The oldest are evicted first.
 const MAX_PENDING_BYTES: usize = 8 << 20;
@@ -120,72 +121,80 @@ fn slot(method: &UiMethod) -> Option<String> {
     Some(format!("{} {key}", method.name()))
 }
 
-impl AgentSession {
-    pub(crate) fn show(&self, method: UiMethod) {
-        self.enqueue_ui(UiMessage::Ui(method));
+impl UserInterface {
+    /// Sends a `ctx.ui` message to the mode; never waits.
+    pub fn show(self: &Arc<Self>, method: UiMethod) {
+        self.enqueue(UiMessage::Ui(method));
     }
 
     /// Clears what unloaded extensions have shown. Pending messages of these slots are replaced.
-    pub(crate) fn clear_ui(&self) {
-        let clearing = std::mem::take(&mut self.ui.outbox.state.lock().clearing);
+    pub fn clear(self: &Arc<Self>) {
+        let clearing = std::mem::take(&mut self.outbox.state.lock().clearing);
         for cleared in clearing.into_values() {
             self.show(cleared);
         }
     }
 
     /// Emits a message that was appended to the conversation.
-    pub(crate) fn emit_message_in_order(&self, message: Arc<AgentMessage>) {
-        self.enqueue_ui(UiMessage::Message(message));
+    pub fn emit_message_in_order(self: &Arc<Self>, message: Arc<AgentMessage>) {
+        self.enqueue(UiMessage::Message(message));
     }
 
-    fn enqueue_ui(&self, message: UiMessage) {
+    fn enqueue(self: &Arc<Self>, message: UiMessage) {
         let (begins_to_evict, is_sending) = {
-            let mut outbox = self.ui.outbox.state.lock();
+            let mut outbox = self.outbox.state.lock();
             let begins_to_evict = outbox.push(message);
             let is_sending = std::mem::replace(&mut outbox.is_sending, true);
             (begins_to_evict, is_sending)
         };
         if begins_to_evict {
-            let session = self.arc();
+            let ui = self.clone();
             spawn_started(&self.handle, async move {
                 let text = format!(
                     "Nobody reads what extensions show: of all that waits only the last {} MB are \
                      kept",
                     MAX_PENDING_BYTES >> 20
                 );
-                session.report("<session>", "ui", text).await;
+                report_error(&*ui.mode, ExtensionError::new("<session>", "ui", text)).await;
             });
         }
         if is_sending {
             return;
         }
-        let session = self.arc();
+        let ui = self.clone();
         spawn_started(&self.handle, async move {
             loop {
                 // The lock must not be held while the event is emitted.
-                let next = session.ui.outbox.state.lock().pop();
+                let next = ui.outbox.state.lock().pop();
                 let Some(next) = next else { return };
                 match next.message {
-                    UiMessage::Message(message) => session.emit_message(message).await,
+                    UiMessage::Message(message) => ui.emit_message(message).await,
                     UiMessage::Ui(method) => {
                         let id = uuid::Uuid::new_v4().to_string();
                         let request = UiRequest { id, method };
-                        session
-                            .emit_to_mode(Event::ExtensionUiRequest(request))
-                            .await;
+                        emit(&*ui.mode, Event::ExtensionUiRequest(request)).await;
                     }
                 }
-                session.ui.outbox.delivered.send_replace(next.number);
+                ui.outbox.delivered.send_replace(next.number);
             }
         });
     }
 
+    /// Emits `message_start` and `message_end` for a message that joined an idle session.
+    async fn emit_message(&self, message: Arc<AgentMessage>) {
+        let start = Event::MessageStart {
+            message: message.clone(),
+        };
+        emit(&*self.mode, start).await;
+        emit(&*self.mode, Event::MessageEnd { message }).await;
+    }
+
     /// Returns when everything that was queued before this call is emitted.
-    pub(crate) async fn wait_outbox(&self) {
-        let last = self.ui.outbox.state.lock().last;
+    pub async fn wait_outbox(&self) {
+        let last = self.outbox.state.lock().last;
         // An error is impossible: `self` holds the sender. Replaced and evicted messages have
         // smaller numbers.
-        let mut delivered = self.ui.outbox.delivered.subscribe();
+        let mut delivered = self.outbox.delivered.subscribe();
         let _ = delivered.wait_for(|delivered| *delivered >= last).await;
     }
 }
