@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::AgentSession;
+use super::session::{EventSink, emit, report_error};
+use super::state::State;
 use super::switch::background::{SessionLease, UserCommand};
+use super::tools::Tools;
 use pi_agent::AgentMessage;
-use pi_agent::event::Event;
+use pi_agent::event::{Event, ExtensionError};
 use pi_ai::message::now;
-use pi_extensions::UserBash;
+use pi_extensions::{Extensions, UserBash};
 use pi_session::message::BashExecutionMessage;
 use pi_tools::command::run::{UserCommandResult, run_user_command};
 use pi_tools::remote::RemoteCommands;
@@ -20,12 +25,17 @@ use pi_tools::remote::RemoteCommands;
 /// Number of pieces of output that may wait for the mode.
 const OUTPUT_BUFFER: usize = 16;
 
-/// Shell commands of the user that are running, or whose output is not stored yet.
-#[derive(Default)]
+/// Runs shell commands of the user, and records their results.
 pub(super) struct UserCommands {
     /// Cancels all commands, and later ones at once.
     pub cancel: CancellationToken,
+    /// Commands that are running, or whose output is not stored yet.
     pub tasks: TaskTracker,
+    extensions: Arc<Extensions>,
+    tools: Arc<Tools>,
+    mode: Arc<dyn EventSink>,
+    handle: Handle,
+    pub(super) state: Arc<Mutex<State>>,
 }
 
 /// Results and cancellation of the user's shell commands.
@@ -61,10 +71,28 @@ pub enum BashRunner {
     },
 }
 
-impl AgentSession {
+impl UserCommands {
+    pub fn new(
+        extensions: Arc<Extensions>,
+        tools: Arc<Tools>,
+        mode: Arc<dyn EventSink>,
+        handle: Handle,
+        state: Arc<Mutex<State>>,
+    ) -> Self {
+        Self {
+            cancel: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            extensions,
+            tools,
+            mode,
+            handle,
+            state,
+        }
+    }
+
     /// Runs a command in the session's folder and records it: in the conversation at once, or after
     /// the run if one is active.
-    pub(super) async fn bash(&self, request: BashRequest) -> Result<BashOutcome, String> {
+    pub async fn run(&self, request: BashRequest) -> Result<BashOutcome, String> {
         let BashRequest {
             command,
             exclude_from_context,
@@ -72,29 +100,32 @@ impl AgentSession {
         } = request;
         match runner {
             BashRunner::Pi => {
-                let begun = self.begin_user_command();
-                self.run_bash(begun, &command, exclude_from_context, None, None)
+                let begun = self.begin();
+                self.run_begun(begun, &command, exclude_from_context, None, None)
                     .await
             }
-            BashRunner::Extensions => self.user_bash(&command, exclude_from_context).await,
+            BashRunner::Extensions => {
+                self.run_with_extensions(&command, exclude_from_context)
+                    .await
+            }
             BashRunner::Remote(by) => {
-                let begun = self.begin_user_command();
-                self.run_bash(begun, &command, exclude_from_context, Some(by), None)
+                let begun = self.begin();
+                self.run_begun(begun, &command, exclude_from_context, Some(by), None)
                     .await
             }
             BashRunner::PiWithUpdates { id } => {
-                self.bash_with_updates(&command, exclude_from_context, id)
+                self.run_with_updates(&command, exclude_from_context, id)
                     .await
             }
         }
     }
 
-    async fn user_bash(
+    async fn run_with_extensions(
         &self,
         command: &str,
         exclude_from_context: bool,
     ) -> Result<BashOutcome, String> {
-        let begun = self.begin_user_command();
+        let begun = self.begin();
         let cwd = begun.cwd.display().to_string();
         let chosen = self
             .extensions
@@ -109,36 +140,35 @@ impl AgentSession {
                 ));
             }
             UserBash::Finished(result) => {
-                self.record_bash(&begun.lease, command, &result, exclude_from_context)
+                self.record(&begun.lease, command, &result, exclude_from_context)
                     .await;
                 return Ok(result);
             }
         };
-        self.run_bash(begun, command, exclude_from_context, elsewhere, None)
+        self.run_begun(begun, command, exclude_from_context, elsewhere, None)
             .await
     }
 
-    async fn bash_with_updates(
+    async fn run_with_updates(
         &self,
         command: &str,
         exclude_from_context: bool,
         id: Option<Value>,
     ) -> Result<BashOutcome, String> {
-        let begun = self.begin_user_command();
+        let begun = self.begin();
         let (updates, mut received) = mpsc::channel(OUTPUT_BUFFER);
-        let runs = self.run_bash(begun, command, exclude_from_context, None, Some(updates));
+        let runs = self.run_begun(begun, command, exclude_from_context, None, Some(updates));
         let emits = async {
             while let Some(delta) = received.recv().await {
                 let id = id.clone();
-                self.emit_to_mode(Event::BashExecutionUpdate { id, delta })
-                    .await;
+                emit(&*self.mode, Event::BashExecutionUpdate { id, delta }).await;
             }
         };
         let (result, ()) = futures::future::join(runs, emits).await;
         result
     }
 
-    async fn run_bash(
+    async fn run_begun(
         &self,
         begun: UserCommand,
         command: &str,
@@ -151,12 +181,12 @@ impl AgentSession {
         let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, updates)
             .await
             .map_err(|error| error.0)?;
-        self.record_bash(&lease, command, &result, exclude_from_context)
+        self.record(&lease, command, &result, exclude_from_context)
             .await;
         Ok(result)
     }
 
-    async fn record_bash(
+    async fn record(
         &self,
         lease: &SessionLease,
         command: &str,
@@ -164,33 +194,29 @@ impl AgentSession {
         exclude_from_context: bool,
     ) {
         let message = bash_message(command, result, exclude_from_context);
-        let notice = self.append_user_command(lease, message);
-        self.report_store_problem(notice).await;
+        let notice = self.append(lease, message);
+        report_store_problem(&*self.mode, notice).await;
     }
 
     /// Records a command that an extension has run.
-    pub(super) fn record_bash_result(
-        &self,
-        command: &str,
-        result: &BashOutcome,
-        exclude_from_context: bool,
-    ) {
+    pub fn record_result(&self, command: &str, result: &BashOutcome, exclude_from_context: bool) {
         let lease = self.lease_current();
-        let notice =
-            self.append_user_command(&lease, bash_message(command, result, exclude_from_context));
+        let notice = self.append(&lease, bash_message(command, result, exclude_from_context));
         if notice.is_some() {
-            let session = self.arc();
-            (self.handle).spawn(async move { session.report_store_problem(notice).await });
+            let mode = self.mode.clone();
+            (self.handle).spawn(async move { report_store_problem(&*mode, notice).await });
         }
     }
 
     /// Cancels the command that was started last.
-    pub(super) fn abort_bash(&self) {
+    pub fn abort_last(&self) {
         if let Some(cancel) = &self.state.lock().user_commands.last_cancel {
             cancel.cancel();
         }
     }
+}
 
+impl AgentSession {
     /// Appends the results of commands that ended during the last run.
     pub(super) async fn flush_bash(&self) {
         let notice = self.state.lock().append_deferred_bash();
@@ -204,9 +230,13 @@ impl AgentSession {
     }
 
     pub(super) async fn report_store_problem(&self, notice: Option<String>) {
-        if let Some(notice) = notice {
-            self.report("<session>", "append", notice).await;
-        }
+        report_store_problem(&*self.mode, notice).await;
+    }
+}
+
+async fn report_store_problem(mode: &dyn EventSink, notice: Option<String>) {
+    if let Some(notice) = notice {
+        report_error(mode, ExtensionError::new("<session>", "append", notice)).await;
     }
 }
 

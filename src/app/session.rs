@@ -66,7 +66,7 @@ pub struct AgentSession {
     pub(super) models: Arc<ModelRegistry>,
     pub(super) extensions: Arc<Extensions>,
     pub(super) state: Arc<Mutex<State>>,
-    pub(super) tools: Tools,
+    pub(super) tools: Arc<Tools>,
     pub(super) mode: Arc<dyn EventSink>,
     /// Cancelled by an abort outside any run: ends the wait for handlers.
     pub(super) handler_cancel: ResettableCancel,

@@ -72,7 +72,9 @@ impl AgentSession {
             SessionCommand::Compact { focus } => {
                 CommandOutcome::Compacted(self.compact(focus.as_deref()).await?)
             }
-            SessionCommand::Bash(request) => CommandOutcome::Bash(self.bash(request).await?),
+            SessionCommand::Bash(request) => {
+                CommandOutcome::Bash(self.user_commands.run(request).await?)
+            }
             SessionCommand::SetName(name) => {
                 self.set_session_name(&name).await?;
                 CommandOutcome::Done
@@ -94,7 +96,7 @@ impl AgentSession {
             ImmediateCommand::Abort => self.abort(),
             ImmediateCommand::AbortRun => self.cancel_run(),
             ImmediateCommand::AbortRetry => _ = self.abort_retry(),
-            ImmediateCommand::AbortBash => self.abort_bash(),
+            ImmediateCommand::AbortBash => self.user_commands.abort_last(),
             ImmediateCommand::AbortSummary => self.abort_summary(),
             ImmediateCommand::Shutdown => self.shutdown_request.send(),
             ImmediateCommand::SendMessage { message, options } => {
@@ -149,7 +151,7 @@ impl AgentSession {
                 command,
                 result,
                 exclude_from_context,
-            } => self.record_bash_result(&command, &result, exclude_from_context),
+            } => (self.user_commands).record_result(&command, &result, exclude_from_context),
             ImmediateCommand::ReplaceMessages { known, messages } => {
                 let messages: Vec<Arc<AgentMessage>> = messages.into_iter().map(Arc::new).collect();
                 self.state.lock().replace_messages(known, messages);

@@ -216,6 +216,14 @@ impl AgentSession {
         );
         let handle = tokio::runtime::Handle::current();
         let ui = UserInterface::new(mode.clone(), handle.clone());
+        let tools = Arc::new(tools);
+        let user_commands = UserCommands::new(
+            extensions.clone(),
+            tools.clone(),
+            mode.clone(),
+            handle.clone(),
+            state.clone(),
+        );
         let (extension_messages, queued_messages) = extension_message_channel();
         let session = Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -229,7 +237,7 @@ impl AgentSession {
             mode,
             shutdown_request: ShutdownRequest::default(),
             handler_cancel: ResettableCancel::default(),
-            user_commands: UserCommands::default(),
+            user_commands,
             activity,
             intake: PromptIntake::new(extension_messages),
             event_order: tokio::sync::Mutex::default(),

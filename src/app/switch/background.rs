@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::AgentSession;
+use crate::bash::UserCommands;
 use crate::state::{State, append_to_file};
 use pi_agent::AgentMessage;
 use pi_session::Session;
@@ -49,7 +50,7 @@ impl From<Session> for SwitchTarget {
 
 /// Keeps a session open until dropped, also in the background.
 pub(crate) struct SessionLease {
-    session: Arc<AgentSession>,
+    state: Arc<Mutex<State>>,
     session_number: u64,
     /// The shutdown of the program waits for this token.
     _user_command: TaskTrackerToken,
@@ -57,7 +58,7 @@ pub(crate) struct SessionLease {
 
 impl Drop for SessionLease {
     fn drop(&mut self) {
-        let mut state = self.session.state.lock();
+        let mut state = self.state.lock();
         let index = state
             .sessions
             .leases
@@ -80,9 +81,9 @@ pub(crate) struct UserCommand {
     pub cancel: CancellationToken,
 }
 
-impl AgentSession {
-    pub(crate) fn begin_user_command(&self) -> UserCommand {
-        let cancel = self.user_commands.cancel.child_token();
+impl UserCommands {
+    pub(crate) fn begin(&self) -> UserCommand {
+        let cancel = self.cancel.child_token();
         let mut state = self.state.lock();
         state.user_commands.last_cancel = Some(cancel.clone());
         UserCommand {
@@ -101,9 +102,9 @@ impl AgentSession {
         let session_number = session_number.unwrap_or(state.sessions.current);
         state.sessions.leases.push(session_number);
         SessionLease {
-            session: self.arc(),
+            state: self.state.clone(),
             session_number,
-            _user_command: self.user_commands.tasks.token(),
+            _user_command: self.tasks.token(),
         }
     }
 
@@ -127,7 +128,7 @@ impl AgentSession {
 
     /// Appends the result of a user command to the session in which it was started. Returns a
     /// notice for the user.
-    pub(crate) fn append_user_command(
+    pub(crate) fn append(
         &self,
         lease: &SessionLease,
         message: Arc<AgentMessage>,

@@ -239,7 +239,7 @@ impl AgentSession {
         path: &Path,
         cwd: Option<&Path>,
     ) -> Result<(), CommandError> {
-        let (target, warnings) = match self.lease_background(path, cwd) {
+        let (target, warnings) = match self.user_commands.lease_background(path, cwd) {
             None if self.is_open(path) => {
                 if let Some(cwd) = cwd.filter(|cwd| cwd.is_dir()) {
                     self.state.lock().session.override_cwd(cwd);
