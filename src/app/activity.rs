@@ -107,6 +107,7 @@ impl Activity {
 }
 
 /// Waits for transitions of the activity. All waits also end when the session is gone.
+#[derive(Clone)]
 pub(super) struct ActivityWatch(watch::Receiver<Activity>);
 
 impl ActivityWatch {

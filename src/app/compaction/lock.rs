@@ -1,10 +1,14 @@
 //! The exclusive right to write a summary, for a compaction or of a branch. No run begins while it
 //! is held. Also finds the model for the summary.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::AgentSession;
-use crate::activity::Work;
+use crate::activity::{ActivityWatch, Work};
+use crate::state::State;
 use pi_compaction::Summarizer;
 
 /// Why no model can write the summary.
@@ -23,15 +27,21 @@ pub(crate) enum NoSummarizer {
     Cancelled,
 }
 
+/// The exclusive right to write a summary.
+pub(crate) struct SummaryRight {
+    state: Arc<Mutex<State>>,
+    activity: ActivityWatch,
+}
+
 /// Held while a summary is being written.
 pub(crate) struct SummaryGuard<'a> {
-    session: &'a AgentSession,
+    right: &'a SummaryRight,
     pub work: Work,
 }
 
 impl Drop for SummaryGuard<'_> {
     fn drop(&mut self) {
-        self.session.state.lock().work.end_summary(self.work.id);
+        self.right.state.lock().work.end_summary(self.work.id);
     }
 }
 
@@ -39,18 +49,18 @@ impl SummaryGuard<'_> {
     /// Releases the right and marks `run` active in one step, so that no other work begins in
     /// between.
     pub fn transfer_to_run(self, run: Work) {
-        self.session.state.lock().work.continue_run(run);
+        self.right.state.lock().work.continue_run(run);
     }
 }
 
 /// A caller waits for the end of the run to write a summary, until this is dropped.
-pub(crate) struct SummaryRequest<'a>(&'a AgentSession);
+pub(crate) struct SummaryRequest<'a>(&'a SummaryRight);
 
 impl<'a> SummaryRequest<'a> {
     /// Takes the right that the ended run passed on.
     pub fn take_handoff(&self) -> Option<SummaryGuard<'a>> {
         let work = self.0.state.lock().work.take_passed_summary()?;
-        Some(self.0.resume_summary(work))
+        Some(self.0.resume(work))
     }
 }
 
@@ -66,45 +76,49 @@ impl Drop for SummaryRequest<'_> {
     }
 }
 
-impl AgentSession {
+impl SummaryRight {
+    pub fn new(state: Arc<Mutex<State>>, activity: ActivityWatch) -> Self {
+        Self { state, activity }
+    }
+
     /// Makes the run pass the right to write a summary on when it ends. Otherwise handlers of
     /// `agent_end` could begin the next run each time.
-    pub(crate) fn request_summary(&self) -> SummaryRequest<'_> {
+    pub fn request(&self) -> SummaryRequest<'_> {
         self.state.lock().compaction.waiters += 1;
         SummaryRequest(self)
     }
 
     /// Returns `None` while a run is active, another summary is being written, or the session is
     /// being replaced.
-    pub(crate) fn begin_summary(&self) -> Option<SummaryGuard<'_>> {
+    pub fn begin(&self) -> Option<SummaryGuard<'_>> {
         let mut state = self.state.lock();
         state.work.may_begin().then(|| SummaryGuard {
-            session: self,
+            right: self,
             work: state.work.begin_summary(),
         })
     }
 
     /// Makes the guard of a summary that was claimed before.
-    pub(crate) fn resume_summary(&self, work: Work) -> SummaryGuard<'_> {
-        SummaryGuard {
-            session: self,
-            work,
-        }
+    pub fn resume(&self, work: Work) -> SummaryGuard<'_> {
+        SummaryGuard { right: self, work }
     }
 
-    pub(crate) fn is_summarizing(&self) -> bool {
+    /// Returns whether a summary is being written.
+    pub fn is_held(&self) -> bool {
         self.state.lock().work.summary().is_some()
     }
 
+    /// Returns when no summary is being written.
+    pub async fn wait_free(&self) {
+        let wait = self.activity.wait(|activity| activity.summary().is_none());
+        wait.await;
+    }
+}
+
+impl AgentSession {
     pub(crate) fn abort_summary(&self) {
         let summary = self.state.lock().work.summary();
         self.cancel_work(summary);
-    }
-
-    /// Returns when no summary is being written.
-    pub(crate) async fn wait_summary(&self) {
-        let wait = self.activity.wait(|activity| activity.summary().is_none());
-        wait.await;
     }
 
     /// Returns the session's model with its credentials.

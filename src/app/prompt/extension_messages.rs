@@ -126,7 +126,7 @@ impl AgentSession {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
-        if answered && self.is_summarizing() {
+        if answered && self.summary_right.is_held() {
             let switch_cancel = self.switcher.cancel.token();
             let from = self.sender(options.from);
             let start = async move {

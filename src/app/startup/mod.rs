@@ -21,6 +21,7 @@ use crate::bash::{UserCommandState, UserCommands};
 use crate::cancel::ResettableCancel;
 use crate::child::session::{ChildLink, ChildProvisions, SessionParts};
 use crate::compaction::CompactionState;
+use crate::compaction::lock::SummaryRight;
 use crate::prompt::extension_messages::{QueuedUserMessage, send_extension_messages};
 use crate::prompt::intake::PromptIntake;
 use crate::prompt::options::SystemPromptState;
@@ -224,6 +225,7 @@ impl AgentSession {
             handle.clone(),
             state.clone(),
         );
+        let summary_right = SummaryRight::new(state.clone(), activity.clone());
         let (extension_messages, queued_messages) = extension_message_channel();
         let session = Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -238,6 +240,7 @@ impl AgentSession {
             shutdown_request: ShutdownRequest::default(),
             handler_cancel: ResettableCancel::default(),
             user_commands,
+            summary_right,
             activity,
             intake: PromptIntake::new(extension_messages),
             event_order: tokio::sync::Mutex::default(),

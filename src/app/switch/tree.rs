@@ -159,8 +159,8 @@ impl AgentSession {
     async fn acquire_for_navigation(&self) -> Result<SummaryGuard<'_>, String> {
         loop {
             drop(self.switcher.lock.lock().await);
-            self.wait_summary().await;
-            if let Some(summarizing) = self.begin_summary() {
+            self.summary_right.wait_free().await;
+            if let Some(summarizing) = self.summary_right.begin() {
                 return Ok(summarizing);
             }
             if self.is_busy() {
