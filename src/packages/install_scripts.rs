@@ -36,15 +36,19 @@ impl Packages<'_> {
             let folder = self
                 .install_paths
                 .package_folder(&source, source_scope(scope));
-            for package in locked
-                .tree
-                .distinct()
-                .filter(|package| package.name == name)
-            {
-                let (identity, is_source) = identity(locked, package);
+            if matches!(source, PackageSource::Local(_)) {
+                // Nothing is ever installed for a folder of the user.
+                continue;
+            }
+            // A project's file may have been written by others.
+            locked.tree.check()?;
+            let own = installed_by_program(&source, locked);
+            let all = locked.tree.distinct().cloned().chain(own);
+            for package in all.filter(|package| package.name == name) {
+                let (identity, is_source) = identity(locked, &package);
                 let scripts = scripts_of(&folder.join(&package.path), is_source);
                 if !scripts.is_empty() {
-                    found.push((folder.clone(), package.clone(), identity, scripts));
+                    found.push((folder.clone(), package, identity, scripts));
                 }
             }
         }
@@ -129,6 +133,19 @@ impl Packages<'_> {
     }
 }
 
+/// Returns the package itself, if the program of the setting `npmCommand` has installed it: then
+/// nothing else is recorded.
+fn installed_by_program(source: &PackageSource, locked: &LockedSource) -> Option<PlacedPackage> {
+    let PackageSource::Npm(npm) = source else {
+        return None;
+    };
+    locked.tree.packages.is_empty().then(|| PlacedPackage {
+        name: npm.name.clone(),
+        version: locked.version.clone().unwrap_or_default(),
+        ..PlacedPackage::default()
+    })
+}
+
 /// Returns what identifies the files of a package, and whether they are sources.
 fn identity(locked: &LockedSource, package: &PlacedPackage) -> (String, bool) {
     let is_source = ["git+", "file:"]
@@ -138,6 +155,9 @@ fn identity(locked: &LockedSource, package: &PlacedPackage) -> (String, bool) {
         (Some(integrity), _) => integrity.clone(),
         (None, Some(commit)) if package.resolved.starts_with("file:") => {
             format!("git-{commit} {}", package.path)
+        }
+        (None, _) if package.resolved.is_empty() => {
+            format!("{}@{}", package.name, package.version)
         }
         (None, _) => package.resolved.clone(),
     };

@@ -514,6 +514,16 @@ async fn the_setting_npm_command_replaces_npm() {
         install.is_some_and(|line| line.ends_with("--ignore-scripts")),
         "{log}"
     );
+    // Scripts are named and run on request here, too.
+    let members = json!({"scripts": {"postinstall": "touch ran"}});
+    registry.publish_with("two", "1.0.0", members, &borrowed(&contents("two")));
+    let said = pi(&registry, &home, &["install", "npm:two"]).await.ok();
+    assert!(said.contains("pi install --allow-scripts two"), "{said}");
+    let ran = Registry::user_root(&home).join("two/ran");
+    assert!(!ran.exists());
+    let allow = ["install", "--allow-scripts", "two"];
+    pi(&registry, &home, &allow).await.ok();
+    assert!(ran.exists());
     let broken = json!({"npmCommand": ["no-such-npm"], "packages": ["npm:one"]});
     fs::write(home.agent_dir().join("settings.json"), broken.to_string()).unwrap();
     let error = pi(&registry, &home, &["install", "npm:one"])

@@ -261,6 +261,31 @@ async fn registries_of_scopes_and_tokens_are_used() {
 }
 
 #[tokio::test]
+async fn a_proxy_of_npmrc_is_used() {
+    let (registry, home) = (Registry::start().await, Home::bare());
+    registry.publish("tool", "1.0.0", &borrowed(&contents("tool")));
+    registry.change("tool", "1.0.0", |it| {
+        it.manifest["dist"]["tarball"] = json!("http://registry.test/tool/-/1.0.0");
+    });
+    let user_home = home.agent_dir().ancestors().nth(2).unwrap().to_owned();
+    let text = format!("registry=http://registry.test/\nproxy={}\n", registry.url());
+    fs::write(user_home.join(".npmrc"), text).unwrap();
+    let install = |place: &'static [&'static str]| {
+        let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
+        command.env_remove("PI_OFFLINE").arg("install").args(place);
+        command.arg("npm:tool");
+        finish(command, "")
+    };
+    install(&[]).await.ok();
+    assert_eq!(registry.requests(), ["/tool", "/tool/-/1.0.0"]);
+    // A project's own file does not count: it could send the user's variables to its author.
+    home.file(".npmrc", "registry=http://elsewhere.test/${HOME}\n");
+    home.file(".pi/npm/.npmrc", "proxy=\n");
+    install(&["-l"]).await.ok();
+    assert_eq!(registry.requests().len(), 4);
+}
+
+#[tokio::test]
 async fn a_version_of_the_last_hours_waits() {
     let registry = Registry::start().await;
     let home = Home::bare();

@@ -189,7 +189,11 @@ impl Registry {
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         stream.read_line(&mut line).await?;
-        let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        let target = line.split(' ').nth(1).unwrap_or_default();
+        // Clients send the whole URL to a proxy.
+        let at_proxy = target.strip_prefix("http://");
+        let at_proxy = at_proxy.and_then(|it| it.find('/').map(|start| &it[start..]));
+        let target = at_proxy.unwrap_or(target).to_owned();
         let mut header = String::new();
         let (mut authorization, mut is_short) = (None, false);
         while stream.read_line(&mut header).await? > 2 {
