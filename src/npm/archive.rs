@@ -155,11 +155,12 @@ fn create_file(path: &Path, executable: bool) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Returns the path of an entry below the target.
+/// Returns the path of an entry below the target. The first component is left out: it is the name
+/// of a folder, or the dot of `./package.json`.
 fn below(target: &Path, named: &Path) -> Option<PathBuf> {
-    let mut parts = named.components().filter(|part| *part != Component::CurDir);
+    let mut parts = named.components();
     match parts.next()? {
-        Component::Normal(_) => {}
+        Component::Normal(_) | Component::CurDir => {}
         _ => return None,
     }
     let mut path = target.to_owned();
@@ -169,9 +170,7 @@ fn below(target: &Path, named: &Path) -> Option<PathBuf> {
             _ => return None,
         }
     }
-    // A backslash separates folders on Windows only; no package needs one.
-    let plain = !named.as_os_str().as_encoded_bytes().contains(&b'\\');
-    (plain && path.starts_with(target)).then_some(path)
+    path.starts_with(target).then_some(path)
 }
 
 const LIMIT_REACHED: &str = "the limit of unpacked bytes is reached";
@@ -315,6 +314,19 @@ mod tests {
 
     /// Parts of names of entries.
     const PARTS: [&str; 9] = ["package", "/", "..", "a", ".", "\\", "//", "b/", "../"];
+
+    #[test]
+    fn the_first_component_is_any_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for (index, first) in ["package", "name-1.0.0", "."].iter().enumerate() {
+            let target = dir.path().join(index.to_string());
+            let folder = format!("{first}/");
+            let name = format!("{first}/lib/./a.js");
+            let bytes = packed(&[(EntryType::Directory, &folder, b""), file(&name, b"x")]);
+            unpack(&bytes, &target, &Limits::default()).unwrap();
+            assert_eq!(fs::read(target.join("lib/a.js")).unwrap(), b"x", "{first}");
+        }
+    }
 
     #[test]
     fn files_and_bytes_are_limited() {
