@@ -41,6 +41,7 @@ const PI: Group = Group {
         "setSessionName",
         "setThinkingLevel",
         "unregisterProvider",
+        "watch",
     ],
 };
 const CTX: Group = Group {
