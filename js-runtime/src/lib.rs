@@ -51,6 +51,7 @@ pub use js_runtime_ext::{
 pub use limits::memory::Memory;
 pub use limits::process_limits::survive_file_size_limit;
 pub use loader::MemoryCache;
+pub use loader::expected_files::{ExpectedFiles, expect_files};
 pub use node::inspector::{inspect_processes, is_inspected, start_inspector};
 pub use options::{HostProcess, RuntimeOptions};
 pub use runtime::Runtime;

@@ -24,6 +24,7 @@ use sys_traits::{
 };
 
 use super::cache::memory::MemoryCache;
+use super::expected_files;
 use crate::attribution::imports::Imports;
 use crate::attribution::load_input::{Answer, InputKind, LoadInput, digest, is_within_package};
 
@@ -169,7 +170,10 @@ impl Disk {
         let compute = || {
             let path = probe(path).ok_or(())?;
             let real = self.real(&path).unwrap_or_else(|_| path.clone());
-            Ok::<_, ()>(Probed { path, real })
+            match expected_files::may_lead(&path, &real) {
+                true => Ok(Probed { path, real }),
+                false => Err(()),
+            }
         };
         get_or_insert(&self.targets, |targets| &mut targets.probed, path, compute).ok()
     }

@@ -20,6 +20,7 @@ use super::cache::manifest::ManifestRecorder;
 use super::cache::memory::MemoryCache;
 use super::cache::prefetched::Prefetched;
 use super::disk::{Disk, SourceText};
+use super::expected_files;
 use super::transpile::ascii::V8Text;
 use crate::attribution::load_input::digest;
 use crate::loader::cache::{DiskCache, Key};
@@ -185,6 +186,7 @@ fn read_source(path: &Path) -> Result<SourceText, JsErrorBox> {
 /// Reads a text file. Returns its text and the digest of its bytes.
 pub(crate) fn read_with_digest(path: &Path) -> Result<(String, u64), JsErrorBox> {
     let bytes = std::fs::read(path).map_err(|e| io_error(path, &e))?;
+    expected_files::check(path, &bytes).map_err(|e| io_error(path, &e))?;
     let digest = digest(&bytes);
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());

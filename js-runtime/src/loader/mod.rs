@@ -8,6 +8,7 @@
 
 pub(crate) mod cache;
 mod disk;
+pub(crate) mod expected_files;
 mod files;
 mod import_position;
 mod interop;
@@ -199,6 +200,7 @@ impl Loader {
             let answer = bytes.as_deref().ok().map(digest);
             self.imports.note_content(&path, answer);
             let bytes = bytes.map_err(|e| io_error(&path, &e))?;
+            expected_files::check(&path, &bytes).map_err(|e| io_error(&path, &e))?;
             let code = ModuleSourceCode::Bytes(bytes.into_boxed_slice().into());
             return Ok(ModuleSource::new(ModuleType::Wasm, code, specifier, None));
         }

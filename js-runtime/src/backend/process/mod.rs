@@ -19,7 +19,7 @@ mod wire;
 mod writer;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use js_runtime_ext::program;
@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::attribution::load_input::{Answer, InputKind};
 use crate::error::Thrown;
 use crate::loader::MemoryCache;
+use crate::loader::expected_files::{self, ExpectedFiles, expect_files};
 use crate::node::inspector::Inspect;
 use crate::options::RuntimeOptions;
 
@@ -54,7 +55,11 @@ struct StartRequest {
     /// Value of `process.execPath`.
     program: Option<OsString>,
     inspect: Option<Inspect>,
+    expected_files: Vec<ExpectedProject>,
 }
+
+/// A project, its expected files and the folders of which no others are loaded.
+type ExpectedProject = (OsString, Vec<(OsString, String)>, Vec<OsString>);
 
 impl StartRequest {
     fn from_options(options: &RuntimeOptions, inspect: Option<Inspect>) -> Self {
@@ -74,10 +79,27 @@ impl StartRequest {
             one_way: options.one_way.clone(),
             program: program().ok().map(|path| path.as_os_str().to_owned()),
             inspect,
+            expected_files: expected_files::all()
+                .into_iter()
+                .map(|(project, expected)| {
+                    let files = expected.files.into_iter();
+                    let files = files.map(|(path, hash)| (path.into_os_string(), hash));
+                    let folders = expected.folders.into_iter().map(PathBuf::into_os_string);
+                    (project.into_os_string(), files.collect(), folders.collect())
+                })
+                .collect(),
         }
     }
 
     fn options(self) -> RuntimeOptions {
+        for (project, files, folders) in self.expected_files {
+            let files = files.into_iter().map(|(path, hash)| (path.into(), hash));
+            let expected = ExpectedFiles {
+                files: files.collect(),
+                folders: folders.into_iter().map(PathBuf::from).collect(),
+            };
+            expect_files(Path::new(&project), Some(expected));
+        }
         RuntimeOptions {
             cache_dir: self.cache_dir.map(PathBuf::from),
             max_heap: self.max_heap,
