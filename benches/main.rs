@@ -11,6 +11,7 @@ mod process;
 mod session;
 mod sessions;
 mod tools;
+mod trust;
 
 fn main() {
     // This program also serves as the extensions' own process.
@@ -62,6 +63,9 @@ fn main() {
         }
         if is_selected("tools") {
             tools::measure().await;
+        }
+        if is_selected("trust") {
+            trust::starts(&pi).await;
         }
     });
     if is_selected("sessions") {

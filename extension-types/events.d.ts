@@ -4,6 +4,7 @@ import type { BashOperations } from "./tools.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { BashResult, Skill } from "./sdk.js";
 import type { CompactionSettings } from "./settings.js";
+import type { ProjectTrustEvent, ProjectTrustEventResult } from "./trust.js";
 import type { AssistantMessageEvent, ImageContent, Model, SystemMessage, TextContent, ToolResultMessage, Usage } from "./pi-ai.js";
 import type {
   AgentMessage,
@@ -406,6 +407,7 @@ export type InputEventResult =
 
 /** By name: the event, and the result that a handler may return. */
 export interface ExtensionEvents {
+  project_trust: [ProjectTrustEvent, ProjectTrustEventResult];
   resources_discover: [ResourcesDiscoverEvent, ResourcesDiscoverResult];
   session_start: [SessionStartEvent, unknown];
   session_shutdown: [SessionShutdownEvent, unknown];

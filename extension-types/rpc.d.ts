@@ -571,7 +571,10 @@ export type Event =
     } & UiRequest)
   | ({
       type: "extension_ui_end";
-    } & UiEnd);
+    } & UiEnd)
+  | ({
+      type: "project_trust_request";
+    } & ProjectTrustRequest);
 /**
  * One step of an answer. Serialised as `assistantMessageEvent` of `message_update`, with
  * `partial` added there.
@@ -709,6 +712,16 @@ export type UiRequest1 =
       method: "set_editor_text";
       text: string;
     };
+/**
+ * Why the user is asked.
+ */
+export type TrustReason = "unanswered" | "changed";
+/**
+ * The purpose of a file.
+ */
+export type FileRole =
+  ("extension" | "systemPrompt" | "settings" | "mcp" | "skill" | "prompt") | "package" | "import" | "link";
+export type Change = "added" | "changed" | "removed";
 /**
  * Events of automatic compactions by their names before 0.60.
  */
@@ -1454,6 +1467,33 @@ export interface WaitEnd {
  */
 export interface UiEnd {
   id: string;
+}
+/**
+ * The question whether a project is trusted, for programs. The dialog that follows has the same
+ * `options`.
+ */
+export interface ProjectTrustRequest {
+  cwd: string;
+  reason: TrustReason;
+  /**
+   * Files and packages of the project, the newest first; its changes, if it was trusted before.
+   */
+  resources: Listed[];
+  options: string[];
+}
+/**
+ * A file or package that would be used.
+ */
+export interface Listed {
+  role: FileRole;
+  /**
+   * The path, relative to the project if it is inside, or the source of a package.
+   */
+  name: string;
+  /**
+   * The change since the folder was trusted.
+   */
+  change?: Change;
 }
 export interface Statistics {
   extensions: ExtensionStats[];

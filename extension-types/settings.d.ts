@@ -23,6 +23,8 @@ export interface Settings {
    * `getExternalEditorCommand`.
    */
   defaultProjectTrust?: ProjectTrust;
+  /** Not in the original: what happens when the model writes to a place whose files run. */
+  protectedPaths?: "notify" | "ask" | "off";
   externalEditor?: string;
   images?: ImageSettings;
   shellPath?: string;

@@ -1,5 +1,5 @@
-// Trust in projects: newer versions of pi ask the user for it and keep it in trust.json; this one
-// does not ask.
+// Trust in projects: pi asks the user for it and keeps the answers in trust.json.
+import type { ExtensionMode, ExtensionUIContext } from "./context.js";
 
 /** `null`: the user has not decided. */
 export type ProjectTrustDecision = boolean | null;
@@ -16,9 +16,32 @@ export class ProjectTrustStore {
   constructor(agentDir: string);
   get(cwd: string): ProjectTrustDecision;
   getEntry(cwd: string): ProjectTrustStoreEntry | null;
-  /** Throws, like `setMany`, because this pi does not write the file. */
+  /** Counts for sessions that start later. */
   set(cwd: string, decision: ProjectTrustDecision): void;
   setMany(decisions: ProjectTrustUpdate[]): void;
 }
-/** Whether a folder has resources for which those versions would ask the user. */
+/** Whether a folder has resources for which pi asks the user. */
 export function hasTrustRequiringProjectResources(cwd: string): boolean;
+
+/** Emitted to extensions of the user, before anything of a project is used. */
+export interface ProjectTrustEvent {
+  type: "project_trust";
+  cwd: string;
+}
+export type ProjectTrustEventDecision = "yes" | "no" | "undecided";
+export interface ProjectTrustEventResult {
+  /** The first `yes` or `no` counts. */
+  trusted: ProjectTrustEventDecision;
+  /** Whether the answer is recorded in trust.json. */
+  remember?: boolean;
+}
+export interface ProjectTrustContext {
+  cwd: string;
+  mode: ExtensionMode;
+  hasUI: boolean;
+  ui: Pick<ExtensionUIContext, "select" | "confirm" | "input" | "notify">;
+}
+export type ProjectTrustHandler = (
+  event: ProjectTrustEvent,
+  ctx: ProjectTrustContext,
+) => ProjectTrustEventResult | Promise<ProjectTrustEventResult>;

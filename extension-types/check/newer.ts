@@ -58,8 +58,10 @@ export function events(pi: ExtensionAPI) {
   });
   pi.on("tool_result", ({ usage }) => usage && { usage: { ...usage, cacheWrite1h: usage.cacheWrite1h ?? 0 } });
   pi.on("before_agent_start", ({ systemPromptOptions }) => prompt(systemPromptOptions));
-  // @ts-expect-error: pi does not ask
-  pi.on("project_trust", () => ({ trusted: "yes" }));
+  pi.on("project_trust", async ({ cwd }, { hasUI, ui }) => {
+    if (hasUI && (await ui.confirm("Trust?", cwd))) return { trusted: "yes", remember: true };
+    return { trusted: "undecided" };
+  });
 }
 function prompt(options: BuildSystemPromptOptions | NormalizedBuildSystemPromptOptions): void {
   options.appendSystemPrompt = options.cwd;

@@ -13,6 +13,7 @@ use pi_ai::message::AssistantMessage;
 use pi_ai::model::ThinkingLevel;
 use pi_ai::stream::{AssistantEvent, PartialMessage};
 use pi_compaction::Compacted;
+use pi_resources::trust::{Listed, TrustReason};
 use pi_session::SharedText;
 use pi_session::message::AgentMessage;
 use pi_tools::tool::ToolOutput;
@@ -139,6 +140,8 @@ pub enum Event {
     /// A dialog has ended without an answer of the user: its time is over, or its extension or a
     /// reload has withdrawn it. Clients close it.
     ExtensionUiEnd(UiEnd),
+    /// The next dialog asks whether the project is trusted.
+    ProjectTrustRequest(ProjectTrustRequest),
 }
 
 /// The JSON of an entry as it is in the session file.
@@ -367,6 +370,19 @@ impl ExtensionError {
     pub fn stack_or_message(&self) -> &str {
         self.details.stack.as_deref().unwrap_or(&self.error)
     }
+}
+
+/// The question whether a project is trusted, for programs. The dialog that follows has the same
+/// `options`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectTrustRequest {
+    pub cwd: String,
+    pub reason: TrustReason,
+    /// Files and packages of the project, the newest first; its changes, if it was trusted before.
+    pub resources: Vec<Listed>,
+    pub options: Vec<String>,
 }
 
 /// A slow extension that pi waits for.
@@ -691,6 +707,7 @@ impl Event {
             Self::ExtensionWaitEnd(_) => "extension_wait_end",
             Self::ExtensionUiRequest(_) => "extension_ui_request",
             Self::ExtensionUiEnd(_) => "extension_ui_end",
+            Self::ProjectTrustRequest(_) => "project_trust_request",
         }
     }
 
@@ -725,7 +742,8 @@ impl Event {
             | Self::ExtensionWarning(_)
             | Self::ExtensionWaitStart(_)
             | Self::ExtensionWaitEnd(_)
-            | Self::ExtensionUiEnd(_) => false,
+            | Self::ExtensionUiEnd(_)
+            | Self::ProjectTrustRequest(_) => false,
         }
     }
 }

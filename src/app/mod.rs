@@ -23,6 +23,7 @@ mod state;
 mod stats;
 mod switch;
 mod tools;
+mod trust;
 mod ui;
 
 pub use bash::{BashOutcome, BashRequest, BashRunner};

@@ -192,7 +192,7 @@ pub struct Options {
     #[arg(long, help_heading = AGENT_HEADING)]
     pub no_approve: bool,
 
-    /// Use the project's resources, which is the default, also if trust.json denies it
+    /// Use the project's resources without a question, also if trust.json denies it
     #[arg(long, short, help_heading = AGENT_HEADING)]
     pub approve: bool,
 

@@ -24,6 +24,7 @@ Commands (pi <command> --help tells more):
   pi doctor [--json]                            what is wrong with this installation
   pi ext list                                   the extensions, and what they register
   pi ext check FILE...                          what is wrong with an extension
+  pi trust [allow|deny|forget|diff|list]        whether this folder may bring code
   pi test [path]...                             run the tests of extensions
   pi launcher [PATH]                            a script for clients that start `node PATH`
 

@@ -15,6 +15,7 @@ mod packages;
 mod proxy;
 mod startup_prompts;
 mod test;
+mod trust;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -42,7 +43,6 @@ use pi_resources::migrations;
 use pi_resources::paths::Paths;
 use pi_resources::settings::{ExtensionHost, Settings};
 use pi_resources::themes::{find_theme, load_themes};
-use pi_resources::trust;
 
 /// Tokio's worker threads, besides the main thread, V8's threads and those that wait for files.
 const WORKER_THREADS: usize = 2;
@@ -155,7 +155,7 @@ fn version() -> Result<(), CliError> {
 /// Applies `--approve` and `--no-approve`. When both flags are given, the stricter one applies.
 fn approve(yes: bool, no: bool) {
     if yes || no {
-        trust::set_approval(!no);
+        pi_resources::trust::set_approval(!no);
     }
 }
 
@@ -185,6 +185,7 @@ fn run_subcommand(args: &[OsString]) -> Result<Option<u8>, CliError> {
             ext::run(&args).map(Some)
         }
         Some("test") => test::run(&args).map(Some),
+        Some("trust") if trust::is_meant(&args[1..]) => trust::run(&args[1..]).map(Some),
         Some("launcher") if args.len() <= 2 => launcher::run(&args).map(Some),
         Some("rpc") if args[1..] == ["schema"] => {
             output(pi_modes::rpc::schema::SCHEMA)?;

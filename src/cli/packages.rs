@@ -10,6 +10,7 @@ use pi_packages::{
 };
 use pi_resources::settings::{Settings, SettingsScope};
 use pi_resources::source_info::SourceScope;
+use pi_resources::trust;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
@@ -163,6 +164,9 @@ pub fn run(args: &[String]) -> Result<Option<u8>, CliError> {
     for warning in settings.take_warnings() {
         warn(&warning.describe("package command"));
     }
+    if let Some(note) = trust::note(&paths) {
+        warn(&note);
+    }
     let scope = match parsed.local {
         true => SettingsScope::Project,
         false => SettingsScope::Global,
@@ -202,15 +206,23 @@ pub fn run(args: &[String]) -> Result<Option<u8>, CliError> {
         (true, _) => vec![None],
         (false, _) => sources.iter().map(|source| Some(source.as_str())).collect(),
     };
+    let mut code = 0;
     for source in all {
-        let code = print_result(command, one(source))?;
+        code = print_result(command, one(source))?;
         if code != 0 {
-            return Ok(Some(code));
+            break;
         }
     }
+    if command != Command::List
+        && let Err(error) = trust::accept_packages(&paths)
+    {
+        warn(&error.to_string());
+    }
     match allowed {
-        Some(name) => print_result(command, allow_scripts(&packages, name, scope)).map(Some),
-        None => Ok(Some(0)),
+        Some(name) if code == 0 => {
+            print_result(command, allow_scripts(&packages, name, scope)).map(Some)
+        }
+        _ => Ok(Some(code)),
     }
 }
 

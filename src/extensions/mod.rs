@@ -11,6 +11,7 @@ mod events;
 mod lifecycle;
 mod limits;
 pub mod registry;
+mod trusted_files;
 
 pub use api::user_bash::UserBash;
 pub use bridge::{BridgeResult, ConsoleSink};
@@ -27,3 +28,4 @@ pub use lifecycle::load_error::LoadFailure;
 pub use lifecycle::load_record::LoadRecord;
 pub use lifecycle::{Extensions, LoadReport, Statistics};
 pub use pi_resources::settings::ExtensionTimeouts as Limits;
+pub use trusted_files::expect_trusted_files;

@@ -78,11 +78,15 @@ pub fn old_folders(paths: &Paths) -> Vec<Diagnostic> {
     found
 }
 
-fn roots(paths: &Paths) -> [(PathBuf, &'static str); 2] {
-    [
-        (paths.agent_dir.clone(), "user's"),
-        (paths.project_dir(), "project's"),
-    ]
+/// Returns the folders with files of earlier versions. A project that is not trusted stays as it
+/// is.
+fn roots(paths: &Paths) -> Vec<(PathBuf, &'static str)> {
+    let project = paths.trusted_project_dir();
+    let project = project.map(|dir| (dir, "project's"));
+    [(paths.agent_dir.clone(), "user's")]
+        .into_iter()
+        .chain(project)
+        .collect()
 }
 
 /// Moves `oauth.json` and the setting `apiKeys` to `auth.json`, unless that exists. The old

@@ -67,18 +67,18 @@ impl Paths {
 
     fn new(home: PathBuf, agent_dir: PathBuf, cwd: PathBuf) -> Self {
         Self {
-            distrust: trust::distrust(&agent_dir, &cwd),
+            distrust: trust::distrust(&home, &agent_dir, &cwd),
             home,
             agent_dir,
             cwd,
         }
     }
 
-    /// Returns the same locations for a session with another working folder.
+    /// Returns the same locations for a session with another working folder. Whether the project
+    /// is trusted may have been decided anew.
     pub fn with_cwd(&self, cwd: &Path) -> Self {
         let cwd = absolute(cwd);
         match self.distrust {
-            _ if cwd == self.cwd => self.clone(),
             Some(Distrust::Requested) => Self {
                 cwd,
                 ..self.clone()

@@ -3,6 +3,7 @@
 
 use pi_base::regular_file;
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,6 +13,7 @@ use crate::discovery::{NamedPath, ResourcePath, ResourceSources};
 use crate::paths::ResourceKind;
 use crate::prompts::frontmatter::Document;
 use crate::source_info::SourceInfo;
+use crate::trust;
 
 const COMMAND: &str = "/skill:";
 const MAX_NAME_CHARACTERS: usize = 64;
@@ -80,7 +82,7 @@ fn load(resource: ResourcePath, problems: &mut Vec<Diagnostic>) -> Option<Skill>
         warn("is not a Markdown file (.md) and not loaded".to_owned());
         return None;
     }
-    let document = match read(&path) {
+    let document = match read(&path, trust::read_lossy) {
         Ok(document) => document,
         Err(message) => {
             warn(format!("not loaded: {message}"));
@@ -118,8 +120,8 @@ fn load(resource: ResourcePath, problems: &mut Vec<Diagnostic>) -> Option<Skill>
     })
 }
 
-fn read(path: &Path) -> Result<Document, String> {
-    let text = regular_file::read_lossy(path).map_err(|error| error.to_string())?;
+fn read(path: &Path, read: impl Fn(&Path) -> io::Result<String>) -> Result<Document, String> {
+    let text = read(path).map_err(|error| error.to_string())?;
     Document::parse(&text).map_err(|error| error.to_string())
 }
 
@@ -198,7 +200,7 @@ pub fn expand_skill_command(text: &str, skills: &[Skill]) -> Result<Option<Strin
         return Ok(None);
     };
     let path = &skill.file_path;
-    let document = read(path).map_err(|error| {
+    let document = read(path, |path| regular_file::read_lossy(path)).map_err(|error| {
         let message = format!("Could not read the skill {}: {error}", path.display());
         Diagnostic::warning(path, message)
     })?;

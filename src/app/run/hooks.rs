@@ -310,7 +310,14 @@ impl RunHooks for Hooks<'_> {
         cancel: &CancellationToken,
     ) -> Result<(), Refusal> {
         let extensions = &self.session.extensions;
-        extensions.before_tool_call(call, args, cancel).await
+        extensions.before_tool_call(call, args, cancel).await?;
+        tokio::select! {
+            guarded = self.session.guard_protected(&call.name, args) => guarded,
+            () = cancel.cancelled() => Err(Refusal {
+                reason: "The run was aborted".to_owned(),
+                terminate: false,
+            }),
+        }
     }
 
     async fn after_tool_call(
@@ -320,6 +327,9 @@ impl RunHooks for Hooks<'_> {
         outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     ) {
+        if !outcome.is_error {
+            self.session.note_writes(&call.name, args).await;
+        }
         let extensions = &self.session.extensions;
         extensions
             .after_tool_call(call, args, outcome, cancel)

@@ -9,6 +9,7 @@ use crate::AgentSession;
 use pi_packages::{Output, Packages};
 use pi_resources::discovery::is_local_source;
 use pi_resources::settings::SettingsScope;
+use pi_resources::trust;
 
 /// Limit for one run of npm or git, which delays the start.
 const PACKAGE_COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
@@ -32,7 +33,12 @@ impl AgentSession {
             let packages = Packages::new(&paths, &settings, output, &*progress);
             match packages.is_complete(&named) {
                 true => Vec::new(),
-                false => packages.install_missing(&named),
+                false => {
+                    let mut problems = packages.install_missing(&named);
+                    let accepted = trust::accept_packages(&paths);
+                    problems.extend(accepted.err().map(|error| error.to_string()));
+                    problems
+                }
             }
         });
         let problems = work.await;

@@ -7,12 +7,14 @@ use crate::startup::find_extensions;
 use pi_ai::models::registry::ModelRegistry;
 use pi_extensions::{Extensions, ExtensionsConfig};
 use pi_resources::settings::Settings;
+use pi_resources::trust;
 
 /// Returns the models and the problems of loading. Without extensions no isolate is created.
 pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String>) {
     let settings = Settings::load(&config.paths);
     let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
     let (paths, mut problems) = find_extensions(config, &settings, &config.paths.cwd);
+    problems.extend(trust::note(&config.paths));
     if paths.is_empty() {
         return (models, problems);
     }

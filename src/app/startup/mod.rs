@@ -37,6 +37,7 @@ use crate::state::State;
 use crate::switch::Switcher;
 use crate::switch::background::OpenSessions;
 use crate::tools::Tools;
+use crate::trust::TrustMoment;
 use crate::ui::UserInterface;
 use pi_agent::queue::Queues;
 use pi_agent::retry::RetryPolicy;
@@ -45,10 +46,15 @@ use pi_ai::models::registry::ModelRegistry;
 use pi_ai::models::selection::SelectError;
 use pi_extensions::api::session_api::SessionApi;
 use pi_extensions::registry::FlagKind;
-use pi_extensions::{Extensions, ExtensionsConfig, LoadReport, ineffective_limits};
+use pi_extensions::{
+    Extensions, ExtensionsConfig, LoadReport, expect_trusted_files, ineffective_limits,
+};
 use pi_resources::discovery::extensions::{self, ExtensionPath, ExtensionPaths, ResourceSources};
+use pi_resources::paths::Paths;
 use pi_resources::paths::expand_tilde;
-use pi_resources::settings::Settings;
+use pi_resources::settings::{RetrySettings, Settings};
+use pi_resources::source_info::SourceScope;
+use pi_resources::trust;
 use pi_session::{
     FolderLock, NewSession, Session, SessionError, Warning, check_id_free, default_session_dir,
     find_by_id,
@@ -168,7 +174,6 @@ impl AgentSession {
         );
         let values = settings.values();
         pending_warnings.extend(ineffective_limits(&values));
-        let retry = values.retry;
         let mut queues = Queues::default();
         queues.steering_mode = values.steering_mode;
         queues.follow_up_mode = values.follow_up_mode;
@@ -189,12 +194,7 @@ impl AgentSession {
             },
             system_prompt: SystemPromptState::default(),
             work,
-            retry: Retry::from(RetryPolicy {
-                enabled: retry.enabled,
-                max_retries: retry.max_retries,
-                base_delay: Duration::from_millis(retry.base_delay_ms),
-                max_delay: Duration::from_millis(retry.max_agent_delay_ms),
-            }),
+            retry: Retry::from(retry_policy(&values.retry)),
             turn_index: 0,
             user_commands: UserCommandState::default(),
             compaction: CompactionState {
@@ -261,16 +261,22 @@ impl AgentSession {
         session
     }
 
-    /// Installs missing packages, loads extensions and chooses a model. The mode gets no events
-    /// before [`Self::open`], except what extensions report while they load.
+    /// Decides whether the project is trusted, installs missing packages, loads extensions and
+    /// chooses a model. The mode gets no events before [`Self::open`], except questions and what
+    /// extensions report while they load.
     pub async fn load(&self) -> Result<(), StartError> {
         let actions: Arc<dyn SessionApi> = self.arc();
         self.extensions.set_wait_listener(Arc::downgrade(&actions));
         let cwd = self.cwd();
         let progress = self.config.progress.clone();
+        let is_preloaded = self.resolve_trust(&cwd, TrustMoment::Start).await;
+        if !self.child_link.is_child && self.config.discover_extensions {
+            let changed = trust::changed_user_files(&self.config.paths);
+            self.pending_warnings.lock().extend(changed);
+        }
         self.install_missing(&cwd, progress).await;
         self.load_prompt_resources(&cwd, &DiscoveredPaths::default());
-        self.load_extensions(&cwd).await?;
+        self.load_extensions(&cwd, is_preloaded).await?;
         self.choose_model()?;
         self.use_api_key()?;
         self.tools.activate_defaults();
@@ -288,6 +294,7 @@ impl AgentSession {
         self.report_name_conflicts().await;
         self.apply_watch_setting();
         self.emit_session_start("startup", None).await;
+        self.extensions.release_replaced();
         // Handlers of `session_start` may register tools and themes, so both are checked after it.
         let unknown = [self.tools.unknown(), self.prompt_resources.unknown_theme()];
         for warning in unknown.into_iter().flatten() {
@@ -295,7 +302,8 @@ impl AgentSession {
         }
     }
 
-    async fn load_extensions(&self, cwd: &Path) -> Result<(), StartError> {
+    /// Loads the extensions. If some were loaded to decide about the project, they are replaced.
+    async fn load_extensions(&self, cwd: &Path, is_preloaded: bool) -> Result<(), StartError> {
         if let Some(set) = &self.child_link.extensions {
             *self.last_load.lock() = set.report.clone();
             return self.apply_flags();
@@ -303,9 +311,26 @@ impl AgentSession {
         let (paths, problems) = find_extensions(&self.config, &self.settings, cwd);
         self.pending_warnings.lock().extend(problems);
         self.name_session(cwd);
-        let report = self.extensions.load(paths).await;
+        let report = match is_preloaded {
+            true => self.extensions.restart(paths).await,
+            false => self.extensions.load(paths).await,
+        };
         *self.last_load.lock() = report;
         self.apply_flags()
+    }
+
+    /// Takes over the settings that are read once, after those of the project have joined.
+    pub(crate) fn apply_settings(&self) {
+        let values = self.settings.values();
+        self.pending_warnings
+            .lock()
+            .extend(ineffective_limits(&values));
+        self.extensions.set_allowance(&self.settings);
+        let mut state = self.state.lock();
+        state.prompts.queues.steering_mode = values.steering_mode;
+        state.prompts.queues.follow_up_mode = values.follow_up_mode;
+        state.retry = Retry::from(retry_policy(&values.retry));
+        state.compaction.is_automatic = values.compaction.enabled;
     }
 
     pub(crate) fn name_session(&self, cwd: &Path) {
@@ -358,6 +383,15 @@ impl AgentSession {
     }
 }
 
+fn retry_policy(settings: &RetrySettings) -> RetryPolicy {
+    RetryPolicy {
+        enabled: settings.enabled,
+        max_retries: settings.max_retries,
+        base_delay: Duration::from_millis(settings.base_delay_ms),
+        max_delay: Duration::from_millis(settings.max_agent_delay_ms),
+    }
+}
+
 /// Makes the queue of extension prompts. Unbounded, because extensions cannot be made to wait; they
 /// are slower than the session.
 #[expect(clippy::disallowed_methods, reason = "the sender stands in JavaScript")]
@@ -383,15 +417,46 @@ pub(crate) fn search_extensions(
     })
 }
 
-/// Returns the modules to load, and problems of finding them.
+/// Returns the modules to load, and problems of finding them. Files of the project that appeared
+/// after the decision about it are not loaded.
 pub(crate) fn find_extensions(
     config: &AppConfig,
     settings: &Settings,
     cwd: &Path,
 ) -> (Vec<ExtensionPath>, Vec<String>) {
     let found = search_extensions(config, settings, cwd);
-    let problems = found.diagnostics.iter().map(ToString::to_string);
-    (found.paths, problems.collect())
+    let mut problems: Vec<String> = found.diagnostics.iter().map(ToString::to_string).collect();
+    let mut extensions = found.paths;
+    let paths = config.paths.with_cwd(cwd);
+    expect_trusted_files(&paths);
+    extensions.retain(|found| {
+        let is_expected = found.source_info.scope != SourceScope::Project
+            || trust::is_expected(&paths, &found.path);
+        if !is_expected {
+            problems.push(format!(
+                "{} is new since this folder was trusted and not loaded: /reload or a new start \
+                 asks about it",
+                found.path.display()
+            ));
+        }
+        is_expected
+    });
+    (extensions, problems)
+}
+
+/// Returns the extensions of the user and of the command line.
+pub(crate) fn find_user_extensions(
+    config: &AppConfig,
+    untrusted: &Paths,
+    settings: &Settings,
+) -> Vec<ExtensionPath> {
+    let found = extensions::find_extensions(&ResourceSources {
+        paths: untrusted,
+        settings,
+        cli_extensions: &config.extensions,
+        discover: config.discover_extensions,
+    });
+    found.paths
 }
 
 /// Returns the folder for new sessions of `cwd`.

@@ -22,6 +22,7 @@ use crate::run::json_object;
 use crate::session::spawn_started;
 use crate::startup::find_extensions;
 use crate::switch::background::{SwitchTarget, is_same_file};
+use crate::trust::TrustMoment;
 use pi_extensions::{Emission, LoadReport};
 use pi_resources::discovery::NamedPath;
 use pi_session::{NewSession, Session};
@@ -159,6 +160,7 @@ impl AgentSession {
         let idle = self.acquire_idle().await;
         self.flush_bash().await;
         let (path, cwd) = self.state.lock().path_and_cwd(&target);
+        self.resolve_trust(&cwd, TrustMoment::Later).await;
         let target_file = path.map(|path| path.display().to_string());
         self.extensions.shut_down(reason, target_file).await;
         self.append_unsaved().await;

@@ -5,6 +5,7 @@ use crate::AgentSession;
 use crate::error::{CommandError, ErrorCode};
 use crate::prompt::resources::DiscoveredPaths;
 use crate::startup::find_extensions;
+use crate::trust::TrustMoment;
 use pi_extensions::{LoadReport, ineffective_limits};
 
 const BUSY_RELOAD: &str = "Wait for the current response to finish before reloading";
@@ -32,8 +33,10 @@ impl AgentSession {
             let released = self.extensions.release(name);
             released.map_err(|error| CommandError::new(ErrorCode::InvalidName, error))?;
         }
+        self.resolve_trust(&self.cwd(), TrustMoment::Later).await;
         let before = self.tools.default_names();
-        self.settings.reload();
+        self.settings
+            .reload_project(&self.config.paths.with_cwd(&self.cwd()));
         self.add_settings_warnings("reload");
         let limits = ineffective_limits(&self.settings.values());
         self.pending_warnings.lock().extend(limits);

@@ -20,6 +20,7 @@ use pi_extensions::{Extensions, ExtensionsConfig};
 use pi_resources::discovery::extensions::ExtensionPath;
 use pi_resources::paths::Paths;
 use pi_resources::settings::Settings;
+use pi_resources::trust;
 
 const USAGE: &str = "\
 Usage: pi ext list [--static] [--json]
@@ -179,6 +180,9 @@ fn config(paths: &Paths) -> ExtensionsConfig {
     let settings = Settings::load(paths);
     for warning in settings.take_warnings() {
         warn(&warning.describe("pi ext"));
+    }
+    if let Some(note) = trust::note(paths) {
+        warn(&note);
     }
     let models = Arc::new(ModelRegistry::load(&paths.agent_dir));
     ExtensionsConfig::new(

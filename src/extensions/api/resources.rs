@@ -24,6 +24,7 @@ use pi_resources::settings::Settings;
 use pi_resources::skills::{Skill, load_skills, skills_block};
 use pi_resources::source_info::SourceScope;
 use pi_resources::themes::{Theme, load_themes};
+use pi_resources::trust::answers::record;
 use pi_resources::trust::{has_something_to_trust, recorded_answer};
 
 #[derive(Deserialize)]
@@ -61,6 +62,19 @@ struct PackageArgs {
 struct TrustArgs {
     file: PathBuf,
     cwd: PathBuf,
+}
+
+/// Arguments for recording trust decisions.
+#[derive(Deserialize)]
+struct RecordTrustArgs {
+    file: PathBuf,
+    changes: Vec<TrustChange>,
+}
+
+#[derive(Deserialize)]
+struct TrustChange {
+    path: PathBuf,
+    decision: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -103,15 +117,22 @@ pub fn serve(method: &str, args: &str) -> Option<BridgeResult> {
         }),
         "resources.trust" => parse::<TrustArgs>(method, args).and_then(|TrustArgs { file, cwd }| {
             let decision = recorded_answer(&file, &cwd).map_err(|why| {
-                let file = file.display();
-                HostError::new(format!(
-                    "{file} cannot be read: {why}. Correct or remove it"
-                ))
+                HostError::new(why.to_string())
             })?;
             let entry = |(folder, decision): (PathBuf, bool)| {
                 json!({ "path": folder.to_string_lossy(), "decision": decision })
             };
             Ok(decision.map_or(Value::Null, entry))
+        }),
+        "resources.recordTrust" => parse::<RecordTrustArgs>(method, args).and_then(|args| {
+            let changes = args.changes.into_iter();
+            let changes = changes.map(|change| {
+                let folder = std::fs::canonicalize(&change.path).unwrap_or(change.path);
+                (folder, change.decision)
+            });
+            record(&args.file, &changes.collect::<Vec<_>>())
+                .map(|()| Value::Null)
+                .map_err(|error| HostError::new(error.to_string()))
         }),
         "resources.skills" => parse::<ResourceArgs>(method, args).and_then(|place| {
             let paths = place.paths();

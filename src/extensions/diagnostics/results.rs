@@ -47,6 +47,17 @@ pub fn check_compaction(result: &Map<String, Value>) -> Result<(), String> {
     check_optional_member::<CompactionResult>(result, "compaction")
 }
 
+pub fn check_project_trust(result: &Map<String, Value>) -> Result<(), String> {
+    let trusted = result.get("trusted");
+    match trusted.and_then(Value::as_str) {
+        Some("yes" | "no" | "undecided") => Ok(()),
+        _ => Err(format!(
+            "trusted must be \"yes\", \"no\" or \"undecided\", not {}",
+            trusted.unwrap_or(&Value::Null)
+        )),
+    }
+}
+
 pub fn check_command_result(result: &Map<String, Value>) -> Result<(), String> {
     check_optional_member::<UserCommandResult>(result, "result")
 }

@@ -431,6 +431,11 @@ fn merge(
             emission.result = Some(result);
             true
         }
+        Merge::Decision { member, undecided } => {
+            let is_decided = result.get(*member) != Some(&(*undecided).into());
+            emission.result = is_decided.then_some(result);
+            is_decided
+        }
         Merge::Last { stop } => {
             let over = truthy(result.get(*stop));
             emission.result = Some(result);

@@ -47,6 +47,11 @@ pub enum Merge {
     Ignore,
     /// The first result wins; later handlers are not called.
     First,
+    /// The first result wins whose `member` has another value than `undecided`.
+    Decision {
+        member: &'static str,
+        undecided: &'static str,
+    },
     /// The last result wins; a result whose member `stop` is true ends the round.
     Last { stop: &'static str },
     /// Members of a result replace those of the event, also for later handlers. Members in
@@ -117,7 +122,7 @@ const CANCEL: Merge = Merge::Last { stop: "cancel" };
 const PROPOSAL: &[&str] = &["entries", "continue"];
 const DISCOVERED: &[&str] = &["skillPaths", "promptPaths", "themePaths"];
 
-pub static EVENTS: [EventKind; 38] = [
+pub static EVENTS: [EventKind; 39] = [
     EventKind {
         result_members: DISCOVERED,
         ..row(
@@ -275,6 +280,17 @@ pub static EVENTS: [EventKind; 38] = [
             },
         )
     },
+    EventKind {
+        result_members: &["trusted", "remember"],
+        check_result: results::check_project_trust,
+        ..row(
+            "project_trust",
+            Merge::Decision {
+                member: "trusted",
+                undecided: "undecided",
+            },
+        )
+    },
 ];
 
 /// Names of removed events, and their replacements.
@@ -331,11 +347,7 @@ pub fn find(name: &str) -> Option<(usize, &'static EventKind)> {
 }
 
 /// Events of newer versions that pi does not emit.
-const NEWER_EVENTS: [&str; 3] = [
-    "project_trust",
-    "mcp_servers_change",
-    "cache_warming_decision",
-];
+const NEWER_EVENTS: [&str; 2] = ["mcp_servers_change", "cache_warming_decision"];
 
 /// Returns the message about `name` if it is not an event.
 pub fn unknown_event(name: &str) -> Option<String> {
@@ -438,6 +450,6 @@ mod tests {
             unknown_event_message("boot").starts_with("There is no event \"boot\". The events")
         );
         assert!(unknown_event_message("session_switch").contains("session_start"));
-        assert!(unknown_event_message("project_trust").contains("does not happen"));
+        assert!(unknown_event_message("mcp_servers_change").contains("does not happen"));
     }
 }

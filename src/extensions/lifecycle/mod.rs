@@ -20,6 +20,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use js_runtime::MemoryCache;
 use parking_lot::{Mutex, RwLock};
@@ -466,6 +467,16 @@ impl Extensions {
     /// Opens a dialog of pi itself.
     pub async fn request_dialog(&self, actions: &dyn SessionApi, method: UiMethod) -> UiAnswer {
         self.ui.request(actions, method, None, None).await
+    }
+
+    /// [`Self::request_dialog`] with a limit, after which the dialog counts as cancelled.
+    pub async fn request_dialog_within(
+        &self,
+        actions: &dyn SessionApi,
+        method: UiMethod,
+        limit: Option<Duration>,
+    ) -> UiAnswer {
+        self.ui.request(actions, method, None, limit).await
     }
 
     async fn show_error(&self, mut error: ExtensionError) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::events::table::{self, EVENTS};
 use super::lifecycle::load_error::LoadFailure;
-use pi_resources::source_info::SourceInfo;
+use pi_resources::source_info::{SourceInfo, SourceScope};
 
 /// The position of an extension in its generation's load order.
 pub type ExtensionId = u32;
@@ -230,6 +230,13 @@ impl Registry {
     pub fn handlers(&self, event: &str) -> Vec<(ExtensionId, FunctionId)> {
         let found = table::find(event).and_then(|(index, _)| self.handlers.get(&index));
         let mut handlers = found.cloned().unwrap_or_default();
+        if event == "project_trust" {
+            // A project does not decide about itself.
+            handlers.retain(|(extension, _)| {
+                let info = self.extensions.get(*extension as usize);
+                info.is_some_and(|info| info.source.scope != SourceScope::Project)
+            });
+        }
         handlers.sort_by_key(|(extension, _)| *extension);
         handlers
     }

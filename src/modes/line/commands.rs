@@ -29,12 +29,13 @@ pub enum Command {
     Login(String),
     Logout(String),
     Shortcut(String),
+    Trust,
     Help,
     Quit,
 }
 
 /// Name, arguments and description of each command.
-pub const COMMANDS: [(&str, &str, &str); 18] = [
+pub const COMMANDS: [(&str, &str, &str); 19] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
@@ -79,6 +80,7 @@ pub const COMMANDS: [(&str, &str, &str); 18] = [
         "[key]",
         "lists the keys of extensions, or does what one does",
     ),
+    ("trust", "", "asks again whether this folder is trusted"),
     (
         "reload",
         "[extension]",
@@ -117,6 +119,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "login" => Command::Login(args),
         "logout" => Command::Logout(args),
         "shortcut" => Command::Shortcut(args),
+        "trust" => Command::Trust,
         "reload" => Command::Reload(args),
         "quit" => Command::Quit,
         _ => return None,
@@ -157,6 +160,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
         }
         Command::Tree(args) => super::tree::run(session, &args).await,
         Command::Shortcut(key) => super::shortcuts::run(session, &key).await,
+        Command::Trust => Ok(session.ask_trust_anew().await?),
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -19,6 +19,7 @@ pub mod sanitize;
 mod session_commands;
 mod shortcuts;
 mod sign_in;
+mod startup_dialogs;
 mod style;
 mod tasks;
 mod terminal;
@@ -38,6 +39,7 @@ use tokio_util::sync::CancellationToken;
 use self::client::{Client, print};
 use self::completion::Completions;
 use self::render::Renderer;
+use self::startup_dialogs::StartupDialogs;
 use self::style::Style;
 use self::terminal::Terminal;
 use super::print_stderr;
@@ -89,24 +91,39 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     let _gone = gone.clone().drop_guard();
     let history = config.paths.agent_dir.join("history");
     let mut renderer = Renderer::new(style);
-    let starting = AgentSession::start(config, Arc::new(ClientEvents { events, gone }));
-    tokio::pin!(starting);
-    let session = loop {
-        tokio::select! {
-            started = &mut starting => match started {
-                Ok(session) => break session,
-                Err(error) => {
-                    print_stderr(&format!("Error: {error}"));
-                    return 1;
+    let session = match AgentSession::prepare(config, Arc::new(ClientEvents { events, gone })) {
+        Ok(session) => session,
+        Err(error) => {
+            print_stderr(&format!("Error: {error}"));
+            return 1;
+        }
+    };
+    let loaded = {
+        let loading = session.load();
+        tokio::pin!(loading);
+        let mut dialogs = StartupDialogs::new(&session);
+        loop {
+            tokio::select! {
+                loaded = &mut loading => break loaded,
+                code = &mut exit_signal => return code,
+                Some(event) = shown.recv() => {
+                    let text = match dialogs.open(&event) {
+                        Some(text) => text,
+                        None => renderer.show(&event, std::time::Instant::now()),
+                    };
+                    // A closed terminal is noticed below.
+                    let _ = print(&text);
                 }
-            },
-            code = &mut exit_signal => return code,
-            Some(event) = shown.recv() => {
-                // A closed terminal is noticed below.
-                let _ = print(&renderer.show(&event, std::time::Instant::now()));
+                line = dialogs.next_line() => {
+                    let _ = print(&dialogs.answer(line));
+                }
             }
         }
     };
+    if let Err(error) = loaded {
+        print_stderr(&format!("Error: {error}"));
+        return 1;
+    }
     renderer.hide_thinking = session.settings().values().hide_thinking_block;
     let (terminal, problem) = match open_terminal(&session, style, history) {
         Ok(opened) => opened,

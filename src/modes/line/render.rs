@@ -213,6 +213,7 @@ impl Renderer {
             | Event::BashExecutionUpdate { .. }
             | Event::AgentSettled { .. }
             | Event::SummarizationRetryAttemptStart(_)
+            | Event::ProjectTrustRequest(_)
             | Event::SummarizationRetryFinished
             | Event::ExtensionWaitEnd(_)
             | Event::ExtensionUiEnd(_) => String::new(),

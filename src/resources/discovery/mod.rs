@@ -18,7 +18,8 @@ pub use package::is_local_source;
 
 use self::collect::{SkillLayout, collect_dir, collect_path, files_in, skills};
 use self::package::Package;
-use self::patterns::{Patterns, is_pattern};
+use self::patterns::Patterns;
+pub(crate) use self::patterns::is_pattern;
 use crate::diagnostic::Diagnostic;
 use crate::packages::PackageSource;
 use crate::packages::install_paths::InstallPaths;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::Diagnostic;
 use crate::paths::Paths;
+use crate::trust;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PromptTexts {
@@ -65,7 +66,7 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn file(&mut self, name: &str) -> Option<String> {
         let path = prompt_file(self.paths, name)?;
-        let read = regular_file::read_lossy(&path);
+        let read = trust::read_lossy(&path);
         self.text(&path, read)
     }
 

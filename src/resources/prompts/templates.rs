@@ -1,6 +1,5 @@
 //! Prompt templates: Markdown files that the user invokes as `/name args`.
 
-use pi_base::regular_file;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -14,6 +13,7 @@ use crate::paths::ResourceKind;
 use crate::prompts::frontmatter::Document;
 use crate::skills::shown;
 use crate::source_info::SourceInfo;
+use crate::trust;
 
 const LONGEST_DESCRIPTION: usize = 60;
 
@@ -76,7 +76,7 @@ fn load(resource: ResourcePath) -> Result<PromptTemplate, String> {
     if path.extension().is_none_or(|extension| extension != "md") {
         return Err("it is not a Markdown file (.md)".to_owned());
     }
-    let text = regular_file::read_lossy(&path).map_err(|error| error.to_string())?;
+    let text = trust::read_lossy(&path).map_err(|error| error.to_string())?;
     let document = Document::parse(&text).map_err(|error| error.to_string())?;
     let description = document.text("description");
     Ok(PromptTemplate {

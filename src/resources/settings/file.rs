@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{Change, edit};
+use crate::trust;
 use pi_base::file_lock::FileLock;
 use pi_base::stale_temp_files;
 
@@ -86,6 +87,7 @@ pub(super) fn edit(path: &Path, change: impl FnOnce(&mut Object)) -> Result<Obje
     if object != found.written {
         let text = edit::rewrite(&found.text, &found.written, &object);
         replace(path, &text.map_err(|e| failed(e.into()))?).map_err(failed)?;
+        trust::accept_own_change(path);
     }
     Ok(object)
 }
@@ -101,7 +103,11 @@ struct Found {
 }
 
 fn read(path: &Path) -> Result<Found, SettingsError> {
-    let text = match regular_file::read_text(path) {
+    let read = regular_file::read_text(path).and_then(|text| {
+        trust::check(path, text.as_bytes())?;
+        Ok(text)
+    });
+    let text = match read {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
         Err(source) => {

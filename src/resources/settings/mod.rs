@@ -21,11 +21,10 @@ pub use extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 pub use file::{SettingsError, global_value};
 pub use values::{
     BranchSummarySettings, CompactionSettings, ImageSettings, KEYS, PackageEntry, PackageFilter,
-    QueueMode, RetrySettings, SettingsValues,
+    ProtectedPaths, QueueMode, RetrySettings, SettingsValues,
 };
 
 use crate::paths::Paths;
-use crate::trust::{self, Distrust};
 use pi_ai::model::ThinkingLevel;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,24 +164,13 @@ struct Project {
     path: PathBuf,
     /// Whether the file is ignored.
     is_ignored: bool,
-    /// The reason, if the user may not know it and there is something to ignore.
-    why: Option<String>,
 }
 
 impl Project {
     fn new(paths: &Paths) -> Self {
-        let why = paths.distrust.as_ref().filter(|why| {
-            **why != Distrust::Requested && trust::has_something_to_trust(&paths.home, &paths.cwd)
-        });
         Self {
             path: paths.project_settings(),
             is_ignored: paths.ignores_project(),
-            why: why.map(|why| {
-                format!(
-                    "What {} brings is left out: {why}. To let it count once: --approve",
-                    paths.cwd.display()
-                )
-            }),
         }
     }
 }
@@ -247,9 +235,6 @@ impl Settings {
         for scope in [SettingsScope::Global, SettingsScope::Project] {
             let project = files.project.read();
             if scope == SettingsScope::Project && project.is_ignored {
-                if let Some(why) = &project.why {
-                    self.warn(scope, why.clone());
-                }
                 self.replace(scope, Map::new());
                 continue;
             }
@@ -292,6 +277,14 @@ impl Settings {
         if !stays || self.unsaved.lock().is_empty() {
             self.reload();
         }
+    }
+
+    /// [`Self::reload`], after the decision whether the project is used was made anew.
+    pub fn reload_project(&self, paths: &Paths) {
+        if let Some(files) = &self.files {
+            *files.project.write() = Project::new(paths);
+        }
+        self.reload();
     }
 
     /// Returns the values in effect.

@@ -24,6 +24,8 @@ pub struct SettingsValues {
     pub default_tools: Option<Vec<String>>,
     /// Only read from the global settings, see [`crate::trust`].
     pub default_project_trust: Option<ProjectTrust>,
+    /// A project may only make it stricter.
+    pub protected_paths: Option<ProtectedPaths>,
     #[serde(deserialize_with = "object")]
     pub thinking_budgets: ThinkingBudgets,
     pub transport: Transport,
@@ -103,7 +105,7 @@ impl SettingsValues {
 }
 
 /// Keys of the original's settings, followed by pi's own.
-pub const KEYS: [&str; 42] = [
+pub const KEYS: [&str; 43] = [
     "lastChangelogVersion",
     "defaultProvider",
     "defaultModel",
@@ -133,6 +135,7 @@ pub const KEYS: [&str; 42] = [
     "enabledModels",
     "defaultTools",
     "defaultProjectTrust",
+    "protectedPaths",
     "httpProxy",
     "doubleEscapeAction",
     "treeFilterMode",
@@ -430,6 +433,18 @@ pub enum ProjectTrust {
     Ask,
     Always,
     Never,
+}
+
+/// The response to a write of the model to a place whose files run, from the least strict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtectedPaths {
+    Off,
+    /// The user is told.
+    #[default]
+    Notify,
+    /// The user is asked before.
+    Ask,
 }
 
 /// How much of the startup output of the full-screen terminal is left out.

@@ -61,7 +61,7 @@ async fn doctor_names_each_broken_file_and_its_repair() {
     let settings = agent_file(
         &home,
         "settings.json",
-        r#"{"retry": {"enabled": "yes"}, "typo": 1, "theme": "gone", "packages": ["git:h.org/u/r", "./nowhere"],
+        r#"{"defaultProjectTrust": "always", "retry": {"enabled": "yes"}, "typo": 1, "theme": "gone", "packages": ["git:h.org/u/r", "./nowhere"],
             "defaultProvider": "anthropic", "defaultModel": "gone", "shellPath": "/no/such/shell"}"#,
     );
     let project = home.file(
@@ -173,7 +173,7 @@ async fn files_of_earlier_versions_move_as_in_the_original() {
     for ours in [true, false] {
         let server = ModelServer::start().await;
         let home = Home::new(&server);
-        let settings = json!({"apiKeys": {"openai": "k"}, "defaultProvider": model_server::PROVIDER,
+        let settings = json!({"apiKeys": {"openai": "k"}, "defaultProjectTrust": "always", "defaultProvider": model_server::PROVIDER,
             "defaultModel": model_server::MODEL});
         agent_file(
             &home,

@@ -521,7 +521,7 @@ fn executable(path: &Path, text: &str) {
 /// All files that a program could have changed, without sessions, which are compared separately,
 /// and without files that each program keeps for itself.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    const LEFT_OUT: [&str; 11] = [
+    const LEFT_OUT: [&str; 12] = [
         ".git",
         "node_modules",
         "home/.pi/agent/sessions",
@@ -529,6 +529,7 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
         "home/.pi/agent/target",
         "home/.pi/agent/logs",
         "home/.pi/agent/cache",
+        "home/.pi/agent/trust",
         "jiti",
         "home/.pi/agent/bin",
         "home/.cache",

@@ -4,6 +4,8 @@ mod attacks;
 mod misbehaviour;
 mod neighbours;
 mod recovery;
+mod repository;
+mod trust;
 
 use serde_json::Value;
 

@@ -206,6 +206,7 @@ async fn a_download_that_breaks_leaves_the_old_version() {
 async fn an_installation_that_is_killed_leaves_the_old_version() {
     let registry = Registry::start().await;
     let home = Home::bare();
+    home.trust_projects();
     registry.publish("solid", "1.0.0", &borrowed(&contents("solid")));
     let install = ["install", "npm:solid@1.0.0", "-l"];
     pi(&registry, &home, &install).await.ok();
@@ -241,6 +242,7 @@ async fn an_installation_that_is_killed_leaves_the_old_version() {
 async fn packages_of_a_project_are_installed_together() {
     let registry = Registry::start().await;
     let home = Home::bare();
+    home.trust_projects();
     registry.publish("a", "1.0.0", &borrowed(&contents("a")));
     registry.publish("b", "1.0.0", &borrowed(&contents("b")));
     registry.publish("b", "2.0.0", &borrowed(&contents("b-two")));

@@ -421,7 +421,7 @@ async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
     let (said, complaint) = told(&[]).await;
     assert_eq!(said, left_out);
     assert!(complaint.contains("neither true nor false"), "{complaint}");
-    says(json!({}), "ask");
+    says(json!({}), "always");
     assert_eq!(told(&[]).await.0, taken);
 }
 
@@ -451,8 +451,7 @@ async fn an_extension_reads_the_recorded_trust() {
     let mut rpc = home.rpc(&[]);
     let said = rpc.ui("notify").await["message"].clone();
     let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
-    let damaged = "./agent/trust.json cannot be read: it is no object. Correct or remove it";
-    let unwritten = "ProjectTrustStore: this pi reads trust.json and does not write it. Decide about . in a pi that asks";
+    let damaged = "./agent/trust.json: it is no object. Correct the file or remove it";
     assert_eq!(
         said,
         json!([
@@ -462,7 +461,7 @@ async fn an_extension_reads_the_recorded_trust() {
             true,
             null,
             damaged,
-            unwritten,
+            damaged,
             [true, false]
         ])
     );

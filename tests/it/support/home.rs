@@ -60,11 +60,21 @@ impl Home {
         {
             more["extensionHost"] = json!(place);
         }
+        // A test of trust asks for the question.
+        if more.get("defaultProjectTrust").is_none() {
+            more["defaultProjectTrust"] = json!("always");
+        }
         let retry = &mut more["retry"];
         retry["enabled"] = json!(true);
         retry["maxRetries"] = json!(3);
         retry["baseDelayMs"] = json!(1);
         fs::write(self.agent_dir().join("settings.json"), more.to_string()).unwrap();
+    }
+
+    /// Lets all projects in without a question, where trust is not the subject.
+    pub fn trust_projects(&self) {
+        let settings = json!({"defaultProjectTrust": "always"});
+        fs::write(self.agent_dir().join("settings.json"), settings.to_string()).unwrap();
     }
 
     pub fn agent_dir(&self) -> PathBuf {

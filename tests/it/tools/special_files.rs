@@ -96,8 +96,9 @@ async fn a_pipe_as_settings_or_models_file_is_reported() {
         let path = home.agent_dir().join(name);
         make_pipe(&path);
         // Trust is only mentioned if there is something to trust.
-        fs::create_dir_all(home.cwd().join(".pi")).unwrap();
-        home.file(".pi/SYSTEM.md", "Hello.");
+        if name == "trust.json" {
+            home.file(".pi/SYSTEM.md", "Hello.");
+        }
         let arguments = ["--provider", "demo", "--model", "demo"];
         let mut rpc = home.rpc(&arguments);
         rpc.ok(command("get_state")).await;

@@ -1,5 +1,4 @@
-// `ProjectTrustStore`: the user's decisions about trust in projects. This pi shows no dialog about
-// it; the file is that of newer versions, which do, and the program reads it.
+// `ProjectTrustStore`: the user's decisions about trust in projects, which the program keeps.
 import { hostSync } from "pi:host.ts";
 import { path } from "pi:node.ts";
 import { fromHome } from "pi:pi-coding-agent/config.ts";
@@ -17,14 +16,10 @@ interface Update {
   decision: Decision;
 }
 
-/** Whether a folder has resources for which a newer pi would ask the user. */
+/** Whether a folder has resources for which pi asks the user. */
 export function hasTrustRequiringProjectResources(cwd: string): boolean {
   return hostSync("resources.hasSomethingToTrust", { cwd: path().resolve(fromHome(cwd)) });
 }
-
-/** Newer versions lock the file while they change it, which is not implemented here. */
-const notHere = (folder: string) =>
-  new Error(`ProjectTrustStore: this pi reads trust.json and does not write it. Decide about ${folder} in a pi that asks`);
 
 export class ProjectTrustStore {
   private trustPath: string;
@@ -42,11 +37,16 @@ export class ProjectTrustStore {
     return hostSync("resources.trust", { file: this.trustPath, cwd: path().resolve(fromHome(cwd)) });
   }
 
-  set(cwd: string, _decision: Decision): void {
-    throw notHere(cwd);
+  set(cwd: string, decision: Decision): void {
+    this.setMany([{ path: cwd, decision }]);
   }
 
+  /** Counts for sessions that start later. */
   setMany(updates: Update[]): void {
-    throw notHere(updates.map(({ path }) => path).join(", "));
+    const changes = updates.map((update) => ({
+      path: path().resolve(fromHome(update.path)),
+      decision: update.decision,
+    }));
+    hostSync("resources.recordTrust", { file: this.trustPath, changes });
   }
 }

@@ -59,6 +59,7 @@ async fn a_new_session_takes_its_parent_and_id_from_the_options() {
 #[tokio::test]
 async fn settings_in_memory_know_the_trust_of_the_project() {
     let home = Home::bare();
+    home.trust_projects();
     home.file(".pi/prompts/theirs.md", "Theirs");
     home.extension(
         "look.ts",
@@ -183,6 +184,7 @@ async fn tool_sets_take_the_options_of_each_tool() {
 #[tokio::test]
 async fn settings_of_newer_versions_are_read_or_refused() {
     let home = Home::bare();
+    home.trust_projects();
     home.file(
         ".pi/settings.json",
         r#"{"defaultProjectTrust": "always", "retry": {"maxAgentDelayMs": 7}}"#,
@@ -220,7 +222,7 @@ async fn settings_of_newer_versions_are_read_or_refused() {
     let expected = json!({
         "given": [["read"], "light/dark", {"timeoutMs": 1, "maxRetries": 2, "maxRetryDelayMs": 3}, 3],
         "none": [null, "ask", {"maxRetryDelayMs": 60000}, null],
-        "trust": ["ask", "never", "never"],
+        "trust": ["always", "never", "never"],
         "agent": 7,
         "editors": ["ed -s", "vim", "ex", "nano"],
         "refused": 33,

@@ -120,6 +120,7 @@ async fn extensions_override_selects_the_given_functions() {
 #[tokio::test]
 async fn a_reload_asks_whether_the_project_is_trusted() {
     let home = Home::bare();
+    home.trust_projects();
     home.file(".pi/prompts/theirs.md", "Theirs");
     home.extension(
         "look.ts",

@@ -33,7 +33,10 @@ export class Connection {
     where: { cwd: string; env: Record<string, string> },
     onEvent: (event: RpcEvent) => void,
   ) {
-    const child = spawn(process.execPath, ["--mode", "rpc", ...args], { ...where, stdio: "pipe" });
+    // The test has written the project itself.
+    const isDecided = args.some((arg) => ["-a", "--approve", "-na", "--no-approve"].includes(arg));
+    const approve = isDecided ? [] : ["--approve"];
+    const child = spawn(process.execPath, ["--mode", "rpc", ...approve, ...args], { ...where, stdio: "pipe" });
     this._child = child;
     child.stderr.setEncoding("utf8");
     child.stderr.on("data", (text: string) => (this.stderr += text));

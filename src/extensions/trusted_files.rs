@@ -1,0 +1,17 @@
+//! Tells the loader of JavaScript which contents of a project's files the user trusts.
+
+use std::collections::HashMap;
+
+use js_runtime::{ExpectedFiles, expect_files};
+use pi_resources::paths::Paths;
+use pi_resources::trust;
+
+/// Restricts the loads that follow to the files of the project that were trusted. Called after
+/// each decision about the project.
+pub fn expect_trusted_files(paths: &Paths) {
+    let expected = trust::expected_files(paths).map(|expected| ExpectedFiles {
+        files: HashMap::from_iter(expected.files),
+        folders: expected.folders,
+    });
+    expect_files(&paths.cwd, expected);
+}

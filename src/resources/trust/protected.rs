@@ -1,0 +1,200 @@
+//! Places whose files run by themselves or decide what may run: a write there is told or asked
+//! about (setting `protectedPaths`).
+
+use std::path::{Component, Path, PathBuf};
+
+use super::file_set::canonical;
+use crate::paths::{Paths, expand_tilde, normalize};
+
+/// Folders at any depth all of whose files are protected.
+const FOLDERS: [&str; 4] = [".pi", ".agents", ".claude", ".vscode"];
+/// Names in `.git`.
+const GIT: [&str; 2] = ["hooks", "config"];
+/// Names in the agent folder.
+const AGENT: [&str; 6] = [
+    "extensions",
+    "settings.json",
+    "auth.json",
+    "models.json",
+    "mcp.json",
+    "trust",
+];
+/// Start-up files of shells, in the home folder.
+const SHELL_FILES: [&str; 18] = [
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".xprofile",
+    ".config/fish/config.fish",
+    ".config/fish/conf.d",
+];
+
+/// Returns the path of a write, as a user or a model wrote it, if it is protected.
+pub fn protected_path(paths: &Paths, cwd: &Path, written: &str) -> Option<PathBuf> {
+    let path = normalize(&cwd.join(expand_tilde(written.trim(), &paths.home)));
+    let real = real_path(&path);
+    let is_protected = is_protected(paths, &path) || is_protected(paths, &real);
+    is_protected.then_some(path)
+}
+
+/// Returns the path without symbolic links; of a new file that of the nearest folder that exists.
+fn real_path(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find(|folder| folder.exists());
+    let Some(existing) = existing else {
+        return path.to_owned();
+    };
+    let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
+    canonical(existing).join(rest)
+}
+
+fn is_protected(paths: &Paths, path: &Path) -> bool {
+    for agent_dir in [paths.agent_dir.clone(), canonical(&paths.agent_dir)] {
+        if let Ok(below) = path.strip_prefix(&agent_dir) {
+            let first = below.components().next().map(name_of).unwrap_or_default();
+            return AGENT.contains(&first.as_str())
+                || first.starts_with("trust") && first.ends_with(".json");
+        }
+    }
+    for home in [paths.home.clone(), canonical(&paths.home)] {
+        if let Ok(below) = path.strip_prefix(&home)
+            && SHELL_FILES.iter().any(|name| below.starts_with(name))
+        {
+            return true;
+        }
+    }
+    let names: Vec<String> = path.components().map(name_of).collect();
+    names.iter().any(|name| FOLDERS.contains(&name.as_str()))
+        || names
+            .windows(2)
+            .any(|pair| pair[0] == ".git" && GIT.contains(&pair[1].as_str()))
+}
+
+/// Returns the name in lower case, because some file systems do not distinguish.
+fn name_of(part: Component<'_>) -> String {
+    part.as_os_str().to_string_lossy().to_lowercase()
+}
+
+/// Returns the files to which a shell command visibly redirects output. Targets that the shell
+/// computes are not among them.
+pub fn redirections(command: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = command.chars().peekable();
+    let mut quote = None;
+    while let Some(c) = rest.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('"') | None, '\\') => {
+                rest.next();
+            }
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '>') => {
+                while matches!(rest.peek(), Some('>' | '|' | '&' | ' ' | '\t')) {
+                    rest.next();
+                }
+                let target = word(&mut rest);
+                let is_file = !target.is_empty() && target.parse::<u32>().is_err() && target != "-";
+                if is_file && !target.contains(['$', '`', '*', '(']) {
+                    found.push(target);
+                }
+            }
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+/// Takes a word of the shell, without its quotes.
+fn word(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
+    let mut text = String::new();
+    let mut quote = None;
+    while let Some(&c) = rest.peek() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('"') | None, '\\') => {
+                rest.next();
+                text.extend(rest.peek());
+            }
+            (Some(_), c) => text.push(c),
+            (None, '\'' | '"') => quote = Some(c),
+            (None, c) if c.is_whitespace() || ";|&<>()".contains(c) => break,
+            (None, c) => text.push(c),
+        }
+        rest.next();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_run_are_protected() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        let cwd = dir.path().join("work");
+        std::fs::create_dir_all(home.join(".pi/agent/sessions")).unwrap();
+        std::fs::create_dir_all(cwd.join(".git/hooks")).unwrap();
+        std::os::unix::fs::symlink(".git/hooks", cwd.join("innocent")).unwrap();
+        let paths = Paths {
+            agent_dir: home.join(".pi/agent"),
+            home,
+            cwd: cwd.clone(),
+            distrust: None,
+        };
+        let is = |written: &str| protected_path(&paths, &cwd, written).is_some();
+        for written in [
+            ".pi/extensions/x.ts",
+            "sub/../.pi/SYSTEM.md",
+            "packages/a/.agents/skills/x/SKILL.md",
+            ".git/hooks/pre-commit",
+            ".GIT/Config",
+            "innocent/post-checkout",
+            "~/.bashrc",
+            "~/.config/fish/conf.d/x.fish",
+            "~/.pi/agent/extensions/a.ts",
+            "~/.pi/agent/trust.json",
+            "~/.pi/agent/trust/x.json",
+            ".vscode/tasks.json",
+        ] {
+            assert!(is(written), "{written}");
+        }
+        for written in [
+            "src/main.rs",
+            ".gitignore",
+            ".git/index",
+            "pi/extensions/x.ts",
+            "~/.pi/agent/sessions/x.jsonl",
+            "~/notes.bashrc",
+        ] {
+            assert!(!is(written), "{written}");
+        }
+    }
+
+    #[test]
+    fn visible_redirections_are_found() {
+        for (command, expected) in [
+            ("echo x > a", &["a"][..]),
+            ("echo x >>'b c'; y 2>&1 >|d", &["b c", "d"]),
+            ("cat <<E >.pi/x && ls &> log", &[".pi/x", "log"]),
+            ("echo \"a > b\" '> c' \\> d", &[]),
+            ("x >\"$HOME/y\" >$(z)", &[]),
+            ("x >a\\ b", &["a b"]),
+        ] {
+            assert_eq!(redirections(command), expected, "{command}");
+        }
+    }
+}
