@@ -23,6 +23,7 @@ fn publish(registry: &Registry, name: &str, version: &str, shown: &str, dependen
 async fn the_same_is_installed_again() {
     let registry = Registry::start().await;
     let home = Home::bare();
+    home.trust_projects();
     let root = home.cwd().join("repositories");
     serve_git(&home, &root);
     commit(&root.join("u/tool"), &borrowed(&contents("first")));
@@ -107,6 +108,7 @@ async fn the_same_is_installed_again() {
 async fn a_lock_file_cannot_lead_out_of_the_package() {
     let registry = Registry::start().await;
     let home = Home::bare();
+    home.trust_projects();
     publish(&registry, "top", "1.0.0", "old", json!({}));
     pi(&registry, &home, &["install", "-l", "npm:top"])
         .await
@@ -148,6 +150,7 @@ async fn a_lock_file_cannot_lead_out_of_the_package() {
 async fn a_start_installs_only_what_the_projects_lock_names() {
     let registry = Registry::start().await;
     let home = Home::bare();
+    home.trust_projects();
     publish(&registry, "top", "1.0.0", "top", json!({}));
     home.file(".pi/settings.json", r#"{"packages": ["npm:top"]}"#);
     let mut session = rpc(&registry, &home);

@@ -289,6 +289,7 @@ async fn a_proxy_of_npmrc_is_used() {
 async fn a_version_of_the_last_hours_waits() {
     let registry = Registry::start().await;
     let home = Home::bare();
+    home.trust_projects();
     let now = chrono::Utc::now();
     let publish = |name: &str, version: &str, hours: i64| {
         registry.publish(
