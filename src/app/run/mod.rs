@@ -1,5 +1,7 @@
 //! A run of the agent in this session: its configuration, and retries after failed answers.
 
+pub(crate) mod approval;
+mod decision_log;
 pub(crate) mod hooks;
 mod provider_hooks;
 pub(crate) mod retry;

@@ -215,7 +215,9 @@ impl Renderer {
             | Event::SummarizationRetryAttemptStart(_)
             | Event::SummarizationRetryFinished
             | Event::ExtensionWaitEnd(_)
-            | Event::ExtensionUiEnd(_) => String::new(),
+            | Event::ExtensionUiEnd(_)
+            | Event::PermissionRequest(_)
+            | Event::PermissionRequestEnd { .. } => String::new(),
         }
     }
 
