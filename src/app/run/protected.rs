@@ -32,7 +32,7 @@ impl AgentSession {
         };
         if !self.config.has_ui {
             return Err(refused(format!(
-                "{named} is a protected place, and nobody is here to allow it (setting \
+                "{named} is a protected place, and no user is here to allow it (setting \
                  protectedPaths). Say what should be written, so that the user can do it"
             )));
         }
