@@ -1,22 +1,38 @@
 //! Authenticates requests to AWS: with a bearer token, or with keys that sign each request
-//! (Signature Version 4).
+//! (Signature Version 4). The crate reqsign finds the keys and signs.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use hmac::{Hmac, Mac};
+use async_trait::async_trait;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use reqsign_aws_v4::{
+    AssumeRoleWithWebIdentityCredentialProvider, Credential, ECSCredentialProvider,
+    EnvCredentialProvider, IMDSv2CredentialProvider, ProcessCredentialProvider,
+    ProfileCredentialProvider, RequestSigner, SSOCredentialProvider,
+};
+use reqsign_core::{
+    CommandExecute, CommandOutput, Context, ErrorKind, FileRead, HttpSend, ProvideCredentialDyn,
+    SignRequest as _, SigningCredential,
+};
 use reqwest::Url;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HOST, HeaderMap};
 use sha2::{Digest, Sha256};
 
 use super::request::escape;
 use crate::auth::secret_value::Env;
 use crate::failure::Failure;
-use crate::http::exchange::set_header;
+use crate::http::exchange::{SignRequest, set_header};
 use crate::stream::StreamOptions;
 
 const DEFAULT_REGION: &str = "us-east-1";
 const SERVICE: &str = "bedrock";
+/// Time limit for services of the machine itself, which elsewhere do not answer.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Credentials {
     pub region: String,
@@ -25,195 +41,344 @@ pub(super) struct Credentials {
 
 enum Kind {
     Bearer(String),
-    Keys {
-        id: String,
-        secret: String,
-        session: Option<String>,
-    },
+    Keys(Credential),
+    /// The keys of a profile, or those of the first source that has some.
+    Sources(Sources),
+}
+
+struct Sources {
+    env: Env,
+    profile: Option<String>,
+    /// Key that the user stored for the provider. AWS's SDK does not know this source.
+    stored: Option<String>,
 }
 
 impl Credentials {
-    /// Finds credentials in the order of AWS's SDK, leaving out sources that need another server.
-    pub(super) fn find(env: &Env, options: &StreamOptions) -> Result<Self, Failure> {
+    /// Reads the region and a bearer token. Keys are looked for when a request is signed, because
+    /// some sources are servers.
+    pub(super) fn find(env: &Env, options: &StreamOptions) -> Self {
         let explicit = &options.api_options.bedrock;
         let profile = explicit.profile.clone().or_else(|| env.get("AWS_PROFILE"));
         let region = explicit.region.clone();
         let region = region
             .or_else(|| env.get("AWS_REGION"))
             .or_else(|| env.get("AWS_DEFAULT_REGION"))
-            .or_else(|| profile_value(env, profile.as_deref()?, "region"))
+            .or_else(|| region_of_profile(env, profile.as_deref()?))
             .unwrap_or_else(|| DEFAULT_REGION.to_owned());
-        let with = |kind: Kind| {
-            Ok(Self {
-                region: region.clone(),
-                kind,
+        let token = explicit.bearer_token.clone();
+        let kind = if env.get("AWS_BEDROCK_SKIP_AUTH").as_deref() == Some("1") {
+            Kind::Keys(credential("dummy-access-key", "dummy-secret-key"))
+        } else if let Some(token) = token.or_else(|| env.get("AWS_BEARER_TOKEN_BEDROCK")) {
+            Kind::Bearer(token)
+        } else {
+            let stored = options.api_key.clone();
+            Kind::Sources(Sources {
+                env: env.clone(),
+                profile,
+                stored: stored.filter(|key| !key.is_empty() && !key.starts_with('<')),
             })
         };
-        if env.get("AWS_BEDROCK_SKIP_AUTH").as_deref() == Some("1") {
-            return with(Kind::Keys {
-                id: "dummy-access-key".into(),
-                secret: "dummy-secret-key".into(),
-                session: None,
-            });
-        }
-        let token = explicit.bearer_token.clone();
-        if let Some(token) = token.or_else(|| env.get("AWS_BEARER_TOKEN_BEDROCK")) {
-            return with(Kind::Bearer(token));
-        }
-        let from_env = env
-            .get("AWS_ACCESS_KEY_ID")
-            .zip(env.get("AWS_SECRET_ACCESS_KEY"));
-        if let Some((id, secret)) = from_env.filter(|_| profile.is_none()) {
-            let session = env.get("AWS_SESSION_TOKEN");
-            return with(Kind::Keys {
-                id,
-                secret,
-                session,
-            });
-        }
-        let name = profile.as_deref().unwrap_or("default");
-        let stored = profile_value(env, name, "aws_access_key_id").zip(profile_value(
-            env,
-            name,
-            "aws_secret_access_key",
-        ));
-        if let Some((id, secret)) = stored {
-            let session = profile_value(env, name, "aws_session_token");
-            return with(Kind::Keys {
-                id,
-                secret,
-                session,
-            });
-        }
-        // The SDK does not support this source; pi treats it like the variable.
-        let key = options.api_key.as_deref();
-        if let Some(token) = key.filter(|key| !key.is_empty() && !key.starts_with('<')) {
-            return with(Kind::Bearer(token.to_owned()));
-        }
-        Err(Failure::Provider(format!(
-            "No AWS credentials: set AWS_BEARER_TOKEN_BEDROCK (or pass bearerToken), or AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY, or put keys for the profile \"{name}\" into \
-             ~/.aws/credentials. Sign-ins (SSO), roles and containers are not supported."
-        )))
+        Self { region, kind }
     }
 
-    /// Adds the headers that authenticate a request.
-    pub(super) fn sign(
+    async fn sign_with(
         &self,
+        keys: &Credential,
         url: &str,
         headers: &mut HeaderMap,
         body: &[u8],
     ) -> Result<(), Failure> {
-        match &self.kind {
-            Kind::Bearer(token) => set_header(headers, "authorization", &format!("Bearer {token}")),
-            Kind::Keys { .. } => self.sign_at(url, headers, body, Utc::now()),
-        }
-    }
-
-    pub(super) fn sign_at(
-        &self,
-        url: &str,
-        headers: &mut HeaderMap,
-        body: &[u8],
-        now: DateTime<Utc>,
-    ) -> Result<(), Failure> {
-        let Kind::Keys {
-            id,
-            secret,
-            session,
-        } = &self.kind
-        else {
-            return Ok(());
-        };
-        let parsed = Url::parse(url).map_err(|error| Failure::Url {
-            url: url.to_owned(),
-            error: error.to_string(),
-        })?;
-        let host = match (parsed.host_str(), parsed.port()) {
-            (Some(host), Some(port)) => format!("{host}:{port}"),
-            (host, _) => host.unwrap_or_default().to_owned(),
-        };
-        let time = now.format("%Y%m%dT%H%M%SZ").to_string();
-        let date = &time[..8];
-        let digest = hex(&Sha256::digest(body));
-        let mut signed = vec![
-            ("content-type", "application/json".to_owned()),
-            ("host", host),
-            ("x-amz-content-sha256", digest.clone()),
-            ("x-amz-date", time.clone()),
-        ];
-        if let Some(token) = session {
-            signed.push(("x-amz-security-token", token.clone()));
-        }
-        for (name, value) in signed.iter().filter(|(name, _)| name.starts_with("x-amz-")) {
-            set_header(headers, name, value)?;
-        }
-        let names: Vec<&str> = signed.iter().map(|(name, _)| *name).collect();
-        let names = names.join(";");
-        // The signature needs the escaped path to be escaped once more.
-        let path: Vec<String> = parsed.path().split('/').map(escape).collect();
-        let lines: String = signed
+        let digest: String = Sha256::digest(body)
             .iter()
-            .map(|(name, value)| format!("{name}:{value}\n"))
+            .map(|byte| format!("{byte:02x}"))
             .collect();
-        let canonical = format!("POST\n{}\n\n{lines}\n{names}\n{digest}", path.join("/"));
-        let scope = format!("{date}/{}/{SERVICE}/aws4_request", self.region);
-        let to_sign = format!(
-            "AWS4-HMAC-SHA256\n{time}\n{scope}\n{}",
-            hex(&Sha256::digest(canonical))
-        );
-        let steps = [date, &self.region, SERVICE, "aws4_request", &to_sign];
-        let start = format!("AWS4{secret}").into_bytes();
-        let signature = steps
-            .iter()
-            .fold(start, |key, step| hmac(&key, step.as_bytes()));
-        let value = format!(
-            "AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={}",
-            hex(&signature)
-        );
-        set_header(headers, "authorization", &value)
+        let request = http::Request::post(address_to_sign(url)?)
+            .header("content-type", "application/json")
+            .header("x-amz-content-sha256", digest)
+            .body(())
+            .map_err(|error| unsigned(&error))?;
+        let mut parts = request.into_parts().0;
+        RequestSigner::new(SERVICE, &self.region)
+            .sign_request(&Context::new(), &mut parts, Some(keys), None)
+            .await
+            .map_err(|error| unsigned(&error))?;
+        // The HTTP client adds it.
+        parts.headers.remove(HOST);
+        headers.extend(parts.headers);
+        Ok(())
     }
 
     #[cfg(test)]
     pub(super) fn keys(id: &str, secret: &str) -> Self {
         Self {
             region: DEFAULT_REGION.into(),
-            kind: Kind::Keys {
-                id: id.into(),
-                secret: secret.into(),
-                session: None,
-            },
+            kind: Kind::Keys(credential(id, secret)),
         }
     }
 }
 
-fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("keys may have any length");
-    mac.update(text);
-    mac.finalize().into_bytes().to_vec()
+#[async_trait]
+impl SignRequest for Credentials {
+    async fn sign(&self, url: &str, headers: &mut HeaderMap, body: &[u8]) -> Result<(), Failure> {
+        let found;
+        let keys = match &self.kind {
+            Kind::Bearer(token) => return set_bearer(headers, token),
+            Kind::Keys(keys) => keys,
+            Kind::Sources(sources) => match sources.find().await? {
+                Found::Stored(token) => return set_bearer(headers, &token),
+                Found::Keys(keys) => {
+                    found = keys;
+                    &found
+                }
+            },
+        };
+        self.sign_with(keys, url, headers, body).await
+    }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn set_bearer(headers: &mut HeaderMap, token: &str) -> Result<(), Failure> {
+    set_header(headers, "authorization", &format!("Bearer {token}"))
 }
 
-/// Reads a value of a profile in `~/.aws/credentials` or `~/.aws/config`, where it is plain text.
-fn profile_value(env: &Env, profile: &str, name: &str) -> Option<String> {
+fn credential(id: &str, secret: &str) -> Credential {
+    Credential {
+        access_key_id: id.to_owned(),
+        secret_access_key: secret.to_owned(),
+        ..Credential::default()
+    }
+}
+
+fn unsigned(error: &dyn std::fmt::Display) -> Failure {
+    Failure::Provider(format!("The request to AWS could not be signed: {error}"))
+}
+
+/// Returns the address with its path escaped once more: reqsign signs a path as S3 does, which is
+/// decoded and escaped once, but other services of AWS want the escaped path to be escaped again.
+fn address_to_sign(url: &str) -> Result<String, Failure> {
+    let mut parsed = Url::parse(url).map_err(|error| Failure::Url {
+        url: url.to_owned(),
+        error: error.to_string(),
+    })?;
+    let path: Vec<String> = parsed.path().split('/').map(escape).collect();
+    parsed.set_path(&path.join("/"));
+    Ok(parsed.into())
+}
+
+enum Found {
+    Keys(Credential),
+    Stored(String),
+}
+
+/// Temporary keys, by source. A sign-in or a role costs a request to AWS, so its keys are used until
+/// they expire.
+static TEMPORARY: LazyLock<Mutex<HashMap<String, Credential>>> = LazyLock::new(Mutex::default);
+
+/// Variables that choose a source.
+const SELECTORS: [&str; 10] = [
+    "HOME",
+    "AWS_CONFIG_FILE",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    "AWS_ACCESS_KEY_ID",
+];
+
+impl Sources {
+    /// Asks the sources in the order of AWS's SDK: variables, the profile's keys, sign-in and
+    /// program, a web identity, and then the container and the machine, unless the user stored a key.
+    async fn find(&self) -> Result<Found, Failure> {
+        let name = self.profile.as_deref().unwrap_or("default");
+        let place: Vec<String> = std::iter::once(Some(name.to_owned()))
+            .chain(SELECTORS.map(|variable| self.env.get(variable)))
+            .map(Option::unwrap_or_default)
+            .collect();
+        let place = place.join("\0");
+        let known = TEMPORARY.lock().get(&place).cloned();
+        if let Some(keys) = known.filter(SigningCredential::is_valid) {
+            return Ok(Found::Keys(keys));
+        }
+        let mut sources: Vec<Box<dyn ProvideCredentialDyn<Credential = Credential>>> = Vec::new();
+        if self.profile.is_none() {
+            sources.push(Box::new(EnvCredentialProvider::new()));
+        }
+        sources.push(Box::new(
+            ProfileCredentialProvider::new().with_profile(name),
+        ));
+        sources.push(Box::new(SSOCredentialProvider::new().with_profile(name)));
+        sources.push(Box::new(AssumeRoleWithWebIdentityCredentialProvider::new()));
+        sources.push(Box::new(
+            ProcessCredentialProvider::new().with_profile(name),
+        ));
+        if self.stored.is_none() {
+            sources.push(Box::new(ECSCredentialProvider::new()));
+            sources.push(Box::new(IMDSv2CredentialProvider::new()));
+        }
+        let context = Context::new()
+            .with_env(EnvOfAws(self.env.clone()))
+            .with_file_read(Files)
+            .with_http_send(Http)
+            .with_command_execute(Programs);
+        let mut problem = None;
+        for source in sources {
+            match source.provide_credential_dyn(&context).await {
+                Ok(Some(keys)) => {
+                    if keys.expires_in.is_some() {
+                        TEMPORARY.lock().insert(place, keys.clone());
+                    }
+                    return Ok(Found::Keys(keys));
+                }
+                Ok(None) => {}
+                // The profile does not use this source.
+                Err(error) if error.kind() == ErrorKind::ConfigInvalid => {}
+                Err(error) => problem = problem.or(Some(error.to_string())),
+            }
+        }
+        if let Some(token) = &self.stored {
+            return Ok(Found::Stored(token.clone()));
+        }
+        let problem = problem.map_or_else(String::new, |problem| format!(" ({problem})"));
+        Err(Failure::Provider(format!(
+            "No AWS credentials: set AWS_BEARER_TOKEN_BEDROCK (or pass bearerToken), or AWS_ACCESS_KEY_ID and \
+             AWS_SECRET_ACCESS_KEY, or put keys for the profile \"{name}\" into \
+             ~/.aws/credentials, or sign in with `aws sso login`{problem}."
+        )))
+    }
+}
+
+#[derive(Debug)]
+struct EnvOfAws(Env);
+
+impl reqsign_core::Env for EnvOfAws {
+    fn var(&self, key: &str) -> Option<String> {
+        self.0.get(key)
+    }
+
+    /// Returns the variables that reqsign looks up in the map.
+    fn vars(&self) -> HashMap<String, String> {
+        let names = [
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
+            "AWS_ROLE_ARN",
+            "AWS_ROLE_SESSION_NAME",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_REGION",
+            "AWS_STS_REGIONAL_ENDPOINTS",
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+            "AWS_EC2_METADATA_DISABLED",
+        ];
+        let set = |name: &str| Some((name.to_owned(), self.0.get(name)?));
+        names.into_iter().filter_map(set).collect()
+    }
+
+    fn home_dir(&self) -> Option<PathBuf> {
+        self.0.get("HOME").map(PathBuf::from)
+    }
+}
+
+fn unavailable(error: &dyn std::fmt::Display) -> reqsign_core::Error {
+    reqsign_core::Error::unexpected(error.to_string())
+}
+
+#[derive(Debug)]
+struct Files;
+
+impl FileRead for Files {
+    async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
+        let read = tokio::fs::read(path).await;
+        read.map_err(|error| unavailable(&format!("{path}: {error}")))
+    }
+}
+
+#[derive(Debug)]
+struct Http;
+
+impl HttpSend for Http {
+    async fn http_send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> reqsign_core::Result<http::Response<Bytes>> {
+        // A proxy does not reach the services of this machine.
+        let is_local = request
+            .uri()
+            .host()
+            .is_some_and(|host| host.starts_with("169.254.") || host == "[fd00:ec2::254]");
+        let (client, limit) = match is_local {
+            true => (
+                reqwest::Client::builder()
+                    .no_proxy()
+                    .build()
+                    .map_err(|error| unavailable(&error))?,
+                METADATA_TIMEOUT,
+            ),
+            false => (
+                crate::http::client().map_err(|error| unavailable(&error))?,
+                SERVICE_TIMEOUT,
+            ),
+        };
+        let request = reqwest::Request::try_from(request).map_err(|error| unavailable(&error))?;
+        let exchange = async {
+            let answer = client.execute(request).await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, answer.bytes().await?))
+        };
+        let (status, headers, body) = tokio::time::timeout(limit, exchange)
+            .await
+            .map_err(|_| unavailable(&format!("no answer within {} s", limit.as_secs())))?
+            // The address may contain credentials.
+            .map_err(|error| unavailable(&error.without_url()))?;
+        let mut response = http::Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        Ok(response)
+    }
+}
+
+#[derive(Debug)]
+struct Programs;
+
+impl CommandExecute for Programs {
+    async fn command_execute(
+        &self,
+        program: &str,
+        arguments: &[&str],
+    ) -> reqsign_core::Result<CommandOutput> {
+        let output = tokio::process::Command::new(program)
+            .args(arguments)
+            .stdin(std::process::Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let output = tokio::time::timeout(SERVICE_TIMEOUT, output)
+            .await
+            .map_err(|_| unavailable(&format!("{program} did not end within 30 s")))?
+            .map_err(|error| unavailable(&format!("{program}: {error}")))?;
+        Ok(CommandOutput {
+            status: output.status.code().unwrap_or(-1),
+            stdout: output.stdout,
+            stderr: output.stderr,
+        })
+    }
+}
+
+/// Reads the region of a profile in `~/.aws/credentials` or `~/.aws/config`.
+fn region_of_profile(env: &Env, profile: &str) -> Option<String> {
     let home = PathBuf::from(env.get("HOME")?).join(".aws");
     let file = |variable: &str, name: &str| {
         env.get(variable)
             .map_or_else(|| home.join(name), PathBuf::from)
     };
+    let config = file("AWS_CONFIG_FILE", "config");
     let places = [
         (
             file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
             profile.to_owned(),
         ),
-        (
-            file("AWS_CONFIG_FILE", "config"),
-            format!("profile {profile}"),
-        ),
-        (file("AWS_CONFIG_FILE", "config"), profile.to_owned()),
+        (config.clone(), format!("profile {profile}")),
+        (config, profile.to_owned()),
     ];
     places.into_iter().find_map(|(path, section)| {
         let text = std::fs::read_to_string(path).ok()?;
@@ -228,7 +393,7 @@ fn profile_value(env: &Env, profile: &str, name: &str) -> Option<String> {
                 return None;
             }
             let (key, value) = line.split_once('=').filter(|_| inside)?;
-            (key.trim() == name).then(|| value.trim().to_owned())
+            (key.trim() == "region").then(|| value.trim().to_owned())
         })
     })
 }

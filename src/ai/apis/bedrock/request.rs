@@ -26,7 +26,7 @@ const BETA: &str = "interleaved-thinking-2025-05-14";
 pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, BedrockDecoder), Failure> {
     let env = request.options.env();
     let model = &request.model;
-    let credentials = Credentials::find(&env, &request.options)?;
+    let credentials = Credentials::find(&env, &request.options);
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "content-type", "application/json")?;
     set_header(&mut headers, "accept", "application/vnd.amazon.eventstream")?;
@@ -49,9 +49,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, BedrockDeco
         body: payload(request, &region, request.options.retention(), &env),
         envelope: Envelope::Bedrock,
         encode: Some(without_id),
-        sign: Some(Box::new(move |url, headers, body| {
-            credentials.sign(url, headers, body)
-        })),
+        sign: Some(Box::new(credentials)),
     };
     Ok((call, BedrockDecoder::default()))
 }

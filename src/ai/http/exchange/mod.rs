@@ -7,6 +7,7 @@ mod tests;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -42,12 +43,14 @@ pub(crate) struct PreparedRequest {
     /// format of the provider's SDK.
     pub encode: Option<fn(Value) -> Value>,
     /// Adds authentication that depends on the body.
-    pub sign: Option<SignRequest>,
+    pub sign: Option<Box<dyn SignRequest>>,
 }
 
-/// Takes the address, the headers that it adds to, and the body.
-pub(crate) type SignRequest =
-    Box<dyn Fn(&str, &mut HeaderMap, &[u8]) -> Result<(), Failure> + Send + Sync>;
+#[async_trait]
+pub(crate) trait SignRequest: Send + Sync {
+    /// Adds headers to those of a request to `url`.
+    async fn sign(&self, url: &str, headers: &mut HeaderMap, body: &[u8]) -> Result<(), Failure>;
+}
 
 /// The format in which events are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +188,8 @@ async fn open(
         );
         let mut headers = prepared.headers.clone();
         if let Some(sign) = &prepared.sign {
-            sign(&prepared.url, &mut headers, &body)?;
+            let signing = sign.sign(&prepared.url, &mut headers, &body);
+            answer.interruptible(signing).await??;
         }
         let sending = client
             .post(&prepared.url)
