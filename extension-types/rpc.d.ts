@@ -1574,12 +1574,22 @@ export interface HeapStats {
   unmeasured?: string;
 }
 export interface Reloaded {
-  loaded: string[];
-  failed: Failed[];
   /**
-   * The extensions from before stay: one that runs could not be loaded again.
+   * Extensions that were loaded from their files.
    */
-  keptOld: boolean;
+  loaded: string[];
+  /**
+   * Extensions whose files do not load and whose last good version goes on.
+   */
+  kept: Failed[];
+  /**
+   * Extensions that ran before and are not there any more.
+   */
+  gone: string[];
+  /**
+   * Extensions that are not loaded at all.
+   */
+  failed: Failed[];
 }
 export interface Failed {
   path: string;

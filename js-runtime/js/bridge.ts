@@ -14,6 +14,7 @@ import {
   streamProvider,
 } from "ext:js_runtime/bridge/providers.ts";
 import { abandon, currentHandler, abortBatch, notify, whenAbandonedSettled } from "ext:js_runtime/bridge/queue.ts";
+import { release } from "ext:js_runtime/bridge/release.ts";
 import { becomeNode } from "ext:js_runtime/node/globals.ts";
 import { becomeGuest } from "ext:js_runtime/node/uncaught.ts";
 
@@ -32,6 +33,7 @@ const functions = {
   abortBatch,
   login,
   notify,
+  release,
   signal,
   streamProvider,
   whenAbandonedSettled,

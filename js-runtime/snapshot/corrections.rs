@@ -11,6 +11,7 @@ mod missing_exports;
 mod module;
 mod net;
 mod process;
+mod sqlite;
 mod stream;
 mod test;
 mod timers;
@@ -37,6 +38,7 @@ fn all() -> impl Iterator<Item = &'static Correction> {
         module::CORRECTIONS,
         net::CORRECTIONS,
         process::CORRECTIONS,
+        sqlite::CORRECTIONS,
         stream::CORRECTIONS,
         test::CORRECTIONS,
         timers::CORRECTIONS,

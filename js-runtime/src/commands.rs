@@ -4,14 +4,25 @@ use std::path::PathBuf;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::attribution::heap_snapshot::RetainedHeap;
 use crate::limits::memory::Memory;
 use crate::reply::Reply;
 
+/// A part of the load of an extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum LoadPhase {
+    /// Reads, resolves, compiles and links all modules. No code of the extension runs.
+    Prepare,
+    /// Evaluates the module and calls its function. Prepares it first if that was not done.
+    Run,
+}
+
 pub(crate) enum Command {
     Load {
+        phase: LoadPhase,
         id: u32,
         path: PathBuf,
         limit: Duration,
@@ -22,6 +33,8 @@ pub(crate) enum Command {
         args: String,
         reply: Reply,
     },
+    /// Closes what the extensions hold; the isolate goes on.
+    Release(Reply),
     HeapUsed(Box<dyn FnOnce(usize) + Send>),
     RetainedHeap(Box<dyn FnOnce(Result<RetainedHeap, String>) + Send>),
     Memory(Box<dyn FnOnce(Memory) + Send>),

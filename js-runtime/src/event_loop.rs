@@ -1,6 +1,7 @@
 //! The main loop of the JavaScript thread: takes commands, drives deno_core's event loop, and
 //! answers calls.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::attribution::heap_snapshot;
 use crate::attribution::interrupt;
 use crate::attribution::intrinsics_guard;
 use crate::bridge::{self, CallOutcome, Pending};
-use crate::commands::{Command, CommandSource};
+use crate::commands::{Command, CommandSource, LoadPhase};
 use crate::error::Thrown;
 use crate::isolate::Isolate;
 use crate::limits::descriptors::DescriptorLimit;
@@ -23,7 +24,7 @@ use crate::limits::memory::{self, Memory};
 use crate::limits::watchdog::Watchdog;
 use crate::loader::preload::{preload, preload_builtins, preload_dynamic_imports};
 use crate::node::inspector;
-use crate::reply::Reply;
+use crate::reply::{CallResult, Reply};
 
 /// A command that JavaScript has not answered yet.
 struct PendingCall {
@@ -46,6 +47,8 @@ enum CallState {
 pub(crate) struct EventLoop {
     // Declared before the isolate, because it holds handles of it.
     pending: Vec<PendingCall>,
+    /// Entry modules of extensions that are prepared and not evaluated.
+    prepared: HashMap<u32, ModuleId>,
     isolate: Isolate,
     watchdog: Watchdog,
     host: Arc<dyn Host>,
@@ -87,6 +90,7 @@ impl EventLoop {
     ) -> Self {
         Self {
             pending: Vec::new(),
+            prepared: HashMap::new(),
             isolate,
             watchdog,
             host,
@@ -335,12 +339,19 @@ impl EventLoop {
         self.watchdog.begin_extension(None);
         match command {
             Command::Load {
+                phase,
                 id,
                 path,
                 limit,
                 reply,
             } => {
                 self.watchdog.enter(limit.max(self.limit()));
+                if phase == LoadPhase::Prepare {
+                    let prepared = self.prepare(id, &path);
+                    self.isolate.loader.note_load_result(prepared.is_ok());
+                    let prepared = prepared.map(|module| self.prepared.insert(id, module));
+                    return reply.send(prepared.map(|_| None));
+                }
                 match self.begin_load(id, &path) {
                     Ok(state) => self.pending.push(PendingCall {
                         state,
@@ -392,6 +403,10 @@ impl EventLoop {
                     }
                 }
             }
+            Command::Release(reply) => {
+                self.watchdog.enter(self.limit());
+                reply.send(self.release());
+            }
             Command::Memory(reply) => {
                 let isolate = self.isolate.worker.js_runtime.v8_isolate();
                 reply(Memory::from_statistics(&isolate.get_heap_statistics()));
@@ -411,14 +426,44 @@ impl EventLoop {
         }
     }
 
-    /// Finds and compiles the whole module graph, and starts to evaluate it.
-    fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<CallState, Thrown> {
+    /// Closes what the extensions hold.
+    fn release(&mut self) -> CallResult {
+        self.isolate.workers.end();
+        self.watchdog.release_children();
+        let Some(function) = self.isolate.functions.get("release") else {
+            return Err(Thrown::new("the bridge has no function \"release\""));
+        };
+        let runtime = &mut self.isolate.worker.js_runtime;
+        match bridge::call(runtime, function, |_| Some(Vec::new())) {
+            CallOutcome::Done(result) => result,
+            CallOutcome::Pending(_) => Ok(None),
+            CallOutcome::Terminated => Err(Thrown::new(CUT_OFF)),
+        }
+    }
+
+    /// Finds and compiles the whole module graph.
+    fn prepare(&mut self, id: u32, path: &std::path::Path) -> Result<ModuleId, Thrown> {
         self.isolate.loader.imports.begin_load(id);
         let Isolate { worker, loader, .. } = &mut self.isolate;
         loader.begin_load(&mut worker.js_runtime);
         let url = loader.entry(id, path).map_err(Thrown::new)?;
         preload_builtins(worker, loader);
-        let module = preload(worker, &url)?;
+        preload(worker, &url)
+    }
+
+    /// Starts to evaluate the module, which may be prepared.
+    fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<CallState, Thrown> {
+        let module = match self.prepared.remove(&id) {
+            Some(module) => {
+                // The files may have changed since the module was prepared.
+                let Isolate { worker, loader, .. } = &mut self.isolate;
+                loader.end_load();
+                loader.begin_load(&mut worker.js_runtime);
+                module
+            }
+            None => self.prepare(id, path)?,
+        };
+        self.isolate.loader.imports.begin_load(id);
         inspector::wait_if_requested(&self.isolate.worker.js_runtime, &*self.host);
         let author = Author {
             id,

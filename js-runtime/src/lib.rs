@@ -13,7 +13,8 @@
 //!
 //! 1. `error`, `node::{certificates, inspector, plain_host, private_pipe, stdio}`,
 //!    `limits::process_limits`, `attribution::{heap_growth, heap_snapshot, intrinsics_guard,
-//!    load_input, sampler}`: each alone. `attribution::imports` uses `load_input`.
+//!    load_input, sampler, sources}`: each alone. `attribution::imports` uses `load_input` and
+//!    `sources`.
 //! 2. `limits::watchdog`, then `limits::{memory, descriptors}`: stop an isolate.
 //! 3. `attribution::{interrupt, stack_dump}`: read the stack in a V8 interrupt.
 //! 4. `loader`: from `import` to JavaScript. `syntax` checks a file with its parser.
@@ -42,6 +43,7 @@ mod syntax;
 pub use attribution::heap_snapshot::RetainedHeap;
 pub use attribution::imports::Imports;
 pub use attribution::load_input::{Answer, InputKind, LoadInput};
+pub use attribution::sources::Sources;
 pub use backend::process::run_if_host_process;
 pub use error::{CallError, LoadError, StartError, readable_stack};
 pub use js_runtime_ext::{

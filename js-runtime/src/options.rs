@@ -1,5 +1,6 @@
 //! Options of a runtime.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use js_runtime_ext::SCRIPT;
 use pi_base::VERSION;
 
+use crate::attribution::sources::Sources;
 use crate::loader::MemoryCache;
 
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub struct RuntimeOptions {
     /// Ids and paths of the extensions that will be loaded. They are prefetched while the isolate
     /// starts, if there is a cache.
     pub entries: Vec<(u32, PathBuf)>,
+    /// Sources that extensions are loaded from instead of their files, by id.
+    pub kept: HashMap<u32, Sources>,
     /// Memory cache of earlier isolates. Isolates with the same cache share what they read.
     pub memory_cache: MemoryCache,
     /// `name/version`, for the `User-Agent` of requests and the cache.
@@ -70,6 +74,7 @@ impl Default for RuntimeOptions {
             script: PathBuf::from(SCRIPT),
             args: Vec::new(),
             entries: Vec::new(),
+            kept: HashMap::new(),
             memory_cache: MemoryCache::default(),
             version: format!("pi/{VERSION}"),
             label: String::new(),

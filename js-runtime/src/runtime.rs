@@ -1,5 +1,6 @@
 //! The handle through which any thread of the program uses one isolate, wherever the isolate runs.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +10,10 @@ use pi_base::active_clock;
 
 use crate::attribution::heap_snapshot::RetainedHeap;
 use crate::attribution::imports::Imports;
+use crate::attribution::sources::Sources;
 use crate::backend::process::ProcessBackend;
 use crate::backend::thread::ThreadBackend;
+use crate::commands::LoadPhase;
 use crate::error::{CallError, LoadError, StartError};
 use crate::limits::memory::Memory;
 use crate::options::RuntimeOptions;
@@ -37,14 +40,30 @@ impl Runtime {
         }))
     }
 
+    /// Reads, resolves, compiles and links the module at `path` with all that it imports. No code of
+    /// it runs before [`Self::load`], which may use the result. The limit is as there.
+    pub async fn prepare(&self, id: u32, path: &Path, limit: Duration) -> Result<(), LoadError> {
+        self.load_phase(LoadPhase::Prepare, id, path, limit).await
+    }
+
     /// Evaluates the module at `path` and passes its namespace to the function `activate` of the
     /// bridge, whose promise is awaited. `limit` applies to the whole load and, instead of the spin
     /// limit, to each of its time slices.
     pub async fn load(&self, id: u32, path: &Path, limit: Duration) -> Result<(), LoadError> {
+        self.load_phase(LoadPhase::Run, id, path, limit).await
+    }
+
+    async fn load_phase(
+        &self,
+        phase: LoadPhase,
+        id: u32,
+        path: &Path,
+        limit: Duration,
+    ) -> Result<(), LoadError> {
         let result = async {
             match &self.0 {
-                Backend::Thread(thread) => thread.load(id, path.to_path_buf(), limit).await,
-                Backend::Process(process) => process.load(id, path, limit).await,
+                Backend::Thread(thread) => thread.load(phase, id, path.to_path_buf(), limit).await,
+                Backend::Process(process) => process.load(phase, id, path, limit).await,
             }
         };
         let result = active_clock::timeout(limit, result).await;
@@ -109,12 +128,31 @@ impl Runtime {
         }
     }
 
+    /// Returns what each extension was loaded from. `None` if the isolate had a process of its own
+    /// that is gone.
+    pub async fn sources(&self) -> Option<HashMap<u32, Sources>> {
+        match &self.0 {
+            Backend::Thread(thread) => Some(thread.imports().sources()),
+            Backend::Process(process) => process.sources().await,
+        }
+    }
+
     /// Returns how long the current time slice has lasted, if JavaScript runs.
     pub async fn busy_for(&self) -> Option<Duration> {
         match &self.0 {
             Backend::Thread(thread) => thread.busy_for(),
             Backend::Process(process) => process.busy_for().await,
         }
+    }
+
+    /// Closes what the extensions hold: timers, servers, connections, files, databases, workers and
+    /// child processes. The isolate goes on.
+    pub async fn release(&self) {
+        // Without an answer the isolate is gone, and with it what it held.
+        let _ = match &self.0 {
+            Backend::Thread(thread) => thread.release().await,
+            Backend::Process(process) => process.release().await,
+        };
     }
 
     /// Stops the isolate if its current time slice has lasted `at_least` so long, or if its process

@@ -270,6 +270,13 @@ pub async fn finish_terminations() {
     }
 }
 
+/// Returns when no termination is in progress, after `limit` at the latest.
+pub async fn wait_terminations(limit: Duration) {
+    let mut terminations = TERMINATIONS.subscribe();
+    // The sender is a static, so an error means that the time is over.
+    _ = tokio::time::timeout(limit, terminations.wait_for(|count| *count == 0)).await;
+}
+
 /// Returns the session of a process; 0 stands for this process.
 fn session_of(process: i32) -> Option<Pid> {
     // An error means that the process has ended.

@@ -102,6 +102,7 @@ deno_core::extension!(
         "bridge/queue.ts",
         "bridge/recent-prompt.ts",
         "bridge/registry.ts",
+        "bridge/release.ts",
         "bridge/session.ts",
         "bridge/stale.ts",
         "bridge/theme.ts",

@@ -16,6 +16,9 @@ EXITS.stack = `Error: ${EXITS.message}`;
 let signalled: string | undefined;
 let exitCode: number | undefined;
 
+/** Undoes what the emission of `exit` changed on `process`. */
+let undo: (() => void) | undefined;
+
 // A later exception of this kind, in an async listener, is no error either.
 internals.isExit = (error: unknown): boolean => error === EXITS;
 
@@ -36,6 +39,11 @@ function callListeners(listen: (process: any, guard: Guard) => void): string | u
   };
   guard(() => {
     const process = core.createLazyLoader("node:process")().default;
+    const { reallyExit } = process;
+    undo ??= () => {
+      process._exiting = false;
+      process.reallyExit = reallyExit;
+    };
     process._exiting = true;
     process.reallyExit = (code: number) => {
       if (signalled !== undefined) exitCode ??= code;
@@ -44,6 +52,12 @@ function callListeners(listen: (process: any, guard: Guard) => void): string | u
     listen(process, guard);
   });
   return thrown.length === 0 && exitCode === undefined ? undefined : JSON.stringify({ thrown, code: exitCode });
+}
+
+/** Lets code go on after `exit`, because a command of a replaced generation is not over. */
+export function resume(): void {
+  undo?.();
+  undo = undefined;
 }
 
 export function exit(json: string): string | undefined {

@@ -3,6 +3,14 @@
 use super::Correction;
 
 pub(super) const CORRECTIONS: &[Correction] = &[
+    // A replaced generation ends its timers (`js/bridge/release.ts`).
+    Correction {
+        specifier: "ext:deno_node/internal/timers.mjs",
+        text: "function getActiveResourcesInfo() {",
+        replacement: "__bootstrap.internals.endTimers = () => { \
+                      for (const { 1: timeout } of new SafeMapIterator(activeTimers)) timeout[kDestroy](); }; \
+                      function getActiveResourcesInfo() {",
+    },
     // Marks the extension whose timer ran or threw: code between two timers, and the report of an
     // exception, are outside their contexts.
     Correction {

@@ -11,6 +11,7 @@ use js_runtime_ext::Author;
 use tokio::sync::Notify;
 
 use crate::attribution::load_input::{Answer, InputKind, LoadInput, is_within_package};
+use crate::attribution::sources::Sources;
 
 /// Maximum number of files of packages of which the contents are recorded.
 const MAX_PACKAGED_CONTENTS: usize = 2000;
@@ -30,6 +31,7 @@ struct Inner {
     packaged_contents: usize,
     /// First answers, by the extension that asked; `None` if several may have.
     inputs: HashMap<Option<u32>, BTreeMap<LoadInput, Answer>>,
+    sources: HashMap<u32, Sources>,
     /// Extension that is being loaded. Files that are required meanwhile belong to it.
     loading: Option<u32>,
     changed: Arc<Notify>,
@@ -238,6 +240,47 @@ impl Imports {
     /// Like [`Self::end_load`], for the extension that is being loaded.
     pub(crate) fn finish_load(&self) {
         self.inner().loading = None;
+    }
+
+    /// Returns the sources of all extensions.
+    pub(crate) fn sources(&self) -> HashMap<u32, Sources> {
+        self.inner().sources.clone()
+    }
+
+    pub(crate) fn note_entry(&self, extension: u32, entry: &ModuleSpecifier) {
+        let sources = &mut self.inner().sources;
+        sources.entry(extension).or_default().note_entry(entry);
+    }
+
+    /// Records the text from which a module of an extension is loaded.
+    pub(crate) fn note_text(&self, extension: u32, module: &ModuleSpecifier, text: &Arc<str>) {
+        let sources = &mut self.inner().sources;
+        sources
+            .entry(extension)
+            .or_default()
+            .note_text(module, text);
+    }
+
+    /// Records what an import in a module of an extension resolved to.
+    pub(crate) fn note_target(
+        &self,
+        extension: u32,
+        importer: &ModuleSpecifier,
+        specifier: &str,
+        target: &ModuleSpecifier,
+    ) {
+        let sources = &mut self.inner().sources;
+        let sources = sources.entry(extension).or_default();
+        sources.note_target(importer, specifier, target);
+    }
+
+    /// Records the text of a file that is `require`d by the extension that is being loaded.
+    pub(crate) fn note_required_text(&self, file: &Path, text: &Arc<str>) {
+        if let Some(extension) = self.loading()
+            && let Ok(url) = ModuleSpecifier::from_file_path(file)
+        {
+            self.note_text(extension, &url, text);
+        }
     }
 
     pub(crate) fn note(&self, extension: u32, file: PathBuf) {

@@ -7,4 +7,5 @@ pub(crate) mod interrupt;
 pub(crate) mod intrinsics_guard;
 pub(crate) mod load_input;
 pub(crate) mod sampler;
+pub(crate) mod sources;
 pub(crate) mod stack_dump;

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::attribution::heap_snapshot::RetainedHeap;
 use crate::attribution::imports::Imports;
-use crate::commands::{Command, CommandSource};
+use crate::commands::{Command, CommandSource, LoadPhase};
 use crate::error::StartError;
 use crate::event_loop::EventLoop;
 use crate::isolate::{self, Isolate};
@@ -67,11 +67,13 @@ impl ThreadBackend {
 
     pub async fn load(
         &self,
+        phase: LoadPhase,
         id: u32,
         path: PathBuf,
         limit: Duration,
     ) -> Result<CallResult, Unanswered> {
         self.send(|reply| Command::Load {
+            phase,
             id,
             path,
             limit,
@@ -87,6 +89,10 @@ impl ThreadBackend {
             reply,
         })
         .await
+    }
+
+    pub async fn release(&self) -> Result<CallResult, Unanswered> {
+        self.send(Command::Release).await
     }
 
     async fn send(&self, command: impl FnOnce(Reply) -> Command) -> Result<CallResult, Unanswered> {

@@ -430,6 +430,17 @@ impl Watchdog {
         });
     }
 
+    /// Asks the child processes that the isolate has now to end. The isolate goes on.
+    pub fn release_children(&self) {
+        match IS_HOST_PROCESS.load(Ordering::Relaxed) {
+            false => process_tree::terminate(process_tree::started_by_thread(self.0.thread)),
+            true => process_tree::terminate_session(
+                std::process::id().cast_signed(),
+                process_tree::kill_now(),
+            ),
+        }
+    }
+
     /// Terminates the running code, if the isolate still exists.
     pub fn terminate(&self) {
         self.0.isolate.terminate_execution();

@@ -1,7 +1,7 @@
 //! State of files that resolution, `import` and `require` share: the cache, which files belong to
 //! packages, which may be CommonJS, and their source maps.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -23,12 +23,10 @@ use super::disk::{Disk, SourceText};
 use super::expected_files;
 use super::transpile::ascii::V8Text;
 use crate::attribution::load_input::digest;
+use crate::attribution::sources::{COPY_QUERY, Sources};
 use crate::loader::cache::{DiskCache, Key};
 
 pub(crate) type Checker = DenoInNpmPackageChecker;
-
-/// Start of the query that distinguishes copies of a module.
-pub(super) const COPY_QUERY: &str = "copy=";
 
 #[derive(Clone)]
 pub(crate) struct Files {
@@ -38,6 +36,10 @@ pub(crate) struct Files {
     pub package_json: PackageJsonResolverRc<Disk>,
     /// Texts of files that exist only in memory, by path.
     virtual_files: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
+    /// Sources that extensions are loaded from instead of their files.
+    kept: Rc<OnceCell<HashMap<u32, Sources>>>,
+    /// Texts of modules that belong to such extensions.
+    pinned: Rc<RefCell<HashMap<ModuleSpecifier, Arc<str>>>>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
     /// Keys of the ASCII texts that V8 has instead of files.
     pub ascii_key: Rc<RefCell<HashMap<String, Key>>>,
@@ -67,6 +69,8 @@ impl Files {
             checker,
             package_json,
             virtual_files: Rc::default(),
+            kept: Rc::default(),
+            pinned: Rc::default(),
             source_maps: Rc::default(),
             ascii_key: Rc::default(),
             recorder: Rc::default(),
@@ -89,6 +93,12 @@ impl Files {
                 digest: digest(text.as_bytes()),
             });
         }
+        if let Some(text) = self.pinned.borrow().get(specifier) {
+            return Ok(SourceText {
+                text: text.clone(),
+                digest: digest(text.as_bytes()),
+            });
+        }
         match specifier.query() {
             Some(query) if !query.starts_with(COPY_QUERY) => read_source(&path),
             _ => self.disk.text(&path, read_source),
@@ -98,6 +108,28 @@ impl Files {
     /// Sets the text of a module, whatever the disk contains.
     pub fn add_virtual_file(&self, path: PathBuf, text: &str) {
         self.virtual_files.borrow_mut().insert(path, text.into());
+    }
+
+    /// Sets the sources that extensions are loaded from instead of their files. Called once, before
+    /// the first load.
+    pub fn keep(&self, kept: HashMap<u32, Sources>) {
+        // A second call would find modules that are loaded already.
+        _ = self.kept.set(kept);
+    }
+
+    /// Returns the sources that an extension is loaded from instead of its files.
+    pub fn kept(&self, extension: u32) -> Option<&Sources> {
+        self.kept.get()?.get(&extension)
+    }
+
+    /// Sets the text of a module of an extension that is loaded from kept sources.
+    pub fn pin(&self, module: &ModuleSpecifier, text: Arc<str>) {
+        self.pinned.borrow_mut().insert(module.clone(), text);
+    }
+
+    /// Returns true if the text of the module is not that of its file.
+    pub fn is_pinned(&self, module: &ModuleSpecifier) -> bool {
+        self.pinned.borrow().contains_key(module)
     }
 
     pub fn is_virtual(&self, path: &Path) -> bool {

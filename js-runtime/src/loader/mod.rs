@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use data_url::DataUrl;
@@ -55,6 +56,7 @@ use self::transpile::ascii::V8Text;
 use self::transpile::emit::Consulted;
 use crate::attribution::imports::Imports;
 use crate::attribution::load_input::digest;
+use crate::attribution::sources::Sources;
 use crate::node::inspector::is_inspected;
 
 pub(crate) type NodeServices = NodeExtInitServices<Checker, FolderResolver, Disk>;
@@ -77,6 +79,16 @@ pub(crate) struct Loader {
     /// Missing exports of all loaded modules.
     missing_exports: RefCell<MissingExports>,
     pub imports: Imports,
+}
+
+/// The file of a module, and what else determined its code.
+struct ReadSources {
+    file: FileStamp,
+    /// Digest of the file.
+    digest: u64,
+    dependencies: Dependencies,
+    /// Absent for files of packages.
+    text: Option<Arc<str>>,
 }
 
 /// Name of a module that imports the built-in modules of the last start with the same extensions.
@@ -116,6 +128,11 @@ impl Loader {
     /// Starts the manifest of these extensions, which are loaded next.
     pub fn record_manifest(&self, entries: &[(u32, PathBuf)]) {
         self.files.recorder.begin(&self.files.cache, entries);
+    }
+
+    /// Sets the sources that extensions are loaded from instead of their files.
+    pub fn keep(&self, kept: HashMap<u32, Sources>) {
+        self.files.keep(kept);
     }
 
     /// Returns the module to load for extension `id` at `path`.
@@ -241,7 +258,8 @@ impl Loader {
         if let Some(module) = self.prefetched(specifier, path) {
             return Ok(module);
         }
-        let file = FileStamp::of_settled(path).filter(|_| !self.files.is_virtual(path));
+        let is_on_disk = !self.files.is_virtual(path) && !self.files.is_pinned(specifier);
+        let file = FileStamp::of_settled(path).filter(|_| is_on_disk);
         let SourceText {
             text: source,
             digest,
@@ -257,31 +275,50 @@ impl Loader {
             return Ok(self.compiled_source(specifier, code, None));
         }
         let code = self.files.in_ascii(specifier, code);
+        let text = (!self.files.is_packaged(specifier)).then_some(source);
         let sources = file.zip(dependencies);
-        let sources = sources.map(|(file, dependencies)| (file, digest, dependencies));
+        let sources = sources.map(|(file, dependencies)| ReadSources {
+            file,
+            digest,
+            dependencies,
+            text,
+        });
         Ok(self.compiled_source(specifier, code, sources))
     }
 
-    /// Reads the file of a module and records its digest.
+    /// Reads the file of a module and records its digest and, for a module of an extension, its
+    /// text.
     fn read_source(
         &self,
         specifier: &ModuleSpecifier,
         path: &Path,
     ) -> Result<SourceText, JsErrorBox> {
         let source = self.files.source_of(specifier);
-        if !self.files.is_virtual(path) {
+        if !self.files.is_virtual(path) && !self.files.is_pinned(specifier) {
             let digest = source.as_ref().ok().map(|source| source.digest);
             self.imports.note_content(path, digest);
+        }
+        if let Ok(source) = &source {
+            self.note_text(specifier, &source.text);
         }
         source
     }
 
-    /// Makes a module of `code`. `sources` are its file with its digest, and its dependencies.
+    /// Records the text of a module of an extension.
+    fn note_text(&self, specifier: &ModuleSpecifier, text: &Arc<str>) {
+        if !self.files.is_packaged(specifier)
+            && let Some(owner) = self.resolver.owner_of(specifier)
+        {
+            self.imports.note_text(owner, specifier, text);
+        }
+    }
+
+    /// Makes a module of `code`.
     fn compiled_source(
         &self,
         specifier: &ModuleSpecifier,
         code: V8Text,
-        sources: Option<(FileStamp, u64, Dependencies)>,
+        sources: Option<ReadSources>,
     ) -> ModuleSource {
         let hash = code_hash(&self.files.cache, specifier, &code.text);
         let key = self.compiled_key(specifier, hash);
@@ -294,11 +331,12 @@ impl Loader {
         };
         let ascii_key = code.ascii_key;
         let code = self.files.code(specifier, code);
-        if let Some((compiled, (file, digest, dependencies))) = hot.zip(sources) {
+        if let Some((compiled, sources)) = hot.zip(sources) {
             let module = CachedModule {
-                sources: vec![file],
-                digest,
-                dependencies: Some(dependencies),
+                sources: vec![sources.file],
+                digest: sources.digest,
+                dependencies: Some(sources.dependencies),
+                text: sources.text,
                 code: code.clone(),
                 ascii_key,
                 map: self.files.cached_map(specifier.as_str()),
@@ -322,12 +360,15 @@ impl Loader {
     fn prefetched(&self, specifier: &ModuleSpecifier, path: &Path) -> Option<ModuleSource> {
         let step = || LoadStep::Module(specifier.to_string());
         self.files.recorder.record(step);
-        if is_inspected() || self.files.is_virtual(path) {
+        if is_inspected() || self.files.is_virtual(path) || self.files.is_pinned(specifier) {
             return None;
         }
         let found = self.files.prefetched.module(specifier);
         let found = found.or_else(|| self.cached_module(specifier))?;
         self.imports.note_content(path, Some(found.digest));
+        if let Some(text) = &found.text {
+            self.note_text(specifier, text);
+        }
         if let Some(map) = found.map {
             self.files.remember_map(specifier, map, None);
         }
@@ -593,7 +634,10 @@ impl ModuleLoader for Loader {
 
     fn get_source_mapped_source_line(&self, file_name: &str, line_number: usize) -> Option<String> {
         let url = ModuleSpecifier::parse(file_name).ok()?;
-        let source = read_text(&url_to_file_path(&url).ok()?).ok()?;
+        let source: Arc<str> = match self.files.is_pinned(&url) {
+            true => self.files.text_of(&url).ok()?,
+            false => read_text(&url_to_file_path(&url).ok()?).ok()?.into(),
+        };
         source.lines().nth(line_number).map(str::to_string)
     }
 }

@@ -101,6 +101,11 @@ impl AgentSession {
                 self.report_error(error.to_error(path)).await;
             }
         }
+        for (path, error) in &report.kept {
+            let mut error = error.to_error(path);
+            error.error += "; the last good version of the extension goes on";
+            self.report_error(error).await;
+        }
     }
 
     /// Emits `session_start` and `resources_discover`.

@@ -12,7 +12,7 @@ const BUSY_RELOAD: &str = "Wait for the current response to finish before reload
 
 impl AgentSession {
     /// Reads settings, models and extensions again, after releasing the extension `again` from the
-    /// quarantine. The current generation stays if one of its extensions does not load any more.
+    /// quarantine. An extension that does not load any more goes on with its last good version.
     pub(crate) async fn reload_with(
         &self,
         again: Option<&str>,
@@ -53,14 +53,10 @@ impl AgentSession {
         self.report_failures(&report, &last).await;
         self.apply_watch_setting();
         self.refresh_model();
-        if !report.kept_old {
-            self.report_name_conflicts().await;
-            self.tools.refresh_all(&before);
-            drop(idle);
-            self.emit_session_start("reload", None).await;
-        } else {
-            self.tools.rebuild_system_prompt();
-        }
+        self.report_name_conflicts().await;
+        self.tools.refresh_all(&before);
+        drop(idle);
+        self.emit_session_start("reload", None).await;
         self.extensions.release_replaced();
         self.emit_warnings().await;
         Ok(report)

@@ -69,7 +69,7 @@ pub struct BridgeHost {
     pub mutations: Mutations,
     pub proposals: Proposals,
     /// Warnings that were reported already.
-    pub(super) reported_warnings: Mutex<ReportedWarnings>,
+    pub reported_warnings: Mutex<ReportedWarnings>,
     streams: ModelStreams,
     summaries: Summaries,
     tool_runs: ToolRuns,

@@ -15,7 +15,7 @@ use crate::api::resources::ResourceArgs;
 use crate::api::session_api::SessionApi;
 use crate::bridge::{BridgeResult, parse, to_value};
 use crate::lifecycle::{Extensions, LoadReport};
-use crate::registry::inventory::DescribedExtension;
+use crate::registry::inventory::{DescribedExtension, LoadState};
 use pi_ai::models::registry::ModelRegistry;
 use pi_resources::discovery::extensions::{ExtensionPath, ResourceSources, find_extensions};
 use pi_resources::paths::Paths;
@@ -104,7 +104,9 @@ impl LoadedExtensions {
             errors.push(to_value(LoadFailureJson { path, error })?);
         }
         let loaded = set.extensions.describe().into_iter();
-        let loaded: Vec<DescribedExtension> = loaded.filter(|one| one.error.is_none()).collect();
+        let loaded: Vec<DescribedExtension> = loaded
+            .filter(|one| one.state != LoadState::Failed)
+            .collect();
         self.0.lock().insert(number, set);
         Ok(json!({ "set": number, "extensions": loaded, "errors": errors }))
     }

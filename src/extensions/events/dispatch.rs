@@ -199,7 +199,7 @@ impl Generation {
                     .await;
                     continue;
                 }
-                Err(CallFailure::Stopped(_) | CallFailure::Gone) => {}
+                Err(CallFailure::Stopped(_) | CallFailure::Gone | CallFailure::Replaced) => {}
             }
             match result.and_then(|json| parse(kind, json)) {
                 Ok(None) => {}

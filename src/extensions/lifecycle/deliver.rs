@@ -24,10 +24,12 @@ impl Extensions {
         self.child_hooks.get().map(Arc::as_ref)
     }
 
-    /// Returns whether the event has handlers; without any, the event need not be built.
+    /// Returns whether the event has handlers; without any, the event need not be built. The
+    /// extensions that are being loaded may have some.
     pub fn has_handlers(&self, event: &str) -> bool {
         let of_parent = self.child_hooks();
-        self.current().has_handlers(event)
+        self.is_replacing()
+            || self.current().has_handlers(event)
             || of_parent.is_some_and(|hooks| hooks.has_handlers(event))
     }
 
@@ -103,6 +105,14 @@ impl Extensions {
     ) -> Emission {
         let generation = self.wait_ready(cancel).await;
         let event = body().into().into_members();
+        // Nothing may go on without the extensions that are being loaded.
+        if self.is_replacing() {
+            return Emission {
+                event,
+                aborted: true,
+                ..Emission::default()
+            };
+        }
         if name != "session_start" && !generation.has_handlers(name) {
             return Emission {
                 event,
@@ -124,7 +134,7 @@ impl Extensions {
         cancel: &CancellationToken,
     ) -> Emission {
         let generation = self.current();
-        let targets = generation.host.registry.lock().handlers(kind.name);
+        let targets = generation.handlers(kind.name);
         if targets.is_empty() && generation.event_queue.is_empty() {
             return Emission::default();
         }

@@ -49,6 +49,8 @@ pub struct Generation {
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub aborted_run: AtomicU64,
+    /// Whether everything that the extensions hold was released. No handler is called any more.
+    closed: AtomicBool,
     /// Whether `session_start` was emitted. `session_shutdown` is emitted only after it.
     pub session_started: AtomicBool,
     /// Held while `session_start` is handled.
@@ -73,6 +75,11 @@ pub enum CallFailure {
     Stopped(Cow<'static, str>),
     #[error("No extensions are loaded")]
     Gone,
+    #[error(
+        "It was ended, because a reload or another session replaced its extension. A reload on \
+         save waits for commands"
+    )]
+    Replaced,
 }
 
 impl CallFailure {
@@ -139,6 +146,7 @@ impl Generation {
                 handle: Handle::current(),
                 tokens: AtomicU64::new(1),
                 aborted_run: AtomicU64::new(0),
+                closed: AtomicBool::new(false),
                 session_started: AtomicBool::new(false),
                 session_start_lock: tokio::sync::Mutex::default(),
             }
@@ -149,8 +157,16 @@ impl Generation {
         self.tokens.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Returns the handlers of an event; none of a closed generation.
+    pub fn handlers(&self, event: &str) -> Vec<(ExtensionId, FunctionId)> {
+        match self.is_closed() {
+            true => Vec::new(),
+            false => self.host.registry.lock().handlers(event),
+        }
+    }
+
     pub fn has_handlers(&self, event: &str) -> bool {
-        self.host.registry.lock().has_handlers(event)
+        !self.is_closed() && self.host.registry.lock().has_handlers(event)
     }
 
     /// Calls a function of `js/bridge/calls.ts` and returns its result as JSON. Only the
@@ -307,17 +323,46 @@ impl Generation {
         }
     }
 
+    /// Returns whether the next generation is being loaded, or was.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Marks the generation as closed: from now on no handler is called.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.host.begin_shutdown();
+        self.host.retire();
+    }
+
     /// Emits `exit` once and ends everything that extensions hold: timers, sockets,
     /// watchers. Returns what listeners threw.
     pub async fn end(&self, code: u8) -> Vec<ExtensionError> {
-        let mut thrown = Vec::new();
+        let thrown = self.emit_exit(code).await;
         if let Some(runtime) = &self.runtime {
-            if !self.exit_emitted.swap(true, Ordering::Relaxed) {
-                thrown = shutdown::emit_exit(runtime, &self.host, self.limits.shutdown, code).await;
-            }
             runtime.stop(Stop::Requested);
         }
         thrown
+    }
+
+    /// Emits `exit` once and closes what extensions hold. The isolate goes on for open stale
+    /// calls. Returns what listeners threw.
+    pub async fn release(&self) -> Vec<ExtensionError> {
+        let thrown = self.emit_exit(0).await;
+        if let Some(runtime) = &self.runtime {
+            // An isolate that does not answer is cut off by its watchdog.
+            let _ = tokio::time::timeout(self.limits.shutdown, runtime.release()).await;
+        }
+        thrown
+    }
+
+    async fn emit_exit(&self, code: u8) -> Vec<ExtensionError> {
+        match &self.runtime {
+            Some(runtime) if !self.exit_emitted.swap(true, Ordering::Relaxed) => {
+                shutdown::emit_exit(runtime, &self.host, self.limits.shutdown, code).await
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Returns when the stopped isolate is gone and its last reports are out.
@@ -393,7 +438,9 @@ pub fn outcome<T>(result: &Result<T, CallFailure>) -> WaitOutcome {
         Ok(_) | Err(CallFailure::Thrown { .. }) => WaitOutcome::Settled,
         Err(CallFailure::Deadline { .. }) => WaitOutcome::Abandoned,
         Err(CallFailure::Cancelled) => WaitOutcome::Cancelled,
-        Err(CallFailure::Stopped(_) | CallFailure::Gone) => WaitOutcome::Stopped,
+        Err(CallFailure::Stopped(_) | CallFailure::Gone | CallFailure::Replaced) => {
+            WaitOutcome::Stopped
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Makes a generation: starts an isolate and loads the extensions one after the other.
+//! Makes a generation: starts an isolate, prepares the extensions and loads them one after the other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +10,16 @@ use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
 use super::generation::Generation;
 use super::load_error::LoadFailure;
 use super::load_record::LoadRecord;
+use super::plan::LoadPlan;
 use super::quarantine::LoadedFiles;
 use super::reports::IsolateEnd;
+use super::shutdown;
+use super::slow_load::SLOW_LOAD;
 use crate::bridge::BridgeHost;
 use crate::diagnostics::error_context::find_location;
 use crate::lifecycle::{Extensions, LoadReport};
 use crate::registry::{ExtensionId, ExtensionInfo, Registry};
 use pi_agent::event::WaitOutcome;
-use pi_resources::discovery::extensions::ExtensionPath;
 use pi_resources::settings::ExtensionHost;
 
 /// Most loads take milliseconds. An abort within [`LOAD_ABORT_GRACE`] may be meant for something
@@ -25,131 +27,227 @@ use pi_resources::settings::ExtensionHost;
 const LOAD_ABORT_GRACE: Duration = Duration::from_secs(1);
 const LONG_LOAD: Duration = Duration::from_secs(5);
 
-/// The isolate stopped while this extension was loaded.
-struct FatalLoad {
-    index: usize,
-    why: String,
+/// An isolate in which a set of extensions is prepared or loaded.
+pub(super) struct Attempt {
+    host: Arc<BridgeHost>,
+    /// `None` until the first extension needs it.
+    runtime: Option<Arc<Runtime>>,
+}
+
+impl Attempt {
+    fn fail(&self, index: usize, failure: LoadFailure) {
+        self.host.registry.lock().extensions[index].error = Some(failure);
+    }
+}
+
+/// The step that follows an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Install,
+    /// The plan has changed. An isolate never forgets a module, so a new one is needed.
+    TryAgain,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Reads, resolves and compiles; no code of extensions runs.
+    Prepare,
+    Run,
 }
 
 impl Extensions {
-    pub(super) async fn build(&self, paths: &[ExtensionPath]) -> (Arc<Generation>, LoadReport) {
+    /// Reads, resolves and compiles all extensions in a new isolate. An extension that fails and
+    /// has a last good version is planned to be loaded from that.
+    pub(super) async fn prepare(&self, plan: &mut LoadPlan) -> Attempt {
+        let mut attempt = self.new_attempt(plan);
+        while self.run_phase(&mut attempt, plan, Phase::Prepare).await == Next::TryAgain {
+            attempt = self.next_attempt(attempt, plan, Phase::Prepare).await;
+        }
+        attempt
+    }
+
+    /// Loads all extensions without preparing them first.
+    pub(super) async fn build(&self, plan: &mut LoadPlan) -> (Arc<Generation>, LoadReport) {
+        let attempt = self.new_attempt(plan);
+        self.load_in(attempt, plan).await
+    }
+
+    /// Loads all extensions, in new isolates until each is loaded in its new or last good version
+    /// or is left out.
+    pub(super) async fn load_in(
+        &self,
+        mut attempt: Attempt,
+        plan: &mut LoadPlan,
+    ) -> (Arc<Generation>, LoadReport) {
+        while self.run_phase(&mut attempt, plan, Phase::Run).await == Next::TryAgain {
+            attempt = self.next_attempt(attempt, plan, Phase::Run).await;
+        }
+        let Attempt { host, runtime } = attempt;
         let mut report = LoadReport::default();
-        let mut imports = Vec::new();
-        // An extension that stops the isolate during its load is left out of the next
-        // attempt.
-        loop {
-            let infos = paths.iter().map(|path| ExtensionInfo {
-                path: path.path.to_string_lossy().into_owned(),
-                source: path.source_info.clone(),
-                error: None,
-            });
-            let number = self.generations.fetch_add(1, Ordering::Relaxed);
-            let host = BridgeHost::new(
-                number,
-                Registry::new(infos.collect()),
-                self.ui.clone(),
-                self.flags.clone(),
-                self.config.models.clone(),
-                self.reports.clone(),
-                self.config.console.clone(),
-            );
-            let loaded = self.load_into(&host, paths).await;
-            imports.extend(host.imports());
-            let runtime = match loaded {
-                Ok(runtime) => runtime,
-                Err(FatalLoad { index, why }) => {
-                    let loaded_files = LoadedFiles::for_extension(&host, index as ExtensionId);
-                    self.quarantine.add(&paths[index].path, loaded_files, why);
-                    let info = &host.registry.lock().extensions[index];
-                    let reason = info.error.clone().unwrap_or_default();
-                    report.failed.push((info.path.clone(), reason));
-                    continue;
-                }
-            };
-            for info in &mut host.registry.lock().extensions {
-                let Some(error) = &mut info.error else {
-                    report.loaded.push(info.path.clone());
-                    continue;
-                };
-                // The first failure says more than the quarantine it caused.
-                match report.failed.iter().find(|(path, _)| *path == info.path) {
-                    Some((_, first)) => error.clone_from(first),
-                    None => report.failed.push((info.path.clone(), error.clone())),
+        for (index, info) in host.registry.lock().extensions.iter_mut().enumerate() {
+            let path = info.path.clone();
+            match &mut info.error {
+                None => match plan.kept_because(index) {
+                    None => report.loaded.push(path),
+                    Some(failure) => {
+                        info.kept = Some(failure.clone());
+                        report.kept.push((path, failure.clone()));
+                    }
+                },
+                Some(error) => {
+                    // The first failure says more than those that it caused.
+                    if let Some(first) = plan.first_failure(index) {
+                        error.clone_from(first);
+                    }
+                    report.failed.push((path, error.clone()));
                 }
             }
-            host.report_unknown_apis();
-            let paths = paths.to_vec();
-            self.last_load
-                .send_replace(Arc::new(LoadRecord { paths, imports }));
-            let limits = self.allowance.lock().limits.clone();
-            return (
-                Generation::new(host, limits, runtime, self.shutdown_tasks.clone()),
-                report,
-            );
+        }
+        host.report_unknown_apis();
+        plan.imports.extend(host.imports());
+        self.last_load.send_replace(Arc::new(LoadRecord {
+            paths: plan.paths.clone(),
+            imports: std::mem::take(&mut plan.imports),
+        }));
+        let limits = self.allowance.lock().limits.clone();
+        let generation = Generation::new(host, limits, runtime, self.shutdown_tasks.clone());
+        (generation, report)
+    }
+
+    fn new_attempt(&self, plan: &LoadPlan) -> Attempt {
+        let infos = plan.paths.iter().map(|path| ExtensionInfo {
+            path: path.path.to_string_lossy().into_owned(),
+            source: path.source_info.clone(),
+            error: None,
+            kept: None,
+        });
+        let number = self.generations.fetch_add(1, Ordering::Relaxed);
+        let host = BridgeHost::new(
+            number,
+            Registry::new(infos.collect()),
+            self.ui.clone(),
+            self.flags.clone(),
+            self.config.models.clone(),
+            self.reports.clone(),
+            self.config.console.clone(),
+        );
+        Attempt {
+            host,
+            runtime: None,
         }
     }
 
-    async fn load_into(
-        &self,
-        host: &Arc<BridgeHost>,
-        paths: &[ExtensionPath],
-    ) -> Result<Option<Arc<Runtime>>, FatalLoad> {
-        let fail = |index: usize, error: LoadFailure| {
-            host.registry.lock().extensions[index].error = Some(error);
-        };
-        let mut runtime = None;
-        for (index, path) in paths.iter().enumerate() {
-            if let Some(reason) = self.quarantine.reason(&path.path) {
-                fail(index, reason.into());
+    /// Ends an attempt with everything that its extensions hold, and makes the next one.
+    async fn next_attempt(&self, ended: Attempt, plan: &mut LoadPlan, phase: Phase) -> Attempt {
+        let next = self.new_attempt(plan);
+        plan.imports.extend(ended.host.imports());
+        // The user is not told the same twice.
+        std::mem::swap(
+            &mut *next.host.reported_warnings.lock(),
+            &mut *ended.host.reported_warnings.lock(),
+        );
+        if phase == Phase::Run
+            && let Some(runtime) = ended.runtime
+        {
+            ended.host.begin_shutdown();
+            ended.host.retire();
+            let limit = self.allowance.lock().limits.shutdown;
+            shutdown::emit_exit_and_stop(runtime.clone(), ended.host, limit).await;
+            runtime.wait_ended().await;
+        }
+        next
+    }
+
+    async fn run_phase(&self, attempt: &mut Attempt, plan: &mut LoadPlan, phase: Phase) -> Next {
+        let mut next = Next::Install;
+        for index in 0..plan.paths.len() {
+            let path = plan.path(index).to_owned();
+            if !plan.is_kept(index)
+                && let Some(reason) = self.quarantine.reason(&path)
+            {
+                attempt.fail(index, reason.into());
                 continue;
             }
-            if runtime.is_none() {
-                // The process may have been killed while it started, without a fault of an
-                // extension.
-                let started = self.start_isolate(host, paths);
-                match started.or_else(|_| self.start_isolate(host, paths)) {
-                    Ok(started) => runtime = Some(started),
-                    Err(error) => {
-                        fail(index, error.into());
-                        continue;
-                    }
-                }
-            }
-            let Some(runtime) = &runtime else { continue };
-            let id = index as ExtensionId;
-            host.enter(id, "load");
-            match self.load_one(host, runtime, id, &path.path).await {
-                Ok(()) => {}
-                Err(error @ LoadError::Stopped(stop)) => {
-                    // A timer of an extension that was loaded before may have been the
-                    // cause.
-                    let attribution = host.current().extension as usize;
-                    let index = match stop {
-                        Stop::Requested => index,
-                        _ => attribution.min(index),
-                    };
-                    let ending = host.isolate_end().unwrap_or(IsolateEnd {
-                        reason: stop,
-                        stack: String::new(),
-                    });
-                    let place = find_location(&ending.stack);
-                    let place = place.map(|place| format!(" ({place})"));
-                    let text = format!("{error}{}", place.unwrap_or_default());
-                    fail(index, text.into());
-                    let why = ending.to_string();
-                    return Err(FatalLoad { index, why });
-                }
+            let runtime = match self.runtime_of(attempt, plan) {
+                Ok(runtime) => runtime,
                 Err(error) => {
-                    fail(index, error.into());
-                    let streams = host.discard(id);
-                    if !streams.is_empty() {
-                        let streams = serde_json::json!(streams).to_string();
-                        // An error means that the isolate is gone, and the streams with it.
-                        let _ = runtime.call("forgetStreams", streams).await;
-                    }
+                    attempt.fail(index, error.into());
+                    continue;
+                }
+            };
+            let id = index as ExtensionId;
+            attempt.host.enter(id, "load");
+            let error = match self
+                .load_one(&attempt.host, &runtime, id, &path, phase)
+                .await
+            {
+                Ok(()) => continue,
+                Err(LoadError::Stopped(stop)) => {
+                    self.note_stop(&attempt.host, plan, index, stop);
+                    return Next::TryAgain;
+                }
+                Err(error) => error,
+            };
+            if plan.can_keep(index) {
+                // No reload waits for this version again.
+                if let LoadError::TimedOut(limit) = &error {
+                    let why = format!("still loading after {} s", limit.as_secs_f64());
+                    let loaded_files = LoadedFiles::for_extension(&attempt.host, id);
+                    self.quarantine.add(&path, loaded_files, why);
+                }
+                plan.keep(index, error.into());
+                next = Next::TryAgain;
+            } else if phase == Phase::Run {
+                attempt.fail(index, error.into());
+                let streams = attempt.host.discard(id);
+                if !streams.is_empty() {
+                    let streams = serde_json::json!(streams).to_string();
+                    // An error means that the isolate is gone, and the streams with it.
+                    let _ = runtime.call("forgetStreams", streams).await;
                 }
             }
         }
+        next
+    }
+
+    /// Plans what follows a stop of the isolate while the extension `index` was loaded: the last
+    /// good version of the offender, or a load without it.
+    fn note_stop(&self, host: &BridgeHost, plan: &mut LoadPlan, index: usize, stop: Stop) {
+        // A timer of an extension that was loaded before may have been the cause.
+        let attribution = host.current().extension as usize;
+        let index = match stop {
+            Stop::Requested => index,
+            _ => attribution.min(index),
+        };
+        let ending = host.isolate_end().unwrap_or(IsolateEnd {
+            reason: stop,
+            stack: String::new(),
+        });
+        let place = find_location(&ending.stack);
+        let place = place.map(|place| format!(" ({place})"));
+        let text = format!("{}{}", LoadError::Stopped(stop), place.unwrap_or_default());
+        let can_keep = plan.can_keep(index);
+        // After an abort the next reload tries again.
+        if stop != Stop::Requested || !can_keep {
+            let loaded_files = LoadedFiles::for_extension(host, index as ExtensionId);
+            let why = ending.to_string();
+            self.quarantine.add(plan.path(index), loaded_files, why);
+        }
+        match can_keep {
+            true => plan.keep(index, text.into()),
+            false => plan.give_up(index, text.into()),
+        }
+    }
+
+    /// Returns the isolate of the attempt, and starts it if there is none yet.
+    fn runtime_of(&self, attempt: &mut Attempt, plan: &LoadPlan) -> Result<Arc<Runtime>, String> {
+        if let Some(runtime) = &attempt.runtime {
+            return Ok(runtime.clone());
+        }
+        // The process may have been killed while it started, without a fault of an extension.
+        let started = self.start_isolate(&attempt.host, plan);
+        let runtime = started.or_else(|_| self.start_isolate(&attempt.host, plan))?;
+        attempt.runtime = Some(runtime.clone());
         Ok(runtime)
     }
 
@@ -159,6 +257,7 @@ impl Extensions {
         runtime: &Runtime,
         id: ExtensionId,
         path: &Path,
+        phase: Phase,
     ) -> Result<(), LoadError> {
         let limit = self.allowance.lock().limits.load;
         let mut is_patient = true;
@@ -176,14 +275,28 @@ impl Extensions {
             is_patient = false;
         };
         let mut wait = host.slow_notice(id, "load", limit);
+        // Before the session exists the mode shows that pi starts.
+        let is_replacing = self.actions.lock().is_some();
+        if is_replacing {
+            wait = wait.shown_after(SLOW_LOAD);
+        }
         let _called = host.thread_usage.count_call(id);
         let started = Instant::now();
+        let load = async {
+            match phase {
+                Phase::Prepare => runtime.prepare(id, path, limit).await,
+                Phase::Run => runtime.load(id, path, limit).await,
+            }
+        };
         let loaded = tokio::select! {
             biased;
-            loaded = wait.during(runtime.load(id, path, limit)) => loaded,
+            loaded = wait.during(load) => loaded,
             () = aborted => Err(give_up_load(runtime).await),
+            () = self.show_slow_load(path), if is_replacing => Err(LoadError::Gone),
         };
-        host.add_load(id, started.elapsed());
+        if phase == Phase::Run {
+            host.add_load(id, started.elapsed());
+        }
         wait.finish(match &loaded {
             Err(_) if !is_patient => WaitOutcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => WaitOutcome::Settled,
@@ -196,10 +309,12 @@ impl Extensions {
     fn start_isolate(
         &self,
         host: &Arc<BridgeHost>,
-        paths: &[ExtensionPath],
+        plan: &LoadPlan,
     ) -> Result<Arc<Runtime>, String> {
-        let wanted = (0..).zip(paths);
-        let wanted = wanted.filter(|(_, path)| self.quarantine.reason(&path.path).is_none());
+        let wanted = (0..).zip(&plan.paths);
+        let wanted = wanted.filter(|(id, path)| {
+            !plan.is_kept(*id as usize) && self.quarantine.reason(&path.path).is_none()
+        });
         let allowance = self.allowance.lock().clone();
         let process = match allowance.place {
             ExtensionHost::Thread => None,
@@ -223,6 +338,7 @@ impl Extensions {
             label: self.label.lock().clone(),
             memory_cache: self.module_cache.clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
+            kept: plan.kept_sources(),
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;

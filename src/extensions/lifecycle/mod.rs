@@ -7,22 +7,24 @@ pub mod generation;
 mod load;
 pub mod load_error;
 pub mod load_record;
+mod plan;
 mod quarantine;
 mod recover;
 pub mod reports;
 mod shutdown;
+mod slow_load;
 pub mod stale_calls;
 mod stats;
 mod teardown;
 mod user_calls;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use js_runtime::MemoryCache;
+use js_runtime::{MemoryCache, Sources};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -38,8 +40,10 @@ use super::bridge::BridgeHost;
 use super::child::ChildHooks;
 use super::config::{Allowance, ExtensionsConfig};
 use super::diagnostics::error_context::explain;
-use super::lifecycle::generation::Generation;
+use super::lifecycle::generation::{CallFailure, Generation};
+use super::lifecycle::load::Attempt;
 use super::lifecycle::load_error::LoadFailure;
+use super::lifecycle::plan::LoadPlan;
 use super::lifecycle::reports::{RateLimiter, Reports, Stops};
 use super::registry::tool::ExtensionTool;
 use super::registry::{ExtensionId, ExtensionInfo, InvokableCommand, Registry};
@@ -54,11 +58,14 @@ const REPORT_CAPACITY: usize = 1024;
 /// Result of a load, for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadReport {
+    /// Paths of extensions that were loaded from their files.
     pub loaded: Vec<String>,
-    /// Failed extensions by path.
+    /// Extensions by path whose files do not load and whose last good version was loaded.
+    pub kept: Vec<(String, LoadFailure)>,
+    /// Paths of extensions that ran before and are not there any more.
+    pub gone: Vec<String>,
+    /// Extensions by path that are not loaded at all.
     pub failed: Vec<(String, LoadFailure)>,
-    /// Whether the previous generation stayed because one of its extensions failed to load.
-    pub kept_old: bool,
 }
 
 pub struct Extensions {
@@ -82,6 +89,8 @@ pub struct Extensions {
     last_load: watch::Sender<Arc<LoadRecord>>,
     /// Extensions that stopped an isolate.
     quarantine: Quarantine,
+    /// Sources of the extensions of the generation before the current one, by path.
+    last_good: Mutex<HashMap<PathBuf, Sources>>,
     generations: AtomicU32,
     reports: Reports,
     /// Notified when another generation is current, or has handled `session_start`.
@@ -90,6 +99,8 @@ pub struct Extensions {
     session_starting: Mutex<Option<u32>>,
     /// Held while one generation replaces another.
     replace_lock: tokio::sync::Mutex<()>,
+    /// Whether the current generation has been closed and the next one is being loaded.
+    replacing: AtomicBool,
     /// Replaced generations that [`Self::release_replaced`] has not released yet.
     replaced: Mutex<Vec<Arc<Generation>>>,
     /// Released generations that still have open stale calls.
@@ -149,11 +160,13 @@ impl Extensions {
             paths: Mutex::default(),
             last_load: watch::Sender::default(),
             quarantine: Quarantine::default(),
+            last_good: Mutex::default(),
             generations: AtomicU32::new(1),
             reports,
             installed: Arc::default(),
             session_starting: Mutex::default(),
             replace_lock: tokio::sync::Mutex::default(),
+            replacing: AtomicBool::new(false),
             replaced: Mutex::default(),
             released: Mutex::default(),
             shutdown_tasks,
@@ -211,15 +224,17 @@ impl Extensions {
     /// Loads extensions for the first time. Those that fail are reported and left out.
     pub async fn load(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _replacing = self.replace_lock.lock().await;
-        let (generation, report) = self.build(&paths).await;
-        *self.paths.lock() = paths;
+        let mut plan = LoadPlan::new(paths);
+        let (generation, report) = self.build(&mut plan).await;
+        *self.paths.lock() = plan.paths;
         self.install(generation);
         report
     }
 
-    /// Loads all extensions again and replaces the current generation if everything that
-    /// runs now has loaded. The old generation then gets `session_shutdown`, as in
-    /// [`Self::shut_down`], and is released by [`Self::release_replaced`].
+    /// Loads all extensions again, in this order: the new ones are prepared while the current
+    /// generation serves; that one gets `session_shutdown`, as in [`Self::shut_down`], and is
+    /// closed; the new ones are loaded. An extension that does not load any more is loaded in its
+    /// last good version. [`Self::release_replaced`] follows.
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         // If an extension has just stopped the isolate, the recovery reports and
         // quarantines it first.
@@ -227,22 +242,11 @@ impl Extensions {
         self.wait_ready(&cancel).await;
         let _replacing = self.replace_lock.lock().await;
         self.quarantine.release_changed();
-        let (generation, mut report) = self.build(&paths).await;
         let old = self.current();
-        let running = loaded_paths(&old);
-        if report.failed.iter().any(|(path, _)| running.contains(path)) {
-            report.kept_old = true;
-            drop(generation);
-            // Running extensions did not stop their isolate.
-            for path in running {
-                self.quarantine.remove(Path::new(&path));
-            }
-            return report;
-        }
-        *self.paths.lock() = paths;
+        let mut plan = self.plan(paths, &old, None).await;
+        let prepared = self.prepare(&mut plan).await;
         self.emit_shutdown(&old, "reload", None).await;
-        self.replace(generation);
-        report
+        self.replace(old, prepared, plan).await
     }
 
     /// Takes over changed settings, for generations that are loaded from now on.
@@ -263,25 +267,46 @@ impl Extensions {
         self.quarantine.release(name)
     }
 
-    /// Loads all extensions for another session. The old generation has had its
-    /// `session_shutdown` and always ends; see [`Self::release_replaced`].
+    /// Loads all extensions for another session, in the order of [`Self::reload`]. The old
+    /// generation has had its `session_shutdown`.
     pub async fn restart(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _replacing = self.replace_lock.lock().await;
         self.quarantine.release_changed();
-        let (generation, report) = self.build(&paths).await;
-        *self.paths.lock() = paths;
-        self.replace(generation);
+        let old = self.current();
+        let mut plan = self.plan(paths, &old, None).await;
+        let prepared = self.prepare(&mut plan).await;
+        self.replace(old, prepared, plan).await
+    }
+
+    /// Closes the old generation, loads the prepared extensions and installs them. The old
+    /// generation is stale, but may finish open calls, such as the command that asked for the
+    /// reload.
+    async fn replace(
+        &self,
+        old: Arc<Generation>,
+        prepared: Attempt,
+        mut plan: LoadPlan,
+    ) -> LoadReport {
+        let replacing = Replacing::begin(self);
+        self.close(&old).await;
+        let (generation, mut report) = self.load_in(prepared, &mut plan).await;
+        let requested: HashSet<String> = (plan.paths.iter())
+            .map(|path| path.path.to_string_lossy().into_owned())
+            .collect();
+        let gone = loaded_paths(&old).into_iter();
+        report.gone = gone.filter(|path| !requested.contains(path)).collect();
+        report.gone.sort_unstable();
+        *self.paths.lock() = plan.paths;
+        self.clear_ui();
+        self.install(generation);
+        drop(replacing);
+        self.replaced.lock().push(old);
         report
     }
 
-    /// Installs a generation. The old one is stale, but may finish open calls, such as the
-    /// command that asked for the reload.
-    fn replace(&self, generation: Arc<Generation>) {
-        let old = self.install(generation);
-        old.host.begin_shutdown();
-        old.host.retire();
-        self.clear_ui();
-        self.replaced.lock().push(old);
+    /// Returns whether the current generation is closed and the next one is being loaded.
+    fn is_replacing(&self) -> bool {
+        self.replacing.load(Ordering::Relaxed)
     }
 
     /// Clears UI elements of the old generation before the new one shows its own.
@@ -401,6 +426,10 @@ impl Extensions {
             .call_with_limit(extension, "command", limit, what, "runCommand", &call)
             .await;
         if let Err(failure) = ran {
+            let failure = match (&failure, generation.is_closed()) {
+                (CallFailure::Stopped(_) | CallFailure::Gone, true) => CallFailure::Replaced,
+                _ => failure,
+            };
             let place = generation
                 .position_if_timed_out(&failure, found.command.id)
                 .await;
@@ -540,6 +569,23 @@ async fn forward_reports(
                 extensions.reports.delivery.mark_shown();
             }
         }
+    }
+}
+
+/// Marks that the next generation is being loaded, until it is dropped.
+struct Replacing<'a>(&'a Extensions);
+
+impl<'a> Replacing<'a> {
+    fn begin(extensions: &'a Extensions) -> Self {
+        extensions.replacing.store(true, Ordering::Relaxed);
+        Self(extensions)
+    }
+}
+
+impl Drop for Replacing<'_> {
+    fn drop(&mut self) {
+        self.0.replacing.store(false, Ordering::Relaxed);
+        self.0.installed.notify_waiters();
     }
 }
 

@@ -75,10 +75,6 @@ impl Quarantine {
         self.0.lock().insert(path.to_path_buf(), offender);
     }
 
-    pub fn remove(&self, path: &Path) {
-        self.0.lock().remove(path);
-    }
-
     /// Returns what the loads of all quarantined extensions read and looked for, excluding files
     /// of packages.
     pub fn inputs(&self) -> Inputs {

@@ -24,14 +24,16 @@ impl Extensions {
         loop {
             let installed = self.installed.notified();
             let current = self.current();
-            let is_ready = !current.is_broken() && !self.is_starting(&current);
+            let is_replacing = self.is_replacing();
+            let is_ready = !current.is_broken() && !self.is_starting(&current) && !is_replacing;
             if is_ready || self.is_closing() {
                 return current;
             }
             tokio::select! {
                 () = installed => {}
                 () = cancel.cancelled() => return current,
-                _ = &mut patience => return current,
+                // A load has limits of its own.
+                _ = &mut patience, if !is_replacing => return current,
             }
         }
     }
@@ -59,7 +61,8 @@ impl Extensions {
         if self.is_closing() {
             return;
         }
-        let (generation, report) = self.build(&paths).await;
+        let mut plan = self.plan(paths, &old, Some(Path::new(&attribution))).await;
+        let (generation, report) = self.build(&mut plan).await;
         if self.is_closing() {
             return;
         }
@@ -67,7 +70,7 @@ impl Extensions {
         // The old isolate is gone already.
         self.install(generation.clone()).host.retire();
         self.clear_ui();
-        for (path, error) in report.failed {
+        for (path, error) in report.failed.into_iter().chain(report.kept) {
             // The user knows of extensions that failed before.
             if path != attribution && !old.host.registry.lock().has_failed(&path) {
                 self.show_error(error.to_error(path)).await;

@@ -38,6 +38,10 @@ impl StaleCalls {
         });
     }
 
+    pub fn is_any_open(&self) -> bool {
+        !self.open.borrow().is_empty()
+    }
+
     /// Returns whether the arguments name an open call.
     pub fn allows(&self, args: &str) -> bool {
         let args: Option<Args> = serde_json::from_str(args).unwrap_or_default();

@@ -7,9 +7,14 @@ use std::time::Duration;
 use super::Extensions;
 use super::generation::Generation;
 use crate::events::table;
+use pi_base::process_tree;
 
 /// How long the end waits until a stop of the isolate is reported.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long child processes of a replaced generation may take to end before the next one is
+/// loaded.
+const CHILDREN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Extensions {
     /// Cancels all open dialogs, and those that are requested from now on.
@@ -82,6 +87,26 @@ impl Extensions {
         };
         for error in emission.errors {
             self.show_error(error).await;
+        }
+    }
+
+    /// Releases everything that the extensions of a replaced generation hold, before the next ones
+    /// are loaded. Its isolate ends, unless a stale call is open.
+    pub(super) async fn close(&self, old: &Generation) {
+        old.close();
+        let thrown = match old.host.stale_calls.is_any_open() {
+            true => old.release().await,
+            false => {
+                let thrown = old.end(0).await;
+                old.wait_ended().await;
+                thrown
+            }
+        };
+        for error in thrown {
+            self.show_error(error).await;
+        }
+        if old.runtime.is_some() {
+            process_tree::wait_terminations(CHILDREN_TIMEOUT).await;
         }
     }
 

@@ -20,8 +20,9 @@ impl Extensions {
         cwd: &str,
         cancel: &CancellationToken,
     ) -> UserBash {
-        let generation = self.current();
-        if !generation.has_handlers("user_bash") {
+        // The extensions that are being loaded may guard commands.
+        let generation = self.wait_ready(cancel).await;
+        if !self.is_replacing() && !generation.has_handlers("user_bash") {
             return UserBash::RunLocally;
         }
         let event = || {
@@ -32,6 +33,10 @@ impl Extensions {
             })
         };
         let emission = self.deliver("user_bash", event, cancel).await;
+        // The command was aborted while the extensions were being loaded.
+        if self.is_replacing() {
+            return UserBash::Failed("Operation aborted".to_owned());
+        }
         if let Some(problem) = emission.block_reason {
             return UserBash::Failed(problem);
         }

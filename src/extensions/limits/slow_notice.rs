@@ -15,6 +15,8 @@ pub struct SlowNotice<'a> {
     extension: ExtensionId,
     event: String,
     limit: Duration,
+    /// Time after which the notice is shown.
+    patience: Duration,
     started: Instant,
     shown: Option<CountGuard<'a>>,
     outcome: WaitOutcome,
@@ -33,6 +35,7 @@ impl BridgeHost {
             extension,
             event: event.into(),
             limit,
+            patience: limit / 2,
             started: Instant::now(),
             shown: None,
             outcome: WaitOutcome::Cancelled,
@@ -41,6 +44,12 @@ impl BridgeHost {
 }
 
 impl SlowNotice<'_> {
+    /// Shows the notice after `patience` at the latest, instead of after half of the limit.
+    pub fn shown_after(mut self, patience: Duration) -> Self {
+        self.patience = self.patience.min(patience);
+        self
+    }
+
     /// Returns the result of `work` and shows the notice when half of the limit is used.
     /// Time in which the extension waits for the user or the thread does not count.
     pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
@@ -48,7 +57,7 @@ impl SlowNotice<'_> {
         tokio::select! {
             biased;
             result = &mut work => return result,
-            () = self.host.clock.expire(self.extension, self.limit / 2) => {}
+            () = self.host.clock.expire(self.extension, self.patience) => {}
         }
         // The user may see already that its code holds the thread.
         tokio::select! {

@@ -17,7 +17,9 @@ pub struct DescribedExtension {
     pub name: ExtensionName,
     pub path: String,
     pub source: SourceInfo,
-    /// Why the extension did not load.
+    /// The version that serves.
+    pub state: LoadState,
+    /// Why the extension did not load. If it is kept, why its files do not load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<LoadFailure>,
     /// Milliseconds; 0 if the code was not run.
@@ -81,6 +83,18 @@ pub struct DescribedRenderer {
     pub custom_type: Option<String>,
 }
 
+/// The version of an extension that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LoadState {
+    /// The files as they are.
+    Loaded,
+    /// The last good version, because the files do not load.
+    Kept,
+    /// No version.
+    Failed,
+}
+
 impl Extensions {
     /// Describes all extensions in load order.
     pub fn describe(&self) -> Vec<DescribedExtension> {
@@ -99,7 +113,12 @@ fn describe_all(registry: &Registry) -> Vec<DescribedExtension> {
         name: extension_name(info.path.as_ref()),
         path: info.path.clone(),
         source: info.source.clone(),
-        error: info.error.clone(),
+        state: match (&info.error, &info.kept) {
+            (Some(_), _) => LoadState::Failed,
+            (None, Some(_)) => LoadState::Kept,
+            (None, None) => LoadState::Loaded,
+        },
+        error: info.error.clone().or_else(|| info.kept.clone()),
         load_ms: 0.0,
         tools: (registry.tools().iter())
             .filter(|tool| tool.extension == id)

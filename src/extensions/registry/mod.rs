@@ -26,6 +26,8 @@ pub struct ExtensionInfo {
     pub source: SourceInfo,
     /// Why the extension is not loaded.
     pub error: Option<LoadFailure>,
+    /// Why the last good version of the extension is loaded instead of its files.
+    pub kept: Option<LoadFailure>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -155,9 +157,9 @@ impl Registry {
             .map_or_else(|| "<runtime>".to_string(), |info| info.path.clone())
     }
 
-    /// Returns whether the extension at `path` failed to load.
+    /// Returns whether the files of the extension at `path` failed to load.
     pub fn has_failed(&self, path: &str) -> bool {
-        let failed = |info: &&ExtensionInfo| info.error.is_some();
+        let failed = |info: &&ExtensionInfo| info.error.is_some() || info.kept.is_some();
         self.extensions
             .iter()
             .filter(failed)

@@ -10,10 +10,12 @@ use pi_ai::model::{Model, ThinkingLevel};
 use pi_app::{
     AgentSession, ImmediateCommand, ModelChangeSource, ModelReference, SessionCommand, SessionStats,
 };
+use pi_extensions::registry::inventory::LoadState;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     Reload(String),
+    Extensions,
     New,
     Model(String),
     Session,
@@ -73,6 +75,11 @@ pub const COMMANDS: [(&str, &str, &str); 19] = [
         "makes an HTML page of the session, or a copy with .jsonl",
     ),
     ("import", "<path.jsonl>", "goes on with a session of a file"),
+    (
+        "extensions",
+        "",
+        "lists the extensions and which version of each serves",
+    ),
     ("login", "[provider]", "signs in to a subscription"),
     ("logout", "[provider]", "forgets a sign-in or a stored key"),
     (
@@ -121,6 +128,7 @@ pub fn parse(line: &str) -> Option<Command> {
         "shortcut" => Command::Shortcut(args),
         "trust" => Command::Trust,
         "reload" => Command::Reload(args),
+        "extensions" => Command::Extensions,
         "quit" => Command::Quit,
         _ => return None,
     })
@@ -132,6 +140,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
             let release = Some(release).filter(|name| !name.is_empty());
             execute(session, SessionCommand::Reload { release }).await
         }
+        Command::Extensions => Ok(list_extensions(session)),
         Command::New => execute(session, SessionCommand::NewSession { parent: None }).await,
         Command::Model(pattern) if pattern.is_empty() => Ok(list_models(session)),
         Command::Model(pattern) => set_model(session, &pattern).await,
@@ -189,12 +198,35 @@ pub fn header(session: &AgentSession) -> String {
         0 => String::new(),
         count => format!(" ({})", counted(count, "message", "messages")),
     };
-    let extensions = session.load_report().loaded.len();
+    let report = session.load_report();
+    let extensions = report.loaded.len() + report.kept.len();
     format!(
         "pi {}, {model}, session {short}{name}{before}, {}. /help lists the commands.",
         pi_base::VERSION,
         counted(extensions, "extension", "extensions")
     )
+}
+
+/// Lists the extensions, one per line, with the reason if the files of one do not load.
+fn list_extensions(session: &AgentSession) -> String {
+    let lines = session.extensions().describe().into_iter().map(|one| {
+        let state = match one.state {
+            LoadState::Loaded => "loaded",
+            LoadState::Kept => "kept in its last good version",
+            LoadState::Failed => "failed",
+        };
+        let reason = one.error.map(|error| {
+            let error = error.to_string();
+            format!(": {}", one_line(error.lines().next().unwrap_or_default()))
+        });
+        let name = one_line(&one.name.name);
+        format!("  {name}  {state}{}", reason.unwrap_or_default())
+    });
+    let lines: Vec<String> = lines.collect();
+    match lines.is_empty() {
+        true => "There are no extensions.".to_string(),
+        false => lines.join("\n"),
+    }
 }
 
 /// The available models, the current model and the demo model.

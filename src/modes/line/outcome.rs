@@ -48,27 +48,28 @@ pub fn describe(session: &AgentSession, outcome: CommandOutcome) -> String {
 
 /// Describes a reload in one line. Events have reported the reasons of failures.
 fn reloaded(report: &LoadReport) -> String {
-    let names: Vec<String> = report
-        .loaded
-        .iter()
-        .map(|path| extension_name(path))
-        .collect();
-    let failed: Vec<String> = report
-        .failed
-        .iter()
-        .map(|(path, _)| extension_name(path))
-        .collect();
-    let mut line = match (report.kept_old, names.is_empty()) {
-        (true, _) => "Not reloaded: the extensions from before stay.".to_string(),
-        (false, true) => "Reloaded: 0 extensions.".to_string(),
-        (false, false) => format!(
-            "Reloaded: {}: {}.",
-            counted(names.len(), "extension", "extensions"),
-            names.join(", ")
-        ),
+    let names = |paths: &mut dyn Iterator<Item = &String>| {
+        let names: Vec<String> = paths.map(|path| extension_name(path)).collect();
+        names.join(", ")
     };
-    if !failed.is_empty() {
-        line += &format!(" Failed: {}.", failed.join(", "));
+    let count = counted(report.loaded.len(), "extension", "extensions");
+    let mut line = match report.loaded.is_empty() {
+        true => format!("Reloaded: {count}."),
+        false => format!("Reloaded: {count}: {}.", names(&mut report.loaded.iter())),
+    };
+    let others = [
+        (
+            "Last good version kept",
+            names(&mut report.kept.iter().map(|(path, _)| path)),
+        ),
+        ("Gone", names(&mut report.gone.iter())),
+        (
+            "Failed",
+            names(&mut report.failed.iter().map(|(path, _)| path)),
+        ),
+    ];
+    for (what, names) in others.iter().filter(|(_, names)| !names.is_empty()) {
+        line += &format!(" {what}: {names}.");
     }
     line
 }
@@ -120,12 +121,13 @@ mod tests {
     fn a_reload_is_described_in_one_line() {
         let report = LoadReport {
             loaded: vec!["/x/a.ts".into(), "/x/todo/index.ts".into()],
-            failed: vec![],
-            kept_old: false,
+            ..LoadReport::default()
         };
         assert_eq!(reloaded(&report), "Reloaded: 2 extensions: a.ts, todo.");
         let report = LoadReport {
             loaded: vec![],
+            kept: vec![("/x/d.ts".into(), "threw".to_owned().into())],
+            gone: vec!["/x/e.ts".into()],
             failed: vec![
                 (
                     "/x/b.ts".into(),
@@ -133,11 +135,10 @@ mod tests {
                 ),
                 ("/x/c.ts".into(), "did not finish".to_owned().into()),
             ],
-            kept_old: true,
         };
         assert_eq!(
             reloaded(&report),
-            "Not reloaded: the extensions from before stay. Failed: b.ts, c.ts."
+            "Reloaded: 0 extensions. Last good version kept: d.ts. Gone: e.ts. Failed: b.ts, c.ts."
         );
     }
 }

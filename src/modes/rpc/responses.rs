@@ -13,7 +13,7 @@ use pi_app::{
 };
 use pi_compaction::Compacted;
 use pi_extensions::api::session_api::Navigated;
-use pi_extensions::{LoadReport, Statistics};
+use pi_extensions::{LoadFailure, LoadReport, Statistics};
 
 /// The answer to a command. Members that are `None` are left out, as clients expect.
 #[derive(Debug, Serialize)]
@@ -267,10 +267,14 @@ pub struct Pong {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Reloaded {
+    /// Extensions that were loaded from their files.
     pub loaded: Vec<String>,
+    /// Extensions whose files do not load and whose last good version goes on.
+    pub kept: Vec<Failed>,
+    /// Extensions that ran before and are not there any more.
+    pub gone: Vec<String>,
+    /// Extensions that are not loaded at all.
     pub failed: Vec<Failed>,
-    /// The extensions from before stay: one that runs could not be loaded again.
-    pub kept_old: bool,
 }
 
 #[derive(Serialize)]
@@ -282,15 +286,18 @@ pub struct Failed {
 
 impl From<LoadReport> for Reloaded {
     fn from(report: LoadReport) -> Self {
-        let failed = report.failed.into_iter();
-        let failed = failed.map(|(path, error)| Failed {
-            path,
-            error: error.to_string(),
-        });
+        let failures = |all: Vec<(String, LoadFailure)>| {
+            let failed = all.into_iter().map(|(path, error)| Failed {
+                path,
+                error: error.to_string(),
+            });
+            failed.collect()
+        };
         Self {
             loaded: report.loaded,
-            failed: failed.collect(),
-            kept_old: report.kept_old,
+            kept: failures(report.kept),
+            gone: report.gone,
+            failed: failures(report.failed),
         }
     }
 }

@@ -250,7 +250,10 @@ async fn reload_shows_errors_with_their_positions() {
     terminal.see("Extension error: ask.ts, load: SyntaxError: ");
     terminal.see("extensions/ask.ts:2:");
     terminal.see("> 2 |   pi.on(;;");
-    terminal.see("Not reloaded: the extensions from before stay. Failed: ask.ts.");
+    terminal.see("Last good version kept: ask.ts.");
+    terminal.see("> ");
+    terminal.line("/extensions");
+    terminal.see("ask.ts  kept in its last good version: ");
     terminal.see("> ");
     terminal.line("/ask");
     terminal.see("1-3> ");

@@ -86,12 +86,12 @@ fn serve() -> io::Result<()> {
         return Ok(());
     }
     let crash_stream = control.stream.try_clone()?;
-    let Some(isolate) = start_isolate(&link, start, crash_stream)? else {
+    let Some((isolate, imports)) = start_isolate(&link, start, crash_stream)? else {
         return Ok(());
     };
     link.send(Kind::Nothing, START_ID, "", b"");
     while let Some(frame) = control.next()? {
-        handle_control(&frame, &link, &isolate)?;
+        handle_control(&frame, &link, &isolate, &imports)?;
     }
     // The program is gone.
     exit_now(0)
@@ -133,7 +133,7 @@ fn start_isolate(
     link: &Arc<ChildLink>,
     start: StartRequest,
     crash_stream: UnixStream,
-) -> io::Result<Option<Watchdog>> {
+) -> io::Result<Option<(Watchdog, Imports)>> {
     let (ready, started) = mpsc::channel();
     let thread_link = link.clone();
     let options = start.options();
@@ -169,7 +169,7 @@ fn start_isolate(
         Ok(Ok((watchdog, imports))) => {
             forward_imports(link, &imports);
             link.set_watchdog(watchdog.clone());
-            Ok(Some(watchdog))
+            Ok(Some((watchdog, imports)))
         }
         Ok(Err(error)) => {
             send_start_error(link, error.to_string());
@@ -224,7 +224,12 @@ impl ControlChannel {
     }
 }
 
-fn handle_control(frame: &Frame, link: &ChildLink, isolate: &Watchdog) -> io::Result<()> {
+fn handle_control(
+    frame: &Frame,
+    link: &ChildLink,
+    isolate: &Watchdog,
+    imports: &Imports,
+) -> io::Result<()> {
     match frame.kind {
         Kind::Stop => isolate.stop(frame.head()?),
         Kind::StopIfBusy => {
@@ -237,6 +242,7 @@ fn handle_control(frame: &Frame, link: &ChildLink, isolate: &Watchdog) -> io::Re
             link.send_value(frame.id, &isolate.stopped());
         }
         Kind::Busy => link.send_value(frame.id, &isolate.busy_for()),
+        Kind::Sources => link.send_value(frame.id, &imports.sources()),
         Kind::End => {
             isolate.release();
             link.close();

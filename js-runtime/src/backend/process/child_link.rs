@@ -200,6 +200,7 @@ impl ChildLink {
             Kind::Load => {
                 let load: LoadRequest = frame.head()?;
                 Command::Load {
+                    phase: load.phase,
                     id: load.extension,
                     limit: load.limit,
                     path: path(frame.body),
@@ -211,6 +212,7 @@ impl ChildLink {
                 args: frame.text()?,
                 reply: self.new_reply(id),
             },
+            Kind::Release => Command::Release(self.new_reply(id)),
             Kind::Memory => {
                 let link = self.clone();
                 Command::Memory(Box::new(move |memory| link.send_value(id, &memory)))

@@ -18,6 +18,7 @@ mod sync_call_watchdog;
 mod wire;
 mod writer;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +27,8 @@ use js_runtime_ext::program;
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::load_input::{Answer, InputKind};
+use crate::attribution::sources::Sources;
+use crate::commands::LoadPhase;
 use crate::error::Thrown;
 use crate::loader::MemoryCache;
 use crate::loader::expected_files::{self, ExpectedFiles, expect_files};
@@ -49,6 +52,7 @@ struct StartRequest {
     script: OsString,
     args: Vec<String>,
     entries: Vec<(u32, OsString)>,
+    kept: HashMap<u32, Sources>,
     version: String,
     label: String,
     one_way: Vec<String>,
@@ -74,6 +78,7 @@ impl StartRequest {
                 .iter()
                 .map(|(id, path)| (*id, path.clone().into_os_string()))
                 .collect(),
+            kept: options.kept.clone(),
             version: options.version.clone(),
             label: options.label.clone(),
             one_way: options.one_way.clone(),
@@ -111,6 +116,7 @@ impl StartRequest {
                 .into_iter()
                 .map(|(id, path)| (id, path.into()))
                 .collect(),
+            kept: self.kept,
             // A process has one isolate.
             memory_cache: MemoryCache::default(),
             version: self.version,
@@ -124,6 +130,7 @@ impl StartRequest {
 /// Head of [`wire::Kind::Load`].
 #[derive(Debug, Serialize, Deserialize)]
 struct LoadRequest {
+    phase: LoadPhase,
     extension: u32,
     limit: Duration,
 }

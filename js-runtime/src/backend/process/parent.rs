@@ -27,6 +27,8 @@ use super::writer::FrameWriter;
 use super::{LoadRequest, PROCESS_NAME, StartRequest, child, crash_report};
 use crate::attribution::heap_snapshot::RetainedHeap;
 use crate::attribution::imports::Imports;
+use crate::attribution::sources::Sources;
+use crate::commands::LoadPhase;
 use crate::error::StartError;
 use crate::limits::memory::Memory;
 use crate::node::inspector;
@@ -169,17 +171,26 @@ impl ProcessBackend {
 
     pub async fn load(
         &self,
+        phase: LoadPhase,
         extension: u32,
         path: &Path,
         limit: Duration,
     ) -> Result<CallResult, Unanswered> {
-        let load = wire::json(&LoadRequest { extension, limit });
+        let load = wire::json(&LoadRequest {
+            phase,
+            extension,
+            limit,
+        });
         let path = path.as_os_str().as_bytes();
         self.request(Kind::Load, &load, path).await
     }
 
     pub async fn call(&self, function: &str, args: String) -> Result<CallResult, Unanswered> {
         self.request(Kind::Call, function, args.as_bytes()).await
+    }
+
+    pub async fn release(&self) -> Result<CallResult, Unanswered> {
+        self.request(Kind::Release, "", b"").await
     }
 
     async fn request(&self, kind: Kind, head: &str, body: &[u8]) -> Result<CallResult, Unanswered> {
@@ -242,6 +253,11 @@ impl ProcessBackend {
             // The process is gone; the reason is known soon.
             None => true,
         }
+    }
+
+    /// Returns the sources of all extensions; `None` if the process is gone.
+    pub async fn sources(&self) -> Option<HashMap<u32, Sources>> {
+        self.request_control(Kind::Sources, "").await
     }
 
     pub fn stopped(&self) -> Option<Stop> {

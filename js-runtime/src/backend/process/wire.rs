@@ -54,6 +54,7 @@ kinds! {
     Memory = 5,
     HeapUsed = 6,
     RetainedHeap = 8,
+    Release = 9,
     /// Head: class and message of the error, or empty; body: the result.
     HostResult = 7,
 
@@ -67,6 +68,8 @@ kinds! {
     Busy = 18,
     /// Ends the runtime.
     End = 19,
+    /// Answered with the sources of all extensions.
+    Sources = 20,
 
     // From the process of the isolate.
     /// Result of the request with that id. Body: the value.

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use deno_ast::MediaType;
@@ -143,10 +144,12 @@ impl Loader {
         let file = FileStamp::of_settled(path)?;
         let (text, digest) = read_with_digest(path).ok()?;
         let url = ModuleSpecifier::from_file_path(path).ok()?;
+        let source = (!self.files.is_packaged(&url)).then(|| Arc::from(text.as_str()));
         let text = self.files.in_ascii(&url, text);
         Some(CachedText {
             file,
             digest,
+            source,
             ascii_key: text.ascii_key,
             code: self.files.code(&url, text),
         })
@@ -183,6 +186,7 @@ impl Loader {
             sources,
             digest,
             dependencies,
+            text: (!self.files.is_packaged(&specifier)).then_some(source),
             map: self.files.cached_map(specifier.as_str()),
             missing_exports: missing_exports.collect(),
             hash,

@@ -56,11 +56,17 @@ impl CacheItem {
     /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         match self {
-            Self::Module(module) => module.code.size() + module.compiled.len(),
-            Self::Text(text) => text.code.size(),
+            Self::Module(module) => {
+                module.code.size() + module.compiled.len() + length(&module.text)
+            }
+            Self::Text(text) => text.code.size() + length(&text.source),
             Self::Compiled(data) => data.len(),
         }
     }
+}
+
+fn length(text: &Option<Arc<str>>) -> usize {
+    text.as_ref().map_or(0, |text| text.len())
 }
 
 /// A text that `require` reads.
@@ -69,6 +75,8 @@ pub(in crate::loader) struct CachedText {
     pub file: FileStamp,
     /// Digest of the file.
     pub digest: u64,
+    /// The text of the file. Absent for files of packages.
+    pub source: Option<Arc<str>>,
     pub code: Code,
     /// Key of the ASCII text, if the code is one.
     pub ascii_key: Option<Key>,
@@ -83,6 +91,8 @@ pub(in crate::loader) struct CachedModule {
     pub digest: u64,
     /// `None` if not all dependencies are known; such a module is not kept.
     pub dependencies: Option<Dependencies>,
+    /// The text of the file. Absent for files of packages.
+    pub text: Option<Arc<str>>,
     pub code: Code,
     /// Key of the ASCII text, if the code is one.
     pub ascii_key: Option<Key>,

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 use deno_ast::MediaType;
 use deno_core::{FastString, ModuleSpecifier};
@@ -72,24 +73,41 @@ impl NodeRequireLoader for RequireLoader {
         self.imports.note_required(path);
         let media_type = MediaType::from_path(path);
         let url = url_from_file_path(path).map_err(to_js_error)?;
-        if let Some(text) = known {
+        let loading = self.imports.loading();
+        let kept = loading.and_then(|extension| self.files.kept(extension));
+        let kept = kept.and_then(|kept| kept.text(&url));
+        if let Some(text) = known.filter(|_| kept.is_none()) {
+            if let Some(source) = &text.source {
+                self.imports.note_required_text(path, source);
+            }
             self.imports.note_content(path, Some(text.digest));
             self.files.note_ascii_key(&url, text.ascii_key);
             return Ok(text.code.into());
         }
-        let file = FileStamp::of_settled(path);
-        let read = read_with_digest(path);
-        let answer = read.as_ref().ok().map(|(_, digest)| *digest);
-        self.imports.note_content(path, answer);
-        let (source, digest) = read?;
+        let file = FileStamp::of_settled(path).filter(|_| kept.is_none());
+        let (source, digest): (Arc<str>, u64) = match kept {
+            Some(kept) => (kept, 0),
+            None => {
+                let read = read_with_digest(path);
+                let answer = read.as_ref().ok().map(|(_, digest)| *digest);
+                self.imports.note_content(path, answer);
+                let (source, digest) = read?;
+                (source.into(), digest)
+            }
+        };
+        let is_packaged = self.files.is_packaged(&url);
+        if !is_packaged {
+            self.imports.note_required_text(path, &source);
+        }
         if !media_type.is_emittable() && !media_type.is_declaration() {
-            let source = self.files.in_ascii(&url, source);
-            let ascii_key = source.ascii_key;
-            let code = self.files.code(&url, source);
+            let text = self.files.in_ascii(&url, source.to_string());
+            let ascii_key = text.ascii_key;
+            let code = self.files.code(&url, text);
             if let Some(file) = file {
                 let text = CachedText {
                     file,
                     digest,
+                    source: (!is_packaged).then_some(source),
                     code: code.clone(),
                     ascii_key,
                 };
@@ -97,7 +115,7 @@ impl NodeRequireLoader for RequireLoader {
             }
             return Ok(code.into());
         }
-        let (code, map) = transpile(&url, source)?;
+        let (code, map) = transpile(&url, source.to_string())?;
         if let Some(map) = map {
             self.files.keep_map(&url, map);
         }

@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use crate::attribution::imports::Imports;
 use crate::attribution::load_input::{InputKind, LoadInput, entry_file, path_digest};
+use crate::attribution::sources::{COPY_QUERY, Sources};
 use crate::loader::cache::DiskCache;
 use crate::loader::cache::manifest::LoadStep;
 use crate::loader::cache::prefetched::Prefetched;
 use crate::loader::disk::{Disk, Probed};
-use crate::loader::files::{COPY_QUERY, Checker, Files, to_js_error};
+use crate::loader::files::{Checker, Files, to_js_error};
 use crate::loader::import_position;
 use deno_ast::MediaType;
 use deno_core::ModuleSpecifier;
@@ -113,6 +114,20 @@ impl Resolver {
     /// Returns the entry module of extension `id`. Links are followed, since the imports of a
     /// linked extension are beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
+        let kept = self.files.kept(id).and_then(Sources::entry);
+        let entry = match kept {
+            Some(kept) => {
+                // Packages may be beside the link.
+                _ = self.entry_file(id, path);
+                kept
+            }
+            None => self.entry_file(id, path)?,
+        };
+        self.imports.note_entry(id, &entry);
+        Ok(self.assign_owner(entry, id))
+    }
+
+    fn entry_file(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
         let disk = &self.files.disk;
         let found = entry_file(path);
         let real = found.as_ref().map(|found| disk.real(found));
@@ -130,7 +145,7 @@ impl Resolver {
         if real != found && found.is_absolute() {
             self.owners.borrow_mut().links.insert(id, as_url(&found)?);
         }
-        Ok(self.assign_owner(url, id))
+        Ok(url)
     }
 
     pub fn resolve(&self, specifier: &str, referrer: &str) -> Result<ModuleSpecifier, JsErrorBox> {
@@ -215,23 +230,38 @@ impl Resolver {
         let referrer = ModuleSpecifier::parse(referrer)
             .or_else(|_| ModuleSpecifier::parse(specifier))
             .map_err(to_js_error)?;
-        if is_path(specifier) {
-            self.find_file(specifier, &referrer)
-        } else {
-            let owner = self.owners.borrow().by_module.get(&referrer).copied();
-            if let Some(owner) = owner {
-                self.note_package_folders(owner, specifier, &referrer);
-            }
-            let found = self.find_package(specifier, &referrer)?;
-            Ok(match owner {
-                // The target is a package linked from a workspace, or a file by a name of
-                // `imports`.
-                Some(owner) if found.scheme() == "file" && !self.files.is_packaged(&found) => {
-                    self.assign_owner(found, owner)
-                }
-                _ => found,
-            })
+        let Some(owner) = self.owner_of(&referrer) else {
+            return match is_path(specifier) {
+                true => self.find_file(specifier, &referrer),
+                false => self.find_package(specifier, &referrer),
+            };
+        };
+        let kept = self.files.kept(owner);
+        if let Some(target) = kept.and_then(|kept| kept.target(&referrer, specifier)) {
+            return Ok(self.assign_owner(target, owner));
         }
+        let found = match is_path(specifier) {
+            true => self.find_file(specifier, &referrer)?,
+            false => {
+                self.note_package_folders(owner, specifier, &referrer);
+                self.find_package(specifier, &referrer)?
+            }
+        };
+        if found.scheme() != "file" || self.files.is_packaged(&found) {
+            return Ok(found);
+        }
+        self.imports
+            .note_target(owner, &referrer, specifier, &found);
+        Ok(match is_path(specifier) {
+            true => found,
+            // The target is a package linked from a workspace, or a file by a name of `imports`.
+            false => self.assign_owner(found, owner),
+        })
+    }
+
+    /// Returns the extension to which a module belongs.
+    pub fn owner_of(&self, module: &ModuleSpecifier) -> Option<u32> {
+        self.owners.borrow().by_module.get(module).copied()
     }
 
     /// Resolves the package of a name that Deno takes for a module of Node.
@@ -274,7 +304,7 @@ impl Resolver {
         if self.files.is_virtual(&path) {
             return Ok(url);
         }
-        let owner = self.owners.borrow().by_module.get(referrer).copied();
+        let owner = self.owner_of(referrer);
         self.files.recorder.record(|| LoadStep::Path(path.clone()));
         let disk = &self.files.disk;
         let note = |kind, path: &Path, found: Option<&Probed>| {
@@ -419,6 +449,15 @@ impl Resolver {
 
     /// Returns the instance of an own file that belongs to extension `id`.
     fn assign_owner(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
+        let kept = self.files.kept(id).and_then(|kept| kept.text(&url));
+        let instance = self.instance_of(url, id);
+        if let Some(text) = kept {
+            self.files.pin(&instance, text);
+        }
+        instance
+    }
+
+    fn instance_of(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
         let mut owners = self.owners.borrow_mut();
         let owner = *owners.by_module.entry(url.clone()).or_insert(id);
         if let Ok(path) = url_to_file_path(&url) {

@@ -70,6 +70,15 @@ impl Loader {
             return Ok(source.to_owned());
         }
         let key = self.emit_key(specifier, source, lenient);
+        // The record would refer to files, which differ from what a pinned module imports.
+        if self.files.is_pinned(specifier) {
+            let (code, map, record) = self.compile(key, specifier, source, lenient)?;
+            if let Some(map) = map {
+                self.files.keep_map(specifier, map);
+            }
+            self.note_missing_exports(specifier, record.missing);
+            return Ok(code);
+        }
         if let Some(code) = self.files.cache.read(key, "js")
             && let Some(record) = self.record(key)
             && self.are_unchanged(&record.consulted, specifier)
@@ -79,7 +88,7 @@ impl Loader {
             self.note_missing_exports(specifier, record.missing);
             return Ok(code);
         }
-        let (code, record) = self.compile(key, specifier, source, lenient)?;
+        let (code, record) = self.compile_and_store(key, specifier, source, lenient)?;
         self.note_missing_exports(specifier, record.missing);
         Ok(code)
     }
@@ -124,7 +133,7 @@ impl Loader {
         let consulted = match self.record(key).filter(|_| has_code) {
             Some(record) if self.are_unchanged(&record.consulted, specifier) => record.consulted,
             // The error is reported to the code that imports the file.
-            _ => match self.compile(key, specifier, &source, true) {
+            _ => match self.compile_and_store(key, specifier, &source, true) {
                 Ok((_, record)) => record.consulted,
                 Err(_) => return Vec::new(),
             },
@@ -151,13 +160,35 @@ impl Loader {
         self.files.cache.key(&[rules, path, source.as_bytes()])
     }
 
-    fn compile(
+    fn compile_and_store(
         &self,
         key: Key,
         specifier: &ModuleSpecifier,
         source: &str,
         lenient: bool,
     ) -> Result<(String, EmitRecord), JsErrorBox> {
+        let (code, map, record) = self.compile(key, specifier, source, lenient)?;
+        let cache = &self.files.cache;
+        if let Some(map) = map {
+            cache.write(key, "map", map.as_bytes());
+            self.files.remember_map(specifier, key, Some(map));
+        }
+        // The code is written last: its presence implies the rest.
+        if let Ok(json) = serde_json::to_vec(&record) {
+            cache.write(key, "deps", &json);
+            cache.write(key, "js", code.as_bytes());
+        }
+        Ok((code, record))
+    }
+
+    /// Returns the code, its source map and the record to store beside it.
+    fn compile(
+        &self,
+        key: Key,
+        specifier: &ModuleSpecifier,
+        source: &str,
+        lenient: bool,
+    ) -> Result<(String, Option<String>, EmitRecord), JsErrorBox> {
         let known = self.transpiled.borrow_mut().remove(&key);
         let (code, map) = match known {
             Some(transpiled) => transpiled,
@@ -184,18 +215,7 @@ impl Loader {
         );
         let code = rewritten?.unwrap_or(code);
         missing_exports::locate_all(&mut missing, specifier, source);
-        let record = EmitRecord { consulted, missing };
-        let cache = &self.files.cache;
-        if let Some(map) = map {
-            cache.write(key, "map", map.as_bytes());
-            self.files.remember_map(specifier, key, Some(map));
-        }
-        // The code is written last: its presence implies the rest.
-        if let Ok(json) = serde_json::to_vec(&record) {
-            cache.write(key, "deps", &json);
-            cache.write(key, "js", code.as_bytes());
-        }
-        Ok((code, record))
+        Ok((code, map, EmitRecord { consulted, missing }))
     }
 
     /// Returns the record of a compiled file.

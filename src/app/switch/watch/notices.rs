@@ -67,17 +67,18 @@ pub(super) async fn report_reload(session: &AgentSession, names: &Names, report:
     let mut failed = report.failed.iter();
     let failed = failed.find(|(_, failure)| !failure.lacks_factory());
     let failed = failed.map(|(path, _)| path);
-    let (text, kind) = match failed {
-        None => (names.reloaded(), "info"),
-        Some(failed) if report.kept_old => (
-            format!(
-                "{} changed, but the extensions from before stay: {failed} does not load",
-                names.listed()
-            ),
+    let kept = report.kept.first().map(|(path, _)| path);
+    let (text, kind) = match (failed, kept) {
+        (None, None) => (names.reloaded(), "info"),
+        (Some(failed), _) => (
+            format!("{}, but {failed} does not load", names.reloaded()),
             "warning",
         ),
-        Some(failed) => (
-            format!("{}, but {failed} does not load", names.reloaded()),
+        (None, Some(kept)) => (
+            format!(
+                "{}, but {kept} does not load and goes on with its last good version",
+                names.reloaded()
+            ),
             "warning",
         ),
     };

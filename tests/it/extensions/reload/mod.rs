@@ -1,4 +1,6 @@
+mod kept;
 mod leaks;
+mod order;
 mod random;
 mod swap;
 mod watch;
