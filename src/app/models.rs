@@ -141,10 +141,12 @@ impl AgentSession {
         Some(format!("settings.json, {what}. {instead}"))
     }
 
-    /// Replaces the model by its current definition after providers have changed. A model that no
-    /// longer exists stays until the user chooses another.
+    /// Replaces the model by its current definition after providers have changed. Returns to the
+    /// model that [`Self::leave_missing_model`] has left, if it is there again.
     pub(super) fn refresh_model(&self) {
-        let Some(model) = self.model() else { return };
+        let Some(model) = self.model() else {
+            return self.return_to_model();
+        };
         let found = self.models.find(&model.provider, &model.id);
         let Some(found) = found.filter(|found| *found != model) else {
             return;
@@ -152,6 +154,46 @@ impl AgentSession {
         let mut state = self.state.lock();
         if state.model.as_ref() == Some(&model) {
             state.model = Some(found);
+        }
+    }
+
+    /// Returns the model if a provider has it. The command line may name others.
+    pub(super) fn provided_model(&self) -> Option<Arc<Model>> {
+        let model = self.model()?;
+        self.models.find(&model.provider, &model.id).map(|_| model)
+    }
+
+    /// Leaves the model `before` if no provider has it any more, and tells the user.
+    pub(super) async fn leave_missing_model(&self, before: Option<Arc<Model>>) {
+        let Some(model) = self.model() else { return };
+        let was_provided = before.is_some_and(|before| before.reference() == model.reference());
+        if !was_provided || self.models.find(&model.provider, &model.id).is_some() {
+            return;
+        }
+        {
+            let mut state = self.state.lock();
+            if state.model.as_ref() != Some(&model) {
+                return;
+            }
+            state.model = None;
+            state.left_model = Some(model.clone());
+        }
+        let text = format!(
+            "The model {} is gone: no provider has it after the reload. Choose another with /model, \
+             or load its extension again",
+            model.reference()
+        );
+        self.warn("<session>", "model", text).await;
+    }
+
+    fn return_to_model(&self) {
+        let mut state = self.state.lock();
+        if let Some(left) = &state.left_model
+            && let Some(found) = self.models.find(&left.provider, &left.id)
+            && state.model.is_none()
+        {
+            state.model = Some(found);
+            state.left_model = None;
         }
     }
 

@@ -28,6 +28,8 @@ pub(super) struct State {
     /// rebuilt for each prompt.
     pub context: Vec<Arc<AgentMessage>>,
     pub model: Option<Arc<Model>>,
+    /// The model that was in use until no provider had it any more.
+    pub left_model: Option<Arc<Model>>,
     pub thinking: ThinkingLevel,
     /// The models to cycle through; empty for all.
     pub scope: Vec<ScopedModel>,

@@ -186,6 +186,7 @@ impl AgentSession {
             sessions: OpenSessions::default(),
             context: Vec::new(),
             model: None,
+            left_model: None,
             thinking: ThinkingLevel::Off,
             scope: Vec::new(),
             prompts: PromptQueue {

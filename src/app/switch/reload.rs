@@ -35,6 +35,7 @@ impl AgentSession {
         }
         self.resolve_trust(&self.cwd(), TrustMoment::Later).await;
         let before = self.tools.default_names();
+        let model = self.provided_model();
         self.settings
             .reload_project(&self.config.paths.with_cwd(&self.cwd()));
         self.add_settings_warnings("reload");
@@ -57,6 +58,8 @@ impl AgentSession {
         self.tools.refresh_all(&before);
         drop(idle);
         self.emit_session_start("reload", None).await;
+        // Handlers of `session_start` may register the provider.
+        self.leave_missing_model(model).await;
         self.extensions.release_replaced();
         self.emit_warnings().await;
         Ok(report)

@@ -239,6 +239,40 @@ async fn a_recovery_keeps_the_last_good_version() {
     says(&mut rpc, "a", "1").await;
 }
 
+/// An extension whose provider has one model.
+fn provider(model: &str) -> String {
+    format!(
+        r#"export default (pi) => pi.registerProvider("own", {{
+            baseUrl: "http://127.0.0.1:9", apiKey: "k", api: "openai-completions",
+            models: [{{ id: "{model}", name: "m", reasoning: false, input: ["text"], contextWindow: 1000,
+                maxTokens: 100, cost: {{ input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }} }}] }});"#
+    )
+}
+
+/// The state named a model that no provider had, and a prompt failed.
+#[tokio::test]
+async fn a_model_that_is_gone_after_a_reload_is_left() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.extension("p.ts", &provider("one"));
+    let mut rpc = home.rpc(&[]);
+    rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "one"}))
+        .await;
+    home.extension("p.ts", &provider("two"));
+    rpc.ok(reload()).await;
+    rpc.wait("that the model is gone", |line| {
+        let text = line.to_string();
+        text.contains("own/one is gone") && text.contains("/model")
+    })
+    .await;
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["model"], Value::Null, "{state}");
+    home.extension("p.ts", &provider("one"));
+    rpc.ok(reload()).await;
+    let state = rpc.ok(json!({"type": "get_state"})).await;
+    assert_eq!(state["model"]["id"], "one", "{state}");
+}
+
 /// The watch knew the files of the last good version only.
 #[tokio::test]
 async fn an_import_of_a_broken_version_is_watched() {
