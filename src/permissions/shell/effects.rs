@@ -1,0 +1,150 @@
+//! Files that well-known commands visibly read or write.
+
+use super::word::Word;
+
+/// Programs whose words are texts and no paths.
+const TEXT_PROGRAMS: [&str; 8] = [
+    "echo", "printf", "git", "export", "alias", "true", ":", "kill",
+];
+
+/// Returns the arguments of a command that name files, and whether the command writes them.
+pub(super) fn file_arguments(words: &[Word]) -> Vec<(Word, bool)> {
+    let Some((name, args)) = words.split_first() else {
+        return Vec::new();
+    };
+    let Some(name) = name.base_name().known() else {
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    if !TEXT_PROGRAMS.contains(&name.as_str()) {
+        files.extend(args.iter().filter_map(as_path).map(|word| (word, false)));
+    }
+    let written = written(&name, args);
+    files.extend(written.into_iter().map(|word| (word, true)));
+    files
+}
+
+/// Returns an argument as a path: `file`, `--option=file`.
+fn as_path(word: &Word) -> Option<Word> {
+    let start = word.known_prefix();
+    if !start.starts_with('-') {
+        return Some(word.clone());
+    }
+    let at = start.find('=')?;
+    Some(word.without_prefix(at + 1))
+}
+
+/// Returns the operands: what is no option, and everything after `--`.
+fn operands(args: &[Word]) -> Vec<Word> {
+    let mut all_operands = false;
+    let mut found = Vec::new();
+    for word in args {
+        let start = word.known_prefix();
+        if !all_operands && start == "--" {
+            all_operands = true;
+        } else if all_operands || !start.starts_with('-') || start == "-" {
+            found.push(word.clone());
+        }
+    }
+    found
+}
+
+/// Returns the values of an option in the forms `-o value`, `-ovalue`, `--long value`,
+/// `--long=value`.
+fn values(args: &[Word], short: &str, long: &str) -> Vec<Word> {
+    let mut found = Vec::new();
+    for (index, word) in args.iter().enumerate() {
+        let start = word.known_prefix();
+        if start == short || start == long && !long.is_empty() {
+            found.extend(args.get(index + 1).cloned());
+        } else if !long.is_empty() && start.starts_with(&format!("{long}=")) {
+            found.push(word.without_prefix(long.len() + 1));
+        } else if start.starts_with(short) && !start.starts_with("--") {
+            found.push(word.without_prefix(short.len()));
+        }
+    }
+    found
+}
+
+fn has_flag(args: &[Word], letter: char, long: &str) -> bool {
+    args.iter().any(|word| {
+        let start = word.known_prefix();
+        start.starts_with(long) && !long.is_empty()
+            || start.starts_with('-') && !start.starts_with("--") && start.contains(letter)
+    })
+}
+
+/// Returns what a copy writes: the target, and in case that it is a folder, the files in it.
+fn copied(sources: &[Word], target: &Word) -> Vec<Word> {
+    let mut written = vec![target.clone()];
+    for source in sources {
+        let mut inside = target.clone();
+        inside.push('/');
+        for piece in source.base_name().0 {
+            match piece {
+                super::word::Piece::Text(text) => inside.push_text(&text),
+                other => inside.0.push(other),
+            }
+        }
+        written.push(inside);
+    }
+    written
+}
+
+fn written(name: &str, args: &[Word]) -> Vec<Word> {
+    let all = operands(args);
+    match name {
+        "tee" | "touch" | "rm" | "rmdir" | "unlink" | "shred" | "mkdir" | "truncate" | "mkfifo"
+        | "mknod" | "ex" | "ed" | "vi" | "vim" | "nano" => all,
+        "chmod" | "chown" | "chgrp" => all.get(1..).unwrap_or_default().to_vec(),
+        "cp" | "mv" | "install" | "ln" | "rsync" | "scp" => {
+            let mut found = Vec::new();
+            for folder in values(args, "-t", "--target-directory") {
+                found.extend(copied(&all, &folder));
+            }
+            match all.split_last() {
+                Some((target, [])) if name == "ln" => {
+                    // A link in the working folder.
+                    found.push(target.base_name());
+                }
+                Some((target, sources)) => found.extend(copied(sources, target)),
+                None => {}
+            }
+            if name == "mv" {
+                found.extend(all);
+            }
+            found
+        }
+        "sed" | "gsed" | "perl" | "ruby" if has_flag(args, 'i', "--in-place") => all,
+        "dd" => {
+            let target = |word: &Word| {
+                let is_target = word.known_prefix().starts_with("of=");
+                is_target.then(|| word.without_prefix(3))
+            };
+            args.iter().filter_map(target).collect()
+        }
+        "curl" => values(args, "-o", "--output"),
+        "wget" => values(args, "-O", "--output-document"),
+        "sort" | "gcc" | "cc" | "clang" | "rustc" => values(args, "-o", "--output"),
+        "patch" => all,
+        "find" => {
+            let mut found = Vec::new();
+            for option in ["-fprint", "-fprint0", "-fls", "-fprintf"] {
+                found.extend(values(args, option, option));
+            }
+            found
+        }
+        "git" => git(&all),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the files that `git` writes by the paths in its arguments.
+fn git(operands: &[Word]) -> Vec<Word> {
+    let command = operands.first().and_then(Word::known);
+    match command.as_deref() {
+        Some("rm" | "mv" | "checkout" | "restore") => operands[1..].to_vec(),
+        Some("config") => vec![Word::text(".git/config")],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,175 @@
+//! Finds the simple commands of a shell line, the files that it visibly reads and writes, and
+//! what runs inside `sh -c`, `xargs`, substitutions and the like. The parser is tree-sitter with
+//! the grammar of bash. Where it is not certain, the line has a reason to ask.
+
+mod effects;
+mod lexer;
+mod walk;
+mod word;
+mod wrappers;
+
+use std::path::{Path, PathBuf};
+
+use tree_sitter::Parser;
+
+use crate::paths::normalize;
+pub use word::{Piece, Word};
+
+/// Longest line that is parsed, in bytes.
+const MAX_LINE: usize = 64 << 10;
+/// Deepest nesting of commands within commands.
+const MAX_DEPTH: usize = 60;
+/// Deepest nesting of scripts within scripts: `sh -c "sh -c …"`.
+const MAX_SCRIPTS: usize = 6;
+
+/// The reason why a line was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GaveUp(String);
+
+impl GaveUp {
+    fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+/// Where a line runs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub cwd: PathBuf,
+    pub home: Option<PathBuf>,
+}
+
+/// A simple command, with what it runs in turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Variables that are set for this command only, such as `FOO=bar` in `FOO=bar make`.
+    pub assignments: Vec<(String, Word)>,
+    /// The program and its arguments.
+    pub words: Vec<Word>,
+    /// Commands that it runs: those of `sh -c`, `find -exec`, `xargs`, `sudo`.
+    pub inner: Vec<Command>,
+    /// The index of the word with the first inner command, if it is among `words`.
+    pub inner_at: Option<usize>,
+    /// The command adds nothing to what the inner commands do: `nohup`, `timeout 5`.
+    pub is_transparent: bool,
+}
+
+impl Command {
+    /// Returns whether variables are set that may change what the command does.
+    pub fn has_settings(&self) -> bool {
+        let mut names = self.assignments.iter().map(|(name, _)| name);
+        names.any(|name| !walk::is_harmless_in_command(name))
+    }
+}
+
+/// A file that a line reads or writes, as it is written there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileUse {
+    pub word: Word,
+    pub is_write: bool,
+    /// The shell itself opens the file.
+    pub is_redirection: bool,
+    /// The folders that a relative path may start from; `None` after a `cd` to an unknown one.
+    folders: Option<Vec<PathBuf>>,
+}
+
+impl FileUse {
+    /// Returns the absolute paths that are possible; `None` if the path is open.
+    pub fn paths(&self, place: &Place) -> Option<Vec<PathBuf>> {
+        let mut text = String::new();
+        for piece in &self.word.0 {
+            match piece {
+                Piece::Text(part) => text.push_str(part),
+                Piece::Tilde | Piece::Home(_) => {
+                    let home = place.home.as_deref().filter(|_| text.is_empty())?;
+                    text.push_str(home.to_str()?);
+                }
+                Piece::Open(_) => return None,
+            }
+        }
+        if Path::new(&text).is_absolute() {
+            return Some(vec![normalize(Path::new(&text))]);
+        }
+        let folders = self.folders.as_deref()?;
+        let absolute = |folder: &PathBuf| normalize(&folder.join(&text));
+        Some(folders.iter().map(absolute).collect())
+    }
+}
+
+/// What a shell line does, as far as one can see.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    pub commands: Vec<Command>,
+    pub files: Vec<FileUse>,
+}
+
+/// Files that a line writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Absolute paths, without `.` and `..`; symbolic links are not followed.
+    pub files: Vec<PathBuf>,
+    /// Targets that only the shell knows, such as `$file`, as they are written in the line.
+    pub open: Vec<String>,
+    /// Why the line was not understood. Then the other members are empty.
+    pub gave_up: Option<String>,
+}
+
+/// Returns the files that a line visibly writes: through redirections and by commands such as
+/// `tee`, `cp`, `mv`, `rm` and `sed -i`, also within `sh -c`, `sudo` or substitutions. A program
+/// may write other files, too.
+pub fn visible_writes(line: &str, place: &Place) -> Writes {
+    let parsed = match parse(line, place) {
+        Ok(parsed) => parsed,
+        Err(GaveUp(reason)) => {
+            return Writes {
+                gave_up: Some(reason),
+                ..Writes::default()
+            };
+        }
+    };
+    let mut writes = Writes::default();
+    for file in parsed.files.iter().filter(|file| file.is_write) {
+        match file.paths(place) {
+            Some(paths) => writes.files.extend(paths),
+            None => writes.open.push(file.word.quoted()),
+        }
+    }
+    writes.files.sort();
+    writes.files.dedup();
+    writes
+}
+
+/// Parses a line. The error is the reason why it was not understood.
+pub fn parse(line: &str, place: &Place) -> Result<Line, GaveUp> {
+    let mut walk = walk::Walk::new(place);
+    walk.script(line)?;
+    Ok(walk.line)
+}
+
+/// Makes the syntax tree.
+fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, GaveUp> {
+    if source.len() > MAX_LINE {
+        return Err(GaveUp::new(format!(
+            "it is longer than {} KB",
+            MAX_LINE >> 10
+        )));
+    }
+    if source.contains('\0') {
+        return Err(GaveUp::new("it contains a NUL character"));
+    }
+    let mut parser = Parser::new();
+    parser
+        .set_language(&tree_sitter_bash::LANGUAGE.into())
+        .map_err(|error| GaveUp::new(error.to_string()))?;
+    let tree = parser
+        .parse(source, None)
+        .ok_or_else(|| GaveUp::new("the parser stopped"))?;
+    if tree.root_node().has_error() {
+        return Err(GaveUp::new("its syntax was not understood"));
+    }
+    Ok(tree)
+}
+
+#[cfg(test)]
+mod tests;

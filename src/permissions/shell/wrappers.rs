@@ -1,0 +1,566 @@
+//! Commands that run other commands: `env`, `sudo`, `sh -c`, `xargs`, `find -exec`.
+
+use super::word::{Piece, Word};
+
+/// What a command runs.
+pub(super) enum Inner {
+    Words {
+        assignments: Vec<(String, Word)>,
+        words: Vec<Word>,
+    },
+    /// A script in an argument.
+    Script(Word),
+    /// A script in the standard input.
+    Stdin,
+}
+
+pub(super) struct Wrapped {
+    pub inner: Vec<Inner>,
+    /// The index of the first word that belongs to `inner`.
+    pub at: Option<usize>,
+    /// See [`super::Command::is_transparent`].
+    pub is_transparent: bool,
+}
+
+/// A program that runs its first operand, with the operands behind it as arguments.
+struct Prefix {
+    name: &'static str,
+    /// Options that take the next word, short ones as letters.
+    short: &'static str,
+    long: &'static [&'static str],
+    /// Number of operands before the command.
+    operands: usize,
+    is_transparent: bool,
+}
+
+const fn prefix(
+    name: &'static str,
+    short: &'static str,
+    long: &'static [&'static str],
+    operands: usize,
+    is_transparent: bool,
+) -> Prefix {
+    Prefix {
+        name,
+        short,
+        long,
+        operands,
+        is_transparent,
+    }
+}
+
+const PREFIXES: &[Prefix] = &[
+    prefix("builtin", "", &[], 0, true),
+    prefix("busybox", "", &[], 0, false),
+    prefix("caffeinate", "tw", &[], 0, true),
+    prefix("chroot", "", &["--userspec", "--groups"], 1, false),
+    prefix("chrt", "TPD", &[], 1, false),
+    prefix("command", "", &[], 0, true),
+    prefix("coproc", "", &[], 0, true),
+    prefix("dbus-run-session", "", &[], 0, false),
+    prefix("doas", "uC", &[], 0, false),
+    prefix("exec", "a", &[], 0, true),
+    prefix("fakeroot", "lbis", &[], 0, false),
+    prefix("firejail", "", &[], 0, false),
+    prefix(
+        "flock",
+        "wE",
+        &["--timeout", "--wait", "--conflict-exit-code"],
+        1,
+        false,
+    ),
+    prefix("gosu", "", &[], 1, false),
+    prefix("ionice", "cnpPu", &["--class", "--classdata"], 0, true),
+    prefix("linux32", "", &[], 0, false),
+    prefix("linux64", "", &[], 0, false),
+    prefix("ltrace", "oepsanluFS", &[], 0, false),
+    prefix("nice", "n", &["--adjustment"], 0, true),
+    prefix("nocorrect", "", &[], 0, true),
+    prefix("noglob", "", &[], 0, true),
+    prefix("nohup", "", &[], 0, true),
+    prefix("nsenter", "tSG", &["--target"], 0, false),
+    prefix("pkexec", "", &["--user"], 0, false),
+    prefix("prlimit", "p", &["--pid"], 0, false),
+    prefix("proot", "rbwq", &[], 0, false),
+    prefix("setpriv", "", &["--reuid", "--regid", "--groups"], 0, false),
+    prefix("setsid", "", &[], 0, true),
+    prefix(
+        "stdbuf",
+        "ioe",
+        &["--input", "--output", "--error"],
+        0,
+        true,
+    ),
+    prefix(
+        "strace",
+        "oeEsapPOSIUbX",
+        &["--output", "--trace"],
+        0,
+        false,
+    ),
+    prefix(
+        "sudo",
+        "CDghpRrTtUu",
+        &[
+            "--chdir",
+            "--chroot",
+            "--close-from",
+            "--group",
+            "--host",
+            "--prompt",
+            "--role",
+            "--type",
+            "--other-user",
+            "--user",
+            "--command-timeout",
+        ],
+        0,
+        false,
+    ),
+    prefix(
+        "systemd-run",
+        "pEtuMHGd",
+        &["--unit", "--property", "--setenv", "--uid"],
+        0,
+        false,
+    ),
+    prefix("taskset", "", &[], 1, false),
+    prefix("time", "fo", &["--format", "--output"], 0, true),
+    prefix("timeout", "ks", &["--kill-after", "--signal"], 1, true),
+    prefix("torsocks", "", &[], 0, false),
+    prefix("unbuffer", "", &[], 0, true),
+    prefix(
+        "unshare",
+        "SGRw",
+        &["--setuid", "--setgid", "--root", "--wd"],
+        0,
+        false,
+    ),
+    prefix(
+        "xvfb-run",
+        "efnpsw",
+        &["--server-num", "--server-args"],
+        0,
+        false,
+    ),
+];
+
+const SHELLS: [&str; 9] = [
+    "ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "yash", "zsh",
+];
+
+/// Returns what a command runs in turn; `None` for other commands.
+pub(super) fn unwrap(words: &[Word]) -> Option<Wrapped> {
+    let name = words.first()?.base_name().known()?;
+    let args = &words[1..];
+    match name.as_str() {
+        "env" => Some(env(args)),
+        "xargs" | "gxargs" => Some(xargs(args)),
+        "find" | "gfind" | "fd" | "fdfind" | "bfs" => find(args),
+        "eval" => Some(script(join(args), Some(1))),
+        "trap" => (args.len() > 1).then(|| script(args[0].clone(), Some(1))),
+        "alias" => Some(alias(args)),
+        "source" | "." => match args.first() {
+            Some(file) if is_stdin(file) => Some(unknown(Inner::Stdin)),
+            Some(file) if file.is_open() => Some(unknown(Inner::Script(file.clone()))),
+            _ => None,
+        },
+        "su" | "runuser" => su(args),
+        "script" => option_value(args, 'c', "--command").map(|(at, it)| script(it, Some(at))),
+        "watch" => Some(watch(args)),
+        "parallel" => Some(unknown(Inner::Script(join(args)))),
+        "ssh" | "docker" | "podman" | "kubectl" => None,
+        shell if SHELLS.contains(&shell) => shell_command(args),
+        name => {
+            let prefix = PREFIXES.iter().find(|prefix| prefix.name == name)?;
+            prefixed(prefix, args)
+        }
+    }
+}
+
+fn unknown(inner: Inner) -> Wrapped {
+    Wrapped {
+        inner: vec![inner],
+        at: None,
+        is_transparent: false,
+    }
+}
+
+fn script(word: Word, at: Option<usize>) -> Wrapped {
+    Wrapped {
+        inner: vec![Inner::Script(word)],
+        at,
+        is_transparent: true,
+    }
+}
+
+fn command(assignments: Vec<(String, Word)>, words: &[Word]) -> Vec<Inner> {
+    vec![Inner::Words {
+        assignments,
+        words: words.to_vec(),
+    }]
+}
+
+fn is_stdin(file: &Word) -> bool {
+    let name = file.known().unwrap_or_default();
+    matches!(
+        name.as_str(),
+        "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" | "-"
+    )
+}
+
+/// Joins words with blanks, as `eval` does.
+fn join(words: &[Word]) -> Word {
+    let mut joined = Word::default();
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            joined.push(' ');
+        }
+        for piece in &word.0 {
+            match piece {
+                Piece::Text(text) => joined.push_text(text),
+                Piece::Tilde => joined.push('~'),
+                other => joined.0.push(other.clone()),
+            }
+        }
+    }
+    joined
+}
+
+/// Returns the index of the first operand. `Err` if an option is open or unknown to be one.
+fn first_operand(args: &[Word], short: &str, long: &[&str]) -> Result<usize, ()> {
+    let mut at = 0;
+    while let Some(word) = args.get(at) {
+        let start = word.known_prefix();
+        if !start.starts_with('-') {
+            // An open word may be an option.
+            return if start.is_empty() && word.is_open() {
+                Err(())
+            } else {
+                Ok(at)
+            };
+        }
+        let text = word.known().ok_or(())?;
+        if text == "--" {
+            return Ok(at + 1);
+        }
+        if text == "-" {
+            return Ok(at);
+        }
+        at += 1;
+        if text.starts_with("--") {
+            at += usize::from(long.contains(&text.as_str()));
+        } else {
+            let mut letters = text[1..].chars();
+            // A letter before the last has its value in the rest of the word.
+            let takes_next = letters.find(|letter| short.contains(*letter)).is_some()
+                && letters.as_str().is_empty();
+            at += usize::from(takes_next);
+        }
+    }
+    Ok(at)
+}
+
+fn prefixed(prefix: &Prefix, args: &[Word]) -> Option<Wrapped> {
+    let first = |text: &str| {
+        args.first()
+            .and_then(Word::known)
+            .is_some_and(|it| it == text)
+    };
+    if prefix.name == "command" && (first("-v") || first("-V")) {
+        return None;
+    }
+    let Ok(operand) = first_operand(args, prefix.short, prefix.long) else {
+        return Some(unknown(Inner::Script(join(args))));
+    };
+    if prefix.name == "flock"
+        && let Some((at, value)) = option_value(&args[operand..], 'c', "--command")
+    {
+        return Some(Wrapped {
+            is_transparent: false,
+            ..script(value, Some(operand + at))
+        });
+    }
+    let mut at = operand + prefix.operands;
+    let mut assignments = Vec::new();
+    if prefix.name == "sudo" {
+        // `sudo A=b command`.
+        while let Some(assignment) = args.get(at).and_then(assignment) {
+            assignments.push(assignment);
+            at += 1;
+        }
+    }
+    let inner = args.get(at..).filter(|words| !words.is_empty())?;
+    Some(Wrapped {
+        inner: command(assignments, inner),
+        at: Some(at + 1),
+        is_transparent: prefix.is_transparent,
+    })
+}
+
+/// Reads a word such as `NAME=value`.
+fn assignment(word: &Word) -> Option<(String, Word)> {
+    let start = word.known_prefix();
+    let (name, _) = start.split_once('=')?;
+    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let is_variable = !name.is_empty()
+        && name.chars().all(is_name)
+        && !name.starts_with(|it: char| it.is_ascii_digit());
+    is_variable.then(|| (name.to_owned(), word.without_prefix(name.len() + 1)))
+}
+
+fn env(args: &[Word]) -> Wrapped {
+    let split = option_value(args, 'S', "--split-string");
+    if let Some((_, value)) = split {
+        let mut wrapped = script(value, None);
+        wrapped.is_transparent = false;
+        return wrapped;
+    }
+    let long = ["--unset", "--chdir"];
+    let Ok(mut at) = first_operand(args, "uC", &long) else {
+        return unknown(Inner::Script(join(args)));
+    };
+    // A single `-` means `-i`.
+    while args.get(at).and_then(Word::known).as_deref() == Some("-") {
+        at += 1;
+    }
+    let has_options = at > 0;
+    let mut assignments = Vec::new();
+    while let Some(word) = args.get(at) {
+        // Here everything with a `=` is one, whatever the name.
+        let start = word.known_prefix();
+        let setting = (start.split_once('='))
+            .map(|(name, _)| (name.to_owned(), word.without_prefix(name.len() + 1)));
+        match setting {
+            Some(assignment) => assignments.push(assignment),
+            // It may become an assignment, which hides the command.
+            None if word.known_prefix().is_empty() && word.is_open() => {
+                return unknown(Inner::Script(join(args)));
+            }
+            None => break,
+        }
+        at += 1;
+    }
+    let words = &args[at..];
+    Wrapped {
+        inner: match words {
+            [] => Vec::new(),
+            words => command(assignments, words),
+        },
+        at: (!words.is_empty()).then_some(at + 1),
+        is_transparent: !has_options && !words.is_empty(),
+    }
+}
+
+/// Returns the value of an option, with the index of its word counted with the command's name.
+fn option_value(args: &[Word], short: char, long: &str) -> Option<(usize, Word)> {
+    for (index, word) in args.iter().enumerate() {
+        let start = word.known_prefix();
+        if start == "--" {
+            return None;
+        }
+        if start == long {
+            return args.get(index + 1).map(|value| (index + 2, value.clone()));
+        }
+        if start.starts_with(&format!("{long}=")) {
+            return Some((index + 1, word.without_prefix(long.len() + 1)));
+        }
+        if start.starts_with('-')
+            && !start.starts_with("--")
+            && let Some(at) = start.find(short)
+        {
+            let rest = word.without_prefix(at + short.len_utf8());
+            let is_last = rest.known().is_some_and(|text| text.is_empty());
+            return match is_last {
+                true => args.get(index + 1).map(|value| (index + 2, value.clone())),
+                false => Some((index + 1, rest)),
+            };
+        }
+    }
+    None
+}
+
+fn xargs(args: &[Word]) -> Wrapped {
+    let long = [
+        "--arg-file",
+        "--delimiter",
+        "--max-args",
+        "--max-procs",
+        "--max-lines",
+        "--max-chars",
+        "--process-slot-var",
+    ];
+    let Ok(at) = first_operand(args, "adEILnPsRSJ", &long) else {
+        return unknown(Inner::Script(join(args)));
+    };
+    let replaced = option_value(&args[..at], 'I', "--replace")
+        .and_then(|(_, value)| value.known())
+        .or_else(|| {
+            let short = |word: &Word| word.known().is_some_and(|text| text.starts_with("-i"));
+            args[..at].iter().any(short).then(|| "{}".to_owned())
+        });
+    let mut words = args[at..].to_vec();
+    if words.is_empty() {
+        words.push(Word::text("echo"));
+    }
+    match replaced.filter(|text| !text.is_empty()) {
+        Some(text) => words = words.iter().map(|word| replace(word, &text)).collect(),
+        None => words.push(Word::open("what stdin contains")),
+    }
+    Wrapped {
+        inner: command(Vec::new(), &words),
+        at: (at < args.len()).then_some(at + 1),
+        is_transparent: true,
+    }
+}
+
+/// Opens a word where `text` is replaced.
+fn replace(word: &Word, text: &str) -> Word {
+    match word.known() {
+        Some(known) if !known.contains(text) => word.clone(),
+        _ => {
+            let mut opened = Word::default();
+            for piece in &word.0 {
+                match piece {
+                    Piece::Text(part) => {
+                        let mut parts = part.split(text);
+                        opened.push_text(parts.next().unwrap_or_default());
+                        for rest in parts {
+                            opened.0.push(Piece::Open(text.to_owned()));
+                            if !rest.is_empty() {
+                                opened.push_text(rest);
+                            }
+                        }
+                    }
+                    other => opened.0.push(other.clone()),
+                }
+            }
+            opened
+                .0
+                .retain(|piece| *piece != Piece::Text(String::new()));
+            opened
+        }
+    }
+}
+
+fn find(args: &[Word]) -> Option<Wrapped> {
+    let mut inner = Vec::new();
+    let mut at = None;
+    let mut index = 0;
+    while index < args.len() {
+        let text = args[index].known().unwrap_or_default();
+        index += 1;
+        match text.as_str() {
+            "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch" => {
+                let ends = |word: &Word| matches!(word.known().as_deref(), Some(";" | "+"));
+                let rest = &args[index..];
+                let length = rest.iter().position(ends).unwrap_or(rest.len());
+                let mut words: Vec<Word> = rest[..length].to_vec();
+                let has_place = words
+                    .iter()
+                    .any(|word| word.known().is_none_or(|it| it.contains("{}")));
+                words = words.iter().map(|word| replace(word, "{}")).collect();
+                // `fd` adds the path at the end.
+                if !has_place && (text.starts_with("--") || text.len() == 2) {
+                    words.push(Word::open("{}"));
+                }
+                if !words.is_empty() {
+                    at.get_or_insert(index + 1);
+                    inner.extend(command(Vec::new(), &words));
+                }
+                index += length;
+            }
+            "-delete" => {
+                inner.extend(command(Vec::new(), &[Word::text("rm"), Word::open("{}")]));
+            }
+            _ => {}
+        }
+    }
+    (!inner.is_empty()).then_some(Wrapped {
+        inner,
+        at,
+        is_transparent: false,
+    })
+}
+
+fn alias(args: &[Word]) -> Wrapped {
+    let mut inner = Vec::new();
+    for word in args {
+        let start = word.known_prefix();
+        if let Some(at) = start.find('=') {
+            let mut value = word.without_prefix(at + 1);
+            // The alias is used with arguments.
+            value.push_text(" \"$@\"");
+            inner.push(Inner::Script(value));
+        }
+    }
+    Wrapped {
+        inner,
+        at: None,
+        is_transparent: false,
+    }
+}
+
+fn su(args: &[Word]) -> Option<Wrapped> {
+    let (at, value) = option_value(args, 'c', "--command")?;
+    Some(Wrapped {
+        is_transparent: false,
+        ..script(value, Some(at))
+    })
+}
+
+fn watch(args: &[Word]) -> Wrapped {
+    match first_operand(args, "nqd", &["--interval", "--equexit"]) {
+        Ok(at) => script(join(&args[at..]), Some(at + 1)),
+        Err(()) => unknown(Inner::Script(join(args))),
+    }
+}
+
+/// Reads the arguments of a shell.
+fn shell_command(args: &[Word]) -> Option<Wrapped> {
+    let mut has_script = false;
+    let mut is_plain = true;
+    let mut at = 0;
+    while let Some(word) = args.get(at) {
+        let start = word.known_prefix();
+        if !start.starts_with(['-', '+']) {
+            break;
+        }
+        let Some(text) = word.known() else {
+            return Some(unknown(Inner::Script(join(args))));
+        };
+        at += 1;
+        match text.as_str() {
+            "-" | "--" => break,
+            "--version" | "--help" => return None,
+            "--rcfile" | "--init-file" => {
+                is_plain = false;
+                at += 1;
+            }
+            long if long.starts_with("--") => is_plain = false,
+            cluster => {
+                let letters = &cluster[1..];
+                if letters.contains('s') {
+                    return Some(unknown(Inner::Stdin));
+                }
+                has_script |= letters.contains('c') && cluster.starts_with('-');
+                is_plain &= letters.chars().all(|letter| "ceuxo".contains(letter));
+                at += letters.matches(['o', 'O']).count();
+            }
+        }
+    }
+    if has_script {
+        let script_word = args.get(at)?;
+        let mut wrapped = script(script_word.clone(), Some(at + 1));
+        wrapped.is_transparent = is_plain;
+        return Some(wrapped);
+    }
+    match args.get(at) {
+        None => Some(unknown(Inner::Stdin)),
+        Some(file) if is_stdin(file) => Some(unknown(Inner::Stdin)),
+        Some(file) if file.is_open() && file.known_prefix().is_empty() => {
+            Some(unknown(Inner::Script(file.clone())))
+        }
+        Some(_) => None,
+    }
+}
