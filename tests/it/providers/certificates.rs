@@ -11,13 +11,14 @@ use crate::support::{Home, Rpc, prompt};
 
 const SOURCE: &str = include_str!("fixtures/certificates.ts");
 
-fn openssl(folder: &Path, words: &str) {
+fn openssl(folder: &Path, words: &str) -> String {
     let done = Command::new("openssl")
         .args(words.split(' '))
         .current_dir(folder)
         .output()
         .expect("scripts/setup installs openssl");
     assert!(done.status.success(), "{done:?}");
+    String::from_utf8(done.stdout).unwrap()
 }
 
 #[tokio::test]
@@ -41,6 +42,16 @@ async fn certificates_of_the_user_are_trusted() {
         "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out leaf.pem -days 2 -extfile names",
     );
     let extra = folder.join("ca.pem").display().to_string();
+    // Files in such a folder are found by the hash of their subject.
+    let store = folder.join("store");
+    std::fs::create_dir(&store).unwrap();
+    let hash = openssl(&folder, "x509 -in ca.pem -noout -hash");
+    std::fs::copy(
+        folder.join("ca.pem"),
+        store.join(format!("{}.0", hash.trim())),
+    )
+    .unwrap();
+    let store = store.display().to_string();
     let missing = folder.join("nowhere").display().to_string();
     for (name, value, fetched) in [
         (
@@ -49,6 +60,8 @@ async fn certificates_of_the_user_are_trusted() {
             "fetch failed UNABLE_TO_VERIFY_LEAF_SIGNATURE",
         ),
         ("NODE_EXTRA_CA_CERTS", &extra, "fetched"),
+        ("SSL_CERT_FILE", &extra, "fetched"),
+        ("SSL_CERT_DIR", &store, "fetched"),
         ("NODE_TLS_REJECT_UNAUTHORIZED", "0", "fetched"),
     ] {
         let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
