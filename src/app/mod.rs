@@ -13,6 +13,7 @@ mod extension_api;
 mod log_events;
 mod models;
 mod prompt;
+mod redaction;
 mod run;
 mod session;
 mod session_lock;

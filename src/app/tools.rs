@@ -17,7 +17,7 @@ use super::state::State;
 use pi_extensions::Extensions;
 use pi_resources::prompts::context_files::{ContextFile, load_context_files};
 use pi_resources::prompts::system_prompt_files::load_prompt_texts;
-use pi_resources::settings::Settings;
+use pi_resources::settings::{HiddenVariables, Settings};
 use pi_resources::source_info::SourceInfo;
 use pi_tools::tool::Tool;
 use pi_tools::{self, ToolOptions};
@@ -97,6 +97,11 @@ impl Tools {
             agent_bin_dir: Some(paths.bin()),
             settings_path: Some(paths.global_settings()),
             session_variables: self.session_variables(),
+            hidden_variables: match &settings.env.hide {
+                HiddenVariables::Names(names) => names.clone(),
+                HiddenVariables::Keys(true) => self.models.key_variables(),
+                HiddenVariables::Keys(false) => Vec::new(),
+            },
         }
     }
 

@@ -6,6 +6,7 @@ pub mod file_lock;
 mod nearest;
 pub mod process_tree;
 pub mod regular_file;
+pub mod secrets;
 pub mod stale_temp_files;
 mod version;
 

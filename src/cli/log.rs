@@ -17,6 +17,7 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt, ParseError, filter_fn};
 use tracing_subscriber::fmt::writer::{MakeWriter, OptionalWriter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 
+use pi_base::secrets;
 use pi_extensions::ConsoleSink;
 
 /// The target under which console output of extensions is logged.
@@ -110,13 +111,28 @@ impl LogFile {
 }
 
 impl<'a> MakeWriter<'a> for LogFile {
-    type Writer = OptionalWriter<&'a File>;
+    type Writer = OptionalWriter<RedactedFile<'a>>;
 
     fn make_writer(&'a self) -> Self::Writer {
         match self.open() {
-            Ok(file) => OptionalWriter::some(file),
+            Ok(file) => OptionalWriter::some(RedactedFile(file)),
             Err(_) => OptionalWriter::none(),
         }
+    }
+}
+
+/// Replaces known secrets in each line. tracing writes a line with one call.
+struct RedactedFile<'a>(&'a File);
+
+impl io::Write for RedactedFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let redacted = secrets::redact_bytes(bytes);
+        io::Write::write_all(&mut self.0, &redacted)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::Write::flush(&mut self.0)
     }
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{PageContext, ToolDescription};
+use pi_base::secrets;
 use pi_session::ReadOnlySession;
 
 #[derive(Serialize)]
@@ -28,11 +29,20 @@ pub(super) fn lines<'a>(snapshot: &'a ReadOnlySession, context: &PageContext) ->
     let about = serde_json::to_string(&about).expect("all keys are strings");
     let first = [
         escape_for_script(Cow::Borrowed(&*snapshot.header.raw)),
-        escape_for_script(Cow::Owned(about)),
+        escape_for_script(redacted(Cow::Owned(about))),
     ];
     let entries = snapshot.entries.iter();
-    let entries = entries.map(|entry| escape_for_script(entry.wire_json()));
+    let entries = entries.map(|entry| escape_for_script(redacted(entry.wire_json())));
     first.into_iter().chain(entries).collect()
+}
+
+/// Replaces known secrets. The replacement needs no escape in JSON.
+fn redacted(json: Cow<'_, str>) -> Cow<'_, str> {
+    let redacted = match secrets::redact(&json) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(redacted) => Some(redacted),
+    };
+    redacted.map_or(json, Cow::Owned)
 }
 
 /// Escapes JSON for a `<script>` element: no `<` can end the element or begin a comment in it. Such

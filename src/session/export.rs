@@ -1,6 +1,6 @@
 //! Export of a branch to a file, and import of such a file.
 
-use pi_base::regular_file;
+use pi_base::{regular_file, secrets};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Session {
         let branch = self.branch(None);
         let mut parent: Option<&Entry> = None;
         for entry in &branch {
-            text += &in_line(entry, parent);
+            text += &secrets::redact(&in_line(entry, parent));
             text.push('\n');
             parent = Some(entry);
         }

@@ -47,6 +47,8 @@ pub struct ToolOptions {
     pub settings_path: Option<PathBuf>,
     /// Environment variables about the session for the model's commands.
     pub session_variables: Vec<(&'static str, String)>,
+    /// Setting `env.hide`: variables that commands do not get.
+    pub hidden_variables: Vec<String>,
 }
 
 impl Default for ToolOptions {
@@ -58,6 +60,7 @@ impl Default for ToolOptions {
             agent_bin_dir: None,
             settings_path: None,
             session_variables: Vec::new(),
+            hidden_variables: Vec::new(),
         }
     }
 }
@@ -85,6 +88,7 @@ impl ToolOptions {
             settings_path: self.settings_path.clone(),
             env: None,
             variables: command::noninteractive::variables(),
+            hidden_variables: self.hidden_variables.clone(),
         }
     }
 

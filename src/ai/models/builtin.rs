@@ -254,6 +254,15 @@ pub fn key_variables(provider: &str) -> &'static [&'static str] {
     }
 }
 
+/// Returns the variables that keys of any provider are read from.
+pub fn all_key_variables() -> impl Iterator<Item = &'static str> {
+    let names = PROVIDERS.iter().flat_map(|provider| provider.key_env);
+    names
+        .copied()
+        .chain(AWS_VARIABLES)
+        .chain(["AWS_SESSION_TOKEN"])
+}
+
 /// Returns the key that the environment has for a provider, or a placeholder for credentials that
 /// the wire API finds itself.
 pub fn env_key(provider: &str, env: &Env) -> Option<String> {

@@ -19,6 +19,7 @@ use crate::message::{
 };
 use crate::model::{Model, ModelCost};
 use crate::stream::{AssistantEvent, PartialMessage, StreamItem};
+use pi_base::secrets;
 
 /// Methods that report a step fail with [`Failure::Aborted`] when the request was cancelled or
 /// the reader of the stream is gone.
@@ -562,7 +563,9 @@ impl MessageBuilder {
                 Failure::Aborted => StopReason::Aborted,
                 _ => StopReason::Error,
             };
-            message.error_message = Some(failure.to_string());
+            // Some servers repeat the key that they refuse.
+            let text = failure.to_string();
+            message.error_message = Some(secrets::redact(&text).into_owned());
         }
         self.send().await;
     }

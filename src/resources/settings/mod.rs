@@ -5,6 +5,7 @@
 mod edit;
 mod extensions;
 mod file;
+mod permissions;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,10 @@ use serde_json::{Map, Value};
 pub use edit::parse as parse_settings;
 pub use extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 pub use file::{SettingsError, global_value};
+pub use permissions::{PermissionSettings, UnmatchedCalls};
 pub use values::{
-    BranchSummarySettings, CompactionSettings, ImageSettings, KEYS, PackageEntry, PackageFilter,
-    ProtectedPaths, QueueMode, RetrySettings, SettingsValues,
+    BranchSummarySettings, CompactionSettings, HiddenVariables, ImageSettings, KEYS, PackageEntry,
+    PackageFilter, ProtectedPaths, QueueMode, RetrySettings, SettingsValues,
 };
 
 use crate::paths::Paths;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::extensions::{ExtensionHost, ExtensionTimeouts, HeapMb};
 use super::file::Object;
+use super::permissions::PermissionSettings;
 use super::shape::{object, objects, to_javascript_form};
 use crate::paths::ResourceKind;
 use pi_ai::json::errors::describe;
@@ -75,6 +76,34 @@ pub struct SettingsValues {
     pub extension_host: ExtensionHost,
     /// Whether extensions are reloaded when their files are saved. Not in the original.
     pub extension_watch: bool,
+    /// Not in the original. Rules of the project only add to those of the user.
+    #[serde(deserialize_with = "object")]
+    pub permissions: PermissionSettings,
+    /// Not in the original.
+    #[serde(deserialize_with = "object")]
+    pub env: EnvSettings,
+}
+
+/// The environment of commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct EnvSettings {
+    pub hide: HiddenVariables,
+}
+
+/// Variables that the commands of the model do not get.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum HiddenVariables {
+    Names(Vec<String>),
+    /// Whether those that keys of providers are read from are hidden.
+    Keys(bool),
+}
+
+impl Default for HiddenVariables {
+    fn default() -> Self {
+        Self::Keys(false)
+    }
 }
 
 impl SettingsValues {
@@ -105,7 +134,7 @@ impl SettingsValues {
 }
 
 /// Keys of the original's settings, followed by pi's own.
-pub const KEYS: [&str; 43] = [
+pub const KEYS: [&str; 45] = [
     "lastChangelogVersion",
     "defaultProvider",
     "defaultModel",
@@ -149,6 +178,8 @@ pub const KEYS: [&str; 43] = [
     "extensionHeapMb",
     "extensionHost",
     "extensionWatch",
+    "permissions",
+    "env",
 ];
 
 /// Lists with independent elements: an invalid element does not change the meaning of the

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
+use pi_base::secrets::StreamRedactor;
+
 use crate::text::truncate::{self, Limits, MAX_BYTES, MAX_LINES, Truncation};
 
 /// Minimum number of bytes kept in memory; the maximum is twice as many and one piece.
@@ -22,6 +24,7 @@ pub(crate) struct CommandOutput {
     /// Bytes of the last complete line that was not empty.
     ended_line_bytes: usize,
     log: Log,
+    redactor: StreamRedactor,
 }
 
 #[derive(Default)]
@@ -35,7 +38,13 @@ enum Log {
 }
 
 impl CommandOutput {
+    /// Adds output. Known secrets are replaced, also if they arrive in pieces.
     pub(crate) async fn push(&mut self, bytes: &[u8]) {
+        let bytes = self.redactor.push(bytes);
+        self.push_redacted(&bytes).await;
+    }
+
+    async fn push_redacted(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.open_line_bytes += piece.len();
@@ -96,6 +105,8 @@ impl CommandOutput {
 
     /// Closes the log, and returns the end of the output. The log then has the whole output.
     pub(crate) async fn finish(&mut self) -> Truncation {
+        let rest = self.redactor.finish();
+        self.push_redacted(&rest).await;
         let record = self.shown();
         if record.truncated && matches!(self.log, Log::NotNeeded) {
             self.open_log().await;

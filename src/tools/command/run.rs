@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use pi_base::secrets::StreamRedactor;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
@@ -49,6 +50,7 @@ pub async fn run_user_command(
     let ends = cancel.clone();
     let mut output = CommandOutput::default();
     let mut cleaner = Cleaner::default();
+    let mut redactor = StreamRedactor::default();
     let mut ended = ProcessEnd::Aborted;
     let send_update = async |text: &str| {
         if let Some(updates) = &updates {
@@ -76,7 +78,7 @@ pub async fn run_user_command(
         loop {
             match process.next().await? {
                 ProcessEvent::Output(bytes) => {
-                    let text = cleaner.push(bytes);
+                    let text = cleaner.push(&redactor.push(bytes));
                     if !text.is_empty() {
                         send_update(&text).await;
                         output.push(text.as_bytes()).await;
@@ -89,7 +91,8 @@ pub async fn run_user_command(
             }
         }
     }
-    let rest = cleaner.finish();
+    let mut rest = cleaner.push(&redactor.finish());
+    rest.push_str(&cleaner.finish());
     if !rest.is_empty() {
         send_update(&rest).await;
         output.push(rest.as_bytes()).await;
@@ -164,6 +167,11 @@ pub(crate) fn start(
         .current_dir(cwd);
     if let Some(env) = &options.env {
         process.env_clear().envs(env);
+    }
+    if options.env.is_none() {
+        for name in &options.hidden_variables {
+            process.env_remove(name);
+        }
     }
     if options.env.is_none() {
         let variables = options.variables.iter();

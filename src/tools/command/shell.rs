@@ -23,6 +23,8 @@ pub struct ShellOptions {
     pub env: Option<HashMap<String, String>>,
     /// Added to the environment of the program.
     pub variables: Vec<(&'static str, String)>,
+    /// Removed from the environment of the program.
+    pub hidden_variables: Vec<String>,
 }
 
 impl ShellOptions {

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::oauth::{OAuthCredentials, SignIn, SignInError};
 use crate::message::now;
 use pi_base::file_lock::FileLock;
+use pi_base::secrets;
 use pi_base::stale_temp_files;
 
 /// Number of attempts to read a file that another process is writing.
@@ -125,6 +126,7 @@ impl Loaded {
     /// newer than the unsaved one and replaces it.
     fn refresh(&mut self, mut entries: Map<String, Value>) {
         (self.unsaved).retain(|provider, before| entries.get(provider) == before.as_ref());
+        add_secrets(&entries);
         for provider in self.unsaved.keys() {
             match self.entries.get(provider) {
                 Some(entry) => entries.insert(provider.clone(), entry.clone()),
@@ -224,6 +226,7 @@ impl AuthStore {
 
     /// Sets a key for this process only; an empty key removes it.
     pub fn set_runtime_key(&self, provider: &str, key: &str) {
+        secrets::add(key);
         let mut runtime = self.runtime.write();
         if key.is_empty() {
             runtime.remove(provider);
@@ -320,6 +323,7 @@ impl AuthStore {
     }
 
     fn keep(&self, entries: Map<String, Value>) {
+        add_secrets(&entries);
         *self.file.write() = Loaded {
             entries,
             ..Loaded::default()
@@ -369,6 +373,7 @@ impl AuthStore {
             (file.unsaved.entry(provider.to_owned())).or_insert_with(|| before.cloned());
         }
         change(&mut file.entries);
+        add_secrets(&file.entries);
     }
 
     /// Adds entries in the format of an earlier version; existing entries are kept.
@@ -396,7 +401,9 @@ impl AuthStore {
         change: impl FnOnce(&mut Map<String, Value>),
     ) -> Result<(), AuthFileError> {
         if self.is_in_memory() {
-            change(&mut self.file.write().entries);
+            let file = &mut *self.file.write();
+            change(&mut file.entries);
+            add_secrets(&file.entries);
             return Ok(());
         }
         let read = self.lock().and_then(|lock| Ok((lock, self.read()?)));
@@ -423,6 +430,27 @@ impl AuthStore {
             builder.create(parent).map_err(failed)?;
         }
         FileLock::acquire(&self.path).map_err(failed)
+    }
+}
+
+/// Makes the keys and tokens known as secrets.
+fn add_secrets(entries: &Map<String, Value>) {
+    const NAMES: [&str; 8] = [
+        "key",
+        "access",
+        "refresh",
+        "token",
+        "apiKey",
+        "idToken",
+        "id_token",
+        "clientSecret",
+    ];
+    for entry in entries.values() {
+        for name in NAMES {
+            if let Some(value) = entry.get(name).and_then(Value::as_str) {
+                secrets::add(value);
+            }
+        }
     }
 }
 

@@ -231,6 +231,72 @@ fn two_writers_lose_nothing() {
     assert_eq!(fixture.content().as_object().unwrap().len(), 15);
 }
 
+/// Renews credentials as a server does that accepts each refresh token once.
+struct OneTimeTokens {
+    refreshed: parking_lot::Mutex<Vec<String>>,
+}
+
+#[async_trait::async_trait]
+impl SignIn for OneTimeTokens {
+    fn name(&self) -> String {
+        "one-time tokens".to_owned()
+    }
+
+    async fn login(
+        &self,
+        _: std::sync::Arc<dyn crate::auth::oauth::LoginDialog>,
+        _: tokio_util::sync::CancellationToken,
+    ) -> Result<OAuthCredentials, SignInError> {
+        Err(SignInError::new("not asked for"))
+    }
+
+    async fn refresh(&self, stored: OAuthCredentials) -> Result<OAuthCredentials, SignInError> {
+        let token = stored["refresh"].as_str().unwrap().to_owned();
+        // Other processes see the file as it was.
+        tokio::task::yield_now().await;
+        self.refreshed.lock().push(token.clone());
+        let mut renewed = stored;
+        renewed.insert("refresh".into(), format!("{token}+").into());
+        renewed.insert("access".into(), "new".into());
+        renewed.insert("expires".into(), i64::MAX.into());
+        Ok(renewed)
+    }
+}
+
+/// Two processes that renewed at once used one refresh token twice, or one overwrote the other's
+/// tokens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn renewals_at_once_use_each_token_once() {
+    let expired =
+        |token: &str| json!({"type": "oauth", "refresh": token, "access": "", "expires": 1});
+    let all = json!({"a": expired("a"), "b": expired("b"), "c": {"type": "api_key", "key": "k"}});
+    let fixture = Fixture::with(&all.to_string());
+    let server = std::sync::Arc::new(OneTimeTokens {
+        refreshed: parking_lot::Mutex::default(),
+    });
+    // Each process has a store of its own.
+    let renewals = (0..8).map(|number| {
+        let (store, server) = (fixture.store(), server.clone());
+        tokio::spawn(async move {
+            let provider = if number % 2 == 0 { "a" } else { "b" };
+            let renewed = store.renew(provider, &*server).await.unwrap().unwrap();
+            assert_eq!(renewed["refresh"], format!("{provider}+"));
+            store.set(&format!("n{number}"), &key("k")).unwrap();
+        })
+    });
+    for renewal in renewals.collect::<Vec<_>>() {
+        renewal.await.unwrap();
+    }
+    let mut refreshed = server.refreshed.lock().clone();
+    refreshed.sort();
+    assert_eq!(refreshed, ["a", "b"]);
+    let content = fixture.content();
+    assert_eq!(content["a"]["refresh"], "a+");
+    assert_eq!(content["b"]["refresh"], "b+");
+    assert_eq!(content.as_object().unwrap().len(), 3 + 8);
+    assert_eq!(Fixture::mode(&fixture.path()), 0o600);
+}
+
 #[test]
 fn a_linked_file_stays_a_link() {
     let fixture = Fixture::with("{}");

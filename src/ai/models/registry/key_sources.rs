@@ -14,6 +14,20 @@ pub struct AuthSource {
 }
 
 impl ModelRegistry {
+    /// Returns the variables that keys are read from: those of the built-in providers, and those
+    /// that `models.json` names.
+    pub fn key_variables(&self) -> Vec<String> {
+        let mut names: Vec<String> = builtin::all_key_variables().map(str::to_owned).collect();
+        let state = self.state.read();
+        for provider in state.config.providers.values() {
+            let key = provider.api_key.as_deref().unwrap_or_default();
+            names.extend(self.secrets.variables(key));
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// Returns the origin of a provider's key, in the terms of newer versions.
     pub fn auth_source(&self, provider: &str) -> Option<AuthSource> {
         if let Some(source) = self.own_auth_source(provider) {

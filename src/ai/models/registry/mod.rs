@@ -24,6 +24,7 @@ use crate::demo;
 use crate::extension_providers::{self, ExtensionProvider, ExtensionProviders};
 use crate::model::Model;
 use crate::stream::Api;
+use pi_base::secrets;
 
 pub struct ModelRegistry {
     models_json: RwLock<Option<PathBuf>>,
@@ -89,6 +90,12 @@ impl ModelRegistry {
     }
 
     fn with(models_json: Option<PathBuf>, auth: AuthStore, env: Env) -> Self {
+        let names = builtin::all_key_variables().filter(|name| *name != "AWS_PROFILE");
+        for name in names {
+            if let Some(value) = env.get(name) {
+                secrets::add(&value);
+            }
+        }
         let registry = Self {
             models_json: RwLock::new(models_json),
             auth,
@@ -402,6 +409,16 @@ impl ModelRegistry {
     }
 
     async fn key(&self, provider: &str, fallback: Option<&String>) -> Result<String, AuthError> {
+        let key = self.find_key(provider, fallback).await?;
+        secrets::add(&key);
+        Ok(key)
+    }
+
+    async fn find_key(
+        &self,
+        provider: &str,
+        fallback: Option<&String>,
+    ) -> Result<String, AuthError> {
         if let Some(key) = self.auth.runtime_key(provider) {
             return Ok(key);
         }

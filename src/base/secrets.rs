@@ -1,0 +1,217 @@
+//! Values of known secrets, and their replacement in what goes to models, files and logs. The
+//! values are those of the process: several sessions share them.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use memchr::memmem;
+
+/// Replacement of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Values that are shorter are no secrets: they would be found in ordinary text.
+const MIN_LENGTH: usize = 8;
+/// Values without a digit that are shorter count as words.
+const MIN_WORD_LENGTH: usize = 20;
+
+/// Variables with tokens of package registries.
+const REGISTRY_VARIABLES: [&str; 3] = ["NPM_TOKEN", "NODE_AUTH_TOKEN", "NPM_CONFIG__AUTH"];
+
+/// The longest value first, so that a value which contains another is replaced as a whole.
+static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
+/// Adds a value. Short values, words, paths and addresses are ignored.
+pub fn add(value: &str) {
+    let value = value.trim();
+    if !is_secret(value) {
+        return;
+    }
+    let is_known = |values: &[String]| values.iter().any(|known| known == value);
+    if is_known(&VALUES.read().unwrap_or_else(PoisonError::into_inner)) {
+        return;
+    }
+    let mut values = VALUES.write().unwrap_or_else(PoisonError::into_inner);
+    if is_known(&values) {
+        return;
+    }
+    let at = values.partition_point(|known| known.len() >= value.len());
+    values.insert(at, value.to_owned());
+}
+
+fn is_secret(value: &str) -> bool {
+    let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
+    let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    value.len() >= MIN_LENGTH
+        && (has_digit || value.len() >= MIN_WORD_LENGTH)
+        // The name of a variable, a command or a file instead of a value.
+        && !value.bytes().all(is_name)
+        && !value.starts_with(['$', '!', '/', '~', '.', '<'])
+        && !value.contains("://")
+        && !value.contains(char::is_whitespace)
+}
+
+/// Adds the tokens in the environment and in the `.npmrc` files of the user and the project. Only
+/// the first call reads them.
+pub fn add_registry_tokens(home: &Path, project: &Path) {
+    static ADDED: OnceLock<()> = OnceLock::new();
+    ADDED.get_or_init(|| {
+        for name in REGISTRY_VARIABLES {
+            if let Ok(value) = std::env::var(name) {
+                add(&value);
+            }
+        }
+        for folder in [home, project] {
+            // Without the file there is no token.
+            for value in npm_tokens(&fs::read_to_string(folder.join(".npmrc")).unwrap_or_default())
+            {
+                add(value);
+            }
+        }
+    });
+}
+
+/// Returns the tokens in a `.npmrc`.
+fn npm_tokens(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let key = key.trim();
+        let name = key.rsplit(':').next().unwrap_or(key);
+        matches!(name, "_authToken" | "_auth" | "_password").then(|| value.trim().trim_matches('"'))
+    })
+}
+
+/// Replaces known secrets in a text.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    match redact_bytes(text.as_bytes()) {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        // Whole texts are replaced in a text, so the rest is one, too.
+        Cow::Owned(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Cow::Owned(text),
+            Err(error) => Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        },
+    }
+}
+
+/// Replaces known secrets in bytes.
+pub fn redact_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let values = VALUES.read().unwrap_or_else(PoisonError::into_inner);
+    let mut result = Cow::Borrowed(bytes);
+    for value in values.iter() {
+        let finder = memmem::Finder::new(value);
+        if finder.find(&result).is_none() {
+            continue;
+        }
+        let mut replaced = Vec::with_capacity(result.len());
+        let mut rest: &[u8] = &result;
+        while let Some(at) = finder.find(rest) {
+            replaced.extend_from_slice(&rest[..at]);
+            replaced.extend_from_slice(REDACTED.as_bytes());
+            rest = &rest[at + value.len()..];
+        }
+        replaced.extend_from_slice(rest);
+        result = Cow::Owned(replaced);
+    }
+    result
+}
+
+/// Replaces secrets in a stream, also those that arrive in pieces: the end of a piece that may be
+/// the beginning of a secret is held back until the next piece or the end.
+#[derive(Debug, Default)]
+pub struct StreamRedactor {
+    held: Vec<u8>,
+}
+
+impl StreamRedactor {
+    /// Returns what of the stream up to here can be passed on.
+    pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut passed = match self.held.is_empty() {
+            true => redact_bytes(bytes),
+            false => {
+                let mut all = std::mem::take(&mut self.held);
+                all.extend_from_slice(bytes);
+                Cow::Owned(redact_bytes(&all).into_owned())
+            }
+        };
+        let held = length_of_beginning(&passed);
+        if held > 0 {
+            let at = passed.len() - held;
+            self.held = passed[at..].to_vec();
+            match &mut passed {
+                Cow::Borrowed(bytes) => *bytes = &bytes[..at],
+                Cow::Owned(bytes) => bytes.truncate(at),
+            }
+        }
+        passed
+    }
+
+    /// Returns the rest at the end of the stream.
+    pub fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// Returns the length of the longest end of `bytes` that begins a secret.
+fn length_of_beginning(bytes: &[u8]) -> usize {
+    let values = VALUES.read().unwrap_or_else(PoisonError::into_inner);
+    let longest = values.iter().map(|value| {
+        let value = value.as_bytes();
+        let most = bytes.len().min(value.len() - 1);
+        let begins = |length: &usize| bytes[bytes.len() - length..] == value[..*length];
+        (1..=most).rev().find(begins).unwrap_or(0)
+    });
+    longest.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_replaced_and_words_are_not() {
+        for word in [
+            "",
+            "ollama",
+            "test-key",
+            "1234567",
+            "OPENAI_API_KEY2",
+            "$KEY_1234",
+            "/a/b/c1234567",
+        ] {
+            add(word);
+            assert_eq!(redact(&format!("a {word} b")), format!("a {word} b"));
+        }
+        add("sk-base-11111111");
+        add("sk-base-11111111-and-more");
+        assert_eq!(
+            redact("x sk-base-11111111-and-more, sk-base-11111111;"),
+            "x [redacted], [redacted];"
+        );
+        assert!(matches!(redact("nothing"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_replaced() {
+        add("sk-pieces-22222222");
+        let text = b"a sk-pieces-2222222x sk-pieces-22222222 s sk-pieces-22222222";
+        for size in 1..text.len() {
+            let mut redactor = StreamRedactor::default();
+            let mut seen = Vec::new();
+            for piece in text.chunks(size) {
+                seen.extend_from_slice(&redactor.push(piece));
+                assert!(memmem::find(&seen, b"sk-pieces-22222222").is_none());
+            }
+            seen.extend(redactor.finish());
+            let expected = "a sk-pieces-2222222x [redacted] s [redacted]";
+            assert_eq!(String::from_utf8(seen).unwrap(), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn tokens_of_npm_are_read() {
+        let text =
+            "registry=https://r.example\n//r.example/:_authToken=npm_abc123\n_auth = \"eA==\"\nx=1";
+        assert_eq!(npm_tokens(text).collect::<Vec<_>>(), ["npm_abc123", "eA=="]);
+    }
+}
