@@ -4,7 +4,7 @@ import type { Event, RpcCommand as Commands, RpcResponse as Responses } from "./
 type WithId<T> = T & { id?: string };
 
 export type { SessionState as RpcSessionState } from "./rpc.js";
-export type RpcCommand = WithId<Exclude<Commands, { type: "extension_ui_response" }>>;
+export type RpcCommand = WithId<Exclude<Commands, { type: "extension_ui_response" | "permission_response" }>>;
 export type RpcResponse = WithId<Responses>;
 export type RpcExtensionUIRequest = Extract<Event, { type: "extension_ui_request" }>;
 export type RpcExtensionUIResponse =

@@ -142,6 +142,11 @@ pub enum Event {
     ExtensionUiEnd(UiEnd),
     /// The next dialog asks whether the project is trusted.
     ProjectTrustRequest(ProjectTrustRequest),
+    PermissionRequest(PermissionRequest),
+    PermissionRequestEnd {
+        /// The `id` of the request.
+        id: String,
+    },
 }
 
 /// The JSON of an entry as it is in the session file.
@@ -428,6 +433,63 @@ pub struct UiEnd {
     pub id: String,
 }
 
+/// The question of pi whether a tool call may run. Extensions neither see nor answer it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionRequest {
+    pub id: String,
+    pub tool: String,
+    pub tool_call_id: String,
+    /// The input that runs if the call is allowed.
+    pub input: Value,
+    /// One line about the call.
+    pub title: String,
+    /// Files that the call is known to use.
+    pub locations: Vec<PermissionLocation>,
+    /// The change of the file, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<PermissionAnnotations>,
+    pub options: Vec<PermissionOption>,
+    /// The reason of the question: the rule, or what was not understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rules that `allow_session` and `allow_always` add.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PermissionLocation {
+    /// An absolute path.
+    pub path: String,
+}
+
+/// Facts about the tool, by the names of the Model Context Protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionAnnotations {
+    pub read_only_hint: bool,
+    pub destructive_hint: bool,
+}
+
+/// An answer to a [`PermissionRequest`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PermissionOption {
+    AllowOnce,
+    /// Allow this call also later in this session.
+    AllowSession,
+    /// Write rules that allow this call to the user's settings.
+    AllowAlways,
+    Deny,
+}
+
 /// A dialog or a message of an extension for the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -708,6 +770,8 @@ impl Event {
             Self::ExtensionUiRequest(_) => "extension_ui_request",
             Self::ExtensionUiEnd(_) => "extension_ui_end",
             Self::ProjectTrustRequest(_) => "project_trust_request",
+            Self::PermissionRequest(_) => "permission_request",
+            Self::PermissionRequestEnd { .. } => "permission_request_end",
         }
     }
 
@@ -730,7 +794,10 @@ impl Event {
             | Self::CompactionStart { .. }
             | Self::CompactionEnd { .. }
             | Self::ExtensionError(_)
-            | Self::ExtensionUiRequest(_) => true,
+            | Self::ExtensionUiRequest(_)
+            // Only for clients that have asked for it.
+            | Self::PermissionRequest(_)
+            | Self::PermissionRequestEnd { .. } => true,
             Self::SessionInfoChanged { .. }
             | Self::ThinkingLevelChanged { .. }
             | Self::EntryAppended { .. }

@@ -23,6 +23,8 @@ use super::error::{CommandError, ErrorCode};
 use super::log_events::log_event;
 use super::prompt::intake::PromptIntake;
 use super::prompt::resources::PromptResources;
+use super::redaction::redact_text;
+use super::run::approval::Approvals;
 use super::shutdown::ShutdownRequest;
 use super::startup::config::AppConfig;
 use super::state::State;
@@ -89,6 +91,7 @@ pub struct AgentSession {
     /// Warnings collected outside of a run, until the mode shows them.
     pub(super) pending_warnings: Mutex<Vec<String>>,
     pub(super) ui: Arc<UserInterface>,
+    pub(super) approvals: Approvals,
     /// The context that the extension which runs this child session received last.
     pub(super) last_delivered_messages: Mutex<Vec<Arc<AgentMessage>>>,
     pub(super) last_load: Mutex<LoadReport>,
@@ -502,6 +505,11 @@ pub(super) async fn emit(mode: &dyn EventSink, event: Event) {
 }
 
 pub(super) async fn report_error(mode: &dyn EventSink, mut error: ExtensionError) {
+    redact_text(&mut error.error);
+    let details = &mut error.details;
+    for text in [&mut details.stack, &mut details.code_frame] {
+        text.iter_mut().for_each(redact_text);
+    }
     let (path, event) = (&error.extension_path, &error.event);
     tracing::warn!(path, event, "{}", error.error);
     explain(&mut error, None);

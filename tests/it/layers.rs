@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 /// Each layer, lowest first, with the layers that it uses.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("npm", &[]),
+    ("permissions", &[]),
     ("ai", &["base"]),
     ("tools", &["ai", "base"]),
     ("session", &["ai", "base"]),
@@ -41,6 +42,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "export",
             "extensions",
             "packages",
+            "permissions",
             "resources",
             "session",
             "tools",

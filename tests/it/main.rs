@@ -19,6 +19,7 @@ mod layers;
 mod line;
 mod node;
 mod packages;
+mod permissions;
 mod prompts;
 mod providers;
 mod rpc;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::AgentSession;
+use crate::redaction::redact_error;
 use crate::run::provider_hooks::ProviderHooks;
 use crate::run::turn_end::EndedTurn;
 use pi_agent::AgentMessage;
@@ -165,6 +166,9 @@ impl Hooks<'_> {
 impl RunHooks for Hooks<'_> {
     /// Extensions first, then the file, then the mode.
     async fn emit(&self, mut event: Event) {
+        if let Event::ToolExecutionUpdate { partial_result, .. } = &mut event {
+            self.session.redact_output(partial_result);
+        }
         let result = self.emit_to_extensions(&event).await;
         if let Event::AgentEnd { will_retry, .. } = &mut event {
             *will_retry = Some(self.session.state.lock().will_retry());
@@ -173,11 +177,13 @@ impl RunHooks for Hooks<'_> {
     }
 
     async fn begin_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let message = redact_error(message);
         self.emit_message(message, |message| Event::MessageStart { message })
             .await
     }
 
     async fn finish_message(&self, message: Arc<AgentMessage>) -> Arc<AgentMessage> {
+        let message = redact_error(message);
         self.emit_message(message, |message| Event::MessageEnd { message })
             .await
     }
@@ -198,7 +204,8 @@ impl RunHooks for Hooks<'_> {
         self.session.mode.before_files_change().await;
     }
 
-    async fn finish_tool_call(&self, call: &ToolCall, outcome: ToolOutcome) -> ToolOutcome {
+    async fn finish_tool_call(&self, call: &ToolCall, mut outcome: ToolOutcome) -> ToolOutcome {
+        self.session.redact_output(&mut outcome.output);
         let event = Event::ToolExecutionEnd {
             tool_call_id: call.id.clone(),
             tool_name: call.name.clone(),
@@ -207,10 +214,13 @@ impl RunHooks for Hooks<'_> {
             duration_ms: outcome.duration_ms(),
         };
         match self.emit_changeable(event).await {
-            Some(Mutation::Result(changed)) => ToolOutcome {
-                output: *changed,
-                ..outcome
-            },
+            Some(Mutation::Result(mut changed)) => {
+                self.session.redact_output(&mut changed);
+                ToolOutcome {
+                    output: *changed,
+                    ..outcome
+                }
+            }
             _ => outcome,
         }
     }
@@ -309,10 +319,17 @@ impl RunHooks for Hooks<'_> {
         args: &mut Value,
         cancel: &CancellationToken,
     ) -> Result<(), Refusal> {
-        let extensions = &self.session.extensions;
+        let session = self.session;
+        session.approve(call, args, cancel).await?;
+        let approved = args.clone();
+        let extensions = &session.extensions;
         extensions.before_tool_call(call, args, cancel).await?;
+        // The input that was approved is the input that runs.
+        if *args != approved {
+            session.approve(call, args, cancel).await?;
+        }
         tokio::select! {
-            guarded = self.session.guard_protected(&call.name, args) => guarded,
+            guarded = session.guard_protected(&call.name, args) => guarded,
             () = cancel.cancelled() => Err(Refusal {
                 reason: "The run was aborted".to_owned(),
                 terminate: false,
@@ -330,6 +347,7 @@ impl RunHooks for Hooks<'_> {
         if !outcome.is_error {
             self.session.note_writes(&call.name, args).await;
         }
+        self.session.redact_output(&mut outcome.output);
         let extensions = &self.session.extensions;
         extensions
             .after_tool_call(call, args, outcome, cancel)

@@ -1,5 +1,7 @@
 //! A run of the agent in this session: its configuration, and retries after failed answers.
 
+pub(crate) mod approval;
+mod decision_log;
 pub(crate) mod hooks;
 mod protected;
 mod provider_hooks;

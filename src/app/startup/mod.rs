@@ -27,6 +27,7 @@ use crate::prompt::intake::PromptIntake;
 use crate::prompt::options::SystemPromptState;
 use crate::prompt::queue::PromptQueue;
 use crate::prompt::resources::{DiscoveredPaths, PromptResources};
+use crate::run::approval::Approvals;
 use crate::run::retry::Retry;
 use crate::session::{AgentSession, EventSink};
 use crate::session_lock::{LOCK_TIMEOUT, release_lock_when_idle};
@@ -251,6 +252,7 @@ impl AgentSession {
             prompt_resources,
             pending_warnings: Mutex::new(pending_warnings),
             ui,
+            approvals: Approvals::default(),
             last_delivered_messages: Mutex::default(),
             last_load: Mutex::default(),
         });

@@ -216,7 +216,9 @@ impl Renderer {
             | Event::ProjectTrustRequest(_)
             | Event::SummarizationRetryFinished
             | Event::ExtensionWaitEnd(_)
-            | Event::ExtensionUiEnd(_) => String::new(),
+            | Event::ExtensionUiEnd(_)
+            | Event::PermissionRequest(_)
+            | Event::PermissionRequestEnd { .. } => String::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::images::{Attachment, Picture};
+use pi_agent::event::PermissionOption;
 use pi_agent::queue::{Delivery, QueueMode};
 
 #[derive(Debug, Deserialize)]
@@ -141,6 +142,14 @@ pub enum Command {
         #[serde(default)]
         extension: Option<String>,
     },
+    /// Not in the original. The answer to a `permission_request`; never answered itself.
+    PermissionResponse {
+        id: String,
+        option: PermissionOption,
+        /// Why, for the model.
+        #[serde(default)]
+        reason: Option<String>,
+    },
     ExtensionUiResponse {
         id: String,
         #[serde(default, deserialize_with = "dialog_text")]
@@ -206,6 +215,7 @@ impl Command {
         match self {
             Self::Abort => StartupOrder::Abort,
             Self::ExtensionUiResponse { .. }
+            | Self::PermissionResponse { .. }
             | Self::Hello(_)
             | Self::Ping
             | Self::GetEvents { .. } => StartupOrder::Immediate,

@@ -37,7 +37,12 @@ pub async fn run_command(
     let (command, name, id) = match parsed {
         Ok(ParsedCommand { command, name, id }) => (command, name, id),
         // The response to a dialog has no response itself, so an error is only logged.
-        Err(bad) if bad.command == "extension_ui_response" => {
+        Err(bad)
+            if matches!(
+                bad.command.as_str(),
+                "extension_ui_response" | "permission_response"
+            ) =>
+        {
             return tracing::warn!("{}", bad.error);
         }
         Err(bad) => {
@@ -65,6 +70,9 @@ pub async fn run_command(
                 _ => UiAnswer::Cancelled,
             };
             session.answer_ui(&id, answer);
+        }
+        Command::PermissionResponse { id, option, reason } => {
+            session.answer_permission(&id, option, reason);
         }
         Command::Hello(hello) => hello::hello(session, output, id, name, hello),
         Command::Ping => hello::ping(output, id, name),
@@ -126,6 +134,7 @@ async fn answer(
         Command::Hello(_)
         | Command::Ping
         | Command::GetEvents { .. }
+        | Command::PermissionResponse { .. }
         | Command::ExtensionUiResponse { .. } => return Ok(None),
         // Queries and waits.
         Command::GetState => {

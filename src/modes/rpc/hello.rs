@@ -54,6 +54,7 @@ pub fn hello(
     }));
     let requested = hello.capabilities.unwrap_or_default();
     let capabilities = Capabilities::from_names(requested.iter().map(String::as_str));
+    session.set_permission_requests(capabilities.permission_requests);
     output.computed_line(move |events| {
         events.set_capabilities(capabilities);
         let greeting = Greeting {

@@ -77,6 +77,7 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
             return 1;
         }
     };
+    session.set_permission_requests(requested.permission_requests);
     let (lines, waiting) = mpsc::channel(WAITING_LINES);
     lines::read_stdin(input, lines);
     let tasks = TaskTracker::new();
@@ -115,6 +116,7 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
     tasks.close();
     // No client is left to answer dialogs.
     session.extensions().close_dialogs();
+    session.close_permission_requests();
     let limit = if code == 0 {
         // Otherwise commands that wait for the end of the run would delay the exit.
         session.abort_run();

@@ -29,16 +29,19 @@ pub struct Capabilities {
     pub immediate_file_changes: bool,
     /// Only events that version 0.67 of the original has.
     pub events_067: bool,
+    /// Questions about tool calls come as `permission_request` instead of a dialog.
+    pub permission_requests: bool,
 }
 
 impl Capabilities {
     /// The names of all capabilities.
-    pub const NAMES: [&str; 5] = [
+    pub const NAMES: [&str; 6] = [
         "seq",
         "deltaUpdates",
         "autoCompactionEvents",
         "immediateFileChanges",
         "events067",
+        "permissionRequests",
     ];
 
     fn member(&mut self, name: &str) -> Option<&mut bool> {
@@ -48,6 +51,7 @@ impl Capabilities {
             "autoCompactionEvents" => Some(&mut self.auto_compaction_events),
             "immediateFileChanges" => Some(&mut self.immediate_file_changes),
             "events067" => Some(&mut self.events_067),
+            "permissionRequests" => Some(&mut self.permission_requests),
             _ => None,
         }
     }

@@ -1,0 +1,305 @@
+//! Calls that rules deny, ask about and allow, in each mode.
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, Terminal, read_jsonl, text_of};
+
+/// A server that calls `bash` with each line in turn, and a home with these rules.
+async fn set_up(permissions: Value, lines: &[&str]) -> (ModelServer, Home) {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({ "permissions": permissions }));
+    for line in lines {
+        server.push(Answer::tool("bash", json!({ "command": line })));
+        server.push(Answer::text("Done."));
+    }
+    (server, home)
+}
+
+/// The text of the last tool result that the model got.
+fn last_result(events: &[Value]) -> String {
+    let mut ends = events
+        .iter()
+        .filter(|event| event["type"] == "tool_execution_end");
+    text_of(&ends.next_back().expect("a tool result")["result"])
+}
+
+fn decisions(home: &Home) -> Vec<Value> {
+    read_jsonl(&home.agent_dir().join("logs/decisions.jsonl"))
+}
+
+async fn hello(rpc: &mut Rpc) {
+    let hello = json!({ "type": "hello", "capabilities": ["permissionRequests"] });
+    rpc.ok(hello).await;
+}
+
+/// Answers the next `permission_request`, and returns it.
+async fn answer(rpc: &mut Rpc, option: &str) -> Value {
+    let asked = rpc.event("permission_request").await;
+    let answer = json!({
+        "type": "permission_response", "id": asked["id"], "option": option, "reason": "not today",
+    });
+    rpc.send(&answer.to_string()).await;
+    asked
+}
+
+/// Sends a prompt without waiting for its end.
+async fn start(rpc: &mut Rpc) {
+    rpc.ok(crate::support::prompt("go")).await;
+}
+
+async fn finish(rpc: &mut Rpc) -> String {
+    let end = rpc.event("tool_execution_end").await;
+    rpc.event("agent_settled").await;
+    text_of(&end["result"])
+}
+
+#[tokio::test]
+async fn nothing_is_asked_or_logged_without_rules() {
+    let (_server, home) = set_up(json!({}), &["echo ran"]).await;
+    let events = home.rpc(&[]).run("go").await;
+    assert_eq!(last_result(&events).trim(), "ran");
+    assert!(!home.agent_dir().join("logs/decisions.jsonl").exists());
+}
+
+#[tokio::test]
+async fn denied_calls_give_the_model_the_reason() {
+    let rules = json!({ "deny": ["bash(touch *)"] });
+    let (_server, home) = set_up(rules, &["echo a; sh -c 'touch made'"]).await;
+    let events = home.rpc(&[]).run("go").await;
+    let result = last_result(&events);
+    assert!(result.contains("the rule bash(touch *) denies"), "{result}");
+    assert!(!home.cwd().join("made").exists());
+    let logged = decisions(&home);
+    assert_eq!(logged.len(), 1);
+    assert_eq!(logged[0]["allowed"], false);
+    assert_eq!(logged[0]["decidedBy"], "rule");
+    assert_eq!(logged[0]["rule"], "bash(touch *)");
+    assert_eq!(logged[0]["previous"], "");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_over_rpc() {
+    let rules = json!({ "ask": ["bash(touch *)", "write"] });
+    let lines = [
+        "touch a", "touch a", "touch b", "touch c", "touch c", "touch d",
+    ];
+    let (server, home) = set_up(rules, &lines).await;
+    let mut rpc = home.rpc(&[]);
+    hello(&mut rpc).await;
+
+    start(&mut rpc).await;
+    let asked = answer(&mut rpc, "allow_once").await;
+    assert_eq!(asked["tool"], "bash");
+    assert_eq!(asked["input"]["command"], "touch a");
+    assert_eq!(asked["title"], "bash: touch a");
+    let all = json!(["allow_once", "allow_session", "allow_always", "deny"]);
+    assert_eq!(asked["options"], all);
+    assert_eq!(asked["rules"], json!(["bash(touch a)"]));
+    assert!(asked["reason"].as_str().unwrap().contains("bash(touch *)"));
+    finish(&mut rpc).await;
+    assert!(home.cwd().join("a").exists());
+
+    // Once was once.
+    start(&mut rpc).await;
+    answer(&mut rpc, "deny").await;
+    let result = finish(&mut rpc).await;
+    assert!(
+        result.contains("denied this call of bash: not today"),
+        "{result}"
+    );
+
+    start(&mut rpc).await;
+    answer(&mut rpc, "allow_always").await;
+    finish(&mut rpc).await;
+    assert!(home.cwd().join("b").exists());
+    let settings = std::fs::read_to_string(home.agent_dir().join("settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&settings).unwrap();
+    assert_eq!(settings["permissions"]["allow"], json!(["bash(touch b)"]));
+
+    start(&mut rpc).await;
+    answer(&mut rpc, "allow_session").await;
+    finish(&mut rpc).await;
+    let questions = |rpc: &Rpc| {
+        let lines = rpc.lines();
+        let asked = lines
+            .iter()
+            .filter(|line| line["type"] == "permission_request");
+        asked.count()
+    };
+    assert_eq!(questions(&rpc), 4);
+    start(&mut rpc).await;
+    finish(&mut rpc).await;
+    assert_eq!(questions(&rpc), 4, "the session has the answer");
+
+    // An abort withdraws the question.
+    start(&mut rpc).await;
+    let asked = rpc.event("permission_request").await;
+    rpc.ok(json!({ "type": "abort" })).await;
+    let ended = rpc.event("permission_request_end").await;
+    assert_eq!(ended["id"], asked["id"]);
+    rpc.event("agent_settled").await;
+    assert!(!home.cwd().join("d").exists());
+
+    let logged = decisions(&home);
+    let answers: Vec<&Value> = logged.iter().map(|line| &line["answer"]).collect();
+    let expected = ["allow_once", "deny", "allow_always", "allow_session"];
+    assert_eq!(
+        answers[..4],
+        expected.map(|answer| json!(answer)).each_ref()[..]
+    );
+    assert_eq!(logged.len(), 6);
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_change_of_a_file_is_shown_with_its_diff() {
+    let (server, home) = set_up(json!({ "ask": ["edit(*.txt)"] }), &[]).await;
+    home.file("a.txt", "one\ntwo\n");
+    let path = home.cwd().join("a.txt");
+    server.push(Answer::tool(
+        "write",
+        json!({ "path": "a.txt", "content": "one\nthree\n" }),
+    ));
+    server.push(Answer::text("Done."));
+    let mut rpc = home.rpc(&[]);
+    hello(&mut rpc).await;
+    start(&mut rpc).await;
+    let asked = answer(&mut rpc, "deny").await;
+    assert_eq!(asked["title"], "write a.txt");
+    let canonical = std::fs::canonicalize(home.cwd()).unwrap().join("a.txt");
+    assert_eq!(asked["locations"], json!([{ "path": canonical }]));
+    let diff = asked["diff"].as_str().unwrap();
+    assert!(diff.contains("-two\n+three\n"), "{diff}");
+    assert_eq!(asked["annotations"]["destructiveHint"], true);
+    finish(&mut rpc).await;
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn old_clients_are_asked_in_a_dialog() {
+    let rules = json!({ "ask": ["bash(touch *)"] });
+    let (_server, home) = set_up(rules, &["touch a", "touch b"]).await;
+    let mut rpc = home.rpc(&[]);
+    start(&mut rpc).await;
+    let asked = rpc.ui("select").await;
+    assert!(
+        asked["title"]
+            .as_str()
+            .unwrap()
+            .starts_with("Allow bash: touch a?")
+    );
+    assert_eq!(asked["options"][0], "Allow once");
+    rpc.reply(&asked, json!({ "value": "Allow once" })).await;
+    finish(&mut rpc).await;
+    assert!(home.cwd().join("a").exists());
+    start(&mut rpc).await;
+    let asked = rpc.ui("select").await;
+    rpc.reply(&asked, json!({ "cancelled": true })).await;
+    finish(&mut rpc).await;
+    assert!(!home.cwd().join("b").exists());
+}
+
+#[tokio::test]
+async fn where_nobody_can_be_asked_calls_are_refused() {
+    for mode in [&["-p"][..], &["--mode", "json"]] {
+        let rules = json!({ "ask": ["bash(touch *)"] });
+        let (server, home) = set_up(rules, &["touch a"]).await;
+        let arguments = [mode, &["go"][..]].concat();
+        home.run(&arguments, "").await.ok();
+        assert!(!home.cwd().join("a").exists());
+        let request = server.last_request().body.to_string();
+        assert!(request.contains("nobody can be asked"), "{request}");
+        assert_eq!(decisions(&home)[0]["decidedBy"], "nobody");
+    }
+}
+
+#[tokio::test]
+async fn line_mode_asks_at_the_prompt() {
+    let rules = json!({ "ask": ["bash(touch *)"] });
+    let (_server, home) = set_up(rules, &["touch a"]).await;
+    let mut terminal = Terminal::open(&home, "xterm", &[]);
+    terminal.see("/help lists the commands.");
+    terminal.see("> ");
+    terminal.line("go");
+    terminal.see("Allow bash: touch a?");
+    terminal.see("1-4> ");
+    terminal.line("1");
+    terminal.see("Done.");
+    assert!(home.cwd().join("a").exists());
+}
+
+#[tokio::test]
+async fn a_project_can_only_tighten() {
+    let (_server, home) = set_up(
+        json!({ "deny": ["bash(touch a)"] }),
+        &["touch a", "touch b"],
+    )
+    .await;
+    std::fs::create_dir_all(home.cwd().join(".pi")).unwrap();
+    home.file(
+        ".pi/settings.json",
+        r#"{"permissions": {"allow": ["bash"], "deny": ["bash(touch b)"], "default": "allow"}}"#,
+    );
+    let mut rpc = home.rpc(&["--approve"]);
+    for name in ["a", "b"] {
+        let events = rpc.run("go").await;
+        assert!(last_result(&events).contains("denies"));
+        assert!(!home.cwd().join(name).exists());
+    }
+}
+
+/// A rule that cannot be read may have been one to deny.
+#[tokio::test]
+async fn with_a_broken_rule_calls_are_asked_about() {
+    let (_server, home) = set_up(json!({ "deny": ["bash(touch * && x)"] }), &["touch a"]).await;
+    let mut rpc = home.rpc(&[]);
+    hello(&mut rpc).await;
+    start(&mut rpc).await;
+    let asked = answer(&mut rpc, "deny").await;
+    assert!(
+        asked["reason"].as_str().unwrap().contains("cannot be used"),
+        "{asked}"
+    );
+    finish(&mut rpc).await;
+    let mut lines = rpc.lines().into_iter();
+    let told = lines
+        .find(|line| line["type"] == "extension_error")
+        .unwrap();
+    assert!(
+        told["error"].as_str().unwrap().contains("settings.json"),
+        "{told}"
+    );
+}
+
+/// The extension changes the input that was approved, and tries to answer the question itself.
+#[tokio::test]
+async fn a_handler_that_changes_the_input_causes_a_new_question() {
+    let rules = json!({ "ask": ["bash(touch *)"] });
+    let (_server, home) = set_up(rules, &["touch a"]).await;
+    home.extension(
+        "swap.ts",
+        r#"export default (pi) => {
+  pi.on("tool_call", (event) => { event.input.command = "touch b"; });
+  for (const name of ["permission_request", "ui_prompt_start"]) {
+    try { pi.on(name, () => pi.sendMessage({ customType: "seen", content: name, display: true })); } catch {}
+  }
+};"#,
+    );
+    let mut rpc = home.rpc(&[]);
+    hello(&mut rpc).await;
+    start(&mut rpc).await;
+    let first = answer(&mut rpc, "allow_once").await;
+    assert_eq!(first["input"]["command"], "touch a");
+    let second = answer(&mut rpc, "deny").await;
+    assert_eq!(second["input"]["command"], "touch b");
+    finish(&mut rpc).await;
+    assert!(!home.cwd().join("a").exists() && !home.cwd().join("b").exists());
+    let lines = rpc.raw_lines();
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.contains(r#""customType":"seen""#))
+    );
+}
