@@ -9,7 +9,7 @@ use crate::pattern::CommandPattern;
 use crate::rule::{self, Rule, RuleError, Subject};
 use crate::shell::{self, Command, FileUse, Place, Word};
 
-/// What happens to a call.
+/// The answer to a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
     #[default]
@@ -18,7 +18,7 @@ pub enum Answer {
     Deny,
 }
 
-/// What a call does with files.
+/// The use of files by a call.
 #[derive(Clone, Debug)]
 pub enum Access<'a> {
     /// A line for the shell.
@@ -78,7 +78,7 @@ impl<'r> Found<'r> {
     }
 }
 
-/// What the rules say about a part of a call: a command, a file, an input.
+/// The rules that match a part of a call: a command, a file, an input.
 #[derive(Default)]
 struct Matches<'r> {
     deny: Option<Found<'r>>,

@@ -18,7 +18,7 @@ const OTHER_NAMES: [(&str, &str); 5] = [
 const READING: [&str; 4] = ["read", "grep", "find", "ls"];
 const WRITING: [&str; 2] = ["write", "edit"];
 
-/// What a rule is about.
+/// The calls that a rule is about.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
     /// All calls of tools whose name matches; `*` is any text.

@@ -473,7 +473,7 @@ fn compile(sources: [Option<Value>; 2], session_rules: Vec<String>) -> Compiled 
     }
 }
 
-/// What a call is known to do with files.
+/// The use of files by a call, as far as it is known.
 enum Files {
     Bash(String),
     Read(Vec<PathBuf>),

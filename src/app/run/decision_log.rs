@@ -31,7 +31,7 @@ pub(super) struct Record {
     pub input: Value,
     #[serde(rename = "allowed")]
     pub is_allowed: bool,
-    /// `rule`, `user`, or `nobody` if there was no answer.
+    /// `rule` or `user`; the third value says that there was no answer.
     pub decided_by: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<PermissionOption>,

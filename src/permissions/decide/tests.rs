@@ -150,7 +150,7 @@ fn remembered_rules_allow_this_call_and_no_other() {
         ),
         ("A=b make ~/x ''", vec!["bash(A=b make ~/x '')"]),
         ("sudo make", vec!["bash(sudo make)", "bash(make)"]),
-        // What a pipe brings is another script each time.
+        // A pipe brings another script each time.
         ("echo x | sh", vec![]),
     ] {
         let decision = bash(&asking, line);

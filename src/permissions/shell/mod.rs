@@ -97,7 +97,7 @@ impl FileUse {
     }
 }
 
-/// What a shell line does, as far as one can see.
+/// The visible effects of a shell line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     pub commands: Vec<Command>,

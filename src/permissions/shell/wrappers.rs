@@ -2,7 +2,7 @@
 
 use super::word::{Piece, Word};
 
-/// What a command runs.
+/// A command or a script that a command runs.
 pub(super) enum Inner {
     Words {
         assignments: Vec<(String, Word)>,
@@ -333,7 +333,7 @@ fn env(args: &[Word]) -> Wrapped {
             .map(|(name, _)| (name.to_owned(), word.without_prefix(name.len() + 1)));
         match setting {
             Some(assignment) => assignments.push(assignment),
-            // It may become an assignment, which hides the command.
+            // The word may become an assignment, which hides the command.
             None if word.known_prefix().is_empty() && word.is_open() => {
                 return unknown(Inner::Script(join(args)));
             }

@@ -10,7 +10,7 @@ pub struct PermissionSettings {
     pub deny: Vec<String>,
     pub ask: Vec<String>,
     pub allow: Vec<String>,
-    /// What happens to calls that no rule matches.
+    /// The answer to calls that no rule matches.
     pub default: UnmatchedCalls,
 }
 
