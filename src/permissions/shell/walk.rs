@@ -39,6 +39,19 @@ const EXPANSIONS: [&str; 5] = [
     "simple_expansion",
 ];
 
+/// Words that begin no command where bash reads a name. The parser takes some of them for one, such
+/// as the second `!` in `! ! rm`.
+const RESERVED_WORDS: [&str; 20] = [
+    "!", "[[", "]]", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "until", "while", "{", "}",
+];
+
+/// Commands that evaluate arguments as arithmetic, where an index may contain a substitution.
+const ARITHMETIC_COMMANDS: [&str; 13] = [
+    "[", "declare", "export", "let", "local", "mapfile", "printf", "read", "readonly", "test",
+    "typeset", "unset", "wait",
+];
+
 pub(super) struct Walk<'p> {
     pub line: Line,
     place: &'p Place,
@@ -207,6 +220,10 @@ impl Visit<'_, '_, '_> {
             self.node(child, stdin)?;
         }
         match node.kind() {
+            "test_command" => {
+                self.check_gap(end..node.end_byte(), true)?;
+                check_index(self.text(node.byte_range()).trim_start_matches('['))
+            }
             _ if !is_text && node.child_count() > 0 => self.check_gap(end..node.end_byte(), true),
             "raw_string" | "ansi_c_string" | "comment" => Ok(()),
             // A token of the grammar, such as `$(`.
@@ -322,6 +339,14 @@ impl Visit<'_, '_, '_> {
             return Ok(());
         }
         let name = command.words[0].known().unwrap_or_default();
+        if RESERVED_WORDS.contains(&name.as_str()) {
+            return Err(GaveUp::new(format!("{name:?} was taken for a command")));
+        }
+        if ARITHMETIC_COMMANDS.contains(&name.as_str()) {
+            for word in &command.words[1..] {
+                check_index(&word.quoted())?;
+            }
+        }
         if self.walk.functions.contains(&name) {
             command.is_transparent = true;
         }
@@ -458,6 +483,12 @@ impl Visit<'_, '_, '_> {
                 self.word(operator.end_byte()..end, &values)?
             }
         };
+        // Arithmetic evaluates the value of a variable once more.
+        for piece in &value.0 {
+            if let Piece::Text(text) = piece {
+                check_index(text)?;
+            }
+        }
         Ok((text, value))
     }
 
@@ -621,6 +652,16 @@ impl Visit<'_, '_, '_> {
             }
         }
         Ok(stdin)
+    }
+}
+
+/// Refuses a text that arithmetic would take for an index with a substitution, such as
+/// `a[$(rm x)]`.
+fn check_index(text: &str) -> Result<(), GaveUp> {
+    let index = text.split_once('[').map(|(_, index)| index);
+    match index.is_some_and(|index| index.contains("$(") || index.contains('`')) {
+        true => Err(GaveUp::new("an index may contain a substitution")),
+        false => Ok(()),
     }
 }
 

@@ -258,7 +258,8 @@ fn first_operand(args: &[Word], short: &str, long: &[&str]) -> Result<usize, ()>
             at += usize::from(takes_next);
         }
     }
-    Ok(at)
+    // The value of the last option may be missing.
+    Ok(at.min(args.len()))
 }
 
 fn prefixed(prefix: &Prefix, args: &[Word]) -> Option<Wrapped> {
