@@ -14,6 +14,7 @@ use super::prompt::resources::PromptResources;
 use super::startup::config::AppConfig;
 use super::startup::tool_selection::ToolSelection;
 use super::state::State;
+use pi_ai::models::registry::ModelRegistry;
 use pi_extensions::Extensions;
 use pi_resources::prompts::context_files::{ContextFile, load_context_files};
 use pi_resources::prompts::system_prompt_files::load_prompt_texts;
@@ -28,6 +29,7 @@ pub(super) struct Tools {
     settings: Arc<Settings>,
     extensions: Arc<Extensions>,
     resources: Arc<PromptResources>,
+    models: Arc<ModelRegistry>,
     /// Tools that the extension which runs a child session brought.
     provided: Vec<Arc<dyn Tool>>,
     state: Arc<Mutex<State>>,
@@ -68,6 +70,7 @@ impl Tools {
         settings: Arc<Settings>,
         extensions: Arc<Extensions>,
         resources: Arc<PromptResources>,
+        models: Arc<ModelRegistry>,
         provided: Vec<Arc<dyn Tool>>,
         state: Arc<Mutex<State>>,
     ) -> Self {
@@ -76,6 +79,7 @@ impl Tools {
             settings,
             extensions,
             resources,
+            models,
             provided,
             state,
             names: Mutex::default(),

@@ -121,7 +121,7 @@ impl AgentSession {
     /// Asks the user, if nothing else has decided.
     async fn ask_user(&self, paths: &Paths) {
         while let Some(question) = trust::question(paths) {
-            let answer = match self.ask(&question).await {
+            let answer = match self.ask_about_trust(&question).await {
                 Asked::Answer(answer) => answer,
                 Asked::Again => continue,
                 // The next start asks again.
@@ -147,7 +147,7 @@ impl AgentSession {
         }
         let answer = loop {
             let question = trust::question_anew(&paths).map_err(wrong)?;
-            match self.ask(&question).await {
+            match self.ask_about_trust(&question).await {
                 Asked::Answer(answer) => break answer,
                 Asked::Again => {}
                 Asked::Dismissed => return Ok("Nothing was changed".to_owned()),
@@ -164,7 +164,7 @@ impl AgentSession {
         })
     }
 
-    async fn ask(&self, question: &Question) -> Asked {
+    async fn ask_about_trust(&self, question: &Question) -> Asked {
         let answers = question.answers();
         let mut options: Vec<String> = answers.iter().map(|(label, _)| label.clone()).collect();
         let diff = question.diff();

@@ -145,7 +145,10 @@ impl AgentSession {
                 answer: None,
                 reason: format!("The call of {} was denied: {}.", call.name, decision.reason),
             },
-            Answer::Ask => self.ask(call, input, &decision, &files, cancel).await,
+            Answer::Ask => {
+                self.ask_permission(call, input, &decision, &files, cancel)
+                    .await
+            }
         };
         self.log_decision(call, input, &decision, &outcome).await;
         match outcome.is_allowed {
@@ -181,7 +184,7 @@ impl AgentSession {
     }
 
     /// Asks the user.
-    async fn ask(
+    async fn ask_permission(
         &self,
         call: &ToolCall,
         input: &Value,

@@ -214,6 +214,7 @@ impl AgentSession {
             settings.clone(),
             extensions.clone(),
             prompt_resources.clone(),
+            models.clone(),
             tools,
             state.clone(),
         );

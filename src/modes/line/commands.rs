@@ -37,7 +37,7 @@ pub enum Command {
 }
 
 /// Name, arguments and description of each command.
-pub const COMMANDS: [(&str, &str, &str); 19] = [
+pub const COMMANDS: [(&str, &str, &str); 20] = [
     ("help", "", "shows this"),
     ("model", "[pattern]", "lists the models, or chooses one"),
     (
