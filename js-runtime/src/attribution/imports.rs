@@ -247,6 +247,11 @@ impl Imports {
         self.inner().sources.clone()
     }
 
+    /// Sets the sources of extensions before they are loaded.
+    pub(crate) fn set_sources(&self, sources: HashMap<u32, Sources>) {
+        self.inner().sources = sources;
+    }
+
     pub(crate) fn note_entry(&self, extension: u32, entry: &ModuleSpecifier) {
         let sources = &mut self.inner().sources;
         sources.entry(extension).or_default().note_entry(entry);

@@ -132,6 +132,8 @@ impl Loader {
 
     /// Sets the sources that extensions are loaded from instead of their files.
     pub fn keep(&self, kept: HashMap<u32, Sources>) {
+        // The extensions may not import all of their files this time.
+        self.imports.set_sources(kept.clone());
         self.files.keep(kept);
     }
 

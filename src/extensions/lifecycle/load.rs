@@ -97,6 +97,10 @@ impl Extensions {
                 Some(error) => {
                     // The first failure says more than those that it caused.
                     if let Some(first) = plan.first_failure(index) {
+                        tracing::warn!(
+                            extension = path,
+                            "the last good version does not load: {error:?}"
+                        );
                         error.clone_from(first);
                     }
                     report.failed.push((path, error.clone()));

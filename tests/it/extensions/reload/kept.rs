@@ -232,7 +232,7 @@ async fn a_recovery_keeps_the_last_good_version() {
     rpc.request(prompt("/spin")).await;
     rpc.wait("the quarantine", |line| {
         let error = line["error"].as_str().unwrap_or_default();
-        error.contains("set aside")
+        error.contains("quarantined")
     })
     .await;
     pause(10).await;

@@ -191,6 +191,7 @@ async fn lists_that_name_extensions_are_watched() {
     rpc.notified("Reloaded: settings.json, c.ts").await;
     home.extension("d.ts", &says("'d'"));
     rpc.notified("says d").await;
+    rpc.notified("Reloaded: d.ts").await;
     // Other settings cause no reload.
     let before = reloads(&rpc);
     settings(json!({ "hideThinkingBlock": true }));
