@@ -187,6 +187,15 @@ export type RpcCommand1 =
       extension?: string | null;
     }
   | {
+      type: "permission_response";
+      id: string;
+      option: PermissionOption;
+      /**
+       * Why, for the model.
+       */
+      reason?: string | null;
+    }
+  | {
       type: "extension_ui_response";
       id: string;
       value?: string | null;
@@ -217,6 +226,10 @@ export type StreamingBehavior = "steer" | "followUp";
  * How many queued messages are delivered at a time.
  */
 export type QueueMode = "all" | "one-at-a-time";
+/**
+ * An answer to a [`PermissionRequest`].
+ */
+export type PermissionOption = ("allow_once" | "deny") | "allow_session" | "allow_always";
 /**
  * The answer to a command.
  */
@@ -574,7 +587,17 @@ export type Event =
     } & UiEnd)
   | ({
       type: "project_trust_request";
-    } & ProjectTrustRequest);
+    } & ProjectTrustRequest)
+  | ({
+      type: "permission_request";
+    } & PermissionRequest)
+  | {
+      type: "permission_request_end";
+      /**
+       * The `id` of the request.
+       */
+      id: string;
+    };
 /**
  * One step of an answer. Serialised as `assistantMessageEvent` of `message_update`, with
  * `partial` added there.
@@ -1494,6 +1517,53 @@ export interface Listed {
    * The change since the folder was trusted.
    */
   change?: Change;
+}
+/**
+ * The question of pi whether a tool call may run. Extensions neither see nor answer it.
+ */
+export interface PermissionRequest {
+  id: string;
+  tool: string;
+  toolCallId: string;
+  /**
+   * The input that runs if the call is allowed.
+   */
+  input: unknown;
+  /**
+   * One line about the call.
+   */
+  title: string;
+  /**
+   * Files that the call is known to use.
+   */
+  locations: PermissionLocation[];
+  /**
+   * The change of the file, as a unified diff.
+   */
+  diff?: string;
+  annotations?: PermissionAnnotations;
+  options: PermissionOption[];
+  /**
+   * The reason of the question: the rule, or what was not understood.
+   */
+  reason?: string;
+  /**
+   * The rules that `allow_session` and `allow_always` add.
+   */
+  rules?: string[];
+}
+export interface PermissionLocation {
+  /**
+   * An absolute path.
+   */
+  path: string;
+}
+/**
+ * Facts about the tool, by the names of the Model Context Protocol.
+ */
+export interface PermissionAnnotations {
+  readOnlyHint: boolean;
+  destructiveHint: boolean;
 }
 export interface Statistics {
   extensions: ExtensionStats[];

@@ -1,6 +1,7 @@
 //! The order of a reload: the new extensions are prepared while the old ones serve, the old ones
 //! are shut down and release what they hold, and only then the new ones are loaded.
 
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,13 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
+fn answer_of(port: u16) -> String {
+    let mut answer = String::new();
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("a server");
+    connection.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 /// The new extension got EADDRINUSE, EEXIST and "database is locked".
 async fn is_taken_over(closes: bool) {
     let server = ModelServer::start().await;
@@ -76,7 +84,7 @@ async fn is_taken_over(closes: bool) {
     ] {
         rpc.ok(cause.clone()).await;
         rpc.notified(&format!("holds after {reason}")).await;
-        assert!(TcpStream::connect(("127.0.0.1", port)).is_ok(), "{cause}");
+        assert_eq!(answer_of(port), "served", "{cause}");
     }
     let errors = rpc.lines();
     let errors = errors
