@@ -68,12 +68,19 @@ impl Lexer<'_> {
 
     fn unquoted(&mut self) -> Result<(), GaveUp> {
         let start = self.at;
+        // The start of a set such as `[a-z]`, and the pieces before it.
+        let mut set: Option<(usize, Word)> = None;
         loop {
             if self.at < self.end && self.expansion() {
                 continue;
             }
             let here = self.at;
             let Some(char) = self.next() else {
+                if let Some((at, before)) = set {
+                    let text = self.source.get(at..self.end).unwrap_or_default();
+                    self.word = before;
+                    self.word.0.push(Piece::Open(text.to_owned()));
+                }
                 return Ok(());
             };
             match char {
@@ -118,7 +125,10 @@ impl Lexer<'_> {
                     self.at = self.end;
                 }
                 '*' | '?' => self.word.0.push(Piece::Open(char.to_string())),
-                '[' if self.rest().contains(']') => self.word.0.push(Piece::Open("[".into())),
+                '[' if set.is_none() && self.rest().contains(']') => {
+                    set = Some((here, self.word.clone()));
+                    self.word.push(char);
+                }
                 char if ENDS_WORD.contains(&char) => {
                     return Err(GaveUp::new(format!("{char:?} was not recognized")));
                 }
