@@ -569,9 +569,7 @@ fn exact_file_rule(path: &Path, is_write: bool) -> Option<String> {
 /// tool.
 fn exact_input_rule(call: &Call<'_>) -> Option<String> {
     let members = call.input.as_object()?;
-    let Some((name, value)) = members.iter().next() else {
-        return None;
-    };
+    let (name, value) = members.iter().next()?;
     let text = value.as_str().filter(|_| members.len() == 1)?;
     let rule = format!("{}({name}:{})", call.tool, rule::escape(text));
     Rule::parse(&rule).ok().map(|_| rule)

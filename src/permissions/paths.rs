@@ -142,7 +142,7 @@ impl PathPattern {
                 };
                 [&plain, &resolved]
                     .iter()
-                    .any(|path| path.ancestors().any(|part| matches(part)))
+                    .any(|path| path.ancestors().any(&matches))
             })
         })
     }

@@ -1,6 +1,8 @@
 //! Files that well-known commands visibly read or write.
 
+use super::runs::Found;
 use super::word::Word;
+use super::{awk, sed};
 
 /// Programs whose words are texts and no paths.
 const TEXT_PROGRAMS: [&str; 8] = [
@@ -115,7 +117,22 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             }
             found
         }
-        "sed" | "gsed" | "perl" | "ruby" if has_flag(args, 'i', "--in-place") => all,
+        "sed" | "gsed" => {
+            let mut found: Vec<Word> = Vec::new();
+            for script in sed::scripts(args, &mut Found::default()) {
+                found.extend(sed::read(&script).writes);
+            }
+            if has_flag(args, 'i', "--in-place") {
+                found.extend(all);
+            }
+            found
+        }
+        "awk" | "gawk" | "mawk" | "nawk" => {
+            let programs = awk::programs(args, &mut Found::default());
+            let written = |program: &Word| awk::read(program).writes;
+            programs.iter().flat_map(written).collect()
+        }
+        "perl" | "ruby" if has_flag(args, 'i', "--in-place") => all,
         "dd" => {
             let target = |word: &Word| {
                 let is_target = word.known_prefix().starts_with("of=");
@@ -134,7 +151,11 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             }
             found
         }
-        "git" => git(&all),
+        "git" => {
+            let mut found = git(&all);
+            found.extend(values(args, "-o", "--output"));
+            found
+        }
         _ => Vec::new(),
     }
 }

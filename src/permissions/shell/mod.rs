@@ -2,8 +2,15 @@
 //! what runs inside `sh -c`, `xargs`, substitutions and the like. The parser is tree-sitter with
 //! the grammar of bash. Where it is not certain, the line has a reason to ask.
 
+mod awk;
 mod effects;
+mod executors;
+mod git;
 mod lexer;
+mod redirections;
+mod runs;
+mod sed;
+mod variables;
 mod walk;
 mod word;
 mod wrappers;
@@ -59,7 +66,7 @@ impl Command {
     /// Returns whether variables are set that may change what the command does.
     pub fn has_settings(&self) -> bool {
         let mut names = self.assignments.iter().map(|(name, _)| name);
-        names.any(|name| !walk::is_harmless_in_command(name))
+        names.any(|name| !variables::is_harmless(name))
     }
 }
 

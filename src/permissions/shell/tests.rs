@@ -260,6 +260,45 @@ fn any_line() -> BoxedStrategy<String> {
                 simple().prop_map(|it| format!("echo 1 2 | xargs -n 1 {it}")),
                 simple().prop_map(|it| format!("echo 1 | xargs -I R {it} R")),
                 simple().prop_map(|it| format!("find . -maxdepth 0 -exec {it} {{}} \\;")),
+                inner.clone().prop_map(|it| format!("(({it}))")),
+                inner.clone().prop_map(|it| format!("[[ {it} || {it} ]]")),
+                inner.clone().prop_map(|it| format!("echo $(( $({it}) ))")),
+                inner
+                    .clone()
+                    .prop_map(|it| format!("f() {{ {it}; }} & f; gt() {{ {it}; }}; gt a")),
+                inner.clone().prop_map(|it| format!("{it} >$({it})")),
+                inner
+                    .clone()
+                    .prop_map(|it| format!("while ! {it}; do break; done")),
+                inner
+                    .clone()
+                    .prop_map(|it| format!("case a in $({it})) ;; a) {it} ;; esac")),
+                inner
+                    .clone()
+                    .prop_map(move |it| format!("trap {} EXIT", quoted(it))),
+                inner
+                    .clone()
+                    .prop_map(move |it| format!("mapfile -c 1 -C {} x <<< $'a\\nb'", quoted(it))),
+                inner
+                    .clone()
+                    .prop_map(move |it| format!("BASH_ENV={} bash -c :", quoted(it))),
+                inner
+                    .clone()
+                    .prop_map(move |it| format!("PS4={} bash -xc :", quoted(format!("$({it})")))),
+                inner.clone().prop_map(move |it| format!(
+                    "awk 'BEGIN {{ system(\"{}\") }}'",
+                    it.replace(['\'', '"', '\\', '\n'], "")
+                )),
+                inner
+                    .clone()
+                    .prop_map(move |it| format!("echo a | sed {}", quoted(format!("1e {it}")))),
+                simple().prop_map(|it| format!("hash -p ./rm mk; mk; {it}")),
+                simple().prop_map(|it| format!("coproc {it}")),
+                simple().prop_map(|it| format!("time -p {it}")),
+                simple().prop_map(|it| format!("exec {it}")),
+                simple().prop_map(|it| format!("setsid -w {it}")),
+                simple().prop_map(|it| format!("stdbuf -oL {it}")),
+                simple().prop_map(|it| format!("env -S {}", quote(&it))),
                 inner.prop_map(move |it| format!(
                     "alias al={}; shopt -s expand_aliases\nal q",
                     quoted(it)
@@ -365,6 +404,10 @@ fn bash_runs_no_command_that_was_not_seen() {
                 continue;
             };
             let words: Vec<&str> = run.split('\u{1f}').collect();
+            if !matches!(words[0], "rm" | "mk" | "gt") {
+                // The program was read as a script, such as that of `BASH_ENV`.
+                continue;
+            }
             seen += 1;
             let commands = all(&found.commands);
             if !commands.iter().any(|command| is_command(command, &words)) {

@@ -8,27 +8,11 @@ use tree_sitter::Node;
 
 use super::lexer::read_word;
 use super::word::{Piece, Word};
-use super::wrappers::{self, Inner};
-use super::{Command, FileUse, GaveUp, Line, MAX_DEPTH, MAX_SCRIPTS, Place, effects, syntax_tree};
+use super::wrappers::{self, Dialect, Inner};
+use super::{
+    Command, FileUse, GaveUp, Line, MAX_DEPTH, MAX_SCRIPTS, Place, effects, syntax_tree, variables,
+};
 use crate::paths::normalize;
-
-/// Variables that change nothing of what runs.
-const HARMLESS_VARIABLES: [&str; 14] = [
-    "CI",
-    "COLUMNS",
-    "FORCE_COLOR",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LINES",
-    "NODE_ENV",
-    "NO_COLOR",
-    "PYTHONUNBUFFERED",
-    "RUST_BACKTRACE",
-    "RUST_LOG",
-    "TERM",
-    "TZ",
-];
 
 /// Nodes that are replaced by other text when the line runs.
 const EXPANSIONS: [&str; 5] = [
@@ -52,6 +36,12 @@ const ARITHMETIC_COMMANDS: [&str; 13] = [
     "typeset", "unset", "wait",
 ];
 
+/// Builtins that set variables which their arguments name with a value.
+const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
+
+/// Tests that evaluate both sides as arithmetic.
+const ARITHMETIC_TESTS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
 pub(super) struct Walk<'p> {
     pub line: Line,
     place: &'p Place,
@@ -59,13 +49,17 @@ pub(super) struct Walk<'p> {
     folders: Option<Vec<PathBuf>>,
     /// Functions that the line defines. Their bodies count when they are defined.
     functions: Vec<String>,
+    /// Variables that the line sets.
+    variables: Vec<String>,
+    /// The language of the script that is read.
+    dialect: Dialect,
     depth: usize,
     scripts: usize,
 }
 
 /// The input of a command within the line.
 #[derive(Clone)]
-enum Stdin {
+pub(super) enum Stdin {
     /// The input of the line, of a pipe or a file.
     Unknown,
     /// A heredoc or a herestring, and whether the shell changes it before.
@@ -79,6 +73,8 @@ impl<'p> Walk<'p> {
             place,
             folders: Some(vec![place.cwd.clone()]),
             functions: Vec::new(),
+            variables: Vec::new(),
+            dialect: Dialect::Bash,
             depth: 0,
             scripts: 0,
         }
@@ -86,17 +82,20 @@ impl<'p> Walk<'p> {
 
     /// Adds the commands of a script.
     pub fn script(&mut self, source: &str) -> Result<(), GaveUp> {
-        let commands = self.commands_of(source)?;
+        let commands = self.commands_of(source, Dialect::Bash)?;
         self.line.commands.extend(commands);
         Ok(())
     }
 
-    fn commands_of(&mut self, source: &str) -> Result<Vec<Command>, GaveUp> {
+    fn commands_of(&mut self, source: &str, dialect: Dialect) -> Result<Vec<Command>, GaveUp> {
         if self.scripts >= MAX_SCRIPTS {
             return Err(GaveUp::new("scripts are nested too deep"));
         }
         self.scripts += 1;
         let tree = syntax_tree(source)?;
+        let around = std::mem::replace(&mut self.dialect, dialect);
+        // A function of the line around it is not known to a script.
+        let functions = std::mem::take(&mut self.functions);
         let mut commands = Vec::new();
         let mut visit = Visit {
             walk: self,
@@ -109,11 +108,13 @@ impl<'p> Walk<'p> {
             .check_gap(0..root.start_byte(), true)
             .and_then(|()| visit.check_gap(root.end_byte()..source.len(), true));
         let result = outside.and_then(|()| visit.node(root, &Stdin::Unknown));
+        self.functions = functions;
+        self.dialect = around;
         self.scripts -= 1;
         result.map(|()| commands)
     }
 
-    fn file(&mut self, word: Word, is_write: bool, is_redirection: bool) {
+    pub fn file(&mut self, word: Word, is_write: bool, is_redirection: bool) {
         self.line.files.push(FileUse {
             word,
             is_write,
@@ -157,23 +158,23 @@ impl<'p> Walk<'p> {
 }
 
 /// The walk through one script.
-struct Visit<'w, 'p, 's> {
-    walk: &'w mut Walk<'p>,
+pub(super) struct Visit<'w, 'p, 's> {
+    pub walk: &'w mut Walk<'p>,
     source: &'s str,
-    commands: &'w mut Vec<Command>,
+    pub commands: &'w mut Vec<Command>,
 }
 
-fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
+pub(super) fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).collect()
 }
 
 impl Visit<'_, '_, '_> {
-    fn text(&self, range: Range<usize>) -> &str {
+    pub fn text(&self, range: Range<usize>) -> &str {
         self.source.get(range).unwrap_or_default()
     }
 
-    fn node(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    pub fn node(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
         if self.walk.depth >= MAX_DEPTH {
             return Err(GaveUp::new("it is nested too deep"));
         }
@@ -189,7 +190,21 @@ impl Visit<'_, '_, '_> {
             "redirected_statement" => self.redirected(node, stdin),
             "variable_assignment" => self.assignment_statement(node),
             "function_definition" => self.function(node),
+            "arithmetic_expansion" | "c_style_for_statement" | "subscript" => {
+                let text = self.text(node.byte_range()).to_owned();
+                self.check_arithmetic(&text)?;
+                self.set_in_arithmetic(&text)?;
+                self.each_child(node, stdin)
+            }
+            "heredoc_body" => {
+                let text = self.text(node.byte_range()).to_owned();
+                if text.contains("$((") || text.contains("$[") {
+                    self.check_arithmetic(&text)?;
+                }
+                self.each_child(node, stdin)
+            }
             "for_statement" => self.for_statement(node, stdin),
+            "compound_statement" | "test_command" => self.test(node, stdin),
             "pipeline" => self.pipeline(node),
             "subshell" | "command_substitution" | "process_substitution" => {
                 let folders = self.walk.folders.clone();
@@ -252,8 +267,34 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
+    /// Visits a group, or a test such as `[[ … ]]` and `(( … ))`.
+    fn test(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+        let text = self.text(node.byte_range()).to_owned();
+        let is_arithmetic = text.starts_with("((");
+        if self.walk.dialect == Dialect::Posix && (is_arithmetic || text.starts_with("[[")) {
+            // Shells without these tests run `x` in `((x))` and in `[[ a || x ]]`.
+            return Err(GaveUp::new("not every shell knows the test"));
+        }
+        let compares = || ARITHMETIC_TESTS.iter().any(|it| text.contains(it));
+        if is_arithmetic || text.starts_with('[') && compares() {
+            self.check_arithmetic(&text)?;
+            self.set_in_arithmetic(&text)?;
+        }
+        self.each_child(node, stdin)
+    }
+
+    /// Refuses quotes that the parser takes for quotes, and the shell does not.
+    fn check_arithmetic(&self, text: &str) -> Result<(), GaveUp> {
+        let has_substitution =
+            text.matches("$(").count() > text.matches("$((").count() || text.contains('`');
+        match text.contains('\'') && has_substitution {
+            true => Err(GaveUp::new("an expression has a quote")),
+            false => Ok(()),
+        }
+    }
+
     /// Checks that nothing but blanks is between two parts of a line.
-    fn check_gap(&self, gap: Range<usize>, with_lines: bool) -> Result<(), GaveUp> {
+    pub fn check_gap(&self, gap: Range<usize>, with_lines: bool) -> Result<(), GaveUp> {
         let text = self.text(gap).replace("\\\n", "");
         let is_blank = |char: char| matches!(char, ' ' | '\t') || with_lines && char == '\n';
         match text.chars().find(|char| !is_blank(*char)) {
@@ -263,19 +304,19 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Reads the word in a range, and visits the substitutions in it.
-    fn word(&mut self, range: Range<usize>, nodes: &[Node<'_>]) -> Result<Word, GaveUp> {
+    pub fn word(&mut self, range: Range<usize>, nodes: &[Node<'_>]) -> Result<Word, GaveUp> {
         let mut expansions = BTreeMap::new();
         for node in nodes {
             find_expansions(*node, &mut expansions, 0)?;
             self.substitutions(*node)?;
         }
         let ends = &expansions;
-        let is_bash = self.walk.scripts == 1;
+        let is_bash = self.walk.dialect == Dialect::Bash;
         read_word(self.source, range.start, range.end, ends, is_bash)
     }
 
     /// Visits the commands that run while a word or an expression is expanded.
-    fn substitutions(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
+    pub fn substitutions(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
         self.node(node, &Stdin::Unknown)
     }
 
@@ -317,7 +358,7 @@ impl Visit<'_, '_, '_> {
         if node.kind() == "declaration_command" {
             self.declaration(&mut command);
         }
-        self.finish_command(command, &stdin)
+        self.finish_command(command, &stdin, true)
     }
 
     /// Variables that `export` and the like set count like assignments.
@@ -326,15 +367,22 @@ impl Visit<'_, '_, '_> {
             let text = word.known_prefix();
             let (name, value) = text.split_once('=').unwrap_or((&text, ""));
             // A flag may make a reference to another variable.
-            !text.starts_with('-') && HARMLESS_VARIABLES.contains(&name) && !value.is_empty()
+            !text.starts_with('-') && variables::is_harmless(name) && !value.is_empty()
         });
         command.is_transparent = is_harmless && command.words.len() > 1;
     }
 
-    fn finish_command(&mut self, mut command: Command, stdin: &Stdin) -> Result<(), GaveUp> {
+    /// Adds a command. Functions are known to a command that is `is_direct`, without a program
+    /// before it that runs it.
+    fn finish_command(
+        &mut self,
+        mut command: Command,
+        stdin: &Stdin,
+        is_direct: bool,
+    ) -> Result<(), GaveUp> {
         if command.words.is_empty() {
             for (name, value) in std::mem::take(&mut command.assignments) {
-                self.set_variable(&name, &value, false);
+                self.set_variable(&name, &value, false)?;
             }
             return Ok(());
         }
@@ -347,18 +395,78 @@ impl Visit<'_, '_, '_> {
                 check_index(&word.quoted())?;
             }
         }
-        if self.walk.functions.contains(&name) {
+        for word in variables::set_by(&name, &command.words[1..]) {
+            let Some(variable) = word.known() else {
+                return Err(GaveUp::new(format!(
+                    "{name} sets a variable without a name"
+                )));
+            };
+            let variable = variable.split('[').next().unwrap_or_default().to_owned();
+            self.set_variable(&variable, &Word::open("?"), true)?;
+            self.walk.variables.push(variable);
+        }
+        if ARITHMETIC_COMMANDS.contains(&name.as_str()) {
+            let texts: Vec<String> = command.words[1..].iter().map(Word::quoted).collect();
+            self.set_in_arithmetic(&texts.join(" "))?;
+        }
+        if command.words.len() > 1 && (name == "unset" || name == "unalias") {
+            // A command that a function has covered is seen again.
+            self.walk.functions.clear();
+        }
+        if is_direct && self.walk.functions.contains(&name) {
             command.is_transparent = true;
         }
         if matches!(name.as_str(), "cd" | "pushd" | "popd") {
             self.walk.change_folder(&command.words);
         }
+        let is_function = command.is_transparent;
+        let base_name = command.words[0].base_name();
+        if base_name.is_open() && !base_name.known_prefix().is_empty() {
+            // With the open part `env$X` may be a program that runs its arguments.
+            let all: Vec<String> = command.words.iter().map(Word::quoted).collect();
+            command.inner.push(open_command(&Word::open(all.join(" "))));
+        }
         self.unwrap(&mut command, stdin)?;
+        command.is_transparent |= is_function && command.inner.is_empty();
         command.is_transparent &= !command.has_settings();
+        self.run_by_settings(&mut command)?;
         for (word, is_write) in effects::file_arguments(&command.words) {
             self.walk.file(word, is_write, false);
         }
         self.commands.push(command);
+        Ok(())
+    }
+
+    /// Finds what runs because of the variables that are set for the command, or by it.
+    fn run_by_settings(&mut self, command: &mut Command) -> Result<(), GaveUp> {
+        let mut settings = command.assignments.clone();
+        let name = command.words[0].known().unwrap_or_default();
+        if DECLARING.contains(&name.as_str()) {
+            for word in &command.words[1..] {
+                let start = word.known_prefix();
+                if let Some((name, _)) = start.split_once('=') {
+                    let value = word.without_prefix(name.len() + 1);
+                    let name = name.trim_end_matches('+').split('[').next();
+                    settings.push((name.unwrap_or_default().to_owned(), value));
+                }
+            }
+        }
+        for (name, value) in settings {
+            let inner = self.run_by_variable(&name, &value)?;
+            if !inner.is_empty() {
+                command.inner.extend(inner);
+                // A rule that names the program names the variables before it, too.
+                command.inner_at.get_or_insert(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what an arithmetic expression sets.
+    fn set_in_arithmetic(&mut self, text: &str) -> Result<(), GaveUp> {
+        for name in variables::set_in_arithmetic(text) {
+            self.set_variable(&name, &Word::open("?"), true)?;
+        }
         Ok(())
     }
 
@@ -367,21 +475,29 @@ impl Visit<'_, '_, '_> {
         if self.walk.depth >= MAX_DEPTH {
             return Err(GaveUp::new("commands are nested too deep"));
         }
-        let Some(wrapped) = wrappers::unwrap(&command.words) else {
+        let variables = self.walk.variables.clone();
+        let is_assigned = |name: &str| variables.iter().any(|it| it == name);
+        let Some(wrapped) = wrappers::unwrap(&command.words, &is_assigned) else {
             return Ok(());
         };
+        let dialect = wrapped.dialect.unwrap_or(self.walk.dialect);
         command.inner_at = wrapped.at;
         command.is_transparent = wrapped.is_transparent;
         self.walk.depth += 1;
         for inner in wrapped.inner {
-            let found = self.inner(inner, stdin)?;
+            let found = self.inner(inner, stdin, dialect)?;
             command.inner.extend(found);
         }
         self.walk.depth -= 1;
         Ok(())
     }
 
-    fn inner(&mut self, inner: Inner, stdin: &Stdin) -> Result<Vec<Command>, GaveUp> {
+    fn inner(
+        &mut self,
+        inner: Inner,
+        stdin: &Stdin,
+        dialect: Dialect,
+    ) -> Result<Vec<Command>, GaveUp> {
         match inner {
             Inner::Words { assignments, words } => {
                 let mut commands = Vec::new();
@@ -395,14 +511,14 @@ impl Visit<'_, '_, '_> {
                     source: self.source,
                     commands: &mut commands,
                 };
-                visit.finish_command(command, stdin)?;
+                visit.finish_command(command, stdin, false)?;
                 Ok(commands)
             }
             Inner::Script(word) => match word.known() {
-                Some(script) => self.walk.commands_of(&script),
+                Some(script) => self.walk.commands_of(&script, dialect),
                 None => {
                     // The open parts may be anything, but the known ones can be seen.
-                    let seen = self.walk.commands_of(&as_script(&word));
+                    let seen = self.walk.commands_of(&as_script(&word), dialect);
                     let mut commands = seen.unwrap_or_default();
                     commands.push(open_command(&word));
                     Ok(commands)
@@ -412,9 +528,9 @@ impl Visit<'_, '_, '_> {
                 Stdin::Text {
                     text,
                     is_expanded: false,
-                } => self.walk.commands_of(text),
+                } => self.walk.commands_of(text, dialect),
                 Stdin::Text { text, .. } => {
-                    let mut commands = self.walk.commands_of(text)?;
+                    let mut commands = self.walk.commands_of(text, dialect)?;
                     commands.push(open_command(&Word::open("the text of a heredoc")));
                     Ok(commands)
                 }
@@ -424,33 +540,56 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Records a variable that the line sets for what follows, unless it is harmless.
-    fn set_variable(&mut self, name: &str, value: &Word, is_plain_name: bool) {
+    fn set_variable(
+        &mut self,
+        name: &str,
+        value: &Word,
+        is_plain_name: bool,
+    ) -> Result<(), GaveUp> {
         if name == "HOME" || name == "PWD" {
             // `~` and `$HOME` are somewhere else from here on.
             self.walk.folders = None;
         }
-        if is_harmless_in_command(name) || is_shell_variable(name) {
-            return;
+        if variables::is_harmless(name) || variables::is_of_script(name) {
+            return Ok(());
         }
-        let mut word = Word::text(format!("{name}="));
-        if !is_plain_name {
-            for piece in &value.0 {
-                match piece {
-                    Piece::Text(text) => word.push_text(text),
-                    other => word.0.push(other.clone()),
-                }
-            }
-        }
+        let value = match is_plain_name {
+            true => &Word::default(),
+            false => value,
+        };
+        let inner = self.run_by_variable(name, value)?;
         self.commands.push(Command {
-            words: vec![word],
+            words: vec![variables::setting(name, value)],
+            inner,
             ..Command::default()
         });
+        Ok(())
+    }
+
+    /// Returns what programs run because of the value of a variable.
+    fn run_by_variable(&mut self, name: &str, value: &Word) -> Result<Vec<Command>, GaveUp> {
+        if !variables::is_command(name) || value.known().is_some_and(|text| text.is_empty()) {
+            return Ok(Vec::new());
+        }
+        if variables::is_text(name)
+            && let Some(text) = value.known()
+        {
+            const END: &str = "END_OF_THE_VALUE";
+            let script = format!(": <<{END}\n{text}\n{END}\n");
+            let mut commands = self.walk.commands_of(&script, Dialect::Bash)?;
+            commands.retain(|command| command.words != [Word::text(":")]);
+            if name == "BASH_ENV" || name == "ENV" || text.contains(['$', '`']) {
+                commands.push(open_command(value));
+            }
+            return Ok(commands);
+        }
+        let script = Inner::Script(value.clone());
+        self.inner(script, &Stdin::Unknown, Dialect::Posix)
     }
 
     fn assignment_statement(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
         let (name, value) = self.assignment(node)?;
-        self.set_variable(&name, &value, false);
-        Ok(())
+        self.set_variable(&name, &value, false)
     }
 
     /// Reads an assignment: name, value.
@@ -458,6 +597,9 @@ impl Visit<'_, '_, '_> {
         let Some(name) = node.child_by_field_name("name") else {
             return Err(GaveUp::new("an assignment has no name"));
         };
+        let variable = self.text(name.byte_range()).split('[').next();
+        let variable = variable.unwrap_or_default().to_owned();
+        self.walk.variables.push(variable);
         if name.kind() == "subscript" {
             self.substitutions(name)?;
         }
@@ -493,17 +635,27 @@ impl Visit<'_, '_, '_> {
     }
 
     fn function(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
-        if let Some(name) = node.child_by_field_name("name") {
+        self.each_child(node, &Stdin::Unknown)?;
+        // Elsewhere the definition may not be reached, or hold in another shell only.
+        let is_outermost = node
+            .parent()
+            .is_some_and(|parent| parent.kind() == "program");
+        let next = node.next_sibling().map(|next| next.kind());
+        if is_outermost
+            && matches!(next, None | Some(";" | "\n"))
+            && let Some(name) = node.child_by_field_name("name")
+        {
             let name = self.text(name.byte_range()).to_owned();
             self.walk.functions.push(name);
         }
-        self.each_child(node, &Stdin::Unknown)
+        Ok(())
     }
 
     fn for_statement(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
         if let Some(name) = node.child_by_field_name("variable") {
             let name = self.text(name.byte_range()).to_owned();
-            self.set_variable(&name, &Word::default(), true);
+            self.set_variable(&name, &Word::default(), true)?;
+            self.walk.variables.push(name);
         }
         self.each_child(node, stdin)
     }
@@ -515,143 +667,6 @@ impl Visit<'_, '_, '_> {
         // Each command of a pipe runs in a shell of its own.
         self.walk.folders = folders;
         Ok(())
-    }
-
-    fn redirected(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
-        let mut stdin = stdin.clone();
-        let mut bodies = Vec::new();
-        let mut later = Vec::new();
-        let mut end = node.start_byte();
-        for child in children(node) {
-            self.check_gap(end..child.start_byte(), false)?;
-            end = child.end_byte();
-            match child.kind() {
-                "file_redirect" => {
-                    self.file_redirect(child)?;
-                    if self.text(child.byte_range()).trim_start().starts_with('<') {
-                        stdin = Stdin::Unknown;
-                    }
-                }
-                "herestring_redirect" => stdin = self.herestring(child)?,
-                "heredoc_redirect" => stdin = self.heredoc(child, &mut later)?,
-                _ => bodies.push(child),
-            }
-        }
-        for body in bodies {
-            self.node(body, &stdin)?;
-        }
-        for (range, nodes) in later {
-            // More arguments of the command, after the name of the heredoc.
-            let word = self.word(range, &nodes)?;
-            let command = self.commands.last_mut();
-            let command = command.ok_or_else(|| GaveUp::new("a heredoc has no command"))?;
-            if !command.inner.is_empty() || wrappers::unwrap(&command.words).is_some() {
-                return Err(GaveUp::new("arguments follow a heredoc"));
-            }
-            command.words.push(word);
-            let words = command.words.clone();
-            for (word, is_write) in effects::file_arguments(&words) {
-                self.walk.file(word, is_write, false);
-            }
-        }
-        Ok(())
-    }
-
-    fn file_redirect(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
-        let children = children(node);
-        let operator = (children.iter()).find(|it| it.kind().contains(['<', '>']));
-        let Some(operator) = operator else {
-            return Err(GaveUp::new("a redirection was not recognized"));
-        };
-        let targets: Vec<_> = (children.iter().copied())
-            .filter(|it| it.start_byte() >= operator.end_byte())
-            .collect();
-        let Some((first, rest)) = targets.split_first() else {
-            return Ok(());
-        };
-        self.check_gap(operator.end_byte()..first.start_byte(), false)?;
-        if !rest.is_empty() {
-            // The grammar takes the words behind the target for further targets.
-            return Err(GaveUp::new("words follow a redirection"));
-        }
-        let word = self.word(first.byte_range(), &[*first])?;
-        let is_descriptor = word.known().is_some_and(|text| {
-            let text = text.strip_suffix('-').unwrap_or(&text);
-            text.bytes().all(|byte| byte.is_ascii_digit())
-        });
-        let is_write = match operator.kind() {
-            "<" => false,
-            ">&" | "<&" | "<&-" | ">&-" if is_descriptor => return Ok(()),
-            "<&" => false,
-            _ => true,
-        };
-        self.walk.file(word, is_write, true);
-        Ok(())
-    }
-
-    fn herestring(&mut self, node: Node<'_>) -> Result<Stdin, GaveUp> {
-        let children = children(node);
-        let Some(value) = children.last() else {
-            return Ok(Stdin::Unknown);
-        };
-        let word = self.word(value.byte_range(), &[*value])?;
-        Ok(match word.known() {
-            Some(text) => Stdin::Text {
-                text,
-                is_expanded: false,
-            },
-            None => Stdin::Unknown,
-        })
-    }
-
-    /// Reads a heredoc. Other commands and redirections of its first line are inside its node.
-    fn heredoc<'t>(
-        &mut self,
-        node: Node<'t>,
-        later: &mut Vec<(Range<usize>, Vec<Node<'t>>)>,
-    ) -> Result<Stdin, GaveUp> {
-        let mut stdin = Stdin::Unknown;
-        let mut is_quoted = false;
-        let mut end = None;
-        for child in children(node) {
-            match child.kind() {
-                "heredoc_start" => {
-                    let start = self.text(child.byte_range());
-                    is_quoted = start.contains(['\'', '"', '\\']);
-                    end = Some(child.end_byte());
-                    continue;
-                }
-                "heredoc_body" => {
-                    if !is_quoted {
-                        self.substitutions(child)?;
-                    }
-                    let text = self.text(child.byte_range()).to_owned();
-                    let is_expanded = !is_quoted && text.contains(['$', '`', '\\']);
-                    stdin = Stdin::Text { text, is_expanded };
-                    end = None;
-                    continue;
-                }
-                "heredoc_end" | "file_descriptor" | "<<" | "<<-" => continue,
-                "file_redirect" => self.file_redirect(child)?,
-                "herestring_redirect" => {
-                    return Err(GaveUp::new("a command has two inputs"));
-                }
-                kind if node
-                    .children_by_field_name("argument", &mut node.walk())
-                    .any(|argument| argument == child) =>
-                {
-                    if kind == "array" {
-                        return Err(GaveUp::new("an argument was not recognized"));
-                    }
-                    later.push((child.byte_range(), vec![child]));
-                }
-                _ => self.node(child, &Stdin::Unknown)?,
-            }
-            if let Some(end) = end.replace(child.end_byte()) {
-                self.check_gap(end..child.start_byte(), false)?;
-            }
-        }
-        Ok(stdin)
     }
 }
 
@@ -681,29 +696,6 @@ fn open_command(word: &Word) -> Command {
         words: vec![Word::open(word.quoted())],
         ..Command::default()
     }
-}
-
-/// Returns whether setting the variable for one command changes nothing of what it runs.
-pub(super) fn is_harmless_in_command(name: &str) -> bool {
-    HARMLESS_VARIABLES.contains(&name)
-}
-
-/// Returns whether the variable is one of the script, which programs do not read: a name in small
-/// letters that no well-known program reads.
-fn is_shell_variable(name: &str) -> bool {
-    const READ_BY_PROGRAMS: [&str; 7] = [
-        "all_proxy",
-        "ftp_proxy",
-        "http_proxy",
-        "https_proxy",
-        "no_proxy",
-        "npm_",
-        "pnpm_",
-    ];
-    let is_small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    !name.is_empty()
-        && name.bytes().all(is_small)
-        && !READ_BY_PROGRAMS.iter().any(|it| name.starts_with(it))
 }
 
 /// Finds the outermost expansions in a node.

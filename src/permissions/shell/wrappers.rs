@@ -1,6 +1,10 @@
 //! Commands that run other commands: `env`, `sudo`, `sh -c`, `xargs`, `find -exec`.
 
 use super::word::{Piece, Word};
+use super::{executors, runs};
+
+/// The text of the open word for what stands in the standard input.
+pub(super) const STDIN: &str = "what stdin contains";
 
 /// A command or a script that a command runs.
 pub(super) enum Inner {
@@ -14,8 +18,18 @@ pub(super) enum Inner {
     Stdin,
 }
 
+/// The language of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Bash,
+    /// `sh`, which may be any shell of this family: `((x))` runs `x` in some.
+    Posix,
+}
+
 pub(super) struct Wrapped {
     pub inner: Vec<Inner>,
+    /// The language of the scripts in `inner`; `None` for that of the line around them.
+    pub dialect: Option<Dialect>,
     /// The index of the first word that belongs to `inner`.
     pub at: Option<usize>,
     /// See [`super::Command::is_transparent`].
@@ -52,6 +66,7 @@ const fn prefix(
 const PREFIXES: &[Prefix] = &[
     prefix("builtin", "", &[], 0, true),
     prefix("busybox", "", &[], 0, false),
+    prefix("catchsegv", "", &[], 0, false),
     prefix("caffeinate", "tw", &[], 0, true),
     prefix("chroot", "", &["--userspec", "--groups"], 1, false),
     prefix("chrt", "TPD", &[], 1, false),
@@ -69,6 +84,8 @@ const PREFIXES: &[Prefix] = &[
         1,
         false,
     ),
+    prefix("eatmydata", "", &[], 0, false),
+    prefix("faketime", "", &[], 1, false),
     prefix("gosu", "", &[], 1, false),
     prefix("ionice", "cnpPu", &["--class", "--classdata"], 0, true),
     prefix("linux32", "", &[], 0, false),
@@ -82,6 +99,11 @@ const PREFIXES: &[Prefix] = &[
     prefix("pkexec", "", &["--user"], 0, false),
     prefix("prlimit", "p", &["--pid"], 0, false),
     prefix("proot", "rbwq", &[], 0, false),
+    prefix("proxychains", "f", &[], 0, false),
+    prefix("proxychains4", "f", &[], 0, false),
+    prefix("rlwrap", "abcCDefFgHilmMNopPqrRsSStwz", &[], 0, false),
+    prefix("run0", "u", &["--user"], 0, false),
+    prefix("setarch", "", &[], 0, false),
     prefix("setpriv", "", &["--reuid", "--regid", "--groups"], 0, false),
     prefix("setsid", "", &[], 0, true),
     prefix(
@@ -127,6 +149,8 @@ const PREFIXES: &[Prefix] = &[
     prefix("taskset", "", &[], 1, false),
     prefix("time", "fo", &["--format", "--output"], 0, true),
     prefix("timeout", "ks", &["--kill-after", "--signal"], 1, true),
+    prefix("timelimit", "tTsS", &[], 0, false),
+    prefix("tini", "pe", &[], 0, false),
     prefix("torsocks", "", &[], 0, false),
     prefix("unbuffer", "", &[], 0, true),
     prefix(
@@ -136,6 +160,7 @@ const PREFIXES: &[Prefix] = &[
         0,
         false,
     ),
+    prefix("valgrind", "", &[], 0, false),
     prefix(
         "xvfb-run",
         "efnpsw",
@@ -145,20 +170,25 @@ const PREFIXES: &[Prefix] = &[
     ),
 ];
 
-const SHELLS: [&str; 9] = [
-    "ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "yash", "zsh",
+const SHELLS: [&str; 13] = [
+    "ash", "bash", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "sh", "tcsh", "yash",
+    "zsh",
 ];
 
-/// Returns what a command runs in turn; `None` for other commands.
-pub(super) fn unwrap(words: &[Word]) -> Option<Wrapped> {
+/// Returns what a command runs in turn; `None` for other commands. `is_assigned` says whether the
+/// line sets a variable.
+pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Option<Wrapped> {
     let name = words.first()?.base_name().known()?;
     let args = &words[1..];
     match name.as_str() {
         "env" => Some(env(args)),
         "xargs" | "gxargs" => Some(xargs(args)),
-        "find" | "gfind" | "fd" | "fdfind" | "bfs" => find(args),
-        "eval" => Some(script(join(args), Some(1))),
-        "trap" => (args.len() > 1).then(|| script(args[0].clone(), Some(1))),
+        "find" | "gfind" | "fd" | "fdfind" | "bfs" => find(args, is_assigned),
+        "eval" => Some(Wrapped {
+            dialect: None,
+            ..script(join(args), Some(1))
+        }),
+        "trap" => trap(args),
         "alias" => Some(alias(args)),
         "source" | "." => match args.first() {
             Some(file) if is_stdin(file) => Some(unknown(Inner::Stdin)),
@@ -168,19 +198,81 @@ pub(super) fn unwrap(words: &[Word]) -> Option<Wrapped> {
         "su" | "runuser" => su(args),
         "script" => option_value(args, 'c', "--command").map(|(at, it)| script(it, Some(at))),
         "watch" => Some(watch(args)),
-        "parallel" => Some(unknown(Inner::Script(join(args)))),
-        "ssh" | "docker" | "podman" | "kubectl" => None,
-        shell if SHELLS.contains(&shell) => shell_command(args),
-        name => {
-            let prefix = PREFIXES.iter().find(|prefix| prefix.name == name)?;
-            prefixed(prefix, args)
+        "parallel" | "sem" | "hyperfine" | "watchexec" | "entr" | "nodemon" | "tmux" | "screen"
+        | "expect" => Some(unknown(Inner::Script(open(&join(args))))),
+        "hash" => hash(args),
+        "enable" => {
+            let (_, file) = option_value(args, 'f', "")?;
+            Some(unknown(Inner::Script(open(&file))))
         }
+        "mapfile" | "readarray" | "complete" | "compgen" => {
+            let (at, callback) = option_value(args, 'C', "")?;
+            Some(callback_script(callback, at))
+        }
+        "bind" => bind(args),
+        "at" | "batch" => Some(unknown(Inner::Stdin)),
+        "sg" => su(args),
+        shell if SHELLS.contains(&shell) => shell_command(shell, args),
+        name => match PREFIXES.iter().find(|prefix| prefix.name == name) {
+            Some(prefix) => prefixed(prefix, args),
+            None => executors::unwrap(name, args).or_else(|| runs::unwrap(name, args, is_assigned)),
+        },
+    }
+}
+
+/// Makes a word open as a whole.
+fn open(word: &Word) -> Word {
+    Word::open(word.quoted())
+}
+
+/// Returns a script to which the shell adds arguments.
+fn callback_script(mut value: Word, at: usize) -> Wrapped {
+    value.push_text(" \"$@\"");
+    Wrapped {
+        dialect: None,
+        is_transparent: false,
+        ..script(value, Some(at))
+    }
+}
+
+/// Reads `trap`: the first argument runs later, unless it is the only one.
+fn trap(args: &[Word]) -> Option<Wrapped> {
+    let has_end = args.first().and_then(Word::known).as_deref() == Some("--");
+    let first = usize::from(has_end);
+    if args.len() < first + 2 {
+        return None;
+    }
+    Some(Wrapped {
+        dialect: None,
+        ..script(args[first].clone(), Some(first + 1))
+    })
+}
+
+/// Reads `hash -p program name`: the name means the program from here on.
+fn hash(args: &[Word]) -> Option<Wrapped> {
+    let (at, program) = option_value(args, 'p', "")?;
+    Some(Wrapped {
+        inner: command(Vec::new(), &[program, Word::open("$@")]),
+        dialect: None,
+        at: Some(at),
+        is_transparent: false,
+    })
+}
+
+/// Reads `bind -x '"keys": command'` and `bind -f file`.
+fn bind(args: &[Word]) -> Option<Wrapped> {
+    let (at, value) = option_value(args, 'x', "").or_else(|| option_value(args, 'f', ""))?;
+    let start = value.known_prefix();
+    match start.find(':') {
+        Some(colon) => Some(script(value.without_prefix(colon + 1), Some(at))),
+        None => Some(unknown(Inner::Script(open(&value)))),
     }
 }
 
 fn unknown(inner: Inner) -> Wrapped {
     Wrapped {
         inner: vec![inner],
+        dialect: None,
         at: None,
         is_transparent: false,
     }
@@ -189,12 +281,13 @@ fn unknown(inner: Inner) -> Wrapped {
 fn script(word: Word, at: Option<usize>) -> Wrapped {
     Wrapped {
         inner: vec![Inner::Script(word)],
+        dialect: Some(Dialect::Posix),
         at,
         is_transparent: true,
     }
 }
 
-fn command(assignments: Vec<(String, Word)>, words: &[Word]) -> Vec<Inner> {
+pub(super) fn command(assignments: Vec<(String, Word)>, words: &[Word]) -> Vec<Inner> {
     vec![Inner::Words {
         assignments,
         words: words.to_vec(),
@@ -210,7 +303,7 @@ fn is_stdin(file: &Word) -> bool {
 }
 
 /// Joins words with blanks, as `eval` does.
-fn join(words: &[Word]) -> Word {
+pub(super) fn join(words: &[Word]) -> Word {
     let mut joined = Word::default();
     for (index, word) in words.iter().enumerate() {
         if index > 0 {
@@ -284,7 +377,7 @@ fn prefixed(prefix: &Prefix, args: &[Word]) -> Option<Wrapped> {
     }
     let mut at = operand + prefix.operands;
     let mut assignments = Vec::new();
-    if prefix.name == "sudo" {
+    if matches!(prefix.name, "sudo" | "time" | "coproc") {
         // `sudo A=b command`.
         while let Some(assignment) = args.get(at).and_then(assignment) {
             assignments.push(assignment);
@@ -294,6 +387,7 @@ fn prefixed(prefix: &Prefix, args: &[Word]) -> Option<Wrapped> {
     let inner = args.get(at..).filter(|words| !words.is_empty())?;
     Some(Wrapped {
         inner: command(assignments, inner),
+        dialect: None,
         at: Some(at + 1),
         is_transparent: prefix.is_transparent,
     })
@@ -311,11 +405,19 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
 }
 
 fn env(args: &[Word]) -> Wrapped {
-    let split = option_value(args, 'S', "--split-string");
-    if let Some((_, value)) = split {
-        let mut wrapped = script(value, None);
-        wrapped.is_transparent = false;
-        return wrapped;
+    if let Some((at, value)) = option_value(args, 'S', "--split-string") {
+        let is_plain = |char: char| char.is_alphanumeric() || " -_./=:,@%+".contains(char);
+        let Some(text) = value.known().filter(|text| text.chars().all(is_plain)) else {
+            return unknown(Inner::Script(open(&join(args))));
+        };
+        // The words of the value stand in its place.
+        let mut words: Vec<Word> = text.split_whitespace().map(Word::text).collect();
+        words.extend(args.get(at..).unwrap_or_default().iter().cloned());
+        return Wrapped {
+            at: None,
+            is_transparent: false,
+            ..env(&words)
+        };
     }
     let long = ["--unset", "--chdir"];
     let Ok(mut at) = first_operand(args, "uC", &long) else {
@@ -348,6 +450,7 @@ fn env(args: &[Word]) -> Wrapped {
             [] => Vec::new(),
             words => command(assignments, words),
         },
+        dialect: None,
         at: (!words.is_empty()).then_some(at + 1),
         is_transparent: !has_options && !words.is_empty(),
     }
@@ -360,10 +463,10 @@ fn option_value(args: &[Word], short: char, long: &str) -> Option<(usize, Word)>
         if start == "--" {
             return None;
         }
-        if start == long {
+        if start == long && !long.is_empty() {
             return args.get(index + 1).map(|value| (index + 2, value.clone()));
         }
-        if start.starts_with(&format!("{long}=")) {
+        if !long.is_empty() && start.starts_with(&format!("{long}=")) {
             return Some((index + 1, word.without_prefix(long.len() + 1)));
         }
         if start.starts_with('-')
@@ -406,10 +509,11 @@ fn xargs(args: &[Word]) -> Wrapped {
     }
     match replaced.filter(|text| !text.is_empty()) {
         Some(text) => words = words.iter().map(|word| replace(word, &text)).collect(),
-        None => words.push(Word::open("what stdin contains")),
+        None => words.push(Word::open(STDIN)),
     }
     Wrapped {
         inner: command(Vec::new(), &words),
+        dialect: None,
         at: (at < args.len()).then_some(at + 1),
         is_transparent: true,
     }
@@ -444,11 +548,15 @@ fn replace(word: &Word, text: &str) -> Word {
     }
 }
 
-fn find(args: &[Word]) -> Option<Wrapped> {
+fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Option<Wrapped> {
     let mut inner = Vec::new();
     let mut at = None;
     let mut index = 0;
     while index < args.len() {
+        if runs::may_be_option(&args[index], is_assigned, true) {
+            at.get_or_insert(index + 1);
+            inner.push(Inner::Script(open(&args[index])));
+        }
         let text = args[index].known().unwrap_or_default();
         index += 1;
         match text.as_str() {
@@ -479,6 +587,7 @@ fn find(args: &[Word]) -> Option<Wrapped> {
     }
     (!inner.is_empty()).then_some(Wrapped {
         inner,
+        dialect: None,
         at,
         is_transparent: false,
     })
@@ -497,6 +606,7 @@ fn alias(args: &[Word]) -> Wrapped {
     }
     Wrapped {
         inner,
+        dialect: None,
         at: None,
         is_transparent: false,
     }
@@ -518,7 +628,21 @@ fn watch(args: &[Word]) -> Wrapped {
 }
 
 /// Reads the arguments of a shell.
-fn shell_command(args: &[Word]) -> Option<Wrapped> {
+fn shell_command(shell: &str, args: &[Word]) -> Option<Wrapped> {
+    let mut wrapped = shell_script(args)?;
+    wrapped.dialect = Some(match shell {
+        "bash" => Dialect::Bash,
+        _ => Dialect::Posix,
+    });
+    if !matches!(shell, "ash" | "bash" | "dash" | "sh") {
+        // Other shells have more words that run commands, such as `not` and `repeat`.
+        wrapped.is_transparent = false;
+        wrapped.inner.push(Inner::Script(open(&join(args))));
+    }
+    Some(wrapped)
+}
+
+fn shell_script(args: &[Word]) -> Option<Wrapped> {
     let mut has_script = false;
     let mut is_plain = true;
     let mut at = 0;

@@ -1,0 +1,142 @@
+//! What an `awk` program runs and writes.
+
+use super::runs::{Found, value_at};
+use super::word::Word;
+
+/// The effects of a program.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Effects {
+    pub runs: Vec<Word>,
+    pub writes: Vec<Word>,
+}
+
+/// Returns the texts of programs in the arguments. Files with programs count as unknown.
+pub(super) fn programs(args: &[Word], found: &mut Found) -> Vec<Word> {
+    let mut programs = Vec::new();
+    let mut has_file = false;
+    let mut index = 0;
+    while let Some(word) = args.get(index) {
+        let start = word.known_prefix();
+        if !start.starts_with('-') || start == "-" {
+            break;
+        }
+        index += 1;
+        if start == "--" {
+            break;
+        }
+        let file = ["f", "E", "i", "l", "file", "exec", "include", "load"];
+        let texts = ["e", "source"];
+        let others = ["F", "v", "assign", "field-separator"];
+        let of = |names: &[&str]| {
+            let mut names = names.iter();
+            names.find_map(|name| value_at(args, index - 1, name))
+        };
+        // A value in the same word may contain any letter.
+        let found_at = match start.chars().nth(1) {
+            Some('F' | 'v') => of(&others),
+            _ => {
+                if let Some((at, value)) = of(&file) {
+                    found.unknown(at, &value);
+                    has_file = true;
+                    Some((at, value))
+                } else if let Some((at, value)) = of(&texts) {
+                    programs.push(value.clone());
+                    has_file = true;
+                    Some((at, value))
+                } else {
+                    of(&others)
+                }
+            }
+        };
+        if let Some((at, _)) = found_at {
+            index = at + 1;
+        }
+    }
+    if !has_file {
+        programs.extend(args.get(index).cloned());
+    }
+    programs
+}
+
+/// Reads a program. A program with an open part may run anything.
+pub(super) fn read(program: &Word) -> Effects {
+    let mut effects = Effects::default();
+    let Some(text) = program.known() else {
+        effects.runs.push(Word::open(program.quoted()));
+        return effects;
+    };
+    let chars: Vec<char> = text.chars().collect();
+    let mut at = 0;
+    // The last character that is no blank; a slash after an operator begins an expression.
+    let mut last = '\n';
+    let mut runs = false;
+    while at < chars.len() {
+        let char = chars[at];
+        at += 1;
+        match char {
+            '#' => {
+                while at < chars.len() && chars[at] != '\n' {
+                    at += 1;
+                }
+                continue;
+            }
+            '"' => at = end_of(&chars, at, '"'),
+            '/' if "\n(,{};!~&|".contains(last) => at = end_of(&chars, at, '/'),
+            '|' if chars.get(at) == Some(&'|') => at += 1,
+            '|' => runs = true,
+            '>' if chars.get(at) != Some(&'=') => {
+                while chars
+                    .get(at)
+                    .is_some_and(|it| matches!(it, '>' | ' ' | '\t'))
+                {
+                    at += 1;
+                }
+                if chars.get(at) == Some(&'"') {
+                    let end = end_of(&chars, at + 1, '"');
+                    let name: String = chars[at + 1..end.saturating_sub(1).max(at + 1)]
+                        .iter()
+                        .collect();
+                    effects.writes.push(match name.contains('\\') {
+                        true => Word::open(name),
+                        false => Word::text(name),
+                    });
+                    at = end;
+                }
+            }
+            '@' => runs = true,
+            char if char.is_alphabetic() || char == '_' => {
+                let start = at - 1;
+                while chars
+                    .get(at)
+                    .is_some_and(|it| it.is_alphanumeric() || *it == '_')
+                {
+                    at += 1;
+                }
+                let name: String = chars[start..at].iter().collect();
+                runs |= matches!(name.as_str(), "system" | "extension");
+            }
+            _ => {}
+        }
+        if !matches!(char, ' ' | '\t') {
+            last = char;
+        }
+    }
+    if runs {
+        effects.runs.push(Word::open(program.quoted()));
+    }
+    effects
+}
+
+/// Returns the index behind the end of a text or an expression.
+fn end_of(chars: &[char], mut at: usize, end: char) -> usize {
+    while at < chars.len() {
+        let char = chars[at];
+        at += 1;
+        if char == '\\' {
+            at += 1;
+        } else if char == end || char == '\n' {
+            return at;
+        }
+    }
+    chars.len()
+}

@@ -1,0 +1,306 @@
+//! Options and arguments with which well-known programs run commands: `tar --to-command`,
+//! `git -c core.pager=…`, `sed e`, `awk 'BEGIN { system(…) }'`. A rule with a wildcard for the
+//! program does not mean these commands.
+
+use super::word::{Piece, Word};
+use super::wrappers::{Dialect, Inner, Wrapped};
+use super::{awk, sed};
+
+/// Options of a program that run their value, as a command of a shell.
+struct Options {
+    programs: &'static [&'static str],
+    /// Options of one letter.
+    short: &'static str,
+    /// Options with one or two dashes, which are written without their dashes here.
+    long: &'static [&'static str],
+    /// Options whose value is no command but leads to one: code, a file with settings.
+    opaque: &'static [&'static str],
+}
+
+const OPTIONS: &[Options] = &[
+    Options {
+        programs: &["tar", "gtar", "bsdtar"],
+        short: "IF",
+        long: &[
+            "info-script",
+            "new-volume-script",
+            "rmt-command",
+            "rsh-command",
+            "to-command",
+            "use-compress-program",
+        ],
+        opaque: &[],
+    },
+    options(&["sort", "gsort"], "", &["compress-program"], &[]),
+    options(&["split", "gsplit"], "", &["filter"], &[]),
+    options(&["rsync"], "e", &["rsh", "rsync-path"], &[]),
+    options(&["scp", "sftp"], "SD", &[], &["F"]),
+    options(&["ssh", "autossh"], "", &[], &["F"]),
+    options(&["rg"], "", &["pre", "hostname-bin"], &[]),
+    options(&["ag", "ack"], "", &["pager"], &[]),
+    options(&["zip"], "", &["TT", "unzip-command"], &[]),
+    options(&["man"], "PH", &["pager", "html"], &["C", "config-file"]),
+    options(&["wget"], "", &["use-askpass"], &["e", "execute"]),
+    options(&["go"], "", &["exec", "toolexec", "vettool"], &[]),
+    options(&["cargo"], "", &[], &["config"]),
+    options(
+        &["npm", "npx", "pnpm"],
+        "c",
+        &["call", "editor", "git", "script-shell", "viewer"],
+        &["node-options"],
+    ),
+    options(&["make", "gmake"], "", &[], &["E", "eval"]),
+    options(
+        &["cc", "c++", "gcc", "g++", "clang", "clang++"],
+        "",
+        &["wrapper"],
+        &["fplugin", "specs"],
+    ),
+    options(
+        &["vi", "vim", "nvim", "view", "vimdiff", "gvim"],
+        "",
+        &[],
+        &["c", "cmd", "S", "s", "u"],
+    ),
+    options(
+        &["emacs"],
+        "",
+        &[],
+        &["eval", "execute", "f", "funcall", "l", "load", "script"],
+    ),
+    options(&["mysql", "mariadb"], "", &["pager"], &[]),
+];
+
+const fn options(
+    programs: &'static [&'static str],
+    short: &'static str,
+    long: &'static [&'static str],
+    opaque: &'static [&'static str],
+) -> Options {
+    Options {
+        programs,
+        short,
+        long,
+        opaque,
+    }
+}
+
+/// Returns what the arguments of a program run; `None` if nothing is known to run.
+/// `is_assigned` says whether the line itself sets a variable.
+pub(super) fn unwrap(
+    name: &str,
+    args: &[Word],
+    is_assigned: &dyn Fn(&str) -> bool,
+) -> Option<Wrapped> {
+    let mut found = Found::default();
+    match name {
+        "git" => super::git::find(args, is_assigned, &mut found),
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
+            for word in awk::programs(args, &mut found) {
+                found.add_all(awk::read(&word).runs);
+            }
+        }
+        "sed" | "gsed" => {
+            for word in sed::scripts(args, &mut found) {
+                found.add_all(sed::read(&word).runs);
+            }
+        }
+        _ => {
+            let options = (OPTIONS.iter()).find(|options| options.programs.contains(&name))?;
+            options.find(args, &mut found);
+            special(name, args, &mut found);
+            let takes_files = matches!(name, "tar" | "gtar" | "bsdtar" | "rsync");
+            found.open_options(args, is_assigned, takes_files);
+        }
+    }
+    found.finish()
+}
+
+/// The inner commands that were found.
+#[derive(Default)]
+pub(super) struct Found {
+    inner: Vec<Inner>,
+    at: Option<usize>,
+}
+
+impl Found {
+    /// Adds a command. `at` is the index of its word among the arguments.
+    pub fn script(&mut self, at: usize, script: Word) {
+        // The name of the program counts, too.
+        self.at.get_or_insert(at + 1);
+        self.inner.push(Inner::Script(script));
+    }
+
+    /// Adds something that runs and cannot be read.
+    pub fn unknown(&mut self, at: usize, word: &Word) {
+        self.script(at, Word::open(word.quoted()));
+    }
+
+    pub fn words(&mut self, at: usize, words: &[Word]) {
+        if !words.is_empty() {
+            self.at.get_or_insert(at + 1);
+            self.inner.push(Inner::Words {
+                assignments: Vec::new(),
+                words: words.to_vec(),
+            });
+        }
+    }
+
+    fn add_all(&mut self, scripts: Vec<Word>) {
+        self.inner.extend(scripts.into_iter().map(Inner::Script));
+    }
+
+    /// Adds what words that only the shell knows may be: options that run a command. Variables that
+    /// the line does not set count as files, and so do names of files unless `with_files`.
+    pub fn open_options(
+        &mut self,
+        args: &[Word],
+        is_assigned: &dyn Fn(&str) -> bool,
+        with_files: bool,
+    ) {
+        for (index, word) in args.iter().enumerate() {
+            if word.known().as_deref() == Some("--") {
+                return;
+            }
+            if may_be_option(word, is_assigned, with_files) {
+                self.unknown(index, word);
+            }
+        }
+    }
+
+    fn finish(self) -> Option<Wrapped> {
+        (!self.inner.is_empty()).then_some(Wrapped {
+            inner: self.inner,
+            dialect: Some(Dialect::Posix),
+            at: self.at,
+            is_transparent: false,
+        })
+    }
+}
+
+/// Returns whether a word with an open part may become an option that somebody has chosen.
+pub(super) fn may_be_option(
+    word: &Word,
+    is_assigned: &dyn Fn(&str) -> bool,
+    with_files: bool,
+) -> bool {
+    let start = word.known_prefix();
+    if !start.is_empty() && !start.starts_with('-') {
+        return false;
+    }
+    word.0.iter().any(|piece| match piece {
+        Piece::Open(text) => {
+            let name = text.trim_start_matches(['$', '{']);
+            let name = name.split(|char: char| !char.is_alphanumeric() && char != '_');
+            let name = name.into_iter().next().unwrap_or_default();
+            text.starts_with("$(")
+                || text.starts_with('`')
+                || text == super::wrappers::STDIN
+                || with_files && text.starts_with(['*', '?', '['])
+                || text.starts_with('$') && is_assigned(name)
+        }
+        _ => false,
+    })
+}
+
+/// Returns the value of an option at `index`, with the index of its word. The option is `name`
+/// without dashes. Programs take a long one by its beginning, too.
+pub(super) fn value_at(args: &[Word], index: usize, name: &str) -> Option<(usize, Word)> {
+    let word = &args[index];
+    let start = word.known_prefix();
+    let next = || args.get(index + 1).map(|value| (index + 1, value.clone()));
+    if name.len() == 1 {
+        let cluster = start
+            .strip_prefix('-')
+            .filter(|it| !it.starts_with('-') && !it.is_empty())?;
+        // The letter may follow others that take no value.
+        let at = cluster.find(name)?;
+        let rest = word.without_prefix(1 + at + 1);
+        return match rest.known().is_some_and(|text| text.is_empty()) {
+            true => next(),
+            false => Some((index, rest)),
+        };
+    }
+    let dashes = start.len() - start.trim_start_matches('-').len();
+    if !(1..=2).contains(&dashes) {
+        return None;
+    }
+    let given = &start[dashes..];
+    let (given, has_value) = match given.split_once('=') {
+        Some((given, _)) => (given, true),
+        None => (given, false),
+    };
+    let is_it = given == name || dashes == 2 && given.len() > 1 && name.starts_with(given);
+    match (is_it, has_value) {
+        (false, _) => None,
+        (true, true) => Some((index, word.without_prefix(dashes + given.len() + 1))),
+        (true, false) => next(),
+    }
+}
+
+impl Options {
+    fn find(&self, args: &[Word], found: &mut Found) {
+        for index in 0..args.len() {
+            if args[index].known().as_deref() == Some("--") {
+                return;
+            }
+            for letter in self.short.chars() {
+                if let Some((at, value)) = value_at(args, index, &letter.to_string()) {
+                    found.script(at, value);
+                }
+            }
+            for name in self.long {
+                if let Some((at, value)) = value_at(args, index, name) {
+                    found.script(at, value);
+                }
+            }
+            for name in self.opaque {
+                if let Some((at, value)) = value_at(args, index, name) {
+                    found.unknown(at, &value);
+                }
+            }
+        }
+    }
+}
+
+/// Finds what is written in a form of its own.
+fn special(name: &str, args: &[Word], found: &mut Found) {
+    for (index, word) in args.iter().enumerate() {
+        let start = word.known_prefix();
+        match name {
+            "tar" | "gtar" | "bsdtar" => {
+                if let Some((at, value)) = value_at(args, index, "checkpoint-action") {
+                    match value.known_prefix().strip_prefix("exec=") {
+                        Some(_) => found.script(at, value.without_prefix("exec=".len())),
+                        None if value.is_open() => found.unknown(at, &value),
+                        None => {}
+                    }
+                }
+                // `tar xIf` is the old form of `tar -x -I -f`.
+                if index == 0 && !start.starts_with('-') && start.contains(['I', 'F']) {
+                    found.unknown(index, word);
+                }
+            }
+            "ssh" | "autossh" | "scp" | "sftp" => {
+                if let Some((at, value)) = value_at(args, index, "o") {
+                    let setting = value.known_prefix().to_lowercase();
+                    let runs = ["proxycommand", "localcommand", "knownhostscommand", "match"];
+                    if value.known_prefix().is_empty() && value.is_open() {
+                        found.unknown(at, &value);
+                    } else if let Some(key) = runs.iter().find(|key| setting.starts_with(**key)) {
+                        found.script(at, value.without_prefix(key.len() + 1));
+                    }
+                }
+            }
+            "make" | "gmake"
+                if start.starts_with("SHELL=") || start.contains("$(") || start.contains("!=") =>
+            {
+                found.unknown(index, word);
+            }
+            "vi" | "vim" | "nvim" | "view" | "vimdiff" | "gvim" if start.starts_with('+') => {
+                found.unknown(index, word);
+            }
+            _ => {}
+        }
+    }
+}
