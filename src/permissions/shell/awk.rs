@@ -70,6 +70,7 @@ pub(super) fn read(program: &Word) -> Effects {
     // The last character that is no blank; a slash after an operator begins an expression.
     let mut last = '\n';
     let mut runs = false;
+    let mut is_print = false;
     while at < chars.len() {
         let char = chars[at];
         at += 1;
@@ -84,25 +85,18 @@ pub(super) fn read(program: &Word) -> Effects {
             '/' if "\n(,{};!~&|".contains(last) => at = end_of(&chars, at, '/'),
             '|' if chars.get(at) == Some(&'|') => at += 1,
             '|' => runs = true,
-            '>' if chars.get(at) != Some(&'=') => {
+            '>' if is_print => {
                 while chars
                     .get(at)
                     .is_some_and(|it| matches!(it, '>' | ' ' | '\t'))
                 {
                     at += 1;
                 }
-                if chars.get(at) == Some(&'"') {
-                    let end = end_of(&chars, at + 1, '"');
-                    let name: String = chars[at + 1..end.saturating_sub(1).max(at + 1)]
-                        .iter()
-                        .collect();
-                    effects.writes.push(match name.contains('\\') {
-                        true => Word::open(name),
-                        false => Word::text(name),
-                    });
-                    at = end;
-                }
+                let (file, end) = target(&chars, at);
+                effects.writes.push(file);
+                at = end;
             }
+            ';' | '}' | '\n' => is_print = false,
             '@' => runs = true,
             char if char.is_alphabetic() || char == '_' => {
                 let start = at - 1;
@@ -114,6 +108,7 @@ pub(super) fn read(program: &Word) -> Effects {
                 }
                 let name: String = chars[start..at].iter().collect();
                 runs |= matches!(name.as_str(), "system" | "extension");
+                is_print |= matches!(name.as_str(), "print" | "printf");
             }
             _ => {}
         }
@@ -125,6 +120,24 @@ pub(super) fn read(program: &Word) -> Effects {
         effects.runs.push(Word::open(program.quoted()));
     }
     effects
+}
+
+/// Reads the file that `print` writes, up to the index behind it. The file is open unless it is one
+/// text.
+fn target(chars: &[char], at: usize) -> (Word, usize) {
+    let is_text = chars.get(at) == Some(&'"');
+    let end = match is_text {
+        true => end_of(chars, at + 1, '"'),
+        false => at,
+    };
+    let inside = chars.get(at + 1..end.saturating_sub(1)).unwrap_or_default();
+    let name: String = inside.iter().collect();
+    let next = chars[end..].iter().find(|it| !matches!(it, ' ' | '\t'));
+    let is_whole = matches!(next, None | Some(';' | '}' | '\n' | '#'));
+    match is_text && is_whole && !name.contains('\\') {
+        true => (Word::text(name), end),
+        false => (Word::open("the file of print"), end),
+    }
 }
 
 /// Returns the index behind the end of a text or an expression.

@@ -154,6 +154,15 @@ pub fn parse(line: &str, place: &Place) -> Result<Line, GaveUp> {
     Ok(walk.line)
 }
 
+/// Returns whether a backslash at the end of a line is behind a `$` or the name of a variable. The
+/// shell removes it first and reads `$(` or a longer name, which the grammar does not.
+fn has_continued_expansion(source: &str) -> bool {
+    source.match_indices("\\\n").any(|(at, _)| {
+        let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        source[..at].trim_end_matches(is_name).ends_with('$')
+    })
+}
+
 /// Makes the syntax tree.
 fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, GaveUp> {
     if source.len() > MAX_LINE {
@@ -164,6 +173,9 @@ fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, GaveUp> {
     }
     if source.contains('\0') {
         return Err(GaveUp::new("it contains a NUL character"));
+    }
+    if has_continued_expansion(source) {
+        return Err(GaveUp::new("an expansion goes on in the next line"));
     }
     let mut parser = Parser::new();
     parser

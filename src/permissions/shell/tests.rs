@@ -46,6 +46,16 @@ fn visible_writes_are_found() {
         ("cd $X; touch b", &[], &["b"]),
         ("find . -fprint a -exec touch b \\;", &["/w/a", "/w/b"], &[]),
         ("cat <<E > a\nx\nE", &["/w/a"], &[]),
+        ("awk '{print > \"a\"; x = 1 > 2}' b", &["/w/a"], &[]),
+        (
+            "awk '{print $1 > $1 \".txt\"}' b",
+            &[],
+            &["the file of print"],
+        ),
+        ("sed -n 's/a/b/w c' d", &["/w/c"], &[]),
+        ("install -m 755 a b", &["/w/b", "/w/b/755", "/w/b/a"], &[]),
+        ("ln -s a b", &["/w/b", "/w/b/a"], &[]),
+        ("truncate -s 0 a", &["/w/0", "/w/a"], &[]),
         ("exec 3<>a", &[], &[]),
         ("echo > /dev/null 2>&1", &["/dev/null"], &[]),
     ] {
