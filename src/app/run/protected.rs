@@ -8,12 +8,24 @@ use serde_json::Value;
 use crate::AgentSession;
 use pi_agent::event::{UiAnswer, UiMethod};
 use pi_agent::run::Refusal;
+use pi_permissions::{Place, visible_writes};
+use pi_resources::paths::Paths;
 use pi_resources::settings::{ProtectedPaths, SettingsScope};
 use pi_resources::trust;
-use pi_resources::trust::protected::{protected_path, redirections};
+use pi_resources::trust::protected::{names_protected_place, protected_path};
+use pi_tools::files::paths;
 
 const WRITE: &str = "Write it";
 const REFUSE: &str = "Do not write it";
+
+/// The files that a call visibly writes.
+#[derive(Default)]
+struct Targets {
+    /// Absolute paths.
+    files: Vec<PathBuf>,
+    /// A shell line that was not understood, or parts of one that only the shell knows.
+    unclear: Vec<String>,
+}
 
 impl AgentSession {
     /// Asks about a call that writes into a protected place, if the setting says so.
@@ -21,11 +33,14 @@ impl AgentSession {
         if self.protected_paths_setting() != ProtectedPaths::Ask {
             return Ok(());
         }
-        let paths = self.protected_targets(tool, args);
-        if paths.is_empty() {
-            return Ok(());
-        }
-        let named = shown(&paths);
+        let targets = self.targets(tool, args).await;
+        let paths = protected_paths(&self.config.paths, &targets.files);
+        let mut unclear = targets.unclear.into_iter();
+        let named = match unclear.find(|text| names_protected_place(text)) {
+            _ if !paths.is_empty() => shown(&paths),
+            Some(text) => text,
+            None => return Ok(()),
+        };
         let refused = |reason: String| Refusal {
             reason,
             terminate: false,
@@ -52,28 +67,42 @@ impl AgentSession {
     /// Notes a call that has succeeded: pi's own changes need no new trust in this session, and
     /// the user is told about protected places.
     pub(crate) async fn note_writes(&self, tool: &str, args: &Value) {
-        let cwd = self.cwd();
-        for target in targets(tool, args) {
-            trust::note_own_change(&cwd.join(&target));
+        let targets = self.targets(tool, args).await;
+        for file in &targets.files {
+            trust::note_own_change(file);
         }
-        if self.protected_paths_setting() == ProtectedPaths::Notify {
-            let paths = self.protected_targets(tool, args);
-            if !paths.is_empty() {
-                let named = shown(&paths);
-                self.notify(format!(
-                    "{tool} wrote to a protected place: {named}. Look at it before it runs"
-                ))
-                .await;
-            }
+        if self.protected_paths_setting() != ProtectedPaths::Notify {
+            return;
+        }
+        let paths = protected_paths(&self.config.paths, &targets.files);
+        if !paths.is_empty() {
+            let named = shown(&paths);
+            self.notify(format!(
+                "{tool} wrote to a protected place: {named}. Look at it before it runs"
+            ))
+            .await;
         }
     }
 
-    fn protected_targets(&self, tool: &str, args: &Value) -> Vec<PathBuf> {
-        let (cwd, paths) = (self.cwd(), &self.config.paths);
-        let targets = targets(tool, args).into_iter();
-        targets
-            .filter_map(|target| protected_path(paths, &cwd, &target))
-            .collect()
+    async fn targets(&self, tool: &str, args: &Value) -> Targets {
+        let text = |member: &str| args.get(member).and_then(Value::as_str);
+        match (tool, text("path"), text("command")) {
+            ("write" | "edit", Some(path), _) => Targets {
+                files: vec![paths::resolve(path, &self.cwd())],
+                unclear: Vec::new(),
+            },
+            ("bash", _, Some(line)) => {
+                let place = Place {
+                    cwd: self.cwd(),
+                    home: Some(self.config.paths.home.clone()),
+                };
+                let line = line.to_owned();
+                // A long line takes a while.
+                let reading = tokio::task::spawn_blocking(move || written_by(line, &place));
+                reading.await.unwrap_or_default()
+            }
+            _ => Targets::default(),
+        }
     }
 
     /// Returns the setting in effect. A project may only make it stricter.
@@ -84,14 +113,24 @@ impl AgentSession {
     }
 }
 
-/// Returns the files that a call visibly writes, as the model named them.
-fn targets(tool: &str, args: &Value) -> Vec<String> {
-    let text = |member: &str| args.get(member).and_then(Value::as_str);
-    match tool {
-        "write" | "edit" => text("path").map(str::to_owned).into_iter().collect(),
-        "bash" => redirections(text("command").unwrap_or_default()),
-        _ => Vec::new(),
+/// Returns the files that a shell line visibly writes.
+fn written_by(line: String, place: &Place) -> Targets {
+    let writes = visible_writes(&line, place);
+    let mut unclear = writes.open;
+    if writes.gave_up.is_some() {
+        unclear.push(line);
     }
+    Targets {
+        files: writes.files,
+        unclear,
+    }
+}
+
+fn protected_paths(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
+    let files = files.iter();
+    files
+        .filter_map(|file| protected_path(paths, file))
+        .collect()
 }
 
 fn shown(paths: &[PathBuf]) -> String {

@@ -152,7 +152,7 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             found
         }
         "git" => {
-            let mut found = git(&all);
+            let mut found = git(args, &all);
             found.extend(values(args, "-o", "--output"));
             found
         }
@@ -161,11 +161,53 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
 }
 
 /// Returns the files that `git` writes by the paths in its arguments.
-fn git(operands: &[Word]) -> Vec<Word> {
+fn git(args: &[Word], operands: &[Word]) -> Vec<Word> {
     let command = operands.first().and_then(Word::known);
     match command.as_deref() {
         Some("rm" | "mv" | "checkout" | "restore") => operands[1..].to_vec(),
-        Some("config") => vec![Word::text(".git/config")],
+        Some("config") => {
+            const READING: [&str; 3] = ["get", "list", "blame"];
+            const CHANGING: [&str; 8] = [
+                "--add",
+                "--edit",
+                "--remove-section",
+                "--rename-section",
+                "--replace-all",
+                "--unset",
+                "--unset-all",
+                "-e",
+            ];
+            const ELSEWHERE: [&str; 4] = ["--file", "--global", "--system", "-f"];
+            let has = |names: &[&str]| {
+                let mut starts = args.iter().map(Word::known_prefix);
+                starts.any(|start| {
+                    let name = start.split('=').next().unwrap_or_default();
+                    names.contains(&name)
+                })
+            };
+            let is_reading = (operands.get(1).and_then(Word::known))
+                .is_some_and(|it| READING.contains(&it.as_str()))
+                || has(&[
+                    "--get",
+                    "--get-all",
+                    "--get-regexp",
+                    "--get-urlmatch",
+                    "--list",
+                    "-l",
+                ]);
+            let changes = !is_reading && (operands.len() > 2 || has(&CHANGING));
+            let mut found = values(args, "-f", "--file");
+            match changes {
+                true if has(&["--global"]) => found.push(Word(vec![
+                    super::word::Piece::Tilde,
+                    super::word::Piece::Text("/.gitconfig".into()),
+                ])),
+                true if !has(&ELSEWHERE) => found.push(Word::text(".git/config")),
+                true => {}
+                false => found.clear(),
+            }
+            found
+        }
         _ => Vec::new(),
     }
 }

@@ -56,6 +56,9 @@ fn visible_writes_are_found() {
         ("install -m 755 a b", &["/w/b", "/w/b/755", "/w/b/a"], &[]),
         ("ln -s a b", &["/w/b", "/w/b/a"], &[]),
         ("truncate -s 0 a", &["/w/0", "/w/a"], &[]),
+        ("git config a.b c; git config a.b", &["/w/.git/config"], &[]),
+        ("git config --get a.b c; git config list", &[], &[]),
+        ("git config --global a.b c", &["/h/.gitconfig"], &[]),
         ("exec 3<>a", &[], &[]),
         ("echo > /dev/null 2>&1", &["/dev/null"], &[]),
     ] {

@@ -4,7 +4,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::file_set::canonical;
-use crate::paths::{Paths, expand_tilde, normalize};
+use crate::paths::{Paths, normalize};
 
 /// Folders at any depth all of whose files are protected.
 const FOLDERS: [&str; 4] = [".pi", ".agents", ".claude", ".vscode"];
@@ -41,12 +41,21 @@ const SHELL_FILES: [&str; 18] = [
     ".config/fish/conf.d",
 ];
 
-/// Returns the path of a write, as a user or a model wrote it, if it is protected.
-pub fn protected_path(paths: &Paths, cwd: &Path, written: &str) -> Option<PathBuf> {
-    let path = normalize(&cwd.join(expand_tilde(written.trim(), &paths.home)));
+/// Returns the absolute path of a write if it is protected.
+pub fn protected_path(paths: &Paths, written: &Path) -> Option<PathBuf> {
+    let path = normalize(written);
     let real = real_path(&path);
     let is_protected = is_protected(paths, &path) || is_protected(paths, &real);
     is_protected.then_some(path)
+}
+
+/// Returns whether a text, such as a shell line, contains the name of a protected place.
+pub fn names_protected_place(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let shell_files = SHELL_FILES.iter().copied();
+    let folders = FOLDERS.iter().copied();
+    shell_files.chain(folders).any(|name| text.contains(name))
+        || text.contains(".git") && GIT.iter().any(|name| text.contains(name))
 }
 
 /// Returns the path without symbolic links; of a new file that of the nearest folder that exists.
@@ -86,60 +95,10 @@ fn name_of(part: Component<'_>) -> String {
     part.as_os_str().to_string_lossy().to_lowercase()
 }
 
-/// Returns the files to which a shell command visibly redirects output. Targets that the shell
-/// computes are not among them.
-pub fn redirections(command: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rest = command.chars().peekable();
-    let mut quote = None;
-    while let Some(c) = rest.next() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some('"') | None, '\\') => {
-                rest.next();
-            }
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '>') => {
-                while matches!(rest.peek(), Some('>' | '|' | '&' | ' ' | '\t')) {
-                    rest.next();
-                }
-                let target = word(&mut rest);
-                let is_file = !target.is_empty() && target.parse::<u32>().is_err() && target != "-";
-                if is_file && !target.contains(['$', '`', '*', '(']) {
-                    found.push(target);
-                }
-            }
-            (None, _) => {}
-        }
-    }
-    found
-}
-
-/// Takes a word of the shell, without its quotes.
-fn word(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
-    let mut text = String::new();
-    let mut quote = None;
-    while let Some(&c) = rest.peek() {
-        match (quote, c) {
-            (Some(open), c) if c == open => quote = None,
-            (Some('"') | None, '\\') => {
-                rest.next();
-                text.extend(rest.peek());
-            }
-            (Some(_), c) => text.push(c),
-            (None, '\'' | '"') => quote = Some(c),
-            (None, c) if c.is_whitespace() || ";|&<>()".contains(c) => break,
-            (None, c) => text.push(c),
-        }
-        rest.next();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::expand_tilde;
 
     #[test]
     fn places_that_run_are_protected() {
@@ -155,7 +114,10 @@ mod tests {
             cwd: cwd.clone(),
             distrust: None,
         };
-        let is = |written: &str| protected_path(&paths, &cwd, written).is_some();
+        let is = |written: &str| {
+            let written = cwd.join(expand_tilde(written, &paths.home));
+            protected_path(&paths, &written).is_some()
+        };
         for written in [
             ".pi/extensions/x.ts",
             "sub/../.pi/SYSTEM.md",
@@ -185,16 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn visible_redirections_are_found() {
-        for (command, expected) in [
-            ("echo x > a", &["a"][..]),
-            ("echo x >>'b c'; y 2>&1 >|d", &["b c", "d"]),
-            ("cat <<E >.pi/x && ls &> log", &[".pi/x", "log"]),
-            ("echo \"a > b\" '> c' \\> d", &[]),
-            ("x >\"$HOME/y\" >$(z)", &[]),
-            ("x >a\\ b", &["a b"]),
+    fn names_are_found_in_a_text() {
+        for text in [
+            "echo x >> ~/.bashrc '",
+            "a > .PI/x",
+            "cd .git; cp x hooks/y",
         ] {
-            assert_eq!(redirections(command), expected, "{command}");
+            assert!(names_protected_place(text), "{text}");
+        }
+        for text in ["echo x > a", "git config user.name", "cat .gitignore"] {
+            assert!(!names_protected_place(text), "{text}");
         }
     }
 }
