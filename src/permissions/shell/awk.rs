@@ -1,4 +1,4 @@
-//! What an `awk` program runs and writes.
+//! Reads `awk` programs for what they run and write.
 
 use super::runs::{Found, value_at};
 use super::word::Word;

@@ -1,4 +1,4 @@
-//! What a `sed` script runs and writes.
+//! Reads `sed` scripts for what they run and write.
 
 use super::awk::Effects;
 use super::runs::{Found, value_at};

@@ -420,21 +420,52 @@ impl Visit<'_, '_, '_> {
             self.walk.change_folder(&command.words);
         }
         let is_function = command.is_transparent;
-        let base_name = command.words[0].base_name();
-        if base_name.is_open() && !base_name.known_prefix().is_empty() {
-            // With the open part `env$X` may be a program that runs its arguments.
-            let all: Vec<String> = command.words.iter().map(Word::quoted).collect();
-            command.inner.push(open_command(&Word::open(all.join(" "))));
-        }
+        let opened = self.run_by_open_name(&command, stdin)?;
         self.unwrap(&mut command, stdin)?;
         command.is_transparent |= is_function && command.inner.is_empty();
         command.is_transparent &= !command.has_settings();
+        command.inner.extend(opened);
         self.run_by_settings(&mut command)?;
         for (word, is_write) in effects::file_arguments(&command.words) {
             self.walk.file(word, is_write, false);
         }
         self.commands.push(command);
         Ok(())
+    }
+
+    /// Returns what may run because the name of the command is open: in `$X timeout 5 rm` nothing
+    /// may be in the place of `$X`, and `env$X` may be a program that runs its arguments.
+    fn run_by_open_name(
+        &mut self,
+        command: &Command,
+        stdin: &Stdin,
+    ) -> Result<Vec<Command>, GaveUp> {
+        let name = command.words[0].base_name();
+        if !name.is_open() {
+            return Ok(Vec::new());
+        }
+        if !name.known_prefix().is_empty() {
+            let all: Vec<String> = command.words.iter().map(Word::quoted).collect();
+            return Ok(vec![open_command(&Word::open(all.join(" ")))]);
+        }
+        if command.words.len() == 1 {
+            return Ok(Vec::new());
+        }
+        if self.walk.depth >= MAX_DEPTH {
+            return Err(GaveUp::new("commands are nested too deep"));
+        }
+        self.walk.depth += 1;
+        let rest = Inner::Words {
+            assignments: Vec::new(),
+            words: command.words[1..].to_vec(),
+        };
+        let found = self.inner(rest, stdin, self.walk.dialect);
+        self.walk.depth -= 1;
+        let mut found = found?;
+        for inner in &mut found {
+            make_uncertain(inner, &command.words[0]);
+        }
+        Ok(found)
     }
 
     /// Finds what runs because of the variables that are set for the command, or by it.
@@ -689,6 +720,18 @@ fn as_script(word: &Word) -> String {
         Piece::Open(_) => "${_}".to_owned(),
     };
     word.0.iter().map(text).collect()
+}
+
+/// Puts an open word before a command and all that it runs, because they may not run.
+fn make_uncertain(command: &mut Command, open: &Word) {
+    if let Some(name) = command.words.first_mut() {
+        *name = name.base_name();
+    }
+    command.words.insert(0, open.clone());
+    command.inner_at = None;
+    for inner in &mut command.inner {
+        make_uncertain(inner, open);
+    }
 }
 
 fn open_command(word: &Word) -> Command {
