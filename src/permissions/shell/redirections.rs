@@ -104,15 +104,22 @@ impl Visit<'_, '_, '_> {
         let mut stdin = Stdin::Unknown;
         let mut is_quoted = false;
         let mut end = None;
+        let mut start_end = None;
         for child in children(node) {
             match child.kind() {
                 "heredoc_start" => {
                     let start = self.text(child.byte_range());
                     is_quoted = start.contains(['\'', '"', '\\']);
                     end = Some(child.end_byte());
+                    start_end = end;
                     continue;
                 }
                 "heredoc_body" => {
+                    let line = start_end.map_or("", |start| self.text(start..child.start_byte()));
+                    if line.contains('`') || line.trim_end_matches('\n').contains('\n') {
+                        // The shell reads the text of the heredoc elsewhere.
+                        return Err(GaveUp::new("more than words follows a heredoc"));
+                    }
                     if !is_quoted {
                         self.substitutions(child)?;
                     }
