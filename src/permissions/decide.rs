@@ -171,12 +171,28 @@ impl Rules {
             let reason = format!("the rule {rule} denies it");
             return Decision::new(Answer::Deny, Some(rule), reason);
         }
+        if self.concerns_unread_input(call) {
+            let reason = format!("the input of {} was not understood", call.tool);
+            let answer = self.default.max(Answer::Ask);
+            return Decision::new(answer, by_name(&self.ask, call.tool), reason);
+        }
         match &call.access {
             Access::Bash(line) => self.decide_line(call.tool, line, place),
             Access::Read(paths) => self.decide_files(call.tool, paths, false, place),
             Access::Write(paths) => self.decide_files(call.tool, paths, true, place),
             Access::Other => self.decide_input(call),
         }
+    }
+
+    /// Returns whether rules about lines or files may concern a call of a built-in tool whose input
+    /// names none. An extension may have replaced the tool.
+    fn concerns_unread_input(&self, call: &Call<'_>) -> bool {
+        let is_unread = match &call.access {
+            Access::Bash(_) => false,
+            Access::Read(paths) | Access::Write(paths) => paths.is_empty(),
+            Access::Other => rule::is_built_in(call.tool),
+        };
+        is_unread && self.deny.iter().chain(&self.ask).any(is_about_lines)
     }
 
     /// Combines what matches a part: deny, then ask, then allow. A rule to allow that has no

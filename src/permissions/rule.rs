@@ -129,6 +129,11 @@ fn parse(text: &str) -> Result<Subject, String> {
     })
 }
 
+/// Returns whether rules have a pattern of their own kind for the tool.
+pub(crate) fn is_built_in(tool: &str) -> bool {
+    tool == "bash" || READING.contains(&tool) || WRITING.contains(&tool)
+}
+
 /// Reads the name of a tool. Names of built-in tools may be written in other agents' way.
 fn tool_name(name: &str) -> Result<String, String> {
     if name.is_empty() {
@@ -141,8 +146,7 @@ fn tool_name(name: &str) -> Result<String, String> {
         return Err(format!("{char:?} is in the name of the tool"));
     }
     let small = name.to_lowercase();
-    let built_in = READING.iter().chain(&WRITING).chain(&["bash"]);
-    if built_in.clone().any(|tool| **tool == *small) {
+    if is_built_in(&small) {
         return Ok(small);
     }
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == small);

@@ -178,6 +178,31 @@ fn remembered_rules_allow_this_call_and_no_other() {
     }
 }
 
+#[test]
+fn an_input_without_a_line_or_a_file_is_asked_about() {
+    let answer = |deny: &str, tool, access| {
+        let rules = rules(&["bash", "write"], &[], &[deny], Answer::Allow);
+        let input = &json!({ "other": "x" });
+        rules
+            .decide(
+                &Call {
+                    tool,
+                    input,
+                    access,
+                },
+                &place(),
+            )
+            .answer
+    };
+    assert_eq!(answer("bash(rm *)", "bash", Access::Other), Answer::Ask);
+    assert_eq!(
+        answer("edit(.env)", "write", Access::Write(Vec::new())),
+        Answer::Ask
+    );
+    assert_eq!(answer("fetch", "bash", Access::Other), Answer::Allow);
+    assert_eq!(answer("bash(rm *)", "fetch", Access::Other), Answer::Allow);
+}
+
 fn file(rules: &Rules, access: Access<'_>, place: &Place) -> Answer {
     let tool = match access {
         Access::Write(_) => "write",
