@@ -193,9 +193,20 @@ struct State {
     merged: Arc<SettingsValues>,
 }
 
+/// A file that has never been usable.
+#[derive(Debug, Default)]
+enum Broken {
+    #[default]
+    No,
+    Unreadable,
+    /// The text is no JSON object.
+    Text(String),
+}
+
 #[derive(Debug, Default)]
 struct Layer {
     raw: Map<String, Value>,
+    broken: Broken,
     /// The keys of `raw` that are in effect.
     valid: Map<String, Value>,
     values: Arc<SettingsValues>,
@@ -247,8 +258,32 @@ impl Settings {
                     self.unsaved.lock().retain(|change| change.path != path);
                     self.replace(scope, object);
                 }
-                Err(error) => self.warn(scope, error.to_string()),
+                Err(error) => {
+                    let text = pi_base::regular_file::read_text(&path);
+                    let mut state = self.state.write();
+                    let layer = state.layer_mut(scope);
+                    // Settings that were loaded before stay in effect.
+                    if layer.raw.is_empty() {
+                        layer.broken = text.map_or(Broken::Unreadable, Broken::Text);
+                    }
+                    drop(state);
+                    self.warn(scope, error.to_string());
+                }
             }
+        }
+    }
+
+    /// Returns the value of a key in one file, as it is written there.
+    pub fn raw_value(&self, scope: SettingsScope, key: &str) -> Option<Value> {
+        self.state.read().layer(scope).raw.get(key).cloned()
+    }
+
+    /// Returns whether a file that cannot be used may have the key, with an unknown value.
+    pub fn may_have(&self, scope: SettingsScope, key: &str) -> bool {
+        match &self.state.read().layer(scope).broken {
+            Broken::No => false,
+            Broken::Unreadable => true,
+            Broken::Text(text) => text.contains(key),
         }
     }
 
@@ -440,6 +475,7 @@ impl State {
             values: Arc::new(SettingsValues::read(&valid)),
             valid,
             raw,
+            broken: Broken::No,
         };
         let merged = merge(&self.global.valid, &self.project.valid);
         self.merged = Arc::new(SettingsValues::read(&merged));

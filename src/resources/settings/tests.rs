@@ -460,6 +460,23 @@ fn setting_what_is_set_already_does_not_touch_the_file() {
 }
 
 #[test]
+fn a_broken_file_may_have_the_keys_in_its_text() {
+    let fixture = Fixture::new(
+        r#"{"permissions": {"deny": ["bash"]"#,
+        r#"{"theme": "dark"}"#,
+    );
+    let settings = Settings::load(&fixture.paths);
+    let may_have = |scope, key| settings.may_have(scope, key);
+    assert!(may_have(SettingsScope::Global, "permissions"));
+    assert!(!may_have(SettingsScope::Global, "theme"));
+    assert!(!may_have(SettingsScope::Project, "permissions"));
+    assert_eq!(
+        settings.raw_value(SettingsScope::Project, "theme"),
+        Some(json!("dark"))
+    );
+}
+
+#[test]
 fn every_key_has_a_type() {
     for key in KEYS {
         // The value is invalid for every key.
