@@ -36,6 +36,9 @@ pub(crate) struct ChildLink {
     pub model: Option<Arc<Model>>,
     /// Extensions that were loaded for the child session.
     pub extensions: Option<ChildExtensions>,
+    /// The settings of the user and of the project in which the user works, with the rules that
+    /// hold for child sessions, too.
+    pub user_settings: Option<Arc<Settings>>,
 }
 
 /// Tools and resources that the extension which runs a child session brings.
@@ -175,6 +178,10 @@ impl AgentSession {
                 hooks: Some(hooks),
                 model: options.model.map(Arc::new),
                 extensions: set,
+                user_settings: Some(match &self.child_link.user_settings {
+                    Some(settings) => settings.clone(),
+                    None => self.settings.clone(),
+                }),
             },
             provisions: ChildProvisions {
                 tools,

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decision_log::{self, Record};
 use crate::AgentSession;
-use crate::redaction::redact_value;
+use crate::redaction::{redact_text, redact_value};
 use pi_agent::event::{
     Event, PermissionAnnotations, PermissionLocation, PermissionOption, PermissionRequest,
     UiAnswer, UiMethod,
@@ -21,7 +21,7 @@ use pi_agent::event::{
 use pi_agent::run::Refusal;
 use pi_ai::message::ToolCall;
 use pi_permissions::{Access, Answer, Call, Decision, Place, Rules};
-use pi_resources::settings::{PermissionSettings, SettingsScope, UnmatchedCalls, load_file};
+use pi_resources::settings::{PermissionSettings, SettingsScope, UnmatchedCalls};
 use pi_tools::files::paths;
 use pi_tools::text::diff::Changes;
 
@@ -38,19 +38,27 @@ pub(crate) struct Approvals {
     open: Mutex<HashMap<String, oneshot::Sender<UserAnswer>>>,
     /// The client has asked for `permission_request`.
     takes_requests: AtomicBool,
-    compiled: Mutex<Option<Compiled>>,
+    compiled: Mutex<Option<Arc<Compiled>>>,
     /// Mistakes in the settings that were reported.
     reported: Mutex<Vec<String>>,
 }
 
 /// The rules that hold, with what they were made of.
-#[derive(Clone)]
 struct Compiled {
-    sources: [Option<Value>; 2],
+    sources: [Source; 2],
     session_rules: Vec<String>,
     rules: Arc<Rules>,
     /// Why some rules cannot be used.
     mistakes: Vec<String>,
+}
+
+/// The setting `permissions` of one file.
+#[derive(PartialEq)]
+enum Source {
+    Missing,
+    Value(Value),
+    /// The file cannot be used, and its text names the setting.
+    Broken,
 }
 
 struct UserAnswer {
@@ -89,13 +97,14 @@ impl AgentSession {
         self.approvals.open.lock().clear();
     }
 
-    /// Decides whether a call with this input may run, by rules or by asking the user.
+    /// Decides whether a call with this input may run, by rules or by asking the user. Returns
+    /// `false` if there are no rules, so that every input may run.
     pub(super) async fn approve(
         &self,
         call: &ToolCall,
         input: &Value,
         cancel: &CancellationToken,
-    ) -> Result<(), Refusal> {
+    ) -> Result<bool, Refusal> {
         let compiled = self.permission_rules();
         for mistake in &compiled.mistakes {
             let is_new = !self.approvals.reported.lock().contains(mistake);
@@ -105,7 +114,7 @@ impl AgentSession {
             }
         }
         if compiled.rules.allow_everything() {
-            return Ok(());
+            return Ok(false);
         }
         let cwd = self.cwd();
         let (name, input_copy) = (call.name.clone(), input.clone());
@@ -152,24 +161,23 @@ impl AgentSession {
         };
         self.log_decision(call, input, &decision, &outcome).await;
         match outcome.is_allowed {
-            true => Ok(()),
+            true => Ok(true),
             false => Err(refusal(outcome.reason)),
         }
     }
 
     /// Returns the rules of the settings and of answers in this session.
-    fn permission_rules(&self) -> Compiled {
-        let sources = match self.child_link.is_child {
-            // An extension chooses the settings of its child sessions, but not these.
-            true => [
-                load_file(&self.config.paths.global_settings())
-                    .ok()
-                    .and_then(|file| file.get("permissions").cloned()),
-                None,
-            ],
-            false => [SettingsScope::Global, SettingsScope::Project]
-                .map(|scope| self.settings.raw(scope).get("permissions").cloned()),
-        };
+    fn permission_rules(&self) -> Arc<Compiled> {
+        // An extension chooses the settings of its child sessions, but not these.
+        let settings = self.child_link.user_settings.as_ref();
+        let settings = settings.unwrap_or(&self.settings);
+        let sources = [SettingsScope::Global, SettingsScope::Project].map(|scope| {
+            match settings.raw_value(scope, "permissions") {
+                Some(value) => Source::Value(value),
+                None if settings.may_have(scope, "permissions") => Source::Broken,
+                None => Source::Missing,
+            }
+        });
         let session_rules = self.approvals.session_rules.lock().clone();
         let mut compiled = self.approvals.compiled.lock();
         if let Some(compiled) = &*compiled
@@ -178,7 +186,7 @@ impl AgentSession {
         {
             return compiled.clone();
         }
-        let made = compile(sources, session_rules);
+        let made = Arc::new(compile(sources, session_rules));
         *compiled = Some(made.clone());
         made
     }
@@ -381,6 +389,14 @@ impl AgentSession {
         decision: &Decision,
         outcome: &Outcome,
     ) {
+        let mut rule = decision.rule.clone();
+        let mut reason = match outcome.decided_by {
+            "user" => decision.reason.clone(),
+            _ => outcome.reason.clone(),
+        };
+        // A reason repeats the command.
+        redact_text(&mut reason);
+        rule.as_mut().into_iter().for_each(redact_text);
         let record = Record {
             session: self.state.lock().session.id().to_string(),
             cwd: self.cwd().display().to_string(),
@@ -394,11 +410,8 @@ impl AgentSession {
             is_allowed: outcome.is_allowed,
             decided_by: outcome.decided_by,
             answer: outcome.answer,
-            rule: decision.rule.clone(),
-            reason: match outcome.decided_by {
-                "user" => decision.reason.clone(),
-                _ => outcome.reason.clone(),
-            },
+            rule,
+            reason,
         };
         let file = decision_log::file(&self.config.paths.agent_dir);
         let path = file.clone();
@@ -437,11 +450,17 @@ fn refusal(reason: String) -> Refusal {
 
 /// Makes the rules. A project only adds rules to ask and to deny. With a mistake in them, what is
 /// not allowed is asked about: a rule that cannot be read may have denied it.
-fn compile(sources: [Option<Value>; 2], session_rules: Vec<String>) -> Compiled {
-    let read = |value: &Option<Value>| {
-        let mut file = Map::new();
-        file.extend(value.clone().map(|value| ("permissions".to_owned(), value)));
-        PermissionSettings::of_file(&file)
+fn compile(sources: [Source; 2], session_rules: Vec<String>) -> Compiled {
+    let read = |source: &Source| match source {
+        Source::Missing => Default::default(),
+        Source::Value(value) => {
+            let members = [("permissions".to_owned(), value.clone())];
+            PermissionSettings::of_file(&Map::from_iter(members))
+        }
+        Source::Broken => {
+            let mistake = "the file with the rules is no valid JSON".to_owned();
+            (PermissionSettings::default(), vec![mistake])
+        }
     };
     let (user, mut mistakes) = read(&sources[0]);
     let (project, more) = read(&sources[1]);

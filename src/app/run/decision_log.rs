@@ -1,9 +1,9 @@
 //! The log of decisions about tool calls: one JSON object a line, each with the hash of the line
 //! before it, so that a removed or changed line shows.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pi_agent::event::PermissionOption;
@@ -65,6 +65,10 @@ impl Record {
             .create(true)
             .mode(0o600)
             .open(path)?;
+        // The file may have been restored with other rights.
+        if file.metadata()?.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+        }
         let last = last_line(&mut file)?;
         let line = Line {
             time: chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true),
@@ -128,7 +132,6 @@ fn last_line(file: &mut File) -> io::Result<LastLine> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
     use std::thread;
 
     use serde_json::json;

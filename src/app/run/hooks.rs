@@ -320,12 +320,12 @@ impl RunHooks for Hooks<'_> {
         cancel: &CancellationToken,
     ) -> Result<(), Refusal> {
         let session = self.session;
-        session.approve(call, args, cancel).await?;
-        let approved = args.clone();
+        let is_decided = session.approve(call, args, cancel).await?;
+        let approved = is_decided.then(|| args.clone());
         let extensions = &session.extensions;
         extensions.before_tool_call(call, args, cancel).await?;
         // The input that was approved is the input that runs.
-        if *args != approved {
+        if approved.is_some_and(|approved| approved != *args) {
             session.approve(call, args, cancel).await?;
         }
         tokio::select! {
