@@ -154,12 +154,14 @@ pub fn parse(line: &str, place: &Place) -> Result<Line, GaveUp> {
     Ok(walk.line)
 }
 
-/// Returns whether a backslash at the end of a line is behind a `$` or the name of a variable. The
-/// shell removes it first and reads `$(` or a longer name, which the grammar does not.
-fn has_continued_expansion(source: &str) -> bool {
-    source.match_indices("\\\n").any(|(at, _)| {
-        let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_';
-        source[..at].trim_end_matches(is_name).ends_with('$')
+/// Returns whether a backslash at the end of a line is behind a `$` or the name of a variable, or
+/// before a `#`. The shell removes it first and reads `$(`, a longer name, or a word with a `#`; the
+/// grammar does not.
+fn has_unread_continuation(source: &str) -> bool {
+    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    source.match_indices("\\\n").any(|(at, end)| {
+        let before = source[..at].trim_end_matches(is_name);
+        before.ends_with('$') || source[at + end.len()..].starts_with('#')
     })
 }
 
@@ -174,8 +176,8 @@ fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, GaveUp> {
     if source.contains('\0') {
         return Err(GaveUp::new("it contains a NUL character"));
     }
-    if has_continued_expansion(source) {
-        return Err(GaveUp::new("an expansion goes on in the next line"));
+    if has_unread_continuation(source) {
+        return Err(GaveUp::new("a word goes on in the next line"));
     }
     let mut parser = Parser::new();
     parser
