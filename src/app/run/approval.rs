@@ -602,3 +602,40 @@ fn annotations(files: &Files) -> Option<PermissionAnnotations> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(user: Source, project: Source) -> Compiled {
+        compile([user, project], Vec::new())
+    }
+
+    #[test]
+    fn a_project_adds_rules_to_ask_and_to_deny_only() {
+        let user = json!({ "allow": ["bash(a)"], "default": "ask" });
+        let project = json!({
+            "allow": ["bash(b)"], "ask": ["bash(c)"], "deny": ["bash(d)"], "default": "allow",
+        });
+        let compiled = rules(Source::Value(user), Source::Value(project));
+        let texts = |rules: &[pi_permissions::Rule]| -> Vec<String> {
+            rules.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(texts(&compiled.rules.allow), ["bash(a)"]);
+        assert_eq!(texts(&compiled.rules.ask), ["bash(c)"]);
+        assert_eq!(texts(&compiled.rules.deny), ["bash(d)"]);
+        assert_eq!(compiled.rules.default, Answer::Ask);
+        assert!(compiled.mistakes.is_empty());
+    }
+
+    #[test]
+    fn unknown_rules_are_not_none() {
+        for broken in [Source::Broken, Source::Value(json!("bash"))] {
+            let compiled = rules(broken, Source::Missing);
+            assert_eq!(compiled.rules.default, Answer::Ask);
+            assert_eq!(compiled.mistakes.len(), 1);
+        }
+        let none = rules(Source::Missing, Source::Missing);
+        assert!(none.rules.allow_everything());
+    }
+}

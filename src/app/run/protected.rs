@@ -96,10 +96,13 @@ impl AgentSession {
                     cwd: self.cwd(),
                     home: Some(self.config.paths.home.clone()),
                 };
-                let line = line.to_owned();
+                let copy = line.to_owned();
                 // A long line takes a while.
-                let reading = tokio::task::spawn_blocking(move || written_by(line, &place));
-                reading.await.unwrap_or_default()
+                let reading = tokio::task::spawn_blocking(move || written_by(copy, &place));
+                reading.await.unwrap_or_else(|_| Targets {
+                    files: Vec::new(),
+                    unclear: vec![line.to_owned()],
+                })
             }
             _ => Targets::default(),
         }
