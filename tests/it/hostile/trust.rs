@@ -187,11 +187,20 @@ async fn protected_places_can_need_an_answer() {
         ));
         server.push(Answer::text("Done."));
     };
-    calls();
-    home.run(&["-p", "go"], "").await.ok();
-    assert!(!hook.exists());
-    let result = server.last_request().body["messages"].to_string();
-    assert!(result.contains("protected place"), "{result}");
+    for line in [
+        "echo x > .git/hooks/pre-commit",
+        "echo x | tee .git/hooks/pre-commit",
+        "sh -c 'cd .git && touch hooks/pre-commit'",
+        // The grammar does not know this redirection.
+        "exec 3<>.git/hooks/pre-commit",
+    ] {
+        server.push(Answer::tool("bash", json!({ "command": line })));
+        server.push(Answer::text("Done."));
+        home.run(&["-p", "go"], "").await.ok();
+        assert!(!hook.exists(), "{line}");
+        let result = server.last_request().body["messages"].to_string();
+        assert!(result.contains("protected place"), "{result}");
+    }
     for (answer, written) in [("Do not write it", false), ("Write it", true)] {
         calls();
         let mut rpc = home.rpc(&[]);
