@@ -20,6 +20,7 @@ const EXECUTORS: &[(&str, &[&str])] = &[
     ("npx", &[""]),
     ("op", &["run"]),
     ("pdm", &["run"]),
+    ("perf", &["record", "stat", "trace"]),
     ("pipenv", &["run"]),
     ("pixi", &["run"]),
     ("pnpm", &["dlx", "exec"]),

@@ -49,6 +49,14 @@ const OPTIONS: &[Options] = &[
         &["call", "editor", "git", "script-shell", "viewer"],
         &["node-options"],
     ),
+    options(
+        &["nix", "nix-build", "nix-shell"],
+        "c",
+        &["command", "run"],
+        &[],
+    ),
+    options(&["start-stop-daemon"], "ax", &["exec", "startas"], &[]),
+    options(&["less"], "", &[], &[]),
     options(&["make", "gmake"], "", &[], &["E", "eval"]),
     options(
         &["cc", "c++", "gcc", "g++", "clang", "clang++"],
@@ -297,7 +305,9 @@ fn special(name: &str, args: &[Word], found: &mut Found) {
             {
                 found.unknown(index, word);
             }
-            "vi" | "vim" | "nvim" | "view" | "vimdiff" | "gvim" if start.starts_with('+') => {
+            "less" | "vi" | "vim" | "nvim" | "view" | "vimdiff" | "gvim"
+                if start.starts_with('+') =>
+            {
                 found.unknown(index, word);
             }
             _ => {}

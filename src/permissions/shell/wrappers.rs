@@ -151,6 +151,7 @@ const PREFIXES: &[Prefix] = &[
     prefix("timeout", "ks", &["--kill-after", "--signal"], 1, true),
     prefix("timelimit", "tTsS", &[], 0, false),
     prefix("tini", "pe", &[], 0, false),
+    prefix("toybox", "", &[], 0, false),
     prefix("torsocks", "", &[], 0, false),
     prefix("unbuffer", "", &[], 0, true),
     prefix(
@@ -170,6 +171,17 @@ const PREFIXES: &[Prefix] = &[
     ),
 ];
 
+/// Beginnings of the names of the programs that load others: `ld-linux-x86-64.so.2`.
+const LOADERS: [&str; 3] = ["ld-linux", "ld-musl", "ld.so"];
+const LOADER: Prefix = prefix(
+    "",
+    "",
+    &["--argv0", "--audit", "--library-path", "--preload"],
+    0,
+    false,
+);
+const RUNUSER: Prefix = prefix("", "ugGw", &["--group", "--supp-group", "--user"], 0, false);
+
 const SHELLS: [&str; 13] = [
     "ash", "bash", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "sh", "tcsh", "yash",
     "zsh",
@@ -184,10 +196,14 @@ pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Opti
         "env" => Some(env(args)),
         "xargs" | "gxargs" => Some(xargs(args)),
         "find" | "gfind" | "fd" | "fdfind" | "bfs" => find(args, is_assigned),
-        "eval" => Some(Wrapped {
-            dialect: None,
-            ..script(join(args), Some(1))
-        }),
+        "eval" => {
+            let has_end = args.first().and_then(Word::known).as_deref() == Some("--");
+            let first = usize::from(has_end);
+            Some(Wrapped {
+                dialect: None,
+                ..script(join(&args[first..]), Some(first + 1))
+            })
+        }
         "trap" => trap(args),
         "alias" => Some(alias(args)),
         "source" | "." => match args.first() {
@@ -195,11 +211,12 @@ pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Opti
             Some(file) if file.is_open() => Some(unknown(Inner::Script(file.clone()))),
             _ => None,
         },
-        "su" | "runuser" => su(args),
+        "su" => su(args),
+        "runuser" => su(args).or_else(|| prefixed(&RUNUSER, args)),
         "script" => option_value(args, 'c', "--command").map(|(at, it)| script(it, Some(at))),
         "watch" => Some(watch(args)),
         "parallel" | "sem" | "hyperfine" | "watchexec" | "entr" | "nodemon" | "tmux" | "screen"
-        | "expect" => Some(unknown(Inner::Script(open(&join(args))))),
+        | "expect" | "gdb" | "bwrap" => Some(unknown(Inner::Script(open(&join(args))))),
         "hash" => hash(args),
         "enable" => {
             let (_, file) = option_value(args, 'f', "")?;
@@ -211,11 +228,34 @@ pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Opti
         }
         "bind" => bind(args),
         "at" | "batch" => Some(unknown(Inner::Stdin)),
-        "sg" => su(args),
+        "sg" => su(args).or_else(|| {
+            let command = args.get(1)?;
+            Some(Wrapped {
+                is_transparent: false,
+                ..script(command.clone(), Some(2))
+            })
+        }),
+        "capsh" => {
+            let is_end = |word: &Word| word.known().is_some_and(|text| text == "--");
+            let end = args.iter().position(is_end)?;
+            shell_command("bash", &args[end + 1..])
+        }
+        name if LOADERS.iter().any(|loader| name.starts_with(loader)) => prefixed(&LOADER, args),
         shell if SHELLS.contains(&shell) => shell_command(shell, args),
         name => match PREFIXES.iter().find(|prefix| prefix.name == name) {
             Some(prefix) => prefixed(prefix, args),
-            None => executors::unwrap(name, args).or_else(|| runs::unwrap(name, args, is_assigned)),
+            None => {
+                let by_subcommand = executors::unwrap(name, args);
+                let by_option = runs::unwrap(name, args, is_assigned);
+                match (by_subcommand, by_option) {
+                    (Some(mut wrapped), Some(more)) => {
+                        wrapped.inner.extend(more.inner);
+                        wrapped.at = wrapped.at.max(more.at);
+                        Some(wrapped)
+                    }
+                    (wrapped, more) => wrapped.or(more),
+                }
+            }
         },
     }
 }
