@@ -455,5 +455,14 @@ fn is_command(command: &Command, words: &[&str]) -> bool {
         .map(|word| Word::text(*word).as_pattern())
         .collect();
     let pattern = CommandPattern::parse(&exact.join(" ")).unwrap();
-    pattern.may_match(&by_base_name)
+    // The program may be the script of a shell.
+    let is_shell = |word: &Word| matches!(word.known().as_deref(), Some("sh" | "bash"));
+    let scripts = by_base_name.first().is_some_and(is_shell);
+    let starts = 1..if scripts { by_base_name.len() } else { 1 };
+    let is_script = |start: usize| {
+        let mut words = by_base_name[start..].to_vec();
+        words[0] = words[0].base_name();
+        pattern.may_match(&words)
+    };
+    pattern.may_match(&by_base_name) || starts.into_iter().any(is_script)
 }

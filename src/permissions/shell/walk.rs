@@ -275,6 +275,11 @@ impl Visit<'_, '_, '_> {
             // Shells without these tests run `x` in `((x))` and in `[[ a || x ]]`.
             return Err(GaveUp::new("not every shell knows the test"));
         }
+        let inside = text.trim_start_matches('[').trim_end_matches(']');
+        if text.starts_with('[') && (inside.trim_start() == inside || inside.trim_end() == inside) {
+            // Without blanks the bracket is a part of a word, and `||` joins commands.
+            return Err(GaveUp::new("a bracket belongs to a word"));
+        }
         let compares = || ARITHMETIC_TESTS.iter().any(|it| text.contains(it));
         if is_arithmetic || text.starts_with('[') && compares() {
             self.check_arithmetic(&text)?;
