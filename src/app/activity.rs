@@ -4,6 +4,9 @@
 //! transition is atomic with the changes of the queues and the context that belong to it.
 //! [`AgentSession`](super::AgentSession) holds an [`ActivityWatch`] to wait for transitions.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +17,19 @@ use super::compaction::CompactionTrigger;
 pub(super) struct Work {
     pub id: u64,
     pub cancel: CancellationToken,
+    abort_begun: Arc<AtomicBool>,
+}
+
+impl Work {
+    /// Marks the work as aborted. Called before extensions get the signal: what they answer to it
+    /// does not count any more, and `cancel` follows later.
+    pub fn begin_abort(&self) {
+        self.abort_begun.store(true, Ordering::Release);
+    }
+
+    pub fn is_aborted(&self) -> bool {
+        self.abort_begun.load(Ordering::Acquire) || self.cancel.is_cancelled()
+    }
 }
 
 /// The exclusive activity of a session.
@@ -349,6 +365,7 @@ impl WorkState {
         Work {
             id: self.last_id,
             cancel: CancellationToken::new(),
+            abort_begun: Arc::default(),
         }
     }
 }

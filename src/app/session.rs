@@ -309,6 +309,7 @@ impl AgentSession {
     /// Also fires the `AbortSignal` that extensions hold for this work.
     pub(super) fn cancel_work(&self, work: Option<Work>) {
         if let Some(work) = work {
+            work.begin_abort();
             let extensions = self.extensions.clone();
             // The signal is sent before any event about the end of the run.
             spawn_started(&self.handle, async move {

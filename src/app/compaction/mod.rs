@@ -364,7 +364,7 @@ impl AgentSession {
                     .await?
             }
         };
-        if work.cancel.is_cancelled() {
+        if work.is_aborted() {
             return Err(CompactError::Cancelled);
         }
         let entry = {
@@ -428,7 +428,7 @@ impl AgentSession {
         }
         let emission = self.extensions.deliver(NAME, || event, &work.cancel).await;
         // An abort also discards a summary that was returned in time.
-        if work.cancel.is_cancelled() || emission.is_set("cancel") {
+        if work.is_aborted() || emission.is_set("cancel") {
             return Err(CompactError::Cancelled);
         }
         let provided = emission

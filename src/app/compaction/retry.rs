@@ -24,7 +24,7 @@ impl AgentSession {
             let Err(SummaryError::Model { why, .. }) = &result else {
                 break result;
             };
-            if !classify::is_retryable(why) || work.cancel.is_cancelled() {
+            if !classify::is_retryable(why) || work.is_aborted() {
                 break result;
             }
             let (delay, max_attempts, wait) = {
@@ -50,7 +50,7 @@ impl AgentSession {
                 () = wait.cancelled() => false,
             };
             self.state.lock().retry.wait = None;
-            if work.cancel.is_cancelled() {
+            if work.is_aborted() {
                 break Err(SummaryError::Cancelled);
             }
             if !waited {

@@ -397,8 +397,10 @@ impl AgentSession {
         // A reason repeats the command.
         redact_text(&mut reason);
         rule.as_mut().into_iter().for_each(redact_text);
+        // A lock in the expression below would be held while `cwd` takes it.
+        let session = self.state.lock().session.id().to_string();
         let record = Record {
-            session: self.state.lock().session.id().to_string(),
+            session,
             cwd: self.cwd().display().to_string(),
             tool: call.name.clone(),
             tool_call_id: call.id.clone(),

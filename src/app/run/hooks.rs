@@ -329,9 +329,10 @@ impl RunHooks for Hooks<'_> {
             session.approve(call, args, cancel).await?;
         }
         tokio::select! {
+            biased;
             guarded = session.guard_protected(&call.name, args) => guarded,
             () = cancel.cancelled() => Err(Refusal {
-                reason: "The run was aborted".to_owned(),
+                reason: "Operation aborted".to_owned(),
                 terminate: false,
             }),
         }

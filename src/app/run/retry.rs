@@ -131,7 +131,7 @@ impl State {
 
     /// Returns whether the failed request is going to be retried.
     pub fn will_retry(&self) -> bool {
-        let aborted = |run: Work| run.cancel.is_cancelled();
+        let aborted = |run: Work| run.is_aborted();
         self.retry.failure.is_some()
             && self.retry.policy.delay(self.retry.attempt + 1).is_some()
             && !self.work.run().is_some_and(aborted)

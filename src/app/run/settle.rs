@@ -128,7 +128,7 @@ impl AgentSession {
     pub(crate) async fn emit_settled(&self, run: &Work) {
         let is_settled = self.state.lock().work.is_settled_after(run.id);
         if is_settled {
-            let aborted = run.cancel.is_cancelled();
+            let aborted = run.is_aborted();
             let event = || json!({ "aborted": aborted });
             self.extensions.deliver_soon("agent_settled", event);
             self.emit_to_mode(Event::AgentSettled { aborted }).await;

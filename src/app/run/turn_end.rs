@@ -115,7 +115,7 @@ impl AgentSession {
 
     /// Emits `agent_before_settle`, and begins another run if handlers propose it.
     pub(crate) async fn emit_before_settle(&self, run: &Work, hooks: &Hooks<'_>) {
-        if run.cancel.is_cancelled() || !self.extensions.has_handlers(SETTLE) {
+        if run.is_aborted() || !self.extensions.has_handlers(SETTLE) {
             return;
         }
         let switch_cancel = self.switcher.cancel.token();

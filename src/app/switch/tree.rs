@@ -107,7 +107,7 @@ impl AgentSession {
             }
             None => None,
         };
-        if work.cancel.is_cancelled() {
+        if work.is_aborted() {
             return Ok(Navigated::aborted());
         }
         let summary = summary.filter(|summary| !summary.text.is_empty());
@@ -201,7 +201,7 @@ impl AgentSession {
         // The JavaScript side replaces the id by an `AbortSignal`.
         let event = || json!({ "preparation": preparation, "signal": work.id });
         let emission = self.extensions.deliver(NAME, event, &work.cancel).await;
-        if work.cancel.is_cancelled() || emission.is_set("cancel") {
+        if work.is_aborted() || emission.is_set("cancel") {
             return None;
         }
         let result = Value::Object(emission.result.unwrap_or_default());

@@ -253,7 +253,7 @@ async fn reload_shows_errors_with_their_positions() {
     terminal.see("Last good version kept: ask.ts.");
     terminal.see("> ");
     terminal.line("/extensions");
-    terminal.see("ask.ts  kept in its last good version: ");
+    terminal.see("ask  kept in its last good version: ");
     terminal.see("> ");
     terminal.line("/ask");
     terminal.see("1-3> ");
