@@ -18,7 +18,7 @@ pub enum Answer {
     Deny,
 }
 
-/// The use of files by a call.
+/// The part of a call that rules about shell lines and files look at.
 #[derive(Clone, Debug)]
 pub enum Access<'a> {
     /// A line for the shell.
@@ -27,7 +27,7 @@ pub enum Access<'a> {
     Read(Vec<PathBuf>),
     /// Absolute paths that a built-in tool changes.
     Write(Vec<PathBuf>),
-    /// A tool of an extension, with files unknown.
+    /// The input of an extension's tool, whose use of files is unknown.
     Other,
 }
 
@@ -62,7 +62,7 @@ impl Decision {
     }
 }
 
-/// A rule that matches, or may match.
+/// A rule that matches, or may match if an open part of the call becomes such a text.
 #[derive(Clone, Copy)]
 struct Found<'r> {
     rule: &'r Rule,
@@ -84,7 +84,7 @@ struct Matches<'r> {
     deny: Option<Found<'r>>,
     ask: Option<Found<'r>>,
     allow: Option<&'r Rule>,
-    /// No rule is needed to allow it.
+    /// Whether the part runs although no rule allows it.
     is_harmless: bool,
     /// The rule that would allow exactly this part.
     exact_rule: Option<String>,
@@ -95,14 +95,14 @@ struct Matches<'r> {
 struct Sum {
     worst: Option<Decision>,
     remember: Vec<String>,
-    /// A part is asked about that no rule can allow.
-    is_unrememberable: bool,
+    /// Whether a part is asked about that no rule can allow.
+    has_part_without_rule: bool,
 }
 
 impl Sum {
     fn add(&mut self, mut decision: Decision) {
         if decision.answer == Answer::Ask {
-            self.is_unrememberable |= decision.remember.is_empty();
+            self.has_part_without_rule |= decision.remember.is_empty();
             for rule in std::mem::take(&mut decision.remember) {
                 if !self.remember.contains(&rule) {
                     self.remember.push(rule);
@@ -117,7 +117,7 @@ impl Sum {
 
     fn finish(self) -> Option<Decision> {
         let mut decision = self.worst?;
-        if decision.answer == Answer::Ask && !self.is_unrememberable {
+        if decision.answer == Answer::Ask && !self.has_part_without_rule {
             decision.remember = self.remember;
         }
         Some(decision)
@@ -135,7 +135,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Reads rules. Unusable ones are returned beside the others.
+    /// Parses the rules to allow, to ask and to deny, in this order. Returns an error for each rule
+    /// that cannot be used, beside the rules that can.
     pub fn parse(texts: [&[String]; 3], default: Answer) -> (Self, Vec<RuleError>) {
         let mut errors = Vec::new();
         let [allow, ask, deny] = texts.map(|texts| {
@@ -157,7 +158,7 @@ impl Rules {
         (rules, errors)
     }
 
-    /// Returns whether every call runs unasked.
+    /// Returns whether every call runs without a question.
     pub fn allow_everything(&self) -> bool {
         self.deny.is_empty() && self.ask.is_empty() && self.default == Answer::Allow
     }
@@ -195,8 +196,8 @@ impl Rules {
         is_unread && self.deny.iter().chain(&self.ask).any(is_about_lines)
     }
 
-    /// Combines what matches a part: deny, then ask, then allow. A rule to allow that has no
-    /// wildcard answers a rule to ask that has one.
+    /// Combines what matches a part: deny, then ask, then allow. A rule to allow without a wildcard
+    /// overrides a rule to ask with one.
     fn combine(&self, matches: Matches<'_>, what: &str) -> Decision {
         if let Some(Found { rule, is_sure }) = matches.deny {
             return match is_sure {
@@ -205,7 +206,7 @@ impl Rules {
                     Decision::new(Answer::Deny, Some(rule), reason)
                 }
                 false => {
-                    let reason = format!("the rule {rule} denies what {what} may become");
+                    let reason = format!("{what} may become what the rule {rule} denies");
                     Decision::new(Answer::Ask, Some(rule), reason)
                 }
             };
@@ -216,7 +217,7 @@ impl Rules {
             if !matches.allow.is_some_and(is_answered) {
                 let reason = match is_sure {
                     true => format!("the rule {rule} asks about {what}"),
-                    false => format!("the rule {rule} asks about what {what} may become"),
+                    false => format!("{what} may become what the rule {rule} asks about"),
                 };
                 let remember = match rule.is_exact() || !is_sure {
                     true => Vec::new(),
@@ -251,6 +252,7 @@ impl Rules {
         self.combine(matches, &format!("the tool {tool}"))
     }
 
+    /// Decides about the files that a built-in tool reads or changes.
     fn decide_files(
         &self,
         tool: &str,
@@ -282,6 +284,7 @@ impl Rules {
         sum.finish().unwrap_or_else(|| self.decide_name(tool))
     }
 
+    /// Decides about a tool of an extension by the members of its input.
     fn decide_input(&self, call: &Call<'_>) -> Decision {
         let find = |rules: &'_ [Rule], all: bool| {
             rules.iter().position(|rule| match &rule.subject {
@@ -310,6 +313,7 @@ impl Rules {
         self.combine(matches, &format!("this call of {}", call.tool))
     }
 
+    /// Decides about a shell line by its commands and files.
     fn decide_line(&self, tool: &str, line: &str, place: &Place) -> Decision {
         let named_allow = by_name(&self.allow, tool);
         let has_patterns = (self.deny.iter().chain(&self.ask)).any(is_about_lines);
@@ -347,8 +351,8 @@ impl Rules {
         (sum.finish()).unwrap_or_else(|| self.combine(nothing, "the line"))
     }
 
-    /// Decides about a command of a line and about what it runs. Of a command that is covered, the
-    /// rule for what runs it means this one, too.
+    /// Decides about a command of a line and about the commands that it runs. `is_covered` says that
+    /// a rule to allow the command around it names this command, too.
     fn judge_command(&self, tool: &str, command: &Command, is_covered: bool, sum: &mut Sum) {
         let forms = Forms::new(command);
         let search = |rules: &'_ [Rule]| {
@@ -381,7 +385,7 @@ impl Rules {
         });
         let allow = prefer_exact(allowing.clone());
         let named_allow = by_name(&self.allow, tool);
-        // A wildcard in the place of the inner command does not mean it.
+        // A rule with a wildcard in the place of the inner command does not allow that command.
         let shift = command.assignments.len();
         let means_inner = allowing.clone().any(|rule| {
             command_pattern(rule).is_some_and(|it| {
@@ -398,7 +402,7 @@ impl Rules {
         };
         sum.add(self.combine(matches, &forms.display()));
         for inner in &command.inner {
-            // Rules to deny and to ask hold for it in any case.
+            // Rules to deny and to ask hold for the inner command in any case.
             self.judge_command(tool, inner, is_covered || means_inner, sum);
         }
     }
@@ -468,6 +472,7 @@ struct Forms {
     with_assignments: Vec<Word>,
     /// The command without the folder of its program.
     by_base_name: Vec<Word>,
+    /// Whether variables are set that may change what the command does.
     has_settings: bool,
 }
 
@@ -514,7 +519,7 @@ impl Forms {
     /// Returns the rule that allows exactly this command.
     fn exact_rule(&self) -> Option<String> {
         let words = self.as_written();
-        // A command that is unknown as a whole may be another one the next time.
+        // The program of a line such as `$X a` may be another one the next time.
         words
             .first()
             .filter(|word| !word.known_prefix().is_empty())?;
@@ -555,7 +560,7 @@ fn by_name<'r>(rules: &'r [Rule], tool: &str) -> Option<&'r Rule> {
     })
 }
 
-/// Returns an exact rule, or else any.
+/// Returns the first rule without a wildcard, or else the first rule.
 fn prefer_exact<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> {
     let mut first = None;
     for rule in rules {
@@ -581,8 +586,8 @@ fn exact_file_rule(path: &Path, is_write: bool) -> Option<String> {
     Some(format!("{tool}({text})"))
 }
 
-/// Returns the rule that allows calls with this input: by its first text, or by the name of the
-/// tool.
+/// Returns the rule that allows calls with this input. `None` unless the input is one member with a
+/// text: a rule names one member, and others may matter.
 fn exact_input_rule(call: &Call<'_>) -> Option<String> {
     let members = call.input.as_object()?;
     let (name, value) = members.iter().next()?;

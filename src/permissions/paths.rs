@@ -1,5 +1,5 @@
-//! Paths as the kernel would find them, also of files that do not exist yet, and patterns of
-//! paths.
+//! Resolves paths as the kernel does, also those of files that do not exist yet, and matches them
+//! with the patterns of rules.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::shell::Place;
 /// Number of symbolic links that are followed, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Removes `.` and `..` without looking at the disk.
+/// Removes `.` and `..` without access to the disk.
 pub fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -79,6 +79,7 @@ enum Root {
 }
 
 impl PathPattern {
+    /// Parses a pattern. The error is the reason why it cannot be used.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (root, rest) = if let Some(rest) = text.strip_prefix("~/") {
             (Root::Home, rest)
@@ -97,7 +98,7 @@ impl PathPattern {
         };
         let rest = rest.trim_end_matches('/').to_owned();
         if rest.split('/').any(|part| part == "..") {
-            return Err("a path with \"..\" has no one place; write the whole path".into());
+            return Err("the pattern contains \"..\"; write the path without it".into());
         }
         let pattern = Self { root, rest };
         glob(&pattern.rest)?;
@@ -109,7 +110,8 @@ impl PathPattern {
         self.root != Root::Anywhere && !has_wildcard(&self.rest)
     }
 
-    /// Returns whether one of the ways to a file, or a folder above it, matches.
+    /// Returns whether the path as written, the file behind its links, or a folder above one of them
+    /// matches. Rules to deny and to ask use this.
     pub fn may_match(&self, path: &Path, place: &Place) -> bool {
         let Some(resolved) = resolve(path) else {
             // A loop of links cannot be opened.
@@ -147,7 +149,7 @@ impl PathPattern {
         })
     }
 
-    /// Returns whether the file that is opened through `path` is one that the pattern means.
+    /// Returns whether the file behind the links of `path` matches. Rules to allow use this.
     pub fn must_match(&self, path: &Path, place: &Place) -> bool {
         let Some(resolved) = resolve(path) else {
             return false;
@@ -169,6 +171,8 @@ impl PathPattern {
         by_name || matches(&resolved)
     }
 
+    /// Returns the folder in which the pattern starts. `None` if that is any folder, or if the home
+    /// folder is unknown.
     fn folder(&self, place: &Place) -> Option<PathBuf> {
         match self.root {
             Root::Absolute => Some(PathBuf::from("/")),

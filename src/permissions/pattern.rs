@@ -1,5 +1,5 @@
-//! Patterns of commands: `git status`, `npm run *`, `git push:*`. A `*` stands for any text,
-//! also over several words; ` *` at the end also for none.
+//! Matches commands with the patterns of rules: `git status`, `npm run *`, `git push:*`. A `*`
+//! stands for any text, also over several words; ` *` at the end also for no text.
 
 use crate::shell::{Piece, Word};
 
@@ -15,6 +15,7 @@ enum Symbol {
     Open(String),
 }
 
+/// The pattern of a rule about commands.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandPattern {
     symbols: Vec<Symbol>,
@@ -23,10 +24,11 @@ pub(crate) struct CommandPattern {
 }
 
 impl CommandPattern {
-    /// Reads the text of a rule. Quotes and backslashes are those of a shell.
+    /// Parses the text between the parentheses of a rule. Quotes and backslashes mean what they mean
+    /// in a shell. The error is the reason why the pattern cannot be used.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        // The older form of ` *`.
+        // Other agents write `:*` for ` *`.
         let (text, has_colon) = match text.strip_suffix(":*") {
             Some(start) => (start, true),
             None => (text, false),
@@ -72,8 +74,8 @@ impl CommandPattern {
         self.matches(&command_symbols(words), true)
     }
 
-    /// Fills a table: `at[j]` says whether the pattern up to here matches the first `j` symbols of
-    /// the command.
+    /// Compares the pattern with a command. With `may`, open parts may become any text. Fills a table:
+    /// `at[j]` says whether the pattern up to here matches the first `j` symbols of the command.
     fn matches(&self, command: &[Symbol], may: bool) -> bool {
         let mut at = vec![false; command.len() + 1];
         at[0] = true;
@@ -84,7 +86,7 @@ impl CommandPattern {
         let mut within: Vec<(usize, String)> = Vec::new();
         let pattern = &self.symbols;
         let mut index = 0;
-        let mut alternatives = false;
+        let mut matches_without_tail = false;
         while index < pattern.len() {
             let symbol = &pattern[index];
             let mut next = vec![false; command.len() + 1];
@@ -94,7 +96,7 @@ impl CommandPattern {
                 && *symbol == Symbol::Blank
                 && pattern[index + 1] == Symbol::Star
             {
-                alternatives = at[command.len()];
+                matches_without_tail = at[command.len()];
             }
             match symbol {
                 Symbol::Star => {
@@ -136,11 +138,12 @@ impl CommandPattern {
             within = next_within;
             index += 1;
         }
-        at[command.len()] || alternatives
+        at[command.len()] || matches_without_tail
     }
 }
 
-/// Compares one character with the text of an open part.
+/// Compares one character with the text of an open part that ends at `end`, and records whether the
+/// part matches as a whole or goes on.
 fn step(
     source: &str,
     char: char,
@@ -158,7 +161,8 @@ fn step(
     }
 }
 
-/// An open part may become nothing, and then the blank beside it goes, too.
+/// Records where the match may go on if open parts become nothing: behind each of them, and behind
+/// the blank beside it.
 fn skip_open(at: &mut [bool], command: &[Symbol]) {
     for j in 0..command.len() {
         if !at[j] {
@@ -213,7 +217,7 @@ fn words(text: &str) -> Result<Vec<Symbol>, String> {
             }
             '\\' => match chars.next() {
                 Some(char) => symbols.push(Symbol::Char(char)),
-                None => return Err("it ends with a backslash".into()),
+                None => return Err("the pattern ends with a backslash".into()),
             },
             '\'' | '"' => loop {
                 match chars.next() {

@@ -1,11 +1,11 @@
-//! One rule: `Tool`, `Tool(pattern)`.
+//! Parses one rule: `Tool` or `Tool(pattern)`.
 
 use std::fmt;
 
 use crate::paths::PathPattern;
 use crate::pattern::CommandPattern;
 
-/// Built-in tools by the names that other agents have for them.
+/// Names that other agents have for built-in tools, each with the name in pi.
 const OTHER_NAMES: [(&str, &str); 5] = [
     ("glob", "find"),
     ("multiedit", "edit"),
@@ -14,8 +14,9 @@ const OTHER_NAMES: [(&str, &str); 5] = [
     ("powershell", "bash"),
 ];
 
-/// The built-in tools, by which rules have a pattern of their own kind.
+/// Built-in tools that read files. The pattern of their rules is a path.
 const READING: [&str; 4] = ["read", "grep", "find", "ls"];
+/// Built-in tools that change files. The pattern of their rules is a path.
 const WRITING: [&str; 2] = ["write", "edit"];
 
 /// The calls that a rule is about.
@@ -65,6 +66,7 @@ pub struct RuleError {
 }
 
 impl Rule {
+    /// Parses a rule. Fails if the name of the tool or the pattern cannot be read.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let subject = parse(text.trim()).map_err(|reason| RuleError {
             text: text.to_owned(),
@@ -129,12 +131,12 @@ fn parse(text: &str) -> Result<Subject, String> {
     })
 }
 
-/// Returns whether rules have a pattern of their own kind for the tool.
+/// Returns whether the tool is built in, so that its rules have a command or a path as pattern.
 pub(crate) fn is_built_in(tool: &str) -> bool {
     tool == "bash" || READING.contains(&tool) || WRITING.contains(&tool)
 }
 
-/// Reads the name of a tool. Names of built-in tools may be written in other agents' way.
+/// Reads the name of a tool. Returns pi's name for names that other agents have for built-in tools.
 fn tool_name(name: &str) -> Result<String, String> {
     if name.is_empty() {
         return Err("the name of the tool is missing".into());

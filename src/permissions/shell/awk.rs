@@ -3,7 +3,7 @@
 use super::runs::{Found, value_at};
 use super::word::Word;
 
-/// The effects of a program.
+/// Commands that a program runs, and files that it writes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Effects {
     pub runs: Vec<Word>,
@@ -122,8 +122,8 @@ pub(super) fn read(program: &Word) -> Effects {
     effects
 }
 
-/// Reads the file that `print` writes, up to the index behind it. The file is open unless it is one
-/// text.
+/// Reads the file that `print` writes. Returns it with the index behind it. The file is open unless
+/// it is one text.
 fn target(chars: &[char], at: usize) -> (Word, usize) {
     let is_text = chars.get(at) == Some(&'"');
     let end = match is_text {
@@ -140,7 +140,7 @@ fn target(chars: &[char], at: usize) -> (Word, usize) {
     }
 }
 
-/// Returns the index behind the end of a text or an expression.
+/// Returns the index behind the character `end`, which ends a text or an expression.
 fn end_of(chars: &[char], mut at: usize, end: char) -> usize {
     while at < chars.len() {
         let char = chars[at];

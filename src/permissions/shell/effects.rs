@@ -68,6 +68,7 @@ fn values(args: &[Word], short: &str, long: &str) -> Vec<Word> {
     found
 }
 
+/// Returns whether an option is set: by its letter, also beside other letters, or by its long name.
 fn has_flag(args: &[Word], letter: char, long: &str) -> bool {
     args.iter().any(|word| {
         let start = word.known_prefix();
@@ -76,7 +77,7 @@ fn has_flag(args: &[Word], letter: char, long: &str) -> bool {
     })
 }
 
-/// Returns what a copy writes: the target, and in case that it is a folder, the files in it.
+/// Returns the files that a copy may write: the target, and the files in it if it is a folder.
 fn copied(sources: &[Word], target: &Word) -> Vec<Word> {
     let mut written = vec![target.clone()];
     for source in sources {
@@ -93,6 +94,7 @@ fn copied(sources: &[Word], target: &Word) -> Vec<Word> {
     written
 }
 
+/// Returns the files that a program writes by its arguments.
 fn written(name: &str, args: &[Word]) -> Vec<Word> {
     let all = operands(args);
     match name {
@@ -106,7 +108,7 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             }
             match all.split_last() {
                 Some((target, [])) if name == "ln" => {
-                    // A link in the working folder.
+                    // `ln target` makes a link in the working folder.
                     found.push(target.base_name());
                 }
                 Some((target, sources)) => found.extend(copied(sources, target)),

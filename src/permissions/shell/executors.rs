@@ -36,8 +36,8 @@ const EXECUTORS: &[(&str, &[&str])] = &[
 /// Subcommands with an operand before the command: `direnv exec FOLDER`, `ip netns exec NAME`.
 const WITH_OPERAND: [&str; 2] = ["direnv", "ip"];
 
-/// Returns the command that a program runs by its subcommand. A word behind an option may be the
-/// value of the option or the command: both count.
+/// Returns the commands that a program may run by its subcommand. The word behind an option may be
+/// the value of the option or the command, so both readings are returned.
 pub(super) fn unwrap(name: &str, args: &[Word]) -> Option<Wrapped> {
     let (_, subcommands) = EXECUTORS.iter().find(|(program, _)| *program == name)?;
     let mut start = match subcommands {

@@ -51,7 +51,7 @@ const HARMLESS_SETTINGS: [&str; 18] = [
     "safe.directory",
 ];
 
-/// Options of subcommands whose value runs: subcommand, options without dashes.
+/// Options whose value `git` runs, without their dashes, by subcommand.
 const RUNNING: [(&str, &[&str]); 14] = [
     ("archive", &["exec"]),
     ("clone", &["u", "upload-pack"]),
@@ -72,6 +72,7 @@ const RUNNING: [(&str, &[&str]); 14] = [
     ("send-pack", &["receive-pack", "exec"]),
 ];
 
+/// Options of `git filter-branch` whose value runs.
 const FILTERS: &[&str] = &[
     "commit-filter",
     "env-filter",
@@ -118,7 +119,7 @@ pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mu
         .filter(|index| !args[*index].known_prefix().starts_with('-'))
         .collect();
     for (index, word) in args.iter().enumerate().skip(rest) {
-        // `git clone 'ext::sh -c …'`.
+        // Addresses such as `ext::sh -c …` run a command.
         let start = word.known_prefix();
         if start.starts_with("ext::") || start.starts_with("fd::") {
             found.unknown(index, word);
@@ -161,7 +162,7 @@ pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mu
                 {
                     setting_of(&value, at, found);
                 }
-                // Hooks come from the template.
+                // The hooks in the template run later.
                 if let Some((at, value)) = value_at(args, index, "template") {
                     found.unknown(at, &value);
                 }

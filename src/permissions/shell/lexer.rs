@@ -51,7 +51,7 @@ impl Lexer<'_> {
         Some(char)
     }
 
-    /// Reads an expansion that begins here.
+    /// Reads an expansion if one begins here. Returns whether one does.
     fn expansion(&mut self) -> bool {
         let Some(&end) = self.expansions.get(&self.at) else {
             return false;
@@ -66,6 +66,7 @@ impl Lexer<'_> {
         true
     }
 
+    /// Reads the whole word.
     fn unquoted(&mut self) -> Result<(), GaveUp> {
         let start = self.at;
         // The start of a set such as `[a-z]`, and the pieces before it.
@@ -112,7 +113,7 @@ impl Lexer<'_> {
                 }
                 '`' => return Err(GaveUp::new("a backquote was not recognized")),
                 '~' if here == start => {
-                    // `~user` is the home folder of somebody else.
+                    // `~user` is the home folder of another user.
                     if matches!(self.rest().chars().next(), None | Some('/')) {
                         self.word.0.push(Piece::Tilde);
                     } else {
@@ -137,6 +138,7 @@ impl Lexer<'_> {
         }
     }
 
+    /// Reads the rest of a text in single quotes.
     fn single_quoted(&mut self) -> Result<(), GaveUp> {
         let Some(length) = self.rest().find('\'') else {
             return Err(GaveUp::new("a single quote is not closed"));
@@ -147,6 +149,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
+    /// Reads the rest of a text in double quotes.
     fn double_quoted(&mut self) -> Result<(), GaveUp> {
         self.word.push_text("");
         loop {
@@ -175,7 +178,7 @@ impl Lexer<'_> {
         Err(GaveUp::new("a double quote is not closed"))
     }
 
-    /// Reads `$'…'`.
+    /// Reads the rest of `$'…'`, where a backslash begins an escape as in C.
     fn ansi_c(&mut self) -> Result<(), GaveUp> {
         self.word.push_text("");
         loop {
@@ -211,8 +214,8 @@ impl Lexer<'_> {
         Err(GaveUp::new("a single quote is not closed"))
     }
 
-    /// Reads a character by its number. Bytes above 127 may be a part of a character, and NUL
-    /// ends the text.
+    /// Reads a character by its number. Fails for bytes above 127, which may be a part of a
+    /// character, and for NUL, which ends the text.
     fn number(&mut self, radix: u32, digits: usize) -> Result<char, GaveUp> {
         let rest = self.rest();
         let length = rest

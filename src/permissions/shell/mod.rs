@@ -1,6 +1,6 @@
 //! Finds the simple commands of a shell line, the files that it visibly reads and writes, and
 //! what runs inside `sh -c`, `xargs`, substitutions and the like. The parser is tree-sitter with
-//! the grammar of bash. Where it is not certain, the line has a reason to ask.
+//! the grammar of bash. If the meaning of a line is not certain, parsing fails with the reason.
 
 mod awk;
 mod effects;
@@ -47,7 +47,7 @@ pub struct Place {
     pub home: Option<PathBuf>,
 }
 
-/// A simple command, with what it runs in turn.
+/// A simple command with the commands that it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     /// Variables that are set for this command only, such as `FOO=bar` in `FOO=bar make`.
@@ -58,7 +58,7 @@ pub struct Command {
     pub inner: Vec<Command>,
     /// The index of the word with the first inner command, if it is among `words`.
     pub inner_at: Option<usize>,
-    /// The command adds nothing to what the inner commands do: `nohup`, `timeout 5`.
+    /// Whether the command adds nothing to what the inner commands do, as `nohup` and `timeout 5`.
     pub is_transparent: bool,
 }
 
@@ -75,7 +75,7 @@ impl Command {
 pub struct FileUse {
     pub word: Word,
     pub is_write: bool,
-    /// The shell itself opens the file.
+    /// Whether the shell itself opens the file.
     pub is_redirection: bool,
     /// The folders that a relative path may start from; `None` after a `cd` to an unknown one.
     folders: Option<Vec<PathBuf>>,
@@ -165,7 +165,8 @@ fn has_unread_continuation(source: &str) -> bool {
     })
 }
 
-/// Makes the syntax tree.
+/// Parses a script. Fails if the script is too long or has a form that the parser and the shell may
+/// read in different ways.
 fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, GaveUp> {
     if source.len() > MAX_LINE {
         return Err(GaveUp::new(format!(

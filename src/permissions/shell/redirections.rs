@@ -8,6 +8,7 @@ use super::walk::{Stdin, Visit, children};
 use super::{GaveUp, effects, wrappers};
 
 impl Visit<'_, '_, '_> {
+    /// Visits a command with its redirections.
     pub fn redirected(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
         let mut stdin = stdin.clone();
         let mut bodies = Vec::new();
@@ -32,7 +33,7 @@ impl Visit<'_, '_, '_> {
             self.node(body, &stdin)?;
         }
         for (range, nodes) in later {
-            // More arguments of the command, after the name of the heredoc.
+            // Words after the name of the heredoc are arguments of the command.
             let word = self.word(range, &nodes)?;
             let command = self.commands.last_mut();
             let command = command.ok_or_else(|| GaveUp::new("a heredoc has no command"))?;
@@ -48,6 +49,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
+    /// Reads a redirection such as `>file` or `2>&1`.
     pub fn file_redirect(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
         let children = children(node);
         let operator = (children.iter()).find(|it| it.kind().contains(['<', '>']));
@@ -80,6 +82,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
+    /// Reads a herestring such as `<<<text`.
     pub fn herestring(&mut self, node: Node<'_>) -> Result<Stdin, GaveUp> {
         let children = children(node);
         let Some(value) = children.last() else {

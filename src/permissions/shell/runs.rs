@@ -128,6 +128,7 @@ pub(super) fn unwrap(
 #[derive(Default)]
 pub(super) struct Found {
     inner: Vec<Inner>,
+    /// See [`Wrapped::at`].
     at: Option<usize>,
 }
 
@@ -139,11 +140,12 @@ impl Found {
         self.inner.push(Inner::Script(script));
     }
 
-    /// Adds something that runs and cannot be read.
+    /// Adds a command whose text cannot be read, such as one in a file.
     pub fn unknown(&mut self, at: usize, word: &Word) {
         self.script(at, Word::open(word.quoted()));
     }
 
+    /// Adds a command that is given as words. `at` is the index of the first among the arguments.
     pub fn words(&mut self, at: usize, words: &[Word]) {
         if !words.is_empty() {
             self.at.get_or_insert(at + 1);
@@ -158,8 +160,7 @@ impl Found {
         self.inner.extend(scripts.into_iter().map(Inner::Script));
     }
 
-    /// Adds what words that only the shell knows may be: options that run a command. Variables that
-    /// the line does not set count as files, and so do names of files unless `with_files`.
+    /// Adds open words that may become an option which runs a command. See [`may_be_option`].
     pub fn open_options(
         &mut self,
         args: &[Word],
@@ -186,7 +187,9 @@ impl Found {
     }
 }
 
-/// Returns whether a word with an open part may become an option that somebody has chosen.
+/// Returns whether an open word may become an option: if the line, the output of a command or its
+/// input determines the text. Variables that the line does not set count as names of files. With
+/// `with_files`, a file that a wildcard finds may have the name of an option.
 pub(super) fn may_be_option(
     word: &Word,
     is_assigned: &dyn Fn(&str) -> bool,
@@ -271,7 +274,7 @@ impl Options {
     }
 }
 
-/// Finds what is written in a form of its own.
+/// Finds commands in options and arguments whose form is that of one program only.
 fn special(name: &str, args: &[Word], found: &mut Found) {
     for (index, word) in args.iter().enumerate() {
         let start = word.known_prefix();

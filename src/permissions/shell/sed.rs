@@ -54,7 +54,7 @@ pub(super) fn read(script: &Word) -> Effects {
         match piece {
             Piece::Text(text) => chars.extend(text.chars()),
             Piece::Tilde => chars.push('~'),
-            // A variable is a text in an expression. It is no command.
+            // A variable is taken for a text in an expression, not for a command.
             Piece::Home(_) | Piece::Open(_) => chars.push(VARIABLE),
         }
     }
@@ -100,7 +100,7 @@ impl Reader<'_> {
         self.take(|char| char != '\n')
     }
 
-    /// Reads all commands. `None` if one was not understood.
+    /// Reads all commands. Returns `None` if one was not understood.
     fn script(&mut self) -> Option<()> {
         loop {
             self.take(|char| char.is_whitespace() || char == ';' || char == '}');
@@ -199,8 +199,8 @@ impl Reader<'_> {
         });
     }
 
-    /// Goes behind the end of an expression. Between brackets the end is a character as others are,
-    /// which not every `sed` knows: there the script is not understood.
+    /// Moves behind the character that ends an expression. Returns `None` if that character is
+    /// between brackets, where some versions of `sed` end the expression and others do not.
     fn until(&mut self, end: char) -> Option<()> {
         let mut is_in_brackets = false;
         loop {

@@ -2,7 +2,7 @@
 
 use super::word::{Piece, Word};
 
-/// Variables that change nothing of what runs.
+/// Variables that do not change what runs.
 const HARMLESS: [&str; 14] = [
     "CI",
     "COLUMNS",
@@ -20,7 +20,7 @@ const HARMLESS: [&str; 14] = [
     "TZ",
 ];
 
-/// Variables with a command that well-known programs run.
+/// Variables whose value well-known programs run as a command.
 const COMMANDS: [&str; 30] = [
     "BASH_ENV",
     "BROWSER",
@@ -60,7 +60,7 @@ const TEXTS: [&str; 6] = ["BASH_ENV", "ENV", "PS0", "PS1", "PS2", "PS4"];
 /// Tables of bash with programs and aliases by their names.
 const TABLES: [&str; 2] = ["BASH_ALIASES", "BASH_CMDS"];
 
-/// Returns whether setting the variable for one command changes nothing of what it runs.
+/// Returns whether a command runs the same programs with the variable as without it.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name)
 }
@@ -75,8 +75,8 @@ pub(super) fn is_text(name: &str) -> bool {
     TEXTS.contains(&name)
 }
 
-/// Returns whether the variable is one of the script, which programs do not read: a name in small
-/// letters that no well-known program reads.
+/// Returns whether only the script itself reads the variable: its name has small letters, and no
+/// well-known program reads it.
 pub(super) fn is_of_script(name: &str) -> bool {
     const READ_BY_PROGRAMS: [&str; 7] = [
         "all_proxy",
@@ -109,7 +109,7 @@ pub(super) fn set_by(command: &str, args: &[Word]) -> Vec<Word> {
     }
 }
 
-/// Returns the word behind an option, also in its own word: `-vNAME`.
+/// Returns the value of an option: the word behind it, or the rest of its own word (`-vNAME`).
 fn after(args: &[Word], option: &str) -> Vec<Word> {
     let mut found = Vec::new();
     for (index, word) in args.iter().enumerate() {
@@ -123,7 +123,7 @@ fn after(args: &[Word], option: &str) -> Vec<Word> {
     found
 }
 
-/// Returns what is no option and no value of one. `with_value` has the letters of options that take
+/// Returns the words that are no option and no value of one. `with_value` has the letters of options that take
 /// the next word.
 fn operands(args: &[Word], with_value: &str) -> Vec<Word> {
     let mut found = Vec::new();

@@ -42,10 +42,11 @@ const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset
 /// Tests that evaluate both sides as arithmetic.
 const ARITHMETIC_TESTS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
+/// The state of the walk through a line and the scripts in it.
 pub(super) struct Walk<'p> {
     pub line: Line,
     place: &'p Place,
-    /// See [`FileUse::folders`].
+    /// The folders in which the next command may run; see [`FileUse::folders`].
     folders: Option<Vec<PathBuf>>,
     /// Functions that the line defines. Their bodies count when they are defined.
     functions: Vec<String>,
@@ -87,6 +88,7 @@ impl<'p> Walk<'p> {
         Ok(())
     }
 
+    /// Returns the commands of a script, and adds its files to the line.
     fn commands_of(&mut self, source: &str, dialect: Dialect) -> Result<Vec<Command>, GaveUp> {
         if self.scripts >= MAX_SCRIPTS {
             return Err(GaveUp::new("scripts are nested too deep"));
@@ -114,6 +116,7 @@ impl<'p> Walk<'p> {
         result.map(|()| commands)
     }
 
+    /// Adds a file that the line uses.
     pub fn file(&mut self, word: Word, is_write: bool, is_redirection: bool) {
         self.line.files.push(FileUse {
             word,
@@ -157,23 +160,26 @@ impl<'p> Walk<'p> {
     }
 }
 
-/// The walk through one script.
+/// The walk through one script, which adds its commands to a list.
 pub(super) struct Visit<'w, 'p, 's> {
     pub walk: &'w mut Walk<'p>,
     source: &'s str,
     pub commands: &'w mut Vec<Command>,
 }
 
+/// Returns the children of a node, including tokens such as `>`.
 pub(super) fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     let mut cursor = node.walk();
     node.children(&mut cursor).collect()
 }
 
 impl Visit<'_, '_, '_> {
+    /// Returns a part of the script.
     pub fn text(&self, range: Range<usize>) -> &str {
         self.source.get(range).unwrap_or_default()
     }
 
+    /// Visits a node. Fails if nodes are nested too deep.
     pub fn node(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
         if self.walk.depth >= MAX_DEPTH {
             return Err(GaveUp::new("it is nested too deep"));
@@ -288,7 +294,8 @@ impl Visit<'_, '_, '_> {
         self.each_child(node, stdin)
     }
 
-    /// Refuses quotes that the parser takes for quotes, and the shell does not.
+    /// Fails if an expression has a quote and a substitution: the parser and the shell may disagree
+    /// about where the quoted text ends.
     fn check_arithmetic(&self, text: &str) -> Result<(), GaveUp> {
         let has_substitution =
             text.matches("$(").count() > text.matches("$((").count() || text.contains('`');
@@ -325,6 +332,7 @@ impl Visit<'_, '_, '_> {
         self.node(node, &Stdin::Unknown)
     }
 
+    /// Reads a simple command.
     fn command(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
         let mut command = Command::default();
         let mut stdin = stdin.clone();
@@ -366,7 +374,7 @@ impl Visit<'_, '_, '_> {
         self.finish_command(command, &stdin, true)
     }
 
-    /// Variables that `export` and the like set count like assignments.
+    /// Marks `export` and the like as transparent if they set harmless variables only.
     fn declaration(&mut self, command: &mut Command) {
         let is_harmless = command.words.iter().skip(1).all(|word| {
             let text = word.known_prefix();
@@ -377,8 +385,8 @@ impl Visit<'_, '_, '_> {
         command.is_transparent = is_harmless && command.words.len() > 1;
     }
 
-    /// Adds a command. Functions are known to a command that is `is_direct`, without a program
-    /// before it that runs it.
+    /// Adds a command, and finds what it runs. `is_direct` says that the shell runs it, not another
+    /// program: then its name may be that of a function.
     fn finish_command(
         &mut self,
         mut command: Command,
@@ -415,7 +423,7 @@ impl Visit<'_, '_, '_> {
             self.set_in_arithmetic(&texts.join(" "))?;
         }
         if command.words.len() > 1 && (name == "unset" || name == "unalias") {
-            // A command that a function has covered is seen again.
+            // The names of functions mean programs again.
             self.walk.functions.clear();
         }
         if is_direct && self.walk.functions.contains(&name) {
@@ -473,7 +481,7 @@ impl Visit<'_, '_, '_> {
         Ok(found)
     }
 
-    /// Finds what runs because of the variables that are set for the command, or by it.
+    /// Adds what runs because of the variables that are set for the command, or by it.
     fn run_by_settings(&mut self, command: &mut Command) -> Result<(), GaveUp> {
         let mut settings = command.assignments.clone();
         let name = command.words[0].known().unwrap_or_default();
@@ -498,7 +506,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
-    /// Counts what an arithmetic expression sets.
+    /// Records the variables that an arithmetic expression sets.
     fn set_in_arithmetic(&mut self, text: &str) -> Result<(), GaveUp> {
         for name in variables::set_in_arithmetic(text) {
             self.set_variable(&name, &Word::open("?"), true)?;
@@ -506,7 +514,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
-    /// Finds what a command runs in turn.
+    /// Adds the commands that a command runs.
     fn unwrap(&mut self, command: &mut Command, stdin: &Stdin) -> Result<(), GaveUp> {
         if self.walk.depth >= MAX_DEPTH {
             return Err(GaveUp::new("commands are nested too deep"));
@@ -528,6 +536,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
+    /// Returns the commands of an inner command or script.
     fn inner(
         &mut self,
         inner: Inner,
@@ -575,7 +584,8 @@ impl Visit<'_, '_, '_> {
         }
     }
 
-    /// Records a variable that the line sets for what follows, unless it is harmless.
+    /// Records a variable that the line sets for what follows, unless it is harmless. The value is
+    /// unknown if `is_plain_name`.
     fn set_variable(
         &mut self,
         name: &str,
@@ -602,7 +612,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
-    /// Returns what programs run because of the value of a variable.
+    /// Returns the commands that programs run because of the value of a variable.
     fn run_by_variable(&mut self, name: &str, value: &Word) -> Result<Vec<Command>, GaveUp> {
         if !variables::is_command(name) || value.known().is_some_and(|text| text.is_empty()) {
             return Ok(Vec::new());
@@ -628,7 +638,7 @@ impl Visit<'_, '_, '_> {
         self.set_variable(&name, &value, false)
     }
 
-    /// Reads an assignment: name, value.
+    /// Reads an assignment. Returns the name and the value.
     fn assignment(&mut self, node: Node<'_>) -> Result<(String, Word), GaveUp> {
         let Some(name) = node.child_by_field_name("name") else {
             return Err(GaveUp::new("an assignment has no name"));
@@ -696,7 +706,7 @@ impl Visit<'_, '_, '_> {
         self.each_child(node, stdin)
     }
 
-    /// The input of all commands but the first is what another one writes.
+    /// Visits a pipe. The input of its commands is not known.
     fn pipeline(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
         let folders = self.walk.folders.clone();
         self.each_child(node, &Stdin::Unknown)?;
@@ -706,8 +716,7 @@ impl Visit<'_, '_, '_> {
     }
 }
 
-/// Refuses a text that arithmetic would take for an index with a substitution, such as
-/// `a[$(rm x)]`.
+/// Fails if arithmetic may take the text for an index with a substitution, such as `a[$(rm x)]`.
 fn check_index(text: &str) -> Result<(), GaveUp> {
     let index = text.split_once('[').map(|(_, index)| index);
     match index.is_some_and(|index| index.contains("$(") || index.contains('`')) {
@@ -716,7 +725,7 @@ fn check_index(text: &str) -> Result<(), GaveUp> {
     }
 }
 
-/// Returns a script in a word, with a variable in the place of each open part.
+/// Returns the script in a word, with a variable in the place of each open part.
 fn as_script(word: &Word) -> String {
     let text = |piece: &Piece| match piece {
         Piece::Text(text) => text.clone(),
@@ -727,7 +736,8 @@ fn as_script(word: &Word) -> String {
     word.0.iter().map(text).collect()
 }
 
-/// Puts an open word before a command and all that it runs, because they may not run.
+/// Puts an open word before a command and before all that it runs: the word decides whether they
+/// run.
 fn make_uncertain(command: &mut Command, open: &Word) {
     if let Some(name) = command.words.first_mut() {
         *name = name.base_name();
@@ -739,6 +749,7 @@ fn make_uncertain(command: &mut Command, open: &Word) {
     }
 }
 
+/// Makes a command of which only the text in the line is known.
 fn open_command(word: &Word) -> Command {
     Command {
         words: vec![Word::open(word.quoted())],

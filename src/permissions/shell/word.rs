@@ -18,10 +18,12 @@ pub enum Piece {
 pub struct Word(pub Vec<Piece>);
 
 impl Word {
+    /// Makes a word of known text.
     pub fn text(text: impl Into<String>) -> Self {
         Self(vec![Piece::Text(text.into())])
     }
 
+    /// Makes a word that only the shell knows. `source` is its text in the line.
     pub fn open(source: impl Into<String>) -> Self {
         Self(vec![Piece::Open(source.into())])
     }
@@ -67,6 +69,7 @@ impl Word {
         text
     }
 
+    /// Returns whether a part of the word is open.
     pub fn is_open(&self) -> bool {
         self.known().is_none()
     }
@@ -125,8 +128,8 @@ impl Word {
 }
 
 impl Word {
-    /// Returns the word as the pattern of a rule that means it and nothing else. Open parts are
-    /// texts there.
+    /// Returns the pattern of a rule that matches this word only. The pattern has the text of open
+    /// parts, such as `$file`.
     pub(crate) fn as_pattern(&self) -> String {
         let mut pattern = String::new();
         for piece in &self.0 {
@@ -143,7 +146,7 @@ impl Word {
     }
 }
 
-/// Quotes `text` for a shell, where it needs that.
+/// Puts quotes around `text` if a shell needs them.
 pub(crate) fn quote(text: &str) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || "-_./=:,@%+".contains(char);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -3,7 +3,7 @@
 use super::word::{Piece, Word};
 use super::{executors, runs};
 
-/// The text of the open word for what stands in the standard input.
+/// Text of the open word that stands for the standard input.
 pub(super) const STDIN: &str = "what stdin contains";
 
 /// A command or a script that a command runs.
@@ -30,7 +30,7 @@ pub(super) struct Wrapped {
     pub inner: Vec<Inner>,
     /// The language of the scripts in `inner`; `None` for that of the line around them.
     pub dialect: Option<Dialect>,
-    /// The index of the first word that belongs to `inner`.
+    /// The index of the first word that belongs to `inner`, counted with the name of the command.
     pub at: Option<usize>,
     /// See [`super::Command::is_transparent`].
     pub is_transparent: bool,
@@ -63,6 +63,7 @@ const fn prefix(
     }
 }
 
+/// Programs that run their first operand.
 const PREFIXES: &[Prefix] = &[
     prefix("builtin", "", &[], 0, true),
     prefix("busybox", "", &[], 0, false),
@@ -173,6 +174,7 @@ const PREFIXES: &[Prefix] = &[
 
 /// Beginnings of the names of the programs that load others: `ld-linux-x86-64.so.2`.
 const LOADERS: [&str; 3] = ["ld-linux", "ld-musl", "ld.so"];
+/// Options of these programs.
 const LOADER: Prefix = prefix(
     "",
     "",
@@ -180,15 +182,17 @@ const LOADER: Prefix = prefix(
     0,
     false,
 );
+/// Options of `runuser` without `-c`.
 const RUNUSER: Prefix = prefix("", "ugGw", &["--group", "--supp-group", "--user"], 0, false);
 
+/// Names of shells.
 const SHELLS: [&str; 13] = [
     "ash", "bash", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "sh", "tcsh", "yash",
     "zsh",
 ];
 
-/// Returns what a command runs in turn; `None` for other commands. `is_assigned` says whether the
-/// line sets a variable.
+/// Returns what a command runs; `None` if it is not known to run another command. `is_assigned` says
+/// whether the line sets a variable.
 pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Option<Wrapped> {
     let name = words.first()?.base_name().known()?;
     let args = &words[1..];
@@ -288,7 +292,7 @@ fn trap(args: &[Word]) -> Option<Wrapped> {
     })
 }
 
-/// Reads `hash -p program name`: the name means the program from here on.
+/// Reads `hash -p program name`, after which the name means the program.
 fn hash(args: &[Word]) -> Option<Wrapped> {
     let (at, program) = option_value(args, 'p', "")?;
     Some(Wrapped {
@@ -309,6 +313,7 @@ fn bind(args: &[Word]) -> Option<Wrapped> {
     }
 }
 
+/// Makes the result for an inner command whose words are not among those of the command.
 fn unknown(inner: Inner) -> Wrapped {
     Wrapped {
         inner: vec![inner],
@@ -318,6 +323,7 @@ fn unknown(inner: Inner) -> Wrapped {
     }
 }
 
+/// Makes the result for a script in the word `at`.
 fn script(word: Word, at: Option<usize>) -> Wrapped {
     Wrapped {
         inner: vec![Inner::Script(word)],
@@ -360,7 +366,7 @@ pub(super) fn join(words: &[Word]) -> Word {
     joined
 }
 
-/// Returns the index of the first operand. `Err` if an option is open or unknown to be one.
+/// Returns the index of the first operand. Fails if an open word before it may be an option.
 fn first_operand(args: &[Word], short: &str, long: &[&str]) -> Result<usize, ()> {
     let mut at = 0;
     while let Some(word) = args.get(at) {
@@ -395,6 +401,7 @@ fn first_operand(args: &[Word], short: &str, long: &[&str]) -> Result<usize, ()>
     Ok(at.min(args.len()))
 }
 
+/// Reads the arguments of a program that runs its first operand.
 fn prefixed(prefix: &Prefix, args: &[Word]) -> Option<Wrapped> {
     let first = |text: &str| {
         args.first()
@@ -444,6 +451,7 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
     is_variable.then(|| (name.to_owned(), word.without_prefix(name.len() + 1)))
 }
 
+/// Reads the arguments of `env`.
 fn env(args: &[Word]) -> Wrapped {
     if let Some((at, value)) = option_value(args, 'S', "--split-string") {
         let is_plain = |char: char| char.is_alphanumeric() || " -_./=:,@%+".contains(char);
@@ -470,7 +478,7 @@ fn env(args: &[Word]) -> Wrapped {
     let has_options = at > 0;
     let mut assignments = Vec::new();
     while let Some(word) = args.get(at) {
-        // Here everything with a `=` is one, whatever the name.
+        // `env` takes every word with a `=` for an assignment, whatever the name.
         let start = word.known_prefix();
         let setting = (start.split_once('='))
             .map(|(name, _)| (name.to_owned(), word.without_prefix(name.len() + 1)));
@@ -524,6 +532,7 @@ fn option_value(args: &[Word], short: char, long: &str) -> Option<(usize, Word)>
     None
 }
 
+/// Reads the arguments of `xargs`, which adds words of its input to the command.
 fn xargs(args: &[Word]) -> Wrapped {
     let long = [
         "--arg-file",
@@ -588,6 +597,7 @@ fn replace(word: &Word, text: &str) -> Word {
     }
 }
 
+/// Reads the actions of `find` and the options of `fd` that run a command.
 fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Option<Wrapped> {
     let mut inner = Vec::new();
     let mut at = None;
@@ -633,6 +643,7 @@ fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Option<Wrapped> {
     })
 }
 
+/// Reads `alias name=command`: the command may run later.
 fn alias(args: &[Word]) -> Wrapped {
     let mut inner = Vec::new();
     for word in args {
@@ -652,6 +663,7 @@ fn alias(args: &[Word]) -> Wrapped {
     }
 }
 
+/// Reads the option `-c` of `su`.
 fn su(args: &[Word]) -> Option<Wrapped> {
     let (at, value) = option_value(args, 'c', "--command")?;
     Some(Wrapped {
@@ -660,6 +672,7 @@ fn su(args: &[Word]) -> Option<Wrapped> {
     })
 }
 
+/// Reads the arguments of `watch`, which joins them to a script.
 fn watch(args: &[Word]) -> Wrapped {
     match first_operand(args, "nqd", &["--interval", "--equexit"]) {
         Ok(at) => script(join(&args[at..]), Some(at + 1)),
@@ -667,7 +680,7 @@ fn watch(args: &[Word]) -> Wrapped {
     }
 }
 
-/// Reads the arguments of a shell.
+/// Reads the arguments of the shell with this name.
 fn shell_command(shell: &str, args: &[Word]) -> Option<Wrapped> {
     let mut wrapped = shell_script(args)?;
     wrapped.dialect = Some(match shell {
@@ -682,6 +695,7 @@ fn shell_command(shell: &str, args: &[Word]) -> Option<Wrapped> {
     Some(wrapped)
 }
 
+/// Reads the arguments of a shell: `-c script`, a script in its input, or a file.
 fn shell_script(args: &[Word]) -> Option<Wrapped> {
     let mut has_script = false;
     let mut is_plain = true;
