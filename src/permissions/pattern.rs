@@ -74,8 +74,9 @@ impl CommandPattern {
         self.matches(&command_symbols(words), true)
     }
 
-    /// Compares the pattern with a command. With `may`, open parts may become any text. Fills a table:
-    /// `at[j]` says whether the pattern up to here matches the first `j` symbols of the command.
+    /// Compares the pattern with a command. With `may`, open parts may become any text. Fills a
+    /// table: `at[j]` says whether the pattern up to here matches the first `j` symbols of the
+    /// command.
     fn matches(&self, command: &[Symbol], may: bool) -> bool {
         let mut at = vec![false; command.len() + 1];
         at[0] = true;

@@ -123,8 +123,8 @@ fn after(args: &[Word], option: &str) -> Vec<Word> {
     found
 }
 
-/// Returns the words that are no option and no value of one. `with_value` has the letters of options that take
-/// the next word.
+/// Returns the words that are no option and no value of one. `with_value` has the letters of options
+/// that take the next word.
 fn operands(args: &[Word], with_value: &str) -> Vec<Word> {
     let mut found = Vec::new();
     let mut index = 0;
