@@ -1,5 +1,5 @@
-//! Values of known secrets, and their replacement in what goes to models, files and logs. The
-//! values are those of the process: several sessions share them.
+//! Records the values of known secrets, and replaces them in what goes to models, files and logs. All
+//! sessions of the process share the values.
 
 use std::borrow::Cow;
 use std::fs;
@@ -8,12 +8,12 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 
 use memchr::memmem;
 
-/// Replacement of a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Values that are shorter are no secrets: they would be found in ordinary text.
+/// Length in bytes below which a value is no secret, because ordinary text may contain it.
 const MIN_LENGTH: usize = 8;
-/// Values without a digit that are shorter count as words.
+/// Length in bytes below which a value without a digit is a word and no secret.
 const MIN_WORD_LENGTH: usize = 20;
 
 /// Variables with tokens of package registries.
@@ -22,7 +22,7 @@ const REGISTRY_VARIABLES: [&str; 3] = ["NPM_TOKEN", "NODE_AUTH_TOKEN", "NPM_CONF
 /// The longest value first, so that a value which contains another is replaced as a whole.
 static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// Adds a value. Short values, words, paths and addresses are ignored.
+/// Adds the value of a secret. Short values, words, paths and addresses are ignored.
 pub fn add(value: &str) {
     let value = value.trim();
     if !is_secret(value) {
@@ -45,15 +45,15 @@ fn is_secret(value: &str) -> bool {
     let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     value.len() >= MIN_LENGTH
         && (has_digit || value.len() >= MIN_WORD_LENGTH)
-        // The name of a variable, a command or a file instead of a value.
+        // Settings may have the name of a variable, a command or a file in the place of a value.
         && !value.bytes().all(is_name)
         && !value.starts_with(['$', '!', '/', '~', '.', '<'])
         && !value.contains("://")
         && !value.contains(char::is_whitespace)
 }
 
-/// Adds the tokens in the environment and in the `.npmrc` files of the user and the project. Only
-/// the first call reads them.
+/// Adds the tokens of package registries in the environment and in the `.npmrc` files of the user and
+/// the project. Calls after the first have no effect.
 pub fn add_registry_tokens(home: &Path, project: &Path) {
     static ADDED: OnceLock<()> = OnceLock::new();
     ADDED.get_or_init(|| {
@@ -63,7 +63,7 @@ pub fn add_registry_tokens(home: &Path, project: &Path) {
             }
         }
         for folder in [home, project] {
-            // Without the file there is no token.
+            // A file that cannot be read has no tokens.
             for value in npm_tokens(&fs::read_to_string(folder.join(".npmrc")).unwrap_or_default())
             {
                 add(value);
@@ -86,7 +86,7 @@ fn npm_tokens(text: &str) -> impl Iterator<Item = &str> {
 pub fn redact(text: &str) -> Cow<'_, str> {
     match redact_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
-        // Whole texts are replaced in a text, so the rest is one, too.
+        // Secrets are whole characters, so the bytes stay valid UTF-8 without them.
         Cow::Owned(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Cow::Owned(text),
             Err(error) => Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()),
@@ -120,11 +120,12 @@ pub fn redact_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
 /// the beginning of a secret is held back until the next piece or the end.
 #[derive(Debug, Default)]
 pub struct StreamRedactor {
+    /// The end of the stream so far that may begin a secret.
     held: Vec<u8>,
 }
 
 impl StreamRedactor {
-    /// Returns what of the stream up to here can be passed on.
+    /// Adds a piece of the stream. Returns the bytes that can be passed on.
     pub fn push<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut passed = match self.held.is_empty() {
             true => redact_bytes(bytes),
@@ -146,7 +147,7 @@ impl StreamRedactor {
         passed
     }
 
-    /// Returns the rest at the end of the stream.
+    /// Ends the stream. Returns the bytes that were held back.
     pub fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }

@@ -30,10 +30,12 @@ use crate::stream::StreamOptions;
 
 const DEFAULT_REGION: &str = "us-east-1";
 const SERVICE: &str = "bedrock";
-/// Time limit for services of the machine itself, which elsewhere do not answer.
+/// Time limit for services of a machine at AWS. On other machines these do not answer.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time limit for services of AWS and for programs that return keys.
 const SERVICE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The region of a request and the keys or the token that authenticate it.
 pub(super) struct Credentials {
     pub region: String,
     kind: Kind,
@@ -46,6 +48,7 @@ enum Kind {
     Sources(Sources),
 }
 
+/// The places in which keys are looked for.
 struct Sources {
     env: Env,
     profile: Option<String>,
@@ -54,8 +57,8 @@ struct Sources {
 }
 
 impl Credentials {
-    /// Reads the region and a bearer token. Keys are looked for when a request is signed, because
-    /// some sources are servers.
+    /// Reads the region and a bearer token. Does not look for keys: that happens when a request is
+    /// signed, because some sources are servers.
     pub(super) fn find(env: &Env, options: &StreamOptions) -> Self {
         let explicit = &options.api_options.bedrock;
         let profile = explicit.profile.clone().or_else(|| env.get("AWS_PROFILE"));
@@ -81,6 +84,7 @@ impl Credentials {
         Self { region, kind }
     }
 
+    /// Adds the headers of a signature with these keys.
     async fn sign_with(
         &self,
         keys: &Credential,
@@ -102,7 +106,7 @@ impl Credentials {
             .sign_request(&Context::new(), &mut parts, Some(keys), None)
             .await
             .map_err(|error| unsigned(&error))?;
-        // The HTTP client adds it.
+        // The HTTP client adds the header `host`.
         parts.headers.remove(HOST);
         headers.extend(parts.headers);
         Ok(())
@@ -164,6 +168,7 @@ fn address_to_sign(url: &str) -> Result<String, Failure> {
     Ok(parsed.into())
 }
 
+/// Keys to sign with, or a stored key that is sent as a bearer token.
 enum Found {
     Keys(Credential),
     Stored(String),
@@ -173,7 +178,7 @@ enum Found {
 /// they expire.
 static TEMPORARY: LazyLock<Mutex<HashMap<String, Credential>>> = LazyLock::new(Mutex::default);
 
-/// Variables that choose a source.
+/// Variables that choose a source. Temporary keys are kept by their values.
 const SELECTORS: [&str; 10] = [
     "HOME",
     "AWS_CONFIG_FILE",
@@ -188,8 +193,9 @@ const SELECTORS: [&str; 10] = [
 ];
 
 impl Sources {
-    /// Asks the sources in the order of AWS's SDK: variables, the profile's keys, sign-in and
-    /// program, a web identity, and then the container and the machine, unless the user stored a key.
+    /// Returns the keys of the first source that has some, in the order of AWS's SDK: variables, the
+    /// profile's keys, its sign-in, a web identity, the profile's program, and then the container and
+    /// the machine, unless the user stored a key. Fails if there is no source.
     async fn find(&self) -> Result<Found, Failure> {
         let name = self.profile.as_deref().unwrap_or("default");
         let place: Vec<String> = std::iter::once(Some(name.to_owned()))
@@ -249,6 +255,7 @@ impl Sources {
     }
 }
 
+/// Gives reqsign the environment of the request.
 #[derive(Debug)]
 struct EnvOfAws(Env);
 
@@ -284,6 +291,7 @@ fn unavailable(error: &dyn std::fmt::Display) -> reqsign_core::Error {
     reqsign_core::Error::unexpected(error.to_string())
 }
 
+/// Reads files for reqsign.
 #[derive(Debug)]
 struct Files;
 
@@ -294,6 +302,7 @@ impl FileRead for Files {
     }
 }
 
+/// Sends requests for reqsign, with a time limit.
 #[derive(Debug)]
 struct Http;
 
@@ -302,7 +311,7 @@ impl HttpSend for Http {
         &self,
         request: http::Request<Bytes>,
     ) -> reqsign_core::Result<http::Response<Bytes>> {
-        // A proxy does not reach the services of this machine.
+        // A proxy does not reach the services of this machine, which have these addresses.
         let is_local = request
             .uri()
             .host()
@@ -338,6 +347,7 @@ impl HttpSend for Http {
     }
 }
 
+/// Runs programs for reqsign, with a time limit.
 #[derive(Debug)]
 struct Programs;
 
@@ -354,7 +364,12 @@ impl CommandExecute for Programs {
             .output();
         let output = tokio::time::timeout(SERVICE_TIMEOUT, output)
             .await
-            .map_err(|_| unavailable(&format!("{program} did not end within 30 s")))?
+            .map_err(|_| {
+                unavailable(&format!(
+                    "{program} did not end within {} s",
+                    SERVICE_TIMEOUT.as_secs()
+                ))
+            })?
             .map_err(|error| unavailable(&format!("{program}: {error}")))?;
         Ok(CommandOutput {
             status: output.status.code().unwrap_or(-1),

@@ -46,9 +46,10 @@ pub(crate) struct PreparedRequest {
     pub sign: Option<Box<dyn SignRequest>>,
 }
 
+/// Authentication that depends on the request.
 #[async_trait]
 pub(crate) trait SignRequest: Send + Sync {
-    /// Adds headers to those of a request to `url`.
+    /// Adds the headers that authenticate a request to `url` with this body.
     async fn sign(&self, url: &str, headers: &mut HeaderMap, body: &[u8]) -> Result<(), Failure>;
 }
 
