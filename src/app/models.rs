@@ -157,13 +157,15 @@ impl AgentSession {
         }
     }
 
-    /// Returns the model if a provider has it. The command line may name others.
+    /// Returns the model of the session if a provider has it. The command line may have named a model
+    /// that no provider has.
     pub(super) fn provided_model(&self) -> Option<Arc<Model>> {
         let model = self.model()?;
         self.models.find(&model.provider, &model.id).map(|_| model)
     }
 
-    /// Leaves the model `before` if no provider has it any more, and tells the user.
+    /// Leaves the model of the session, and tells the user, if a provider had it before a reload (then
+    /// it is `before`) and no provider has it after the reload.
     pub(super) async fn leave_missing_model(&self, before: Option<Arc<Model>>) {
         let Some(model) = self.model() else { return };
         let was_provided = before.is_some_and(|before| before.reference() == model.reference());
@@ -186,6 +188,7 @@ impl AgentSession {
         self.warn("<session>", "model", text).await;
     }
 
+    /// Returns to the model that the session has left, if a provider has it and no other was chosen.
     fn return_to_model(&self) {
         let mut state = self.state.lock();
         if let Some(left) = &state.left_model

@@ -1,4 +1,4 @@
-//! Keeps the values of known secrets out of what models, files and clients get: see
+//! Replaces the values of known secrets in what models, files and clients get; see
 //! [`pi_base::secrets`].
 
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ impl AgentSession {
     }
 }
 
-/// Replaces secrets in the error of an answer: some servers repeat the key that they refuse.
+/// Replaces secrets in the error message of an answer: some servers repeat the key that they refuse.
 pub(crate) fn redact_error(message: Arc<AgentMessage>) -> Arc<AgentMessage> {
     let AgentMessage::Assistant(answer) = &*message else {
         return message;
@@ -49,6 +49,7 @@ pub(crate) fn redact_error(message: Arc<AgentMessage>) -> Arc<AgentMessage> {
     Arc::new(AgentMessage::Assistant(answer))
 }
 
+/// Replaces secrets in a text.
 pub(crate) fn redact_text(text: &mut String) {
     if let Cow::Owned(redacted) = secrets::redact(text) {
         *text = redacted;

@@ -28,7 +28,7 @@ pub(super) struct State {
     /// rebuilt for each prompt.
     pub context: Vec<Arc<AgentMessage>>,
     pub model: Option<Arc<Model>>,
-    /// The model that was in use until no provider had it any more.
+    /// The model that the session has left because no provider had it.
     pub left_model: Option<Arc<Model>>,
     pub thinking: ThinkingLevel,
     /// The models to cycle through; empty for all.

@@ -121,7 +121,7 @@ impl<'a> MakeWriter<'a> for LogFile {
     }
 }
 
-/// Replaces known secrets in each line. tracing writes a line with one call.
+/// A log file that gets each line without known secrets. tracing writes a line with one call.
 struct RedactedFile<'a>(&'a File);
 
 impl io::Write for RedactedFile<'_> {

@@ -47,7 +47,7 @@ pub struct ToolOptions {
     pub settings_path: Option<PathBuf>,
     /// Environment variables about the session for the model's commands.
     pub session_variables: Vec<(&'static str, String)>,
-    /// Setting `env.hide`: variables that commands do not get.
+    /// Variables that shell commands do not get (setting `env.hide`).
     pub hidden_variables: Vec<String>,
 }
 

@@ -30,20 +30,22 @@ const MAX_DIFF: usize = 64 << 10;
 /// Unchanged lines around each change in a diff.
 const DIFF_CONTEXT: usize = 4;
 
-/// Rules and open questions of one session.
+/// The rules from answers of the user and the open questions of one session.
 #[derive(Default)]
 pub(crate) struct Approvals {
     /// Rules from answers that hold for this session.
     session_rules: Mutex<Vec<String>>,
+    /// Where the answers to open questions go, by the id of the request.
     open: Mutex<HashMap<String, oneshot::Sender<UserAnswer>>>,
-    /// The client has asked for `permission_request`.
+    /// Whether the client takes `permission_request` instead of dialogs.
     takes_requests: AtomicBool,
+    /// The rules in the form of the last call; made again when a source changes.
     compiled: Mutex<Option<Arc<Compiled>>>,
-    /// Mistakes in the settings that were reported.
+    /// Mistakes in the settings that the user has been told of.
     reported: Mutex<Vec<String>>,
 }
 
-/// The rules that hold, with what they were made of.
+/// The rules that hold, with the settings and answers that they were made of.
 struct Compiled {
     sources: [Source; 2],
     session_rules: Vec<String>,
@@ -57,21 +59,24 @@ struct Compiled {
 enum Source {
     Missing,
     Value(Value),
-    /// The file cannot be used, and its text names the setting.
+    /// The file cannot be used, and may have the setting.
     Broken,
 }
 
+/// The answer of the user to a question.
 struct UserAnswer {
     option: PermissionOption,
+    /// Why, in the words of the user.
     reason: Option<String>,
 }
 
-/// A decision with its author.
+/// The final decision about a call, with its author.
 struct Outcome {
     is_allowed: bool,
+    /// See [`Record::decided_by`].
     decided_by: &'static str,
     answer: Option<PermissionOption>,
-    /// Why the call does not run.
+    /// Why the call does not run, for the model.
     reason: String,
 }
 
@@ -97,8 +102,8 @@ impl AgentSession {
         self.approvals.open.lock().clear();
     }
 
-    /// Decides whether a call with this input may run, by rules or by asking the user. Returns
-    /// `false` if there are no rules, so that every input may run.
+    /// Decides whether a call with this input may run, by rules or by asking the user. Fails with the
+    /// reason if it may not. Returns `false` if there are no rules, so that every input may run.
     pub(super) async fn approve(
         &self,
         call: &ToolCall,
@@ -131,7 +136,10 @@ impl AgentSession {
         let (mut decision, files) = match deciding.await {
             Ok(decided) => decided,
             Err(error) => {
-                let reason = format!("The rules could not be applied: {error}");
+                let reason = format!(
+                    "pi failed while it applied the rules in \"permissions\" of settings.json, so the \
+                     call does not run: {error}"
+                );
                 return Err(refusal(reason));
             }
         };
@@ -191,7 +199,8 @@ impl AgentSession {
         made
     }
 
-    /// Asks the user.
+    /// Asks the user, and records the rules of the answer. Without a user, or without an answer, the
+    /// call does not run.
     async fn ask_permission(
         &self,
         call: &ToolCall,
@@ -287,6 +296,7 @@ impl AgentSession {
         }
     }
 
+    /// Makes the question about a call.
     fn permission_request(
         &self,
         call: &ToolCall,
@@ -382,6 +392,7 @@ impl AgentSession {
         })
     }
 
+    /// Adds a decision to the log, without known secrets. A failure is reported to the user.
     async fn log_decision(
         &self,
         call: &ToolCall,
@@ -423,12 +434,17 @@ impl AgentSession {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        let text = format!("Cannot write {}: {error}", file.display());
+        let text = format!(
+            "A decision about {} is not in the log: cannot write {}: {error}. Check its owner and the \
+             space on the disk",
+            call.name,
+            file.display()
+        );
         self.report("<session>", "permissions", text).await;
     }
 }
 
-/// Withdraws a question that was not answered.
+/// A question that a client shows. When dropped, tells the client to close it.
 struct OpenQuestion<'a> {
     session: &'a AgentSession,
     id: String,
@@ -450,8 +466,8 @@ fn refusal(reason: String) -> Refusal {
     }
 }
 
-/// Makes the rules. A project only adds rules to ask and to deny. With a mistake in them, what is
-/// not allowed is asked about: a rule that cannot be read may have denied it.
+/// Makes the rules. A project only adds rules to ask and to deny. If a rule cannot be read, calls
+/// that no rule matches are asked about: that rule may have denied them.
 fn compile(sources: [Source; 2], session_rules: Vec<String>) -> Compiled {
     let read = |source: &Source| match source {
         Source::Missing => Default::default(),
@@ -460,7 +476,8 @@ fn compile(sources: [Source; 2], session_rules: Vec<String>) -> Compiled {
             PermissionSettings::of_file(&Map::from_iter(members))
         }
         Source::Broken => {
-            let mistake = "the file with the rules is no valid JSON".to_owned();
+            let mistake =
+                "a settings file cannot be read or is no valid JSON, and may have rules".to_owned();
             (PermissionSettings::default(), vec![mistake])
         }
     };
@@ -497,8 +514,9 @@ fn compile(sources: [Source; 2], session_rules: Vec<String>) -> Compiled {
     }
 }
 
-/// The use of files by a call, as far as it is known.
+/// The files that a call uses, as far as its input names them.
 enum Files {
+    /// The line of `bash`, whose files the rules find themselves.
     Bash(String),
     Read(Vec<PathBuf>),
     Write(Vec<PathBuf>),
@@ -525,6 +543,7 @@ fn locations(tool: &str, input: &Value, cwd: &Path) -> Files {
     }
 }
 
+/// Applies the rules to a call. May access the file system.
 fn decide(rules: &Rules, tool: &str, input: &Value, files: &Files, place: &Place) -> Decision {
     let access = match files {
         Files::Bash(line) => Access::Bash(line),
@@ -540,6 +559,7 @@ fn decide(rules: &Rules, tool: &str, input: &Value, files: &Files, place: &Place
     rules.decide(&call, place)
 }
 
+/// Returns a short text about the call. The command of `bash` may have several lines.
 fn title(tool: &str, input: &Value, cwd: &Path, paths: &[PathBuf]) -> String {
     if let Some(command) = input.get("command").and_then(Value::as_str)
         && tool == "bash"
@@ -563,7 +583,8 @@ fn title(tool: &str, input: &Value, cwd: &Path, paths: &[PathBuf]) -> String {
     }
 }
 
-/// Returns the change that `write` or `edit` would make.
+/// Returns the change that `write` or `edit` would make, as a unified diff. `None` if it is larger
+/// than [`MAX_DIFF`].
 fn diff(tool: &str, input: &Value, paths: &[PathBuf]) -> Option<String> {
     let path = paths.first()?;
     let name = path.display().to_string();
@@ -591,6 +612,7 @@ fn diff(tool: &str, input: &Value, paths: &[PathBuf]) -> Option<String> {
     (patch.len() <= MAX_DIFF).then_some(patch)
 }
 
+/// Returns facts about a call of a built-in tool.
 fn annotations(files: &Files) -> Option<PermissionAnnotations> {
     match files {
         Files::Unknown => None,

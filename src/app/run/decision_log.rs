@@ -1,5 +1,5 @@
-//! The log of decisions about tool calls: one JSON object a line, each with the hash of the line
-//! before it, so that a removed or changed line shows.
+//! Writes the log of decisions about tool calls: one JSON object a line, each with the hash of the
+//! line before it, so that a removed or changed line can be noticed.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -51,7 +51,8 @@ struct Line<'a> {
 }
 
 impl Record {
-    /// Appends the record. Waits for other processes that append.
+    /// Appends the record to the file at `path`, and makes the file if there is none. Waits for other
+    /// processes that append, and until the line is on the disk.
     pub fn append(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             let mut builder = DirBuilder::new();
@@ -89,15 +90,17 @@ impl Record {
     }
 }
 
+/// Returns the SHA-256 of a line in hexadecimal digits.
 fn hash(text: &[u8]) -> String {
     let digest = Sha256::digest(text);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// The last line of the log.
 struct LastLine {
     /// The line without its end; `None` in an empty file.
     text: Option<Vec<u8>>,
-    /// A process ended while it wrote the line.
+    /// Whether the end of the line is missing, because a process ended while it wrote the line.
     is_torn: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Writes of the model into protected places: told to the user, or asked about (setting
+//! Tells the user about writes of the model into protected places, or asks about them (setting
 //! `protectedPaths`).
 
 use std::path::PathBuf;
@@ -28,7 +28,8 @@ struct Targets {
 }
 
 impl AgentSession {
-    /// Asks about a call that writes into a protected place, if the setting says so.
+    /// Asks about a call that writes into a protected place, if the setting says so. Fails with the
+    /// reason if the call may not run.
     pub(crate) async fn guard_protected(&self, tool: &str, args: &Value) -> Result<(), Refusal> {
         if self.protected_paths_setting() != ProtectedPaths::Ask {
             return Ok(());
@@ -84,6 +85,7 @@ impl AgentSession {
         }
     }
 
+    /// Returns the files that a call visibly writes.
     async fn targets(&self, tool: &str, args: &Value) -> Targets {
         let text = |member: &str| args.get(member).and_then(Value::as_str);
         match (tool, text("path"), text("command")) {
@@ -129,6 +131,7 @@ fn written_by(line: String, place: &Place) -> Targets {
     }
 }
 
+/// Returns those of the files that are in protected places.
 fn protected_paths(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
     let files = files.iter();
     files
@@ -136,6 +139,7 @@ fn protected_paths(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Returns the paths as one text for the user, in quotes.
 fn shown(paths: &[PathBuf]) -> String {
     let paths = paths
         .iter()

@@ -12,7 +12,7 @@ const BUSY_RELOAD: &str = "Wait for the current response to finish before reload
 
 impl AgentSession {
     /// Reads settings, models and extensions again, after releasing the extension `again` from the
-    /// quarantine. An extension that does not load any more goes on with its last good version.
+    /// quarantine. An extension whose files do not load goes on with its last good version.
     pub(crate) async fn reload_with(
         &self,
         again: Option<&str>,

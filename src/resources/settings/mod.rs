@@ -193,7 +193,7 @@ struct State {
     merged: Arc<SettingsValues>,
 }
 
-/// A file that has never been usable.
+/// Whether a settings file has never been usable, and its text if it could be read.
 #[derive(Debug, Default)]
 enum Broken {
     #[default]
@@ -278,7 +278,8 @@ impl Settings {
         self.state.read().layer(scope).raw.get(key).cloned()
     }
 
-    /// Returns whether a file that cannot be used may have the key, with an unknown value.
+    /// Returns whether a file that cannot be used may have the key: the file cannot be read, or its
+    /// text contains the key.
     pub fn may_have(&self, scope: SettingsScope, key: &str) -> bool {
         match &self.state.read().layer(scope).broken {
             Broken::No => false,

@@ -1,4 +1,4 @@
-//! The setting `permissions`: rules about tool calls (docs/permissions.md).
+//! Reads the setting `permissions`: rules about tool calls (docs/permissions.md).
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -24,8 +24,8 @@ pub enum UnmatchedCalls {
 }
 
 impl PermissionSettings {
-    /// Reads the rules of one settings file. A mistake is returned with what could be read: the
-    /// caller must not treat missing rules as permission.
+    /// Reads the rules of one settings file. Returns the rules that could be read, and the mistakes.
+    /// With a mistake a rule may be missing, so the caller must not take the rest for all rules.
     pub fn of_file(file: &Map<String, Value>) -> (Self, Vec<String>) {
         let mut settings = Self::default();
         let mut mistakes = Vec::new();
@@ -50,12 +50,15 @@ impl PermissionSettings {
                     continue;
                 }
                 _ => {
-                    mistakes.push(format!("\"permissions.{name}\" is no known list of rules"));
+                    mistakes.push(format!(
+                        "\"permissions.{name}\" is unknown; the members are allow, ask, deny and \
+                         default"
+                    ));
                     continue;
                 }
             };
             let Value::Array(rules) = value else {
-                mistakes.push(format!("\"permissions.{name}\" is no list"));
+                mistakes.push(format!("\"permissions.{name}\" is no list of rules"));
                 continue;
             };
             for rule in rules {

@@ -76,27 +76,28 @@ pub struct SettingsValues {
     pub extension_host: ExtensionHost,
     /// Whether extensions are reloaded when their files are saved. Not in the original.
     pub extension_watch: bool,
-    /// Not in the original. Rules of the project only add to those of the user.
+    /// Rules about tool calls. Not in the original. `Settings::raw_value` has the rules of each file,
+    /// because those of the project only add to those of the user.
     #[serde(deserialize_with = "object")]
     pub permissions: PermissionSettings,
-    /// Not in the original.
+    /// The environment of shell commands. Not in the original.
     #[serde(deserialize_with = "object")]
     pub env: EnvSettings,
 }
 
-/// The environment of commands.
+/// The setting `env`: the environment of shell commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct EnvSettings {
     pub hide: HiddenVariables,
 }
 
-/// Variables that the commands of the model do not get.
+/// Variables that shell commands of the model and the user do not get.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum HiddenVariables {
     Names(Vec<String>),
-    /// Whether those that keys of providers are read from are hidden.
+    /// Whether the variables that keys of providers are read from are hidden.
     Keys(bool),
 }
 

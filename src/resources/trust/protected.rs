@@ -1,5 +1,5 @@
-//! Places whose files run by themselves or decide what may run: a write there is told or asked
-//! about (setting `protectedPaths`).
+//! Recognizes places whose files run by themselves or decide what may run. pi tells the user about a
+//! write there, or asks (setting `protectedPaths`).
 
 use std::path::{Component, Path, PathBuf};
 

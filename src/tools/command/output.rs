@@ -38,7 +38,7 @@ enum Log {
 }
 
 impl CommandOutput {
-    /// Adds output. Known secrets are replaced, also if they arrive in pieces.
+    /// Adds output, with known secrets replaced, also those that arrive in pieces.
     pub(crate) async fn push(&mut self, bytes: &[u8]) {
         let bytes = self.redactor.push(bytes);
         self.push_redacted(&bytes).await;
