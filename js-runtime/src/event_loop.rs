@@ -426,7 +426,7 @@ impl EventLoop {
         }
     }
 
-    /// Closes what the extensions hold.
+    /// Closes what the extensions hold: workers and child processes here, the rest in JavaScript.
     fn release(&mut self) -> CallResult {
         self.isolate.workers.end();
         self.watchdog.release_children();
@@ -451,7 +451,7 @@ impl EventLoop {
         preload(worker, &url)
     }
 
-    /// Starts to evaluate the module, which may be prepared.
+    /// Starts to evaluate the module, and prepares it first if that was not done.
     fn begin_load(&mut self, id: u32, path: &std::path::Path) -> Result<CallState, Thrown> {
         let module = match self.prepared.remove(&id) {
             Some(module) => {

@@ -41,7 +41,7 @@ impl Runtime {
     }
 
     /// Reads, resolves, compiles and links the module at `path` with all that it imports. No code of
-    /// it runs before [`Self::load`], which may use the result. The limit is as there.
+    /// it runs before [`Self::load`], which uses the result. `limit` is as for [`Self::load`].
     pub async fn prepare(&self, id: u32, path: &Path, limit: Duration) -> Result<(), LoadError> {
         self.load_phase(LoadPhase::Prepare, id, path, limit).await
     }
@@ -128,8 +128,8 @@ impl Runtime {
         }
     }
 
-    /// Returns what each extension was loaded from. `None` if the isolate had a process of its own
-    /// that is gone.
+    /// Returns the sources that each extension was loaded from. `None` if the isolate had a process
+    /// of its own that is gone.
     pub async fn sources(&self) -> Option<HashMap<u32, Sources>> {
         match &self.0 {
             Backend::Thread(thread) => Some(thread.imports().sources()),

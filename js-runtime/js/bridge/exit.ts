@@ -54,7 +54,7 @@ function callListeners(listen: (process: any, guard: Guard) => void): string | u
   return thrown.length === 0 && exitCode === undefined ? undefined : JSON.stringify({ thrown, code: exitCode });
 }
 
-/** Lets code go on after `exit`, because a command of a replaced generation is not over. */
+/** Restores `process` after `exit`, because a command of a replaced generation goes on. */
 export function resume(): void {
   undo?.();
   undo = undefined;

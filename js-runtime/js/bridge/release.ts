@@ -13,7 +13,7 @@ let databases: { deref(): any }[] = [];
 /** Number of databases at which those that are gone are removed. */
 let pruneAt = 32;
 
-/** `Reflect.construct` for databases of `node:sqlite`. */
+/** Constructs a database of `node:sqlite`, as `Reflect.construct` does, and records it. */
 internals.makeDatabase = (...parts: unknown[]): object => {
   const database = primordials.ReflectApply(primordials.ReflectConstruct, undefined, parts);
   if (databases.length >= pruneAt) {
@@ -37,6 +37,7 @@ function attempt(close: () => void): void {
   }
 }
 
+/** Closes everything that the extensions hold. The isolate goes on; failures are ignored. */
 export function release(): void {
   attempt(resume);
   attempt(() => internals.endTimers?.());

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Start of the query that distinguishes copies of a module.
 pub(crate) const COPY_QUERY: &str = "copy=";
 
-/// The files of one extension as they were loaded, and what their imports resolved to. All URLs are
-/// without the queries of copies.
+/// The files of one extension as they were loaded, and the modules that their imports resolved to.
+/// URLs are without the queries of copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources {
     entry: Option<String>,
@@ -28,16 +28,19 @@ impl Sources {
         entry.is_some_and(|entry| self.texts.contains_key(entry))
     }
 
+    /// Records the module that the load begins with.
     pub(super) fn note_entry(&mut self, entry: &ModuleSpecifier) {
         self.entry = recorded_url(entry);
     }
 
+    /// Records the text of a module.
     pub(super) fn note_text(&mut self, module: &ModuleSpecifier, text: &Arc<str>) {
         if let Some(url) = recorded_url(module) {
             self.texts.insert(url, text.clone());
         }
     }
 
+    /// Records the module that an import resolved to.
     pub(super) fn note_target(
         &mut self,
         importer: &ModuleSpecifier,
@@ -56,6 +59,7 @@ impl Sources {
         ModuleSpecifier::parse(entry).ok()
     }
 
+    /// Returns the recorded text of a module.
     pub(crate) fn text(&self, module: &ModuleSpecifier) -> Option<Arc<str>> {
         self.texts.get(&recorded_url(module)?).cloned()
     }

@@ -430,7 +430,7 @@ impl Watchdog {
         });
     }
 
-    /// Asks the child processes that the isolate has now to end. The isolate goes on.
+    /// Terminates the child processes that the isolate has started so far. The isolate goes on.
     pub fn release_children(&self) {
         match IS_HOST_PROCESS.load(Ordering::Relaxed) {
             false => process_tree::terminate(process_tree::started_by_thread(self.0.thread)),

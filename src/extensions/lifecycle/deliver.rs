@@ -105,7 +105,8 @@ impl Extensions {
     ) -> Emission {
         let generation = self.wait_ready(cancel).await;
         let event = body().into().into_members();
-        // Nothing may go on without the extensions that are being loaded.
+        // The wait was aborted. The extensions that are being loaded may have handlers, so what the
+        // event is about must not go on.
         if self.is_replacing() {
             return Emission {
                 event,

@@ -49,7 +49,7 @@ pub struct Generation {
     tokens: AtomicU64,
     /// The run that was aborted while a handler hung; runs count from 1.
     pub aborted_run: AtomicU64,
-    /// Whether everything that the extensions hold was released. No handler is called any more.
+    /// Whether the generation was closed. Then no handler is called.
     closed: AtomicBool,
     /// Whether `session_start` was emitted. `session_shutdown` is emitted only after it.
     pub session_started: AtomicBool,
@@ -76,8 +76,8 @@ pub enum CallFailure {
     #[error("No extensions are loaded")]
     Gone,
     #[error(
-        "It was ended, because a reload or another session replaced its extension. A reload on \
-         save waits for commands"
+        "The command was ended, because a reload or a change of the session replaced its \
+         extension. Reloads on save wait for commands"
     )]
     Replaced,
 }
@@ -323,7 +323,7 @@ impl Generation {
         }
     }
 
-    /// Returns whether the next generation is being loaded, or was.
+    /// Returns whether the generation was closed, which precedes the load of the next one.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -350,12 +350,13 @@ impl Generation {
     pub async fn release(&self) -> Vec<ExtensionError> {
         let thrown = self.emit_exit(0).await;
         if let Some(runtime) = &self.runtime {
-            // An isolate that does not answer is cut off by its watchdog.
+            // The watchdog stops an isolate that does not answer.
             let _ = tokio::time::timeout(self.limits.shutdown, runtime.release()).await;
         }
         thrown
     }
 
+    /// Emits `exit` unless that was done. Returns what listeners threw.
     async fn emit_exit(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {
             Some(runtime) if !self.exit_emitted.swap(true, Ordering::Relaxed) => {

@@ -22,12 +22,13 @@ use crate::registry::{ExtensionId, ExtensionInfo, Registry};
 use pi_agent::event::WaitOutcome;
 use pi_resources::settings::ExtensionHost;
 
-/// Most loads take milliseconds. An abort within [`LOAD_ABORT_GRACE`] may be meant for something
-/// else, and gives up only a load that takes longer than [`LONG_LOAD`].
+/// Time from the start of a load in which an abort may be meant for something else. Such an abort
+/// ends the load only after [`LONG_LOAD`].
 const LOAD_ABORT_GRACE: Duration = Duration::from_secs(1);
+/// Time from the start of a load after which every abort ends it. Most loads take milliseconds.
 const LONG_LOAD: Duration = Duration::from_secs(5);
 
-/// An isolate in which a set of extensions is prepared or loaded.
+/// One isolate in which all extensions of a plan are prepared or loaded.
 pub(super) struct Attempt {
     host: Arc<BridgeHost>,
     /// `None` until the first extension needs it.
@@ -35,12 +36,13 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
+    /// Records why an extension is not loaded.
     fn fail(&self, index: usize, failure: LoadFailure) {
         self.host.registry.lock().extensions[index].error = Some(failure);
     }
 }
 
-/// The step that follows an attempt.
+/// The step that follows an attempt: its generation is installed, or another attempt is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Install,
@@ -48,10 +50,12 @@ enum Next {
     TryAgain,
 }
 
+/// A part of a load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Reads, resolves and compiles; no code of extensions runs.
     Prepare,
+    /// Runs modules and calls their functions.
     Run,
 }
 
@@ -118,6 +122,7 @@ impl Extensions {
         (generation, report)
     }
 
+    /// Makes an attempt without an isolate.
     fn new_attempt(&self, plan: &LoadPlan) -> Attempt {
         let infos = plan.paths.iter().map(|path| ExtensionInfo {
             path: path.path.to_string_lossy().into_owned(),
@@ -145,7 +150,7 @@ impl Extensions {
     async fn next_attempt(&self, ended: Attempt, plan: &mut LoadPlan, phase: Phase) -> Attempt {
         let next = self.new_attempt(plan);
         plan.imports.extend(ended.host.imports());
-        // The user is not told the same twice.
+        // The user does not get the same warning twice.
         std::mem::swap(
             &mut *next.host.reported_warnings.lock(),
             &mut *ended.host.reported_warnings.lock(),
@@ -162,6 +167,8 @@ impl Extensions {
         next
     }
 
+    /// Prepares or loads all extensions of the plan in the isolate of the attempt. Failures change
+    /// the plan.
     async fn run_phase(&self, attempt: &mut Attempt, plan: &mut LoadPlan, phase: Phase) -> Next {
         let mut next = Next::Install;
         for index in 0..plan.paths.len() {
@@ -193,7 +200,7 @@ impl Extensions {
                 Err(error) => error,
             };
             if plan.can_keep(index) {
-                // No reload waits for this version again.
+                // In quarantine this version is not tried again, so that no reload waits for it.
                 if let LoadError::TimedOut(limit) = &error {
                     let why = format!("still loading after {} s", limit.as_secs_f64());
                     let loaded_files = LoadedFiles::for_extension(&attempt.host, id);
@@ -255,6 +262,7 @@ impl Extensions {
         Ok(runtime)
     }
 
+    /// Prepares or loads one extension, until it has finished, its limit is over or the user aborts.
     async fn load_one(
         &self,
         host: &BridgeHost,
@@ -264,19 +272,19 @@ impl Extensions {
         phase: Phase,
     ) -> Result<(), LoadError> {
         let limit = self.allowance.lock().limits.load;
-        let mut is_patient = true;
+        let mut is_aborted = false;
         let aborted = async {
-            let early = self.wait_cancel.lock().clone();
+            let early_cancel = self.wait_cancel.lock().clone();
             tokio::time::sleep(LOAD_ABORT_GRACE).await;
-            let patience = self.wait_cancel.lock().clone();
+            let cancel = self.wait_cancel.lock().clone();
             tokio::select! {
-                () = patience.cancelled() => {}
+                () = cancel.cancelled() => {}
                 () = async {
-                    early.cancelled().await;
+                    early_cancel.cancelled().await;
                     tokio::time::sleep(LONG_LOAD - LOAD_ABORT_GRACE).await;
                 } => {}
             }
-            is_patient = false;
+            is_aborted = true;
         };
         let mut wait = host.slow_notice(id, "load", limit);
         // Before the session exists the mode shows that pi starts.
@@ -302,7 +310,7 @@ impl Extensions {
             host.add_load(id, started.elapsed());
         }
         wait.finish(match &loaded {
-            Err(_) if !is_patient => WaitOutcome::Cancelled,
+            Err(_) if is_aborted => WaitOutcome::Cancelled,
             Ok(()) | Err(LoadError::Failed { .. }) => WaitOutcome::Settled,
             Err(LoadError::TimedOut(_)) => WaitOutcome::Abandoned,
             Err(LoadError::Stopped(_) | LoadError::Gone) => WaitOutcome::Stopped,
@@ -310,6 +318,7 @@ impl Extensions {
         loaded
     }
 
+    /// Starts an isolate with the kept sources of the plan.
     fn start_isolate(
         &self,
         host: &Arc<BridgeHost>,
@@ -351,15 +360,15 @@ impl Extensions {
     }
 }
 
-/// Gives up a load that the user aborted. If it only awaits something, the other extensions
-/// can be loaded meanwhile.
+/// Ends a load that the user aborted, and returns its error. The isolate stops only if code runs: if
+/// the load awaits something, the other extensions can be loaded in the isolate.
 async fn give_up_load(runtime: &Runtime) -> LoadError {
     if runtime.busy_for().await.is_some() {
         runtime.stop(Stop::Requested);
         return LoadError::Stopped(Stop::Requested);
     }
     LoadError::Failed {
-        message: "it was still loading when the user had waited long enough".into(),
+        message: "the user aborted the load, which had not finished".into(),
         stack: String::new(),
     }
 }

@@ -60,11 +60,12 @@ const REPORT_CAPACITY: usize = 1024;
 pub struct LoadReport {
     /// Paths of extensions that were loaded from their files.
     pub loaded: Vec<String>,
-    /// Extensions by path whose files do not load and whose last good version was loaded.
+    /// Extensions by path whose last good version was loaded, with the reason why their files do not
+    /// load.
     pub kept: Vec<(String, LoadFailure)>,
-    /// Paths of extensions that ran before and are not there any more.
+    /// Paths of extensions that ran before the reload and no longer exist.
     pub gone: Vec<String>,
-    /// Extensions by path that are not loaded at all.
+    /// Extensions by path that are not loaded at all, with the reason.
     pub failed: Vec<(String, LoadFailure)>,
 }
 
@@ -233,8 +234,8 @@ impl Extensions {
 
     /// Loads all extensions again, in this order: the new ones are prepared while the current
     /// generation serves; that one gets `session_shutdown`, as in [`Self::shut_down`], and is
-    /// closed; the new ones are loaded. An extension that does not load any more is loaded in its
-    /// last good version. [`Self::release_replaced`] follows.
+    /// closed; the new ones are loaded. An extension whose files do not load is loaded in its last
+    /// good version. The caller calls [`Self::release_replaced`] afterwards.
     pub async fn reload(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         // If an extension has just stopped the isolate, the recovery reports and
         // quarantines it first.

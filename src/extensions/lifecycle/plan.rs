@@ -1,5 +1,5 @@
-//! The version of each extension that a load uses: its files as they are, or its last good version,
-//! which are the sources that it was loaded from last.
+//! Plans which version of each extension a load uses: its files as they are, or its last good
+//! version, which consists of the sources that it was loaded from last.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use super::load_error::LoadFailure;
 use crate::registry::ExtensionId;
 use pi_resources::discovery::extensions::ExtensionPath;
 
-/// Extensions to load, by index in the order of the load.
+/// The extensions to load, in order, with the version of each. Other members have their index.
 pub(super) struct LoadPlan {
     pub paths: Vec<ExtensionPath>,
     /// Sources that extensions were loaded from, by path.
     last_good: HashMap<PathBuf, Sources>,
-    /// Why the last good version is loaded instead of the files.
+    /// Extensions whose last good version is loaded, with the reason why their files are not.
     kept: BTreeMap<usize, LoadFailure>,
-    /// Records of what earlier attempts have read and looked for.
+    /// Records of the files that earlier attempts have read or looked for.
     pub imports: Vec<Imports>,
-    /// How extensions stopped the isolate of an earlier attempt.
+    /// Extensions that stopped the isolate of an earlier attempt and are left out, with the reason.
     stopped: HashMap<usize, LoadFailure>,
 }
 
@@ -46,16 +46,17 @@ impl LoadPlan {
         !self.kept.contains_key(&index) && self.last_good.contains_key(self.path(index))
     }
 
+    /// Returns whether the last good version of the extension is to be loaded.
     pub fn is_kept(&self, index: usize) -> bool {
         self.kept.contains_key(&index)
     }
 
-    /// Loads the last good version, because the files do not load.
+    /// Plans to load the last good version, because the files do not load.
     pub fn keep(&mut self, index: usize, failure: LoadFailure) {
         self.kept.insert(index, failure);
     }
 
-    /// Records that the extension stopped the isolate and has no version to go back to.
+    /// Plans to leave out an extension that stopped the isolate and has no other version.
     pub fn give_up(&mut self, index: usize, failure: LoadFailure) {
         let path = self.path(index).to_owned();
         self.last_good.remove(&path);
@@ -68,7 +69,8 @@ impl LoadPlan {
         self.kept.get(&index)
     }
 
-    /// Returns the failure that says most about an extension which is not loaded at all.
+    /// Returns the first failure of an extension that is not loaded at all: it says more than those
+    /// that followed.
     pub fn first_failure(&self, index: usize) -> Option<&LoadFailure> {
         self.stopped.get(&index).or_else(|| self.kept.get(&index))
     }
@@ -85,7 +87,8 @@ impl LoadPlan {
 
 impl Extensions {
     /// Plans a load that replaces `old`. Extensions that `old` has loaded have a last good version,
-    /// except `offender`. The last good versions of extensions in quarantine are loaded.
+    /// except `offender`, which stopped the isolate. Extensions in quarantine are loaded from their last
+    /// good version.
     pub(super) async fn plan(
         &self,
         paths: Vec<ExtensionPath>,

@@ -19,8 +19,8 @@ impl Extensions {
     /// happen meanwhile, above all those that a gate may block, must neither skip the
     /// extensions nor reach a handler before its `session_start`.
     pub(super) async fn wait_ready(&self, cancel: &CancellationToken) -> Arc<Generation> {
-        let patience = active_clock::sleep(self.current().limits.load);
-        tokio::pin!(patience);
+        let deadline = active_clock::sleep(self.current().limits.load);
+        tokio::pin!(deadline);
         loop {
             let installed = self.installed.notified();
             let current = self.current();
@@ -32,8 +32,8 @@ impl Extensions {
             tokio::select! {
                 () = installed => {}
                 () = cancel.cancelled() => return current,
-                // A load has limits of its own.
-                _ = &mut patience, if !is_replacing => return current,
+                // A reload ends by itself: each load has a limit.
+                _ = &mut deadline, if !is_replacing => return current,
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Shows a status while one extension takes long to load during a reload: prompts wait for it.
+//! Shows a status while an extension takes long to load during a reload: prompts wait for it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::api::session_api::SessionApi;
 use crate::diagnostics::error_context::extension_name;
 use pi_agent::event::UiMethod;
 
-/// Time after which the user is told which extension is being loaded.
+/// Time from the start of a load after which the user is told which extension is being loaded.
 pub(super) const SLOW_LOAD: Duration = Duration::from_secs(1);
 
 /// Key of the status.
@@ -40,6 +40,7 @@ impl Extensions {
     }
 }
 
+/// Sets or removes the status, if the mode can show it.
 fn show(actions: &dyn SessionApi, status_text: Option<String>) {
     let status = UiMethod::SetStatus {
         status_key: STATUS_KEY.to_owned(),

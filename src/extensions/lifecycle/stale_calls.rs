@@ -38,6 +38,7 @@ impl StaleCalls {
         });
     }
 
+    /// Returns whether a call is open.
     pub fn is_any_open(&self) -> bool {
         !self.open.borrow().is_empty()
     }

@@ -90,8 +90,8 @@ impl Extensions {
         }
     }
 
-    /// Releases everything that the extensions of a replaced generation hold, before the next ones
-    /// are loaded. Its isolate ends, unless a stale call is open.
+    /// Closes a replaced generation before the next one is loaded: everything that its extensions
+    /// hold is released. The isolate ends, unless a stale call is open.
     pub(super) async fn close(&self, old: &Generation) {
         old.close();
         let thrown = match old.host.stale_calls.is_any_open() {

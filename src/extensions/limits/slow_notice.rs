@@ -15,8 +15,8 @@ pub struct SlowNotice<'a> {
     extension: ExtensionId,
     event: String,
     limit: Duration,
-    /// Time after which the notice is shown.
-    patience: Duration,
+    /// Time after which the notice is shown; by default half of the limit.
+    delay: Duration,
     started: Instant,
     shown: Option<CountGuard<'a>>,
     outcome: WaitOutcome,
@@ -35,7 +35,7 @@ impl BridgeHost {
             extension,
             event: event.into(),
             limit,
-            patience: limit / 2,
+            delay: limit / 2,
             started: Instant::now(),
             shown: None,
             outcome: WaitOutcome::Cancelled,
@@ -44,20 +44,20 @@ impl BridgeHost {
 }
 
 impl SlowNotice<'_> {
-    /// Shows the notice after `patience` at the latest, instead of after half of the limit.
-    pub fn shown_after(mut self, patience: Duration) -> Self {
-        self.patience = self.patience.min(patience);
+    /// Shows the notice after `delay` if that is less than half of the limit.
+    pub fn shown_after(mut self, delay: Duration) -> Self {
+        self.delay = self.delay.min(delay);
         self
     }
 
-    /// Returns the result of `work` and shows the notice when half of the limit is used.
+    /// Returns the result of `work` and shows the notice after the delay.
     /// Time in which the extension waits for the user or the thread does not count.
     pub async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         tokio::select! {
             biased;
             result = &mut work => return result,
-            () = self.host.clock.expire(self.extension, self.patience) => {}
+            () = self.host.clock.expire(self.extension, self.delay) => {}
         }
         // The user may see already that its code holds the thread.
         tokio::select! {

@@ -19,7 +19,7 @@ pub struct DescribedExtension {
     pub source: SourceInfo,
     /// The version that serves.
     pub state: LoadState,
-    /// Why the extension did not load. If it is kept, why its files do not load.
+    /// Why the extension did not load, or, if it is kept, why its files do not load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<LoadFailure>,
     /// Milliseconds; 0 if the code was not run.
@@ -91,7 +91,7 @@ pub enum LoadState {
     Loaded,
     /// The last good version, because the files do not load.
     Kept,
-    /// No version.
+    /// No version: the extension is not loaded.
     Failed,
 }
 

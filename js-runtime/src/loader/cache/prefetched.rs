@@ -65,6 +65,7 @@ impl CacheItem {
     }
 }
 
+/// Returns the size of a text in bytes, 0 without one.
 fn length(text: &Option<Arc<str>>) -> usize {
     text.as_ref().map_or(0, |text| text.len())
 }

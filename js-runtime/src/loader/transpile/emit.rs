@@ -70,7 +70,7 @@ impl Loader {
             return Ok(source.to_owned());
         }
         let key = self.emit_key(specifier, source, lenient);
-        // The record would refer to files, which differ from what a pinned module imports.
+        // The record beside the code refers to files. A pinned module may import other texts.
         if self.files.is_pinned(specifier) {
             let (code, map, record) = self.compile(key, specifier, source, lenient)?;
             if let Some(map) = map {
