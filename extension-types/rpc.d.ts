@@ -191,7 +191,7 @@ export type RpcCommand1 =
       id: string;
       option: PermissionOption;
       /**
-       * Why, for the model.
+       * The reason of the answer, which the model gets.
        */
       reason?: string | null;
     }
@@ -1519,7 +1519,7 @@ export interface Listed {
   change?: Change;
 }
 /**
- * The question of pi whether a tool call may run. Extensions neither see nor answer it.
+ * The question to the user whether a tool call may run. Extensions neither see nor answer it.
  */
 export interface PermissionRequest {
   id: string;
@@ -1530,7 +1530,7 @@ export interface PermissionRequest {
    */
   input: unknown;
   /**
-   * One line about the call.
+   * A short text about the call. The command of `bash` may have several lines.
    */
   title: string;
   /**
@@ -1653,7 +1653,7 @@ export interface Reloaded {
    */
   kept: Failed[];
   /**
-   * Extensions that ran before and are not there any more.
+   * Extensions that ran before the reload and no longer exist.
    */
   gone: string[];
   /**

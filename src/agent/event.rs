@@ -433,7 +433,7 @@ pub struct UiEnd {
     pub id: String,
 }
 
-/// The question of pi whether a tool call may run. Extensions neither see nor answer it.
+/// The question to the user whether a tool call may run. Extensions neither see nor answer it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -443,7 +443,7 @@ pub struct PermissionRequest {
     pub tool_call_id: String,
     /// The input that runs if the call is allowed.
     pub input: Value,
-    /// One line about the call.
+    /// A short text about the call. The command of `bash` may have several lines.
     pub title: String,
     /// Files that the call is known to use.
     pub locations: Vec<PermissionLocation>,
@@ -795,7 +795,7 @@ impl Event {
             | Self::CompactionEnd { .. }
             | Self::ExtensionError(_)
             | Self::ExtensionUiRequest(_)
-            // Only for clients that have asked for it.
+            // Clients get these two only if they have asked for them.
             | Self::PermissionRequest(_)
             | Self::PermissionRequestEnd { .. } => true,
             Self::SessionInfoChanged { .. }

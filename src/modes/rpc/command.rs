@@ -146,7 +146,7 @@ pub enum Command {
     PermissionResponse {
         id: String,
         option: PermissionOption,
-        /// Why, for the model.
+        /// The reason of the answer, which the model gets.
         #[serde(default)]
         reason: Option<String>,
     },

@@ -271,7 +271,7 @@ pub struct Reloaded {
     pub loaded: Vec<String>,
     /// Extensions whose files do not load and whose last good version goes on.
     pub kept: Vec<Failed>,
-    /// Extensions that ran before and are not there any more.
+    /// Extensions that ran before the reload and no longer exist.
     pub gone: Vec<String>,
     /// Extensions that are not loaded at all.
     pub failed: Vec<Failed>,
