@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, Terminal, read_jsonl, text_of};
 
-/// A server that calls `bash` with each line in turn, and a home with these rules.
+/// Returns a server that calls `bash` with each line in turn, and a home with these rules.
 async fn set_up(permissions: Value, lines: &[&str]) -> (ModelServer, Home) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -17,7 +17,7 @@ async fn set_up(permissions: Value, lines: &[&str]) -> (ModelServer, Home) {
     (server, home)
 }
 
-/// The text of the last tool result that the model got.
+/// Returns the text of the last tool result that the model got.
 fn last_result(events: &[Value]) -> String {
     let mut ends = events
         .iter()
@@ -101,7 +101,7 @@ async fn a_question_is_answered_over_rpc() {
     finish(&mut rpc).await;
     assert!(home.cwd().join("a").exists());
 
-    // Once was once.
+    // The answer `allow_once` holds for one call.
     start(&mut rpc).await;
     answer(&mut rpc, "deny").await;
     let result = finish(&mut rpc).await;
@@ -202,7 +202,7 @@ async fn old_clients_are_asked_in_a_dialog() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_calls_are_refused() {
+async fn calls_are_refused_where_no_user_can_be_asked() {
     for mode in [&["-p"][..], &["--mode", "json"]] {
         let rules = json!({ "ask": ["bash(touch *)"] });
         let (server, home) = set_up(rules, &["touch a"]).await;

@@ -1,4 +1,4 @@
-//! Known secrets are in nothing that is written, whatever a tool prints.
+//! Known secrets are written nowhere, whatever a tool prints.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// A home with three secrets, and a client of pi.
+/// Puts three secrets into the home and starts a client of pi.
 fn start(home: &Home, arguments: &[&str]) -> Rpc {
     let auth = json!({ "openai": { "type": "api_key", "key": STORED } });
     fs::write(home.agent_dir().join("auth.json"), auth.to_string()).unwrap();
@@ -69,8 +69,8 @@ async fn secrets_that_a_tool_prints_are_written_nowhere() {
   });
 };"#,
     );
-    // Slow enough for updates with a part of a secret, and long enough for a file in the temporary
-    // folder.
+    // The first command is slow enough for updates with a part of a secret, and the second prints
+    // enough for a file in the temporary folder.
     let slow = format!(
         "cat {auth} ~/.npmrc; printf %s \"${{GROQ_API_KEY:0:9}}\"; sleep 0.3; printf '%s\\n' \"${{GROQ_API_KEY:9}}\"",
         auth = home.agent_dir().join("auth.json").display()
@@ -130,10 +130,11 @@ async fn secrets_that_a_tool_prints_are_written_nowhere() {
             .collect();
         assert_eq!(names, expected, "{found:?}");
     }
-    // Nothing of a secret that came in two pieces.
+    // The beginning of the secret that came in two pieces was not shown either.
     assert!(!lines.contains(&IN_ENV[..9]), "{lines}");
 }
 
+/// Returns what the tool `bash` prints with this value of `env.hide`.
 async fn printed(hide: Value, line: &str) -> String {
     let server = ModelServer::start().await;
     let home = Home::new(&server);

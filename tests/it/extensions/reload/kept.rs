@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, pause, prompt, watches};
 
-/// An extension with a command of its name, which says `value`.
+/// An extension with a command of its name, which notifies the user of `value`.
 fn sayer(name: &str, value: &str) -> String {
     format!(
         r#"export default (pi) => pi.registerCommand("{name}", {{
@@ -32,9 +32,9 @@ fn names(report: &Value, member: &str) -> Vec<String> {
     all.map(path).collect()
 }
 
-/// Nothing was loaded until the broken file was mended.
+/// One broken file kept the changes of all other extensions from being loaded.
 #[tokio::test]
-async fn a_broken_file_stops_nobody() {
+async fn a_broken_file_stops_no_other_extension() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("a.ts", &sayer("a", "1"));
@@ -84,7 +84,7 @@ async fn a_broken_file_stops_nobody() {
     says(&mut rpc, "a", "8").await;
 }
 
-/// Files, links and package.json are gone or different: the last good version needs none of them.
+/// Files that the extension imports are gone or different: the last good version needs none of them.
 #[tokio::test]
 async fn the_last_good_version_does_not_need_its_files() {
     let server = ModelServer::start().await;
@@ -153,7 +153,7 @@ async fn a_gone_extension_is_reported_and_unloaded() {
     assert_eq!(names(&report, "gone"), [""; 0], "{report}");
 }
 
-/// The port that the last good version needs is taken by another program now.
+/// The last good version fails, too, because a file that it reads is gone.
 #[tokio::test]
 async fn an_extension_without_a_working_version_is_left_out() {
     let server = ModelServer::start().await;

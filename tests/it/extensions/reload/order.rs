@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Home, Rpc, pause, prompt};
 
-/// Counts, saves the number in `session_shutdown` and reads it when it is loaded.
+/// An extension that counts, saves the number in `session_shutdown` and reads it when it is loaded.
 const COUNTER: &str = r#"import fs from "node:fs";
     let count = fs.existsSync("count") ? Number(fs.readFileSync("count", "utf8")) : 0;
     export default (pi) => {
@@ -63,7 +63,8 @@ fn answer_of(port: u16) -> String {
     answer
 }
 
-/// The new extension got EADDRINUSE, EEXIST and "database is locked".
+/// Checks that a new extension can take what the old one held. Failures were EADDRINUSE, EEXIST and
+/// "database is locked".
 async fn is_taken_over(closes: bool) {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
@@ -104,7 +105,7 @@ async fn what_careless_extensions_hold_is_free_for_the_next_load() {
     is_taken_over(false).await;
 }
 
-/// Loads when the file `go` is there; the first load needs no waiting.
+/// An extension that loads at once, or, if the file `slow` exists, as soon as the file `go` exists.
 const SLOW: &str = r#"import fs from "node:fs";
     if (fs.existsSync("slow")) {
         fs.writeFileSync("loading", "");
