@@ -328,7 +328,7 @@ impl Generation {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Marks the generation as closed: from now on no handler is called.
+    /// Marks the generation as closed, so that no handler is called.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.host.begin_shutdown();

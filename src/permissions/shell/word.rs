@@ -38,7 +38,7 @@ impl Word {
     pub(super) fn push_text(&mut self, more: &str) {
         match self.0.last_mut() {
             Some(Piece::Text(text)) => text.push_str(more),
-            // Also an empty text makes a word.
+            // An empty text makes a word, too.
             _ => self.0.push(Piece::Text(more.to_owned())),
         }
     }
