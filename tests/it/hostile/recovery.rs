@@ -219,7 +219,7 @@ async fn a_stop_before_a_new_session_is_reported() {
 async fn a_stop_during_a_reload_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    home.settings(json!({"extensionTimeouts": {"spin": 300}}));
+    home.settings(json!({"extensionTimeouts": {"spin": 300, "load": 5000}}));
     home.extension(
         "ext.ts",
         r#"import { existsSync } from "node:fs";
