@@ -215,7 +215,7 @@ async fn calls_are_refused_where_no_user_can_be_asked() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn line_mode_asks_at_the_prompt() {
     let rules = json!({ "ask": ["bash(touch *)"] });
     let (_server, home) = set_up(rules, &["touch a"]).await;
