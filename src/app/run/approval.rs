@@ -274,7 +274,7 @@ impl AgentSession {
 
     /// Adds rules to the user's settings. If that fails, they hold for this session.
     async fn remember(&self, rules: &[String]) {
-        let added = rules.to_vec();
+        let mut is_added = false;
         let written = self.settings.edit(SettingsScope::Global, |settings| {
             let permissions = settings.entry("permissions").or_insert_with(|| json!({}));
             let Value::Object(permissions) = permissions else {
@@ -282,14 +282,23 @@ impl AgentSession {
             };
             let allow = permissions.entry("allow").or_insert_with(|| json!([]));
             if let Value::Array(allow) = allow {
-                for rule in added.into_iter().map(Value::String) {
+                is_added = true;
+                for rule in rules.iter().cloned().map(Value::String) {
                     if !allow.contains(&rule) {
                         allow.push(rule);
                     }
                 }
             }
         });
-        if let Err(error) = written {
+        let error = match written {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if !is_added => Some(format!(
+                "\"permissions.allow\" in {} is no list of rules, and nothing was added to it",
+                self.config.paths.global_settings().display()
+            )),
+            Ok(_) => None,
+        };
+        if let Some(error) = error {
             let text = format!("{error}. The answer holds for this session");
             self.report("<session>", "permissions", text).await;
             self.approvals.session_rules.lock().extend_from_slice(rules);

@@ -579,7 +579,7 @@ impl Visit<'_, '_, '_> {
                     commands.push(open_command(&Word::open("the text of a heredoc")));
                     Ok(commands)
                 }
-                Stdin::Unknown => Ok(vec![open_command(&Word::open("what stdin contains"))]),
+                Stdin::Unknown => Ok(vec![open_command(&Word::open(wrappers::STDIN))]),
             },
         }
     }
@@ -643,14 +643,12 @@ impl Visit<'_, '_, '_> {
         let Some(name) = node.child_by_field_name("name") else {
             return Err(GaveUp::new("an assignment has no name"));
         };
-        let variable = self.text(name.byte_range()).split('[').next();
-        let variable = variable.unwrap_or_default().to_owned();
-        self.walk.variables.push(variable);
+        let text = self.text(name.byte_range()).split('[').next();
+        let text = text.unwrap_or_default().to_owned();
+        self.walk.variables.push(text.clone());
         if name.kind() == "subscript" {
             self.substitutions(name)?;
         }
-        let text = self.text(name.byte_range()).to_owned();
-        let text = text.split('[').next().unwrap_or_default().to_owned();
         let children = children(node);
         let operator = children.iter().find(|it| matches!(it.kind(), "=" | "+="));
         let operator = operator.ok_or_else(|| GaveUp::new("an assignment has no value"))?;

@@ -172,8 +172,6 @@ pub(crate) fn start(
         for name in &options.hidden_variables {
             process.env_remove(name);
         }
-    }
-    if options.env.is_none() {
         let variables = options.variables.iter();
         process.envs(variables.map(|(name, value)| (name, value)));
     }
