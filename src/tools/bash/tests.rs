@@ -45,7 +45,12 @@ async fn failures_keep_the_output() {
         ),
     ];
     for (command, expected) in cases {
-        let result = bash(json!({"command": command, "timeout": 0.3})).await;
+        let timeout = if expected.contains("timed out") {
+            0.3
+        } else {
+            60.0
+        };
+        let result = bash(json!({"command": command, "timeout": timeout})).await;
         assert_eq!(result, Err(expected.to_owned()));
     }
 }
