@@ -20,7 +20,10 @@ async fn an_endless_loop_in_a_handler() {
     server.push(Answer::text("Anyway."));
     rpc.send(&prompt("go").to_string()).await;
     // On a busy machine another report comes first: the loop holds the thread of all extensions.
-    assert_eq!(blamed(&mut rpc, &["stopped"]).await["event"], "before_agent_start");
+    assert_eq!(
+        blamed(&mut rpc, &["stopped"]).await["event"],
+        "before_agent_start"
+    );
     rpc.event("agent_end").await;
     answers_the_next_prompt(&server, &mut rpc).await;
 }

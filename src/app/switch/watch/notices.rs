@@ -32,24 +32,36 @@ impl Names {
 
     /// Returns "a.ts, b.ts", or "a.ts, b.ts and 18 more".
     pub fn listed(&self) -> String {
-        let count = self.names.len();
-        if count <= MAX_NAMED {
-            return self.names.join(", ");
-        }
-        let named = self.names[..NAMED_FILES].join(", ");
-        format!("{named} and {} more", count - NAMED_FILES)
+        list(&self.names)
     }
 
-    /// Returns "Reloaded: a.ts", or "Reloaded 20 extensions: a.ts, b.ts and 18 more".
-    pub fn reloaded(&self) -> String {
-        let count = self.names.len();
-        let listed = self.listed();
-        match (count <= MAX_NAMED, self.are_extensions) {
-            (true, _) => format!("Reloaded: {listed}"),
-            (false, true) => format!("Reloaded {count} extensions: {listed}"),
-            (false, false) => format!("Reloaded {count} files: {listed}"),
-        }
+    /// Returns "Reloaded: a.ts", or "Reloaded 20 extensions: a.ts, b.ts and 18 more". Extensions
+    /// that are `gone` are listed by themselves: "Reloaded: a.ts. Gone: b.ts".
+    fn reloaded(&self, gone: &[String]) -> String {
+        let mut gone: Vec<String> = gone.iter().map(|path| short_name(path.as_ref())).collect();
+        gone.dedup();
+        let names = self.names.iter().filter(|name| !gone.contains(name));
+        let names: Vec<String> = names.cloned().collect();
+        let (count, listed) = (names.len(), list(&names));
+        let reloaded = match (count, self.are_extensions) {
+            (0, _) if !gone.is_empty() => None,
+            (..=MAX_NAMED, _) => Some(format!("Reloaded: {listed}")),
+            (_, true) => Some(format!("Reloaded {count} extensions: {listed}")),
+            (_, false) => Some(format!("Reloaded {count} files: {listed}")),
+        };
+        let gone = (!gone.is_empty()).then(|| format!("Gone: {}", list(&gone)));
+        let parts: Vec<String> = reloaded.into_iter().chain(gone).collect();
+        parts.join(". ")
     }
+}
+
+/// Returns "a.ts, b.ts", or "a.ts, b.ts and 18 more".
+fn list(names: &[String]) -> String {
+    if names.len() <= MAX_NAMED {
+        return names.join(", ");
+    }
+    let named = names[..NAMED_FILES].join(", ");
+    format!("{named} and {} more", names.len() - NAMED_FILES)
 }
 
 /// Returns the name of a file, with its folder if many files have this name.
@@ -68,17 +80,12 @@ pub(super) async fn report_reload(session: &AgentSession, names: &Names, report:
     let failed = failed.find(|(_, failure)| !failure.lacks_factory());
     let failed = failed.map(|(path, _)| path);
     let kept = report.kept.first().map(|(path, _)| path);
+    let reloaded = names.reloaded(&report.gone);
     let (text, kind) = match (failed, kept) {
-        (None, None) => (names.reloaded(), "info"),
-        (Some(failed), _) => (
-            format!("{}, but {failed} does not load", names.reloaded()),
-            "warning",
-        ),
+        (None, None) => (reloaded, "info"),
+        (Some(failed), _) => (format!("{reloaded}, but {failed} does not load"), "warning"),
         (None, Some(kept)) => (
-            format!(
-                "{}, but {kept} does not load and goes on with its last good version",
-                names.reloaded()
-            ),
+            format!("{reloaded}, but {kept} does not load and goes on with its last good version"),
             "warning",
         ),
     };
@@ -120,7 +127,7 @@ mod tests {
     fn many_files_are_counted_and_two_are_named() {
         let named = |files: &[&str], extensions: &[&str]| {
             let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
-            Names::new(&paths(files), &paths(extensions)).reloaded()
+            Names::new(&paths(files), &paths(extensions)).reloaded(&[])
         };
         assert_eq!(named(&["/e/a.ts"], &[]), "Reloaded: a.ts");
         assert_eq!(
@@ -139,5 +146,17 @@ mod tests {
             named(&many, &many[1..]),
             "Reloaded 20 files: a.ts, b.ts and 18 more"
         );
+    }
+
+    #[test]
+    fn gone_extensions_are_listed_by_themselves() {
+        let files = BTreeSet::from(["/e/a.ts".into(), "/e/b.ts".into()]);
+        let names = Names::new(&files, &BTreeSet::new());
+        let reloaded = |gone: &[&str]| {
+            let gone: Vec<String> = gone.iter().map(|&path| path.to_owned()).collect();
+            names.reloaded(&gone)
+        };
+        assert_eq!(reloaded(&["/e/b.ts"]), "Reloaded: a.ts. Gone: b.ts");
+        assert_eq!(reloaded(&["/e/a.ts", "/e/b.ts"]), "Gone: a.ts, b.ts");
     }
 }

@@ -404,7 +404,7 @@ async fn a_removed_extension_goes_after_five_seconds() {
     .await;
     home.extension("b.ts", &sayer("2", ""));
     rpc.notified("started 2").await;
-    rpc.notified("Reloaded: a.ts, b.ts").await;
+    rpc.notified("Reloaded: b.ts. Gone: a.ts").await;
     home.extension("b.ts", &sayer("3", ""));
     rpc.notified("Reloaded: b.ts").await;
 }

@@ -183,12 +183,12 @@ async fn lists_that_name_extensions_are_watched() {
     // An entry less.
     list(r#""b.ts""#);
     rpc.notified("says b").await;
-    rpc.notified("Reloaded: a.ts").await;
+    rpc.notified("Gone: a.ts").await;
     let own = home.file("elsewhere/c.ts", &says("'c'"));
     settings(json!({ "extensions": [own] }));
     rpc.notified("says c").await;
     settings(json!({}));
-    rpc.notified("Reloaded: settings.json, c.ts").await;
+    rpc.notified("Reloaded: settings.json. Gone: c.ts").await;
     home.extension("d.ts", &says("'d'"));
     rpc.notified("says d").await;
     rpc.notified("Reloaded: d.ts").await;
