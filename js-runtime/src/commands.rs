@@ -13,7 +13,7 @@ use crate::reply::Reply;
 
 /// A part of the load of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum LoadPhase {
+pub enum LoadPhase {
     /// Reads, resolves, compiles and links all modules. No code of the extension runs.
     Prepare,
     /// Evaluates the module and calls its function. Prepares it first if that was not done.

@@ -52,7 +52,7 @@ pub(crate) fn create(
     let disk = Disk::with_memory_cache(options.memory_cache.clone());
     let prefetched = start_prefetch(&cache, &disk, options.entries.clone());
     let (loader, node_services) = Loader::new(cache, disk, prefetched);
-    loader.keep(options.kept.clone());
+    loader.set_kept_sources(options.kept_sources.clone());
     loader.record_manifest(&options.entries);
     let (stdio, readers) = stdio::redirect(host).map_err(StartError::Stdio)?;
     let shared = SharedStores::default();

@@ -45,6 +45,7 @@ pub use attribution::imports::Imports;
 pub use attribution::load_input::{Answer, InputKind, LoadInput};
 pub use attribution::sources::Sources;
 pub use backend::process::run_if_host_process;
+pub use commands::LoadPhase;
 pub use error::{CallError, LoadError, StartError, readable_stack};
 pub use js_runtime_ext::{
     Author, Console, Fault, Host, HostError, ProcessEnd, SCRIPT, Stop, TamperedIntrinsic,

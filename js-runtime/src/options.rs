@@ -29,7 +29,7 @@ pub struct RuntimeOptions {
     /// starts, if there is a cache.
     pub entries: Vec<(u32, PathBuf)>,
     /// Sources that extensions are loaded from instead of their files, by id.
-    pub kept: HashMap<u32, Sources>,
+    pub kept_sources: HashMap<u32, Sources>,
     /// Memory cache of earlier isolates. Isolates with the same cache share what they read.
     pub memory_cache: MemoryCache,
     /// `name/version`, for the `User-Agent` of requests and the cache.
@@ -74,7 +74,7 @@ impl Default for RuntimeOptions {
             script: PathBuf::from(SCRIPT),
             args: Vec::new(),
             entries: Vec::new(),
-            kept: HashMap::new(),
+            kept_sources: HashMap::new(),
             memory_cache: MemoryCache::default(),
             version: format!("pi/{VERSION}"),
             label: String::new(),

@@ -64,12 +64,12 @@ impl Decision {
 
 /// A rule that matches, or may match if an open part of the call becomes such a text.
 #[derive(Clone, Copy)]
-struct Found<'r> {
+struct RuleMatch<'r> {
     rule: &'r Rule,
     is_sure: bool,
 }
 
-impl<'r> Found<'r> {
+impl<'r> RuleMatch<'r> {
     fn sure(rule: &'r Rule) -> Self {
         Self {
             rule,
@@ -81,8 +81,8 @@ impl<'r> Found<'r> {
 /// The rules that match a part of a call: a command, a file, an input.
 #[derive(Default)]
 struct Matches<'r> {
-    deny: Option<Found<'r>>,
-    ask: Option<Found<'r>>,
+    deny: Option<RuleMatch<'r>>,
+    ask: Option<RuleMatch<'r>>,
     allow: Option<&'r Rule>,
     /// Whether the part runs although no rule allows it.
     is_harmless: bool,
@@ -199,7 +199,7 @@ impl Rules {
     /// Combines what matches a part: deny, then ask, then allow. A rule to allow without a wildcard
     /// overrides a rule to ask with one.
     fn combine(&self, matches: Matches<'_>, what: &str) -> Decision {
-        if let Some(Found { rule, is_sure }) = matches.deny {
+        if let Some(RuleMatch { rule, is_sure }) = matches.deny {
             return match is_sure {
                 true => {
                     let reason = format!("the rule {rule} denies {what}");
@@ -212,7 +212,7 @@ impl Rules {
             };
         }
         let remember = matches.exact_rule.into_iter().collect();
-        if let Some(Found { rule, is_sure }) = matches.ask {
+        if let Some(RuleMatch { rule, is_sure }) = matches.ask {
             let is_answered = |allow: &Rule| allow.is_exact() && !rule.is_exact() && is_sure;
             if !matches.allow.is_some_and(is_answered) {
                 let reason = match is_sure {
@@ -245,7 +245,7 @@ impl Rules {
     /// Decides about a tool by its name alone.
     fn decide_name(&self, tool: &str) -> Decision {
         let matches = Matches {
-            ask: by_name(&self.ask, tool).map(Found::sure),
+            ask: by_name(&self.ask, tool).map(RuleMatch::sure),
             allow: by_name(&self.allow, tool),
             ..Matches::default()
         };
@@ -270,10 +270,10 @@ impl Rules {
             };
             let by_path = self.ask.iter().find(may);
             let matches = Matches {
-                deny: self.deny.iter().find(may).map(Found::sure),
+                deny: self.deny.iter().find(may).map(RuleMatch::sure),
                 ask: by_path
                     .or_else(|| by_name(&self.ask, tool))
-                    .map(Found::sure),
+                    .map(RuleMatch::sure),
                 allow: prefer_exact(self.allow.iter().filter(must))
                     .or_else(|| by_name(&self.allow, tool)),
                 is_harmless: false,
@@ -302,10 +302,10 @@ impl Rules {
         let ask = find(&self.ask, false).map(|at| &self.ask[at]);
         let allow = find(&self.allow, true).map(|at| &self.allow[at]);
         let matches = Matches {
-            deny: find(&self.deny, false).map(|at| Found::sure(&self.deny[at])),
+            deny: find(&self.deny, false).map(|at| RuleMatch::sure(&self.deny[at])),
             ask: ask
                 .or_else(|| by_name(&self.ask, call.tool))
-                .map(Found::sure),
+                .map(RuleMatch::sure),
             allow: allow.or_else(|| by_name(&self.allow, call.tool)),
             is_harmless: false,
             exact_rule: exact_input_rule(call),
@@ -343,7 +343,7 @@ impl Rules {
         }
         // A line without a command or a file does nothing.
         let nothing = Matches {
-            ask: by_name(&self.ask, tool).map(Found::sure),
+            ask: by_name(&self.ask, tool).map(RuleMatch::sure),
             allow: named_allow,
             is_harmless: true,
             ..Matches::default()
@@ -369,11 +369,11 @@ impl Rules {
                 None => open().map(|at| (at, false)),
             }
         };
-        let deny = search(&self.deny).map(|(at, is_sure)| Found {
+        let deny = search(&self.deny).map(|(at, is_sure)| RuleMatch {
             rule: &self.deny[at],
             is_sure,
         });
-        let ask = search(&self.ask).map(|(at, is_sure)| Found {
+        let ask = search(&self.ask).map(|(at, is_sure)| RuleMatch {
             rule: &self.ask[at],
             is_sure,
         });
@@ -392,7 +392,7 @@ impl Rules {
                 it.is_exact() || command.inner_at.is_some_and(|at| it.names_word(at + shift))
             })
         });
-        let named_ask = by_name(&self.ask, tool).map(Found::sure);
+        let named_ask = by_name(&self.ask, tool).map(RuleMatch::sure);
         let matches = Matches {
             deny,
             ask: ask.or(named_ask),
@@ -451,8 +451,8 @@ impl Rules {
             };
             let by_tool = tools.iter().find_map(|tool| by_name(&self.allow, tool));
             let matches = Matches {
-                deny: self.deny.iter().find(may).map(Found::sure),
-                ask: self.ask.iter().find(may).map(Found::sure),
+                deny: self.deny.iter().find(may).map(RuleMatch::sure),
+                ask: self.ask.iter().find(may).map(RuleMatch::sure),
                 allow: prefer_exact(self.allow.iter().filter(must))
                     .or(by_tool)
                     .or_else(|| by_name(&self.allow, tool)),
@@ -574,7 +574,7 @@ fn prefer_exact<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> {
 
 /// Returns the rule that allows exactly this file.
 fn exact_file_rule(path: &Path, is_write: bool) -> Option<String> {
-    let path = crate::resolve(path)?;
+    let path = crate::paths::resolve(path)?;
     let mut text = String::new();
     for char in path.to_str()?.chars() {
         if "*?[]{}\\".contains(char) {

@@ -8,8 +8,5 @@ mod rule;
 mod shell;
 
 pub use decide::{Access, Answer, Call, Decision, Rules};
-pub use paths::{normalize, resolve};
 pub use rule::{Rule, RuleError};
-pub use shell::{
-    Command, FileUse, GaveUp, Line, Piece, Place, Word, Writes, parse, visible_writes,
-};
+pub use shell::{Place, Writes, visible_writes};

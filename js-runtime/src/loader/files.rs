@@ -37,7 +37,7 @@ pub(crate) struct Files {
     /// Texts of files that exist only in memory, by path.
     virtual_files: Rc<RefCell<HashMap<PathBuf, Arc<str>>>>,
     /// Sources that extensions are loaded from instead of their files.
-    kept: Rc<OnceCell<HashMap<u32, Sources>>>,
+    kept_sources: Rc<OnceCell<HashMap<u32, Sources>>>,
     /// Texts of modules that belong to such extensions.
     pinned: Rc<RefCell<HashMap<ModuleSpecifier, Arc<str>>>>,
     source_maps: Rc<RefCell<HashMap<String, SourceMap>>>,
@@ -69,7 +69,7 @@ impl Files {
             checker,
             package_json,
             virtual_files: Rc::default(),
-            kept: Rc::default(),
+            kept_sources: Rc::default(),
             pinned: Rc::default(),
             source_maps: Rc::default(),
             ascii_key: Rc::default(),
@@ -112,14 +112,14 @@ impl Files {
 
     /// Sets the sources that extensions are loaded from instead of their files. Called once, before
     /// the first load.
-    pub fn keep(&self, kept: HashMap<u32, Sources>) {
+    pub fn set_kept_sources(&self, sources: HashMap<u32, Sources>) {
         // A second call would find modules that are loaded already.
-        _ = self.kept.set(kept);
+        _ = self.kept_sources.set(sources);
     }
 
     /// Returns the sources that an extension is loaded from instead of its files.
-    pub fn kept(&self, extension: u32) -> Option<&Sources> {
-        self.kept.get()?.get(&extension)
+    pub fn kept_sources(&self, extension: u32) -> Option<&Sources> {
+        self.kept_sources.get()?.get(&extension)
     }
 
     /// Sets the text of a module of an extension that is loaded from kept sources.

@@ -131,10 +131,10 @@ impl Loader {
     }
 
     /// Sets the sources that extensions are loaded from instead of their files.
-    pub fn keep(&self, kept: HashMap<u32, Sources>) {
+    pub fn set_kept_sources(&self, sources: HashMap<u32, Sources>) {
         // The extensions may not import all of their files this time.
-        self.imports.set_sources(kept.clone());
-        self.files.keep(kept);
+        self.imports.set_sources(sources.clone());
+        self.files.set_kept_sources(sources);
     }
 
     /// Returns the module to load for extension `id` at `path`.

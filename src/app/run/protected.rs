@@ -112,9 +112,9 @@ impl AgentSession {
 
     /// Returns the setting in effect. A project may only make it stricter.
     fn protected_paths_setting(&self) -> ProtectedPaths {
-        let of = |scope| self.settings.values_of(scope).protected_paths;
-        let own = of(SettingsScope::Global).unwrap_or_default();
-        own.max(of(SettingsScope::Project).unwrap_or(ProtectedPaths::Off))
+        let setting = |scope| self.settings.values_of(scope).protected_paths;
+        let own = setting(SettingsScope::Global).unwrap_or_default();
+        own.max(setting(SettingsScope::Project).unwrap_or(ProtectedPaths::Off))
     }
 }
 
@@ -122,7 +122,7 @@ impl AgentSession {
 fn written_by(line: String, place: &Place) -> Targets {
     let writes = visible_writes(&line, place);
     let mut unclear = writes.open;
-    if writes.gave_up.is_some() {
+    if writes.not_understood.is_some() {
         unclear.push(line);
     }
     Targets {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use js_runtime::{HostProcess, LoadError, Runtime, RuntimeOptions, Stop};
+use js_runtime::{HostProcess, LoadError, LoadPhase, Runtime, RuntimeOptions, Stop};
 
 use super::generation::Generation;
 use super::load_error::LoadFailure;
@@ -64,8 +64,8 @@ impl Extensions {
     /// has a last good version is planned to be loaded from that.
     pub(super) async fn prepare(&self, plan: &mut LoadPlan) -> Attempt {
         let mut attempt = self.new_attempt(plan);
-        while self.run_phase(&mut attempt, plan, Phase::Prepare).await == Next::TryAgain {
-            attempt = self.next_attempt(attempt, plan, Phase::Prepare).await;
+        while self.run_phase(&mut attempt, plan, LoadPhase::Prepare).await == Next::TryAgain {
+            attempt = self.next_attempt(attempt, plan, LoadPhase::Prepare).await;
         }
         attempt
     }
@@ -83,8 +83,8 @@ impl Extensions {
         mut attempt: Attempt,
         plan: &mut LoadPlan,
     ) -> (Arc<Generation>, LoadReport) {
-        while self.run_phase(&mut attempt, plan, Phase::Run).await == Next::TryAgain {
-            attempt = self.next_attempt(attempt, plan, Phase::Run).await;
+        while self.run_phase(&mut attempt, plan, LoadPhase::Run).await == Next::TryAgain {
+            attempt = self.next_attempt(attempt, plan, LoadPhase::Run).await;
         }
         let Attempt { host, runtime } = attempt;
         let mut report = LoadReport::default();
@@ -147,7 +147,7 @@ impl Extensions {
     }
 
     /// Ends an attempt with everything that its extensions hold, and makes the next one.
-    async fn next_attempt(&self, ended: Attempt, plan: &mut LoadPlan, phase: Phase) -> Attempt {
+    async fn next_attempt(&self, ended: Attempt, plan: &mut LoadPlan, phase: LoadPhase) -> Attempt {
         let next = self.new_attempt(plan);
         plan.imports.extend(ended.host.imports());
         // The user does not get the same warning twice.
@@ -155,7 +155,7 @@ impl Extensions {
             &mut *next.host.reported_warnings.lock(),
             &mut *ended.host.reported_warnings.lock(),
         );
-        if phase == Phase::Run
+        if phase == LoadPhase::Run
             && let Some(runtime) = ended.runtime
         {
             ended.host.begin_shutdown();
@@ -169,7 +169,12 @@ impl Extensions {
 
     /// Prepares or loads all extensions of the plan in the isolate of the attempt. Failures change
     /// the plan.
-    async fn run_phase(&self, attempt: &mut Attempt, plan: &mut LoadPlan, phase: Phase) -> Next {
+    async fn run_phase(
+        &self,
+        attempt: &mut Attempt,
+        plan: &mut LoadPlan,
+        phase: LoadPhase,
+    ) -> Next {
         let mut next = Next::Install;
         for index in 0..plan.paths.len() {
             let path = plan.path(index).to_owned();
@@ -208,7 +213,7 @@ impl Extensions {
                 }
                 plan.keep(index, error.into());
                 next = Next::TryAgain;
-            } else if phase == Phase::Run {
+            } else if phase == LoadPhase::Run {
                 attempt.fail(index, error.into());
                 let streams = attempt.host.discard(id);
                 if !streams.is_empty() {
@@ -269,7 +274,7 @@ impl Extensions {
         runtime: &Runtime,
         id: ExtensionId,
         path: &Path,
-        phase: Phase,
+        phase: LoadPhase,
     ) -> Result<(), LoadError> {
         let limit = self.allowance.lock().limits.load;
         let mut is_aborted = false;
@@ -296,8 +301,8 @@ impl Extensions {
         let started = Instant::now();
         let load = async {
             match phase {
-                Phase::Prepare => runtime.prepare(id, path, limit).await,
-                Phase::Run => runtime.load(id, path, limit).await,
+                LoadPhase::Prepare => runtime.prepare(id, path, limit).await,
+                LoadPhase::Run => runtime.load(id, path, limit).await,
             }
         };
         let loaded = tokio::select! {
@@ -306,7 +311,7 @@ impl Extensions {
             () = aborted => Err(give_up_load(runtime).await),
             () = self.show_slow_load(path), if is_replacing => Err(LoadError::Gone),
         };
-        if phase == Phase::Run {
+        if phase == LoadPhase::Run {
             host.add_load(id, started.elapsed());
         }
         wait.finish(match &loaded {
@@ -351,7 +356,7 @@ impl Extensions {
             label: self.label.lock().clone(),
             memory_cache: self.module_cache.clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),
-            kept: plan.kept_sources(),
+            kept_sources: plan.kept_sources(),
             ..RuntimeOptions::default()
         };
         let runtime = Runtime::start(options, host.clone()).map_err(|error| error.to_string())?;

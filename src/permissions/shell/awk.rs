@@ -1,6 +1,6 @@
 //! Reads `awk` programs for what they run and write.
 
-use super::runs::{Found, value_at};
+use super::runs::{InnerCommands, value_at};
 use super::word::Word;
 
 /// Commands that a program runs, and files that it writes.
@@ -11,7 +11,7 @@ pub(super) struct Effects {
 }
 
 /// Returns the texts of programs in the arguments. Files with programs count as unknown.
-pub(super) fn programs(args: &[Word], found: &mut Found) -> Vec<Word> {
+pub(super) fn programs(args: &[Word], found: &mut InnerCommands) -> Vec<Word> {
     let mut programs = Vec::new();
     let mut has_file = false;
     let mut index = 0;
@@ -27,24 +27,24 @@ pub(super) fn programs(args: &[Word], found: &mut Found) -> Vec<Word> {
         let file = ["f", "E", "i", "l", "file", "exec", "include", "load"];
         let texts = ["e", "source"];
         let others = ["F", "v", "assign", "field-separator"];
-        let of = |names: &[&str]| {
+        let value_of = |names: &[&str]| {
             let mut names = names.iter();
             names.find_map(|name| value_at(args, index - 1, name))
         };
         // A value in the same word may contain any letter.
         let found_at = match start.chars().nth(1) {
-            Some('F' | 'v') => of(&others),
+            Some('F' | 'v') => value_of(&others),
             _ => {
-                if let Some((at, value)) = of(&file) {
+                if let Some((at, value)) = value_of(&file) {
                     found.unknown(at, &value);
                     has_file = true;
                     Some((at, value))
-                } else if let Some((at, value)) = of(&texts) {
+                } else if let Some((at, value)) = value_of(&texts) {
                     programs.push(value.clone());
                     has_file = true;
                     Some((at, value))
                 } else {
-                    of(&others)
+                    value_of(&others)
                 }
             }
         };

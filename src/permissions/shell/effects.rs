@@ -1,6 +1,6 @@
 //! Files that well-known commands visibly read or write.
 
-use super::runs::Found;
+use super::runs::InnerCommands;
 use super::word::Word;
 use super::{awk, sed};
 
@@ -121,7 +121,7 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
         }
         "sed" | "gsed" => {
             let mut found: Vec<Word> = Vec::new();
-            for script in sed::scripts(args, &mut Found::default()) {
+            for script in sed::scripts(args, &mut InnerCommands::default()) {
                 found.extend(sed::read(&script).writes);
             }
             if has_flag(args, 'i', "--in-place") {
@@ -130,7 +130,7 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             found
         }
         "awk" | "gawk" | "mawk" | "nawk" => {
-            let programs = awk::programs(args, &mut Found::default());
+            let programs = awk::programs(args, &mut InnerCommands::default());
             let written = |program: &Word| awk::read(program).writes;
             programs.iter().flat_map(written).collect()
         }

@@ -1,7 +1,7 @@
 //! Commands that the arguments of `git` run: settings such as `-c core.pager=…`, and options such
 //! as `rebase --exec`.
 
-use super::runs::{Found, may_be_option, value_at};
+use super::runs::{InnerCommands, may_be_option, value_at};
 use super::word::Word;
 
 /// Sections of settings that run nothing.
@@ -85,7 +85,7 @@ const FILTERS: &[&str] = &[
 ];
 
 /// Finds what `git` runs with these arguments.
-pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mut Found) {
+pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mut InnerCommands) {
     let mut at = 0;
     // Options before the subcommand.
     while let Some(word) = args.get(at) {
@@ -203,7 +203,7 @@ pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mu
 }
 
 /// Finds what a setting such as `core.pager=less` runs.
-fn setting_of(setting: &Word, at: usize, found: &mut Found) {
+fn setting_of(setting: &Word, at: usize, found: &mut InnerCommands) {
     let start = setting.known_prefix();
     let Some((name, value)) = start.split_once('=') else {
         if setting.is_open() {

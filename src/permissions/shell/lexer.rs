@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::GaveUp;
+use super::NotUnderstood;
 use super::word::{Piece, Word};
 
 /// Characters that end a word unless they are quoted.
@@ -18,7 +18,7 @@ pub(super) fn read_word(
     end: usize,
     expansions: &BTreeMap<usize, usize>,
     is_bash: bool,
-) -> Result<Word, GaveUp> {
+) -> Result<Word, NotUnderstood> {
     let mut lexer = Lexer {
         source,
         at: start,
@@ -67,7 +67,7 @@ impl Lexer<'_> {
     }
 
     /// Reads the whole word.
-    fn unquoted(&mut self) -> Result<(), GaveUp> {
+    fn unquoted(&mut self) -> Result<(), NotUnderstood> {
         let start = self.at;
         // The start of a set such as `[a-z]`, and the pieces before it.
         let mut set: Option<(usize, Word)> = None;
@@ -88,7 +88,7 @@ impl Lexer<'_> {
                 '\\' => match self.next() {
                     Some('\n') => {}
                     Some(char) => self.word.push(char),
-                    None => return Err(GaveUp::new("a line ends with a backslash")),
+                    None => return Err(NotUnderstood::new("a line ends with a backslash")),
                 },
                 '\'' => self.single_quoted()?,
                 '"' => self.double_quoted()?,
@@ -109,9 +109,9 @@ impl Lexer<'_> {
                     self.double_quoted()?;
                 }
                 '$' if self.rest().starts_with(begins_expansion) => {
-                    return Err(GaveUp::new("an expansion was not recognized"));
+                    return Err(NotUnderstood::new("an expansion was not recognized"));
                 }
-                '`' => return Err(GaveUp::new("a backquote was not recognized")),
+                '`' => return Err(NotUnderstood::new("a backquote was not recognized")),
                 '~' if here == start => {
                     // `~user` is the home folder of another user.
                     if matches!(self.rest().chars().next(), None | Some('/')) {
@@ -131,7 +131,7 @@ impl Lexer<'_> {
                     self.word.push(char);
                 }
                 char if ENDS_WORD.contains(&char) => {
-                    return Err(GaveUp::new(format!("{char:?} was not recognized")));
+                    return Err(NotUnderstood::new(format!("{char:?} was not recognized")));
                 }
                 char => self.word.push(char),
             }
@@ -139,9 +139,9 @@ impl Lexer<'_> {
     }
 
     /// Reads the rest of a text in single quotes.
-    fn single_quoted(&mut self) -> Result<(), GaveUp> {
+    fn single_quoted(&mut self) -> Result<(), NotUnderstood> {
         let Some(length) = self.rest().find('\'') else {
-            return Err(GaveUp::new("a single quote is not closed"));
+            return Err(NotUnderstood::new("a single quote is not closed"));
         };
         let text = self.rest()[..length].to_owned();
         self.word.push_text(&text);
@@ -150,7 +150,7 @@ impl Lexer<'_> {
     }
 
     /// Reads the rest of a text in double quotes.
-    fn double_quoted(&mut self) -> Result<(), GaveUp> {
+    fn double_quoted(&mut self) -> Result<(), NotUnderstood> {
         self.word.push_text("");
         loop {
             if self.at < self.end && self.expansion() {
@@ -168,18 +168,18 @@ impl Lexer<'_> {
                     None => break,
                 },
                 Some('$') if self.rest().starts_with(begins_expansion) => {
-                    return Err(GaveUp::new("an expansion was not recognized"));
+                    return Err(NotUnderstood::new("an expansion was not recognized"));
                 }
-                Some('`') => return Err(GaveUp::new("a backquote was not recognized")),
+                Some('`') => return Err(NotUnderstood::new("a backquote was not recognized")),
                 Some(char) => self.word.push(char),
                 None => break,
             }
         }
-        Err(GaveUp::new("a double quote is not closed"))
+        Err(NotUnderstood::new("a double quote is not closed"))
     }
 
     /// Reads the rest of `$'…'`, where a backslash begins an escape as in C.
-    fn ansi_c(&mut self) -> Result<(), GaveUp> {
+    fn ansi_c(&mut self) -> Result<(), NotUnderstood> {
         self.word.push_text("");
         loop {
             match self.next() {
@@ -203,7 +203,7 @@ impl Lexer<'_> {
                             self.at -= 1;
                             self.number(8, 3)?
                         }
-                        _ => return Err(GaveUp::new(r"an escape in $'…' is unknown")),
+                        _ => return Err(NotUnderstood::new(r"an escape in $'…' is unknown")),
                     };
                     self.word.push(decoded);
                 }
@@ -211,12 +211,12 @@ impl Lexer<'_> {
                 None => break,
             }
         }
-        Err(GaveUp::new("a single quote is not closed"))
+        Err(NotUnderstood::new("a single quote is not closed"))
     }
 
     /// Reads a character by its number. Fails for bytes above 127, which may be a part of a
     /// character, and for NUL, which ends the text.
-    fn number(&mut self, radix: u32, digits: usize) -> Result<char, GaveUp> {
+    fn number(&mut self, radix: u32, digits: usize) -> Result<char, NotUnderstood> {
         let rest = self.rest();
         let length = rest
             .chars()
@@ -228,7 +228,7 @@ impl Lexer<'_> {
         let char = number.filter(|it| (1..128).contains(it) || digits > 3);
         char.and_then(char::from_u32)
             .filter(|it| *it != '\0')
-            .ok_or_else(|| GaveUp::new(r"an escape in $'…' is no character"))
+            .ok_or_else(|| NotUnderstood::new(r"an escape in $'…' is no character"))
     }
 }
 

@@ -32,9 +32,9 @@ const MAX_SCRIPTS: usize = 6;
 /// The reason why a line was not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct GaveUp(String);
+pub struct NotUnderstood(String);
 
-impl GaveUp {
+impl NotUnderstood {
     fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -119,7 +119,7 @@ pub struct Writes {
     /// Targets that only the shell knows, such as `$file`, as they are written in the line.
     pub open: Vec<String>,
     /// Why the line was not understood. Then the other members are empty.
-    pub gave_up: Option<String>,
+    pub not_understood: Option<String>,
 }
 
 /// Returns the files that a line visibly writes: through redirections and by commands such as
@@ -128,9 +128,9 @@ pub struct Writes {
 pub fn visible_writes(line: &str, place: &Place) -> Writes {
     let parsed = match parse(line, place) {
         Ok(parsed) => parsed,
-        Err(GaveUp(reason)) => {
+        Err(NotUnderstood(reason)) => {
             return Writes {
-                gave_up: Some(reason),
+                not_understood: Some(reason),
                 ..Writes::default()
             };
         }
@@ -148,7 +148,7 @@ pub fn visible_writes(line: &str, place: &Place) -> Writes {
 }
 
 /// Parses a line. The error is the reason why it was not understood.
-pub fn parse(line: &str, place: &Place) -> Result<Line, GaveUp> {
+pub fn parse(line: &str, place: &Place) -> Result<Line, NotUnderstood> {
     let mut walk = walk::Walk::new(place);
     walk.script(line)?;
     Ok(walk.line)
@@ -167,28 +167,28 @@ fn has_unread_continuation(source: &str) -> bool {
 
 /// Parses a script. Fails if the script is too long or has a form that the parser and the shell may
 /// read in different ways.
-fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, GaveUp> {
+fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, NotUnderstood> {
     if source.len() > MAX_LINE {
-        return Err(GaveUp::new(format!(
+        return Err(NotUnderstood::new(format!(
             "it is longer than {} KB",
             MAX_LINE >> 10
         )));
     }
     if source.contains('\0') {
-        return Err(GaveUp::new("it contains a NUL character"));
+        return Err(NotUnderstood::new("it contains a NUL character"));
     }
     if has_unread_continuation(source) {
-        return Err(GaveUp::new("a word goes on in the next line"));
+        return Err(NotUnderstood::new("a word goes on in the next line"));
     }
     let mut parser = Parser::new();
     parser
         .set_language(&tree_sitter_bash::LANGUAGE.into())
-        .map_err(|error| GaveUp::new(error.to_string()))?;
+        .map_err(|error| NotUnderstood::new(error.to_string()))?;
     let tree = parser
         .parse(source, None)
-        .ok_or_else(|| GaveUp::new("the parser stopped"))?;
+        .ok_or_else(|| NotUnderstood::new("the parser stopped"))?;
     if tree.root_node().has_error() {
-        return Err(GaveUp::new("its syntax was not understood"));
+        return Err(NotUnderstood::new("its syntax was not understood"));
     }
     Ok(tree)
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::walk::{Stdin, Visit, children};
-use super::{GaveUp, effects, wrappers};
+use super::{NotUnderstood, effects, wrappers};
 
 impl Visit<'_, '_, '_> {
     /// Visits a command with its redirections.
-    pub fn redirected(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    pub fn redirected(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let mut stdin = stdin.clone();
         let mut bodies = Vec::new();
         let mut later = Vec::new();
@@ -36,9 +36,9 @@ impl Visit<'_, '_, '_> {
             // Words after the name of the heredoc are arguments of the command.
             let word = self.word(range, &nodes)?;
             let command = self.commands.last_mut();
-            let command = command.ok_or_else(|| GaveUp::new("a heredoc has no command"))?;
+            let command = command.ok_or_else(|| NotUnderstood::new("a heredoc has no command"))?;
             if !command.inner.is_empty() || wrappers::unwrap(&command.words, &|_| true).is_some() {
-                return Err(GaveUp::new("arguments follow a heredoc"));
+                return Err(NotUnderstood::new("arguments follow a heredoc"));
             }
             command.words.push(word);
             let words = command.words.clone();
@@ -50,11 +50,11 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Reads a redirection such as `>file` or `2>&1`.
-    pub fn file_redirect(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
+    pub fn file_redirect(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         let children = children(node);
         let operator = (children.iter()).find(|it| it.kind().contains(['<', '>']));
         let Some(operator) = operator else {
-            return Err(GaveUp::new("a redirection was not recognized"));
+            return Err(NotUnderstood::new("a redirection was not recognized"));
         };
         let targets: Vec<_> = (children.iter().copied())
             .filter(|it| it.start_byte() >= operator.end_byte())
@@ -65,7 +65,7 @@ impl Visit<'_, '_, '_> {
         self.check_gap(operator.end_byte()..first.start_byte(), false)?;
         if !rest.is_empty() {
             // The grammar takes the words behind the target for further targets.
-            return Err(GaveUp::new("words follow a redirection"));
+            return Err(NotUnderstood::new("words follow a redirection"));
         }
         let word = self.word(first.byte_range(), &[*first])?;
         let is_descriptor = word.known().is_some_and(|text| {
@@ -83,7 +83,7 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Reads a herestring such as `<<<text`.
-    pub fn herestring(&mut self, node: Node<'_>) -> Result<Stdin, GaveUp> {
+    pub fn herestring(&mut self, node: Node<'_>) -> Result<Stdin, NotUnderstood> {
         let children = children(node);
         let Some(value) = children.last() else {
             return Ok(Stdin::Unknown);
@@ -103,7 +103,7 @@ impl Visit<'_, '_, '_> {
         &mut self,
         node: Node<'t>,
         later: &mut Vec<(Range<usize>, Vec<Node<'t>>)>,
-    ) -> Result<Stdin, GaveUp> {
+    ) -> Result<Stdin, NotUnderstood> {
         let mut stdin = Stdin::Unknown;
         let mut is_quoted = false;
         let mut end = None;
@@ -121,7 +121,7 @@ impl Visit<'_, '_, '_> {
                     let line = start_end.map_or("", |start| self.text(start..child.start_byte()));
                     if line.contains('`') || line.trim_end_matches('\n').contains('\n') {
                         // The shell reads the text of the heredoc elsewhere.
-                        return Err(GaveUp::new("more than words follows a heredoc"));
+                        return Err(NotUnderstood::new("more than words follows a heredoc"));
                     }
                     if !is_quoted {
                         self.substitutions(child)?;
@@ -135,14 +135,14 @@ impl Visit<'_, '_, '_> {
                 "heredoc_end" | "file_descriptor" | "<<" | "<<-" => continue,
                 "file_redirect" => self.file_redirect(child)?,
                 "herestring_redirect" => {
-                    return Err(GaveUp::new("a command has two inputs"));
+                    return Err(NotUnderstood::new("a command has two inputs"));
                 }
                 kind if node
                     .children_by_field_name("argument", &mut node.walk())
                     .any(|argument| argument == child) =>
                 {
                     if kind == "array" {
-                        return Err(GaveUp::new("an argument was not recognized"));
+                        return Err(NotUnderstood::new("an argument was not recognized"));
                     }
                     later.push((child.byte_range(), vec![child]));
                 }

@@ -100,7 +100,7 @@ pub(super) fn unwrap(
     args: &[Word],
     is_assigned: &dyn Fn(&str) -> bool,
 ) -> Option<Wrapped> {
-    let mut found = Found::default();
+    let mut found = InnerCommands::default();
     match name {
         "git" => super::git::find(args, is_assigned, &mut found),
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => {
@@ -126,13 +126,13 @@ pub(super) fn unwrap(
 
 /// The inner commands that were found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct InnerCommands {
     inner: Vec<Inner>,
     /// See [`Wrapped::at`].
     at: Option<usize>,
 }
 
-impl Found {
+impl InnerCommands {
     /// Adds a command. `at` is the index of its word among the arguments.
     pub fn script(&mut self, at: usize, script: Word) {
         // The name of the program counts, too.
@@ -250,7 +250,7 @@ pub(super) fn value_at(args: &[Word], index: usize, name: &str) -> Option<(usize
 }
 
 impl Options {
-    fn find(&self, args: &[Word], found: &mut Found) {
+    fn find(&self, args: &[Word], found: &mut InnerCommands) {
         for index in 0..args.len() {
             if args[index].known().as_deref() == Some("--") {
                 return;
@@ -275,7 +275,7 @@ impl Options {
 }
 
 /// Finds commands in options and arguments whose form is that of one program only.
-fn special(name: &str, args: &[Word], found: &mut Found) {
+fn special(name: &str, args: &[Word], found: &mut InnerCommands) {
     for (index, word) in args.iter().enumerate() {
         let start = word.known_prefix();
         match name {

@@ -1,11 +1,11 @@
 //! Reads `sed` scripts for what they run and write.
 
 use super::awk::Effects;
-use super::runs::{Found, value_at};
+use super::runs::{InnerCommands, value_at};
 use super::word::{Piece, Word};
 
 /// Returns the scripts in the arguments. Files with scripts count as unknown.
-pub(super) fn scripts(args: &[Word], found: &mut Found) -> Vec<Word> {
+pub(super) fn scripts(args: &[Word], found: &mut InnerCommands) -> Vec<Word> {
     let mut scripts = Vec::new();
     let mut operand = None;
     let mut has_script = false;
@@ -27,16 +27,16 @@ pub(super) fn scripts(args: &[Word], found: &mut Found) -> Vec<Word> {
         if start.starts_with("-i") || start.starts_with("--in-place") {
             continue;
         }
-        let of = |names: &[&str]| names.iter().find_map(|name| value_at(args, this, name));
-        if let Some((at, value)) = of(&["e", "expression"]) {
+        let value_of = |names: &[&str]| names.iter().find_map(|name| value_at(args, this, name));
+        if let Some((at, value)) = value_of(&["e", "expression"]) {
             has_script = true;
             scripts.push(value);
             index = at + 1;
-        } else if let Some((at, value)) = of(&["f", "file"]) {
+        } else if let Some((at, value)) = value_of(&["f", "file"]) {
             has_script = true;
             found.unknown(at, &value);
             index = at + 1;
-        } else if let Some((at, _)) = of(&["l", "line-length"]) {
+        } else if let Some((at, _)) = value_of(&["l", "line-length"]) {
             index = at + 1;
         }
     }

@@ -10,7 +10,8 @@ use super::lexer::read_word;
 use super::word::{Piece, Word};
 use super::wrappers::{self, Dialect, Inner};
 use super::{
-    Command, FileUse, GaveUp, Line, MAX_DEPTH, MAX_SCRIPTS, Place, effects, syntax_tree, variables,
+    Command, FileUse, Line, MAX_DEPTH, MAX_SCRIPTS, NotUnderstood, Place, effects, syntax_tree,
+    variables,
 };
 use crate::paths::normalize;
 
@@ -82,16 +83,20 @@ impl<'p> Walk<'p> {
     }
 
     /// Adds the commands of a script.
-    pub fn script(&mut self, source: &str) -> Result<(), GaveUp> {
+    pub fn script(&mut self, source: &str) -> Result<(), NotUnderstood> {
         let commands = self.commands_of(source, Dialect::Bash)?;
         self.line.commands.extend(commands);
         Ok(())
     }
 
     /// Returns the commands of a script, and adds its files to the line.
-    fn commands_of(&mut self, source: &str, dialect: Dialect) -> Result<Vec<Command>, GaveUp> {
+    fn commands_of(
+        &mut self,
+        source: &str,
+        dialect: Dialect,
+    ) -> Result<Vec<Command>, NotUnderstood> {
         if self.scripts >= MAX_SCRIPTS {
-            return Err(GaveUp::new("scripts are nested too deep"));
+            return Err(NotUnderstood::new("scripts are nested too deep"));
         }
         self.scripts += 1;
         let tree = syntax_tree(source)?;
@@ -180,9 +185,9 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Visits a node. Fails if nodes are nested too deep.
-    pub fn node(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    pub fn node(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         if self.walk.depth >= MAX_DEPTH {
-            return Err(GaveUp::new("it is nested too deep"));
+            return Err(NotUnderstood::new("it is nested too deep"));
         }
         self.walk.depth += 1;
         let result = self.visit(node, stdin);
@@ -190,7 +195,7 @@ impl Visit<'_, '_, '_> {
         result
     }
 
-    fn visit(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    fn visit(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         match node.kind() {
             "command" | "declaration_command" | "unset_command" => self.command(node, stdin),
             "redirected_statement" => self.redirected(node, stdin),
@@ -224,7 +229,7 @@ impl Visit<'_, '_, '_> {
 
     /// Visits the children. Text between them has to be blank: otherwise the parser has lost
     /// something.
-    fn each_child(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    fn each_child(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let children = children(node);
         let is_text = matches!(
             node.kind(),
@@ -254,18 +259,18 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Checks that the parser has not taken a substitution for text.
-    fn check_text(&self, range: Range<usize>) -> Result<(), GaveUp> {
+    fn check_text(&self, range: Range<usize>) -> Result<(), NotUnderstood> {
         let mut chars = self.text(range).chars();
         while let Some(char) = chars.next() {
             let rest = chars.as_str();
             match char {
                 '\\' => _ = chars.next(),
-                '`' => return Err(GaveUp::new("a backquote was not recognized")),
+                '`' => return Err(NotUnderstood::new("a backquote was not recognized")),
                 '$' | '<' | '>' if rest.starts_with('(') => {
-                    return Err(GaveUp::new("a substitution was not recognized"));
+                    return Err(NotUnderstood::new("a substitution was not recognized"));
                 }
                 '$' if rest.starts_with('{') => {
-                    return Err(GaveUp::new("an expansion was not recognized"));
+                    return Err(NotUnderstood::new("an expansion was not recognized"));
                 }
                 _ => {}
             }
@@ -274,17 +279,17 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Visits a group, or a test such as `[[ … ]]` and `(( … ))`.
-    fn test(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    fn test(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let text = self.text(node.byte_range()).to_owned();
         let is_arithmetic = text.starts_with("((");
         if self.walk.dialect == Dialect::Posix && (is_arithmetic || text.starts_with("[[")) {
             // Shells without these tests run `x` in `((x))` and in `[[ a || x ]]`.
-            return Err(GaveUp::new("not every shell knows the test"));
+            return Err(NotUnderstood::new("not every shell knows the test"));
         }
         let inside = text.trim_start_matches('[').trim_end_matches(']');
         if text.starts_with('[') && (inside.trim_start() == inside || inside.trim_end() == inside) {
             // Without blanks the bracket is a part of a word, and `||` joins commands.
-            return Err(GaveUp::new("a bracket belongs to a word"));
+            return Err(NotUnderstood::new("a bracket belongs to a word"));
         }
         let compares = || ARITHMETIC_TESTS.iter().any(|it| text.contains(it));
         if is_arithmetic || text.starts_with('[') && compares() {
@@ -296,27 +301,27 @@ impl Visit<'_, '_, '_> {
 
     /// Fails if an expression has a quote and a substitution: the parser and the shell may disagree
     /// about where the quoted text ends.
-    fn check_arithmetic(&self, text: &str) -> Result<(), GaveUp> {
+    fn check_arithmetic(&self, text: &str) -> Result<(), NotUnderstood> {
         let has_substitution =
             text.matches("$(").count() > text.matches("$((").count() || text.contains('`');
         match text.contains('\'') && has_substitution {
-            true => Err(GaveUp::new("an expression has a quote")),
+            true => Err(NotUnderstood::new("an expression has a quote")),
             false => Ok(()),
         }
     }
 
     /// Checks that nothing but blanks is between two parts of a line.
-    pub fn check_gap(&self, gap: Range<usize>, with_lines: bool) -> Result<(), GaveUp> {
+    pub fn check_gap(&self, gap: Range<usize>, with_lines: bool) -> Result<(), NotUnderstood> {
         let text = self.text(gap).replace("\\\n", "");
         let is_blank = |char: char| matches!(char, ' ' | '\t') || with_lines && char == '\n';
         match text.chars().find(|char| !is_blank(*char)) {
             None => Ok(()),
-            Some(char) => Err(GaveUp::new(format!("{char:?} was not recognized"))),
+            Some(char) => Err(NotUnderstood::new(format!("{char:?} was not recognized"))),
         }
     }
 
     /// Reads the word in a range, and visits the substitutions in it.
-    pub fn word(&mut self, range: Range<usize>, nodes: &[Node<'_>]) -> Result<Word, GaveUp> {
+    pub fn word(&mut self, range: Range<usize>, nodes: &[Node<'_>]) -> Result<Word, NotUnderstood> {
         let mut expansions = BTreeMap::new();
         for node in nodes {
             find_expansions(*node, &mut expansions, 0)?;
@@ -328,12 +333,12 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Visits the commands that run while a word or an expression is expanded.
-    pub fn substitutions(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
+    pub fn substitutions(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         self.node(node, &Stdin::Unknown)
     }
 
     /// Reads a simple command.
-    fn command(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    fn command(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let mut command = Command::default();
         let mut stdin = stdin.clone();
         // Ranges of words, with their nodes. Parts without a blank between them are one word.
@@ -353,7 +358,9 @@ impl Visit<'_, '_, '_> {
                     command.assignments.push(assignment);
                 }
                 "subshell" | "heredoc_redirect" | "array" => {
-                    return Err(GaveUp::new("a command has a part that was not recognized"));
+                    return Err(NotUnderstood::new(
+                        "a command has a part that was not recognized",
+                    ));
                 }
                 _ => match words.last_mut() {
                     Some((range, nodes)) if touches => {
@@ -392,7 +399,7 @@ impl Visit<'_, '_, '_> {
         mut command: Command,
         stdin: &Stdin,
         is_direct: bool,
-    ) -> Result<(), GaveUp> {
+    ) -> Result<(), NotUnderstood> {
         if command.words.is_empty() {
             for (name, value) in std::mem::take(&mut command.assignments) {
                 self.set_variable(&name, &value, false)?;
@@ -401,7 +408,9 @@ impl Visit<'_, '_, '_> {
         }
         let name = command.words[0].known().unwrap_or_default();
         if RESERVED_WORDS.contains(&name.as_str()) {
-            return Err(GaveUp::new(format!("{name:?} was taken for a command")));
+            return Err(NotUnderstood::new(format!(
+                "{name:?} was taken for a command"
+            )));
         }
         if ARITHMETIC_COMMANDS.contains(&name.as_str()) {
             for word in &command.words[1..] {
@@ -410,7 +419,7 @@ impl Visit<'_, '_, '_> {
         }
         for word in variables::set_by(&name, &command.words[1..]) {
             let Some(variable) = word.known() else {
-                return Err(GaveUp::new(format!(
+                return Err(NotUnderstood::new(format!(
                     "{name} sets a variable without a name"
                 )));
             };
@@ -452,7 +461,7 @@ impl Visit<'_, '_, '_> {
         &mut self,
         command: &Command,
         stdin: &Stdin,
-    ) -> Result<Vec<Command>, GaveUp> {
+    ) -> Result<Vec<Command>, NotUnderstood> {
         let name = command.words[0].base_name();
         if !name.is_open() {
             return Ok(Vec::new());
@@ -465,7 +474,7 @@ impl Visit<'_, '_, '_> {
             return Ok(Vec::new());
         }
         if self.walk.depth >= MAX_DEPTH {
-            return Err(GaveUp::new("commands are nested too deep"));
+            return Err(NotUnderstood::new("commands are nested too deep"));
         }
         self.walk.depth += 1;
         let rest = Inner::Words {
@@ -482,7 +491,7 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Adds what runs because of the variables that are set for the command, or by it.
-    fn run_by_settings(&mut self, command: &mut Command) -> Result<(), GaveUp> {
+    fn run_by_settings(&mut self, command: &mut Command) -> Result<(), NotUnderstood> {
         let mut settings = command.assignments.clone();
         let name = command.words[0].known().unwrap_or_default();
         if DECLARING.contains(&name.as_str()) {
@@ -507,7 +516,7 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Records the variables that an arithmetic expression sets.
-    fn set_in_arithmetic(&mut self, text: &str) -> Result<(), GaveUp> {
+    fn set_in_arithmetic(&mut self, text: &str) -> Result<(), NotUnderstood> {
         for name in variables::set_in_arithmetic(text) {
             self.set_variable(&name, &Word::open("?"), true)?;
         }
@@ -515,9 +524,9 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Adds the commands that a command runs.
-    fn unwrap(&mut self, command: &mut Command, stdin: &Stdin) -> Result<(), GaveUp> {
+    fn unwrap(&mut self, command: &mut Command, stdin: &Stdin) -> Result<(), NotUnderstood> {
         if self.walk.depth >= MAX_DEPTH {
-            return Err(GaveUp::new("commands are nested too deep"));
+            return Err(NotUnderstood::new("commands are nested too deep"));
         }
         let variables = self.walk.variables.clone();
         let is_assigned = |name: &str| variables.iter().any(|it| it == name);
@@ -542,7 +551,7 @@ impl Visit<'_, '_, '_> {
         inner: Inner,
         stdin: &Stdin,
         dialect: Dialect,
-    ) -> Result<Vec<Command>, GaveUp> {
+    ) -> Result<Vec<Command>, NotUnderstood> {
         match inner {
             Inner::Words { assignments, words } => {
                 let mut commands = Vec::new();
@@ -591,7 +600,7 @@ impl Visit<'_, '_, '_> {
         name: &str,
         value: &Word,
         is_plain_name: bool,
-    ) -> Result<(), GaveUp> {
+    ) -> Result<(), NotUnderstood> {
         if name == "HOME" || name == "PWD" {
             // `~` and `$HOME` are somewhere else from here on.
             self.walk.folders = None;
@@ -613,7 +622,7 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Returns the commands that programs run because of the value of a variable.
-    fn run_by_variable(&mut self, name: &str, value: &Word) -> Result<Vec<Command>, GaveUp> {
+    fn run_by_variable(&mut self, name: &str, value: &Word) -> Result<Vec<Command>, NotUnderstood> {
         if !variables::is_command(name) || value.known().is_some_and(|text| text.is_empty()) {
             return Ok(Vec::new());
         }
@@ -633,15 +642,15 @@ impl Visit<'_, '_, '_> {
         self.inner(script, &Stdin::Unknown, Dialect::Posix)
     }
 
-    fn assignment_statement(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
+    fn assignment_statement(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         let (name, value) = self.assignment(node)?;
         self.set_variable(&name, &value, false)
     }
 
     /// Reads an assignment. Returns the name and the value.
-    fn assignment(&mut self, node: Node<'_>) -> Result<(String, Word), GaveUp> {
+    fn assignment(&mut self, node: Node<'_>) -> Result<(String, Word), NotUnderstood> {
         let Some(name) = node.child_by_field_name("name") else {
-            return Err(GaveUp::new("an assignment has no name"));
+            return Err(NotUnderstood::new("an assignment has no name"));
         };
         let text = self.text(name.byte_range()).split('[').next();
         let text = text.unwrap_or_default().to_owned();
@@ -651,7 +660,7 @@ impl Visit<'_, '_, '_> {
         }
         let children = children(node);
         let operator = children.iter().find(|it| matches!(it.kind(), "=" | "+="));
-        let operator = operator.ok_or_else(|| GaveUp::new("an assignment has no value"))?;
+        let operator = operator.ok_or_else(|| NotUnderstood::new("an assignment has no value"))?;
         let values: Vec<_> = (children.iter().copied())
             .filter(|it| it.start_byte() >= operator.end_byte())
             .collect();
@@ -662,7 +671,7 @@ impl Visit<'_, '_, '_> {
                 Word::open(self.text(one.byte_range()))
             }
             [first, .., last] if first.end_byte() != last.start_byte() || values.len() > 2 => {
-                return Err(GaveUp::new("an assignment was not recognized"));
+                return Err(NotUnderstood::new("an assignment was not recognized"));
             }
             [first, ..] => {
                 let end = values.last().map_or(first.end_byte(), Node::end_byte);
@@ -678,7 +687,7 @@ impl Visit<'_, '_, '_> {
         Ok((text, value))
     }
 
-    fn function(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
+    fn function(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         self.each_child(node, &Stdin::Unknown)?;
         // Elsewhere the definition may not be reached, or hold in another shell only.
         let is_outermost = node
@@ -695,7 +704,7 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
-    fn for_statement(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), GaveUp> {
+    fn for_statement(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         if let Some(name) = node.child_by_field_name("variable") {
             let name = self.text(name.byte_range()).to_owned();
             self.set_variable(&name, &Word::default(), true)?;
@@ -705,7 +714,7 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Visits a pipe. The input of its commands is not known.
-    fn pipeline(&mut self, node: Node<'_>) -> Result<(), GaveUp> {
+    fn pipeline(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         let folders = self.walk.folders.clone();
         self.each_child(node, &Stdin::Unknown)?;
         // Each command of a pipe runs in a shell of its own.
@@ -715,10 +724,10 @@ impl Visit<'_, '_, '_> {
 }
 
 /// Fails if arithmetic may take the text for an index with a substitution, such as `a[$(rm x)]`.
-fn check_index(text: &str) -> Result<(), GaveUp> {
+fn check_index(text: &str) -> Result<(), NotUnderstood> {
     let index = text.split_once('[').map(|(_, index)| index);
     match index.is_some_and(|index| index.contains("$(") || index.contains('`')) {
-        true => Err(GaveUp::new("an index may contain a substitution")),
+        true => Err(NotUnderstood::new("an index may contain a substitution")),
         false => Ok(()),
     }
 }
@@ -760,9 +769,9 @@ fn find_expansions(
     node: Node<'_>,
     found: &mut BTreeMap<usize, usize>,
     depth: usize,
-) -> Result<(), GaveUp> {
+) -> Result<(), NotUnderstood> {
     if depth > MAX_DEPTH {
-        return Err(GaveUp::new("it is nested too deep"));
+        return Err(NotUnderstood::new("it is nested too deep"));
     }
     if EXPANSIONS.contains(&node.kind()) {
         found.insert(node.start_byte(), node.end_byte());

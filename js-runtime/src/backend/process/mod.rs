@@ -52,7 +52,7 @@ struct StartRequest {
     script: OsString,
     args: Vec<String>,
     entries: Vec<(u32, OsString)>,
-    kept: HashMap<u32, Sources>,
+    kept_sources: HashMap<u32, Sources>,
     version: String,
     label: String,
     one_way: Vec<String>,
@@ -78,7 +78,7 @@ impl StartRequest {
                 .iter()
                 .map(|(id, path)| (*id, path.clone().into_os_string()))
                 .collect(),
-            kept: options.kept.clone(),
+            kept_sources: options.kept_sources.clone(),
             version: options.version.clone(),
             label: options.label.clone(),
             one_way: options.one_way.clone(),
@@ -116,7 +116,7 @@ impl StartRequest {
                 .into_iter()
                 .map(|(id, path)| (id, path.into()))
                 .collect(),
-            kept: self.kept,
+            kept_sources: self.kept_sources,
             // A process has one isolate.
             memory_cache: MemoryCache::default(),
             version: self.version,

@@ -74,7 +74,7 @@ impl NodeRequireLoader for RequireLoader {
         let media_type = MediaType::from_path(path);
         let url = url_from_file_path(path).map_err(to_js_error)?;
         let loading = self.imports.loading();
-        let kept = loading.and_then(|extension| self.files.kept(extension));
+        let kept = loading.and_then(|extension| self.files.kept_sources(extension));
         let kept = kept.and_then(|kept| kept.text(&url));
         if let Some(text) = known.filter(|_| kept.is_none()) {
             if let Some(source) = &text.source {

@@ -114,7 +114,7 @@ impl Resolver {
     /// Returns the entry module of extension `id`. Links are followed, since the imports of a
     /// linked extension are beside the real file.
     pub fn entry(&self, id: u32, path: &Path) -> Result<ModuleSpecifier, String> {
-        let kept = self.files.kept(id).and_then(Sources::entry);
+        let kept = self.files.kept_sources(id).and_then(Sources::entry);
         let entry = match kept {
             Some(kept) => {
                 // Packages may be beside the link.
@@ -236,7 +236,7 @@ impl Resolver {
                 false => self.find_package(specifier, &referrer),
             };
         };
-        let kept = self.files.kept(owner);
+        let kept = self.files.kept_sources(owner);
         if let Some(target) = kept.and_then(|kept| kept.target(&referrer, specifier)) {
             return Ok(self.assign_owner(target, owner));
         }
@@ -449,7 +449,7 @@ impl Resolver {
 
     /// Returns the instance of an own file that belongs to extension `id`.
     fn assign_owner(&self, url: ModuleSpecifier, id: u32) -> ModuleSpecifier {
-        let kept = self.files.kept(id).and_then(|kept| kept.text(&url));
+        let kept = self.files.kept_sources(id).and_then(|kept| kept.text(&url));
         let instance = self.instance_of(url, id);
         if let Some(text) = kept {
             self.files.pin(&instance, text);

@@ -129,8 +129,8 @@ impl SignRequest for Credentials {
             Kind::Bearer(token) => return set_bearer(headers, token),
             Kind::Keys(keys) => keys,
             Kind::Sources(sources) => match sources.find().await? {
-                Found::Stored(token) => return set_bearer(headers, &token),
-                Found::Keys(keys) => {
+                Authentication::Stored(token) => return set_bearer(headers, &token),
+                Authentication::Keys(keys) => {
                     found = keys;
                     &found
                 }
@@ -169,7 +169,7 @@ fn address_to_sign(url: &str) -> Result<String, Failure> {
 }
 
 /// Keys to sign with, or a stored key that is sent as a bearer token.
-enum Found {
+enum Authentication {
     Keys(Credential),
     Stored(String),
 }
@@ -196,16 +196,16 @@ impl Sources {
     /// Returns the keys of the first source that has some, in the order of AWS's SDK: variables, the
     /// profile's keys, its sign-in, a web identity, the profile's program, and then the container and
     /// the machine, unless the user stored a key. Fails if there is no source.
-    async fn find(&self) -> Result<Found, Failure> {
+    async fn find(&self) -> Result<Authentication, Failure> {
         let name = self.profile.as_deref().unwrap_or("default");
-        let place: Vec<String> = std::iter::once(Some(name.to_owned()))
+        let cache_key: Vec<String> = std::iter::once(Some(name.to_owned()))
             .chain(SELECTORS.map(|variable| self.env.get(variable)))
             .map(Option::unwrap_or_default)
             .collect();
-        let place = place.join("\0");
-        let known = TEMPORARY.lock().get(&place).cloned();
+        let cache_key = cache_key.join("\0");
+        let known = TEMPORARY.lock().get(&cache_key).cloned();
         if let Some(keys) = known.filter(SigningCredential::is_valid) {
-            return Ok(Found::Keys(keys));
+            return Ok(Authentication::Keys(keys));
         }
         let mut sources: Vec<Box<dyn ProvideCredentialDyn<Credential = Credential>>> = Vec::new();
         if self.profile.is_none() {
@@ -233,9 +233,9 @@ impl Sources {
             match source.provide_credential_dyn(&context).await {
                 Ok(Some(keys)) => {
                     if keys.expires_in.is_some() {
-                        TEMPORARY.lock().insert(place, keys.clone());
+                        TEMPORARY.lock().insert(cache_key, keys.clone());
                     }
-                    return Ok(Found::Keys(keys));
+                    return Ok(Authentication::Keys(keys));
                 }
                 Ok(None) => {}
                 // The profile does not use this source.
@@ -244,7 +244,7 @@ impl Sources {
             }
         }
         if let Some(token) = &self.stored {
-            return Ok(Found::Stored(token.clone()));
+            return Ok(Authentication::Stored(token.clone()));
         }
         let problem = problem.map_or_else(String::new, |problem| format!(" ({problem})"));
         Err(Failure::Provider(format!(
