@@ -380,7 +380,7 @@ async fn a_new_extension_is_loaded_when_it_is_saved() {
     // A renamed extension is not a second one.
     let folder = home.agent_dir().join("extensions");
     std::fs::rename(folder.join("a.ts"), folder.join("c.ts")).unwrap();
-    rpc.notified("Reloaded: a.ts, c.ts").await;
+    rpc.notified("Reloaded: c.ts. Gone: a.ts").await;
     rpc.ok(prompt("/v")).await;
     rpc.notified("v 1").await;
 }
