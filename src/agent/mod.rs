@@ -2,6 +2,7 @@
 //! storage.
 
 pub mod event;
+pub mod permission;
 pub mod queue;
 pub mod retry;
 pub mod run;

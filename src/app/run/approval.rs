@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::decision_log::{self, Record};
 use crate::AgentSession;
 use crate::redaction::{redact_text, redact_value};
-use pi_agent::event::{
-    Event, PermissionAnnotations, PermissionLocation, PermissionOption, PermissionRequest,
-    UiAnswer, UiMethod,
+use pi_agent::event::{Event, UiAnswer, UiMethod};
+use pi_agent::permission::{
+    PermissionAnnotations, PermissionLocation, PermissionOption, PermissionRequest,
 };
 use pi_agent::run::Refusal;
 use pi_ai::message::ToolCall;

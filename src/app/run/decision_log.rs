@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use pi_agent::event::PermissionOption;
+use pi_agent::permission::PermissionOption;
 use pi_base::file_lock::FileLock;
 use serde::Serialize;
 use serde_json::Value;

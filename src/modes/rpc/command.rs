@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::images::{Attachment, Picture};
-use pi_agent::event::PermissionOption;
+use pi_agent::permission::PermissionOption;
 use pi_agent::queue::{Delivery, QueueMode};
 
 #[derive(Debug, Deserialize)]
