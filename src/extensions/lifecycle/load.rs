@@ -50,15 +50,6 @@ enum Next {
     TryAgain,
 }
 
-/// A part of a load.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Reads, resolves and compiles; no code of extensions runs.
-    Prepare,
-    /// Runs modules and calls their functions.
-    Run,
-}
-
 impl Extensions {
     /// Reads, resolves and compiles all extensions in a new isolate. An extension that fails and
     /// has a last good version is planned to be loaded from that.

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use js_runtime::{MemoryCache, Sources};
+use js_runtime::{MemoryCache, Sources, release_unused_memory};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -333,7 +333,9 @@ impl Extensions {
                     for error in old.end(0).await {
                         host.emit(Event::ExtensionError(error));
                     }
+                    old.wait_ended().await;
                 }
+                tokio::task::spawn_blocking(release_unused_memory);
             });
         }
     }
