@@ -2,9 +2,10 @@
 //! sessions of the process share the values.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use memchr::memmem;
 
@@ -53,23 +54,25 @@ fn is_secret(value: &str) -> bool {
 }
 
 /// Adds the tokens of package registries in the environment and in the `.npmrc` files of the user and
-/// the project. Calls after the first have no effect.
+/// the project. Reads each file once.
 pub fn add_registry_tokens(home: &Path, project: &Path) {
-    static ADDED: OnceLock<()> = OnceLock::new();
-    ADDED.get_or_init(|| {
+    static READ: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if read.is_empty() {
         for name in REGISTRY_VARIABLES {
             if let Ok(value) = std::env::var(name) {
                 add(&value);
             }
         }
-        for folder in [home, project] {
+    }
+    for folder in [home, project] {
+        if !read.contains(folder) {
+            read.insert(folder.to_owned());
             // A file that cannot be read has no tokens.
-            for value in npm_tokens(&fs::read_to_string(folder.join(".npmrc")).unwrap_or_default())
-            {
-                add(value);
-            }
+            let text = fs::read_to_string(folder.join(".npmrc")).unwrap_or_default();
+            npm_tokens(&text).for_each(add);
         }
-    });
+    }
 }
 
 /// Returns the tokens in a `.npmrc`.
@@ -190,6 +193,19 @@ mod tests {
             "x [redacted], [redacted];"
         );
         assert!(matches!(redact("nothing"), Cow::Borrowed(_)));
+    }
+
+    /// Only the tokens of the first project were known, although a session may change the folder.
+    #[test]
+    fn tokens_of_each_project_are_known() {
+        let home = tempfile::tempdir().unwrap();
+        for token in ["npm_first_11111111", "npm_second_22222222"] {
+            let project = tempfile::tempdir().unwrap();
+            let line = format!("//registry.example/:_authToken={token}\n");
+            fs::write(project.path().join(".npmrc"), line).unwrap();
+            add_registry_tokens(home.path(), project.path());
+            assert_eq!(redact(token), "[redacted]");
+        }
     }
 
     #[test]
