@@ -94,7 +94,7 @@ impl Extensions {
                     if let Some(first) = plan.first_failure(index) {
                         tracing::warn!(
                             extension = path,
-                            "the last good version does not load: {error:?}"
+                            "no version of the extension loads; the last attempt: {error:?}"
                         );
                         error.clone_from(first);
                     }
