@@ -27,6 +27,8 @@ pub enum SettingsError {
     },
     #[error("{}: expected an object at the top. Until it holds one, it is neither read nor written", .path.display())]
     NotAnObject { path: PathBuf },
+    #[error("{}: has no text, as while it is being written, so its last values stay in effect. Write {{}} for no settings", .path.display())]
+    Truncated { path: PathBuf },
     #[error("{}: could not be written: {source}", .path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: could not be locked: {source}", .path.display())]
@@ -45,6 +47,18 @@ pub(super) fn load(path: &Path) -> Result<Object, SettingsError> {
         read => read,
     }
     .map(|found| found.object)
+}
+
+/// [`load`] for a file whose settings are in effect as `current`. A file without text is an error
+/// then: editors and scripts truncate a file before they write it.
+pub(super) fn load_again(path: &Path, current: &Object) -> Result<Object, SettingsError> {
+    let object = load(path)?;
+    let is_truncated = || fs::metadata(path).is_ok_and(|file| file.len() == 0);
+    if object.is_empty() && !current.is_empty() && is_truncated() {
+        let path = path.to_owned();
+        return Err(SettingsError::Truncated { path });
+    }
+    Ok(object)
 }
 
 /// Returns one value of the user's file, for code that runs before settings are loaded.

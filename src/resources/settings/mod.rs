@@ -253,7 +253,8 @@ impl Settings {
             }
             drop(project);
             let path = files.path(scope);
-            match file::load(&path) {
+            let current = self.raw(scope);
+            match file::load_again(&path, &current) {
                 Ok(object) => {
                     self.unsaved.lock().retain(|change| change.path != path);
                     self.replace(scope, object);
@@ -296,9 +297,12 @@ impl Settings {
         };
         let again = Self::in_memory(Map::new());
         let project = files.project.read();
-        again.replace(SettingsScope::Global, file::load(&files.global).ok()?);
+        let read = |scope, path| file::load_again(path, &self.raw(scope)).ok();
+        let global = read(SettingsScope::Global, &files.global)?;
+        again.replace(SettingsScope::Global, global);
         if !project.is_ignored {
-            again.replace(SettingsScope::Project, file::load(&project.path).ok()?);
+            let project = read(SettingsScope::Project, &project.path)?;
+            again.replace(SettingsScope::Project, project);
         }
         Some(again)
     }
@@ -310,6 +314,8 @@ impl Settings {
         let stays = *files.project.read() == project;
         if !stays {
             *files.project.write() = project;
+            // If its file cannot be read, those of the other project must not stay in effect.
+            self.replace(SettingsScope::Project, Map::new());
         }
         // Unsaved changes stay in effect in the project for which they were made.
         if !stays || self.unsaved.lock().is_empty() {

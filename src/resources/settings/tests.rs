@@ -306,6 +306,22 @@ fn a_reload_that_fails_keeps_the_values() {
     assert_eq!(settings.values().theme, None);
 }
 
+/// Without the last values a reload in this moment would switch `extensionWatch` off for good.
+#[test]
+fn a_reload_while_a_file_is_truncated_keeps_the_values() {
+    let fixture = Fixture::new(r#"{"theme": "dark"}"#, "");
+    let settings = fixture.load();
+    fs::write(fixture.global(), "").unwrap();
+    assert!(settings.read_again().is_none());
+    settings.reload();
+    assert_eq!(settings.take_warnings().len(), 1);
+    assert_eq!(settings.values().theme.as_deref(), Some("dark"));
+    fs::write(fixture.global(), "{}").unwrap();
+    assert!(settings.read_again().is_some());
+    settings.reload();
+    assert_eq!(settings.values().theme, None);
+}
+
 #[test]
 fn a_byte_order_mark_and_an_empty_file_are_read() {
     assert_eq!(
