@@ -64,7 +64,7 @@ use pi_session::{
 /// Why a session could not be started; the sentence is for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("No session found matching '{0}'")]
+    #[error("No session found matching '{0}'. pi -r lists the sessions")]
     NoSuchSession(String),
     #[error(
         "Session id '{prefix}' belongs to another folder ({cwd}). Go there, or copy it here: \
@@ -323,7 +323,7 @@ impl AgentSession {
         self.apply_flags()
     }
 
-    /// Takes over the settings that are read once, after those of the project have joined.
+    /// Takes over the settings that are kept in the state, after those of the project were read.
     pub(crate) fn apply_settings(&self) {
         let values = self.settings.values();
         self.pending_warnings
@@ -333,7 +333,7 @@ impl AgentSession {
         let mut state = self.state.lock();
         state.prompts.queues.steering_mode = values.steering_mode;
         state.prompts.queues.follow_up_mode = values.follow_up_mode;
-        state.retry = Retry::from(retry_policy(&values.retry));
+        state.retry.policy = retry_policy(&values.retry);
         state.compaction.is_automatic = values.compaction.enabled;
     }
 

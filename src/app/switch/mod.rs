@@ -193,8 +193,7 @@ impl AgentSession {
         self.settings
             .switch_project(&self.config.paths.with_cwd(&cwd));
         self.add_settings_warnings("session");
-        self.extensions.set_allowance(&self.settings);
-        self.state.lock().compaction.is_automatic = self.settings.values().compaction.enabled;
+        self.apply_settings();
         self.install_missing(&cwd, self.progress_to_warnings())
             .await;
         let paths = find_extensions(&self.config, &self.settings, &cwd);

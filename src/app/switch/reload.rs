@@ -6,7 +6,7 @@ use crate::error::{CommandError, ErrorCode};
 use crate::prompt::resources::DiscoveredPaths;
 use crate::startup::find_extensions;
 use crate::trust::TrustMoment;
-use pi_extensions::{LoadReport, ineffective_limits};
+use pi_extensions::LoadReport;
 
 const BUSY_RELOAD: &str = "Wait for the current response to finish before reloading";
 
@@ -39,10 +39,7 @@ impl AgentSession {
         self.settings
             .reload_project(&self.config.paths.with_cwd(&self.cwd()));
         self.add_settings_warnings("reload");
-        let limits = ineffective_limits(&self.settings.values());
-        self.pending_warnings.lock().extend(limits);
-        self.extensions.set_allowance(&self.settings);
-        self.state.lock().compaction.is_automatic = self.settings.values().compaction.enabled;
+        self.apply_settings();
         self.models.reload();
         self.install_missing(&self.cwd(), self.progress_to_warnings())
             .await;

@@ -337,3 +337,24 @@ async fn a_model_of_a_newer_version_is_chosen_by_name() {
         rpc.close().await;
     }
 }
+
+/// They were taken over when the program started, and never again.
+#[tokio::test]
+async fn a_reload_takes_over_queue_modes_and_retries() {
+    let (server, home, mut rpc) = idle().await;
+    let retry = json!({ "enabled": true, "maxRetries": 1, "baseDelayMs": 1 });
+    home.settings(json!({ "steeringMode": "all", "followUpMode": "all", "retry": retry }));
+    rpc.ok(command("reload")).await;
+    let state = rpc.ok(command("get_state")).await;
+    assert_eq!(
+        [&state["steeringMode"], &state["followUpMode"]],
+        ["all", "all"]
+    );
+    for _ in 0..2 {
+        server.push(Answer::error(503, "overloaded"));
+    }
+    rpc.ok(prompt("try")).await;
+    let begun = rpc.event("auto_retry_start").await;
+    assert_eq!([&begun["maxAttempts"], &begun["delayMs"]], [1, 1]);
+    assert_eq!(rpc.event("auto_retry_end").await["success"], false);
+}
