@@ -136,7 +136,7 @@ impl UserCommands {
             UserBash::RunWith(commands) => Some(commands),
             UserBash::Failed(problem) => {
                 return Err(format!(
-                    "An extension took the command over, and failed: {problem}"
+                    "An extension took over the command (user_bash) and failed: {problem}"
                 ));
             }
             UserBash::Finished(result) => {

@@ -407,7 +407,8 @@ impl AgentSession {
         let session = self.arc();
         spawn_started(&self.handle, async move {
             let text = format!(
-                "{error}. The setting holds for now, and is stored with the next one that can be"
+                "{error}. The value holds for this session, and pi stores it together with the next \
+                 setting that it can store"
             );
             session.report("<session>", "settings", text).await;
         });

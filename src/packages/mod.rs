@@ -73,7 +73,7 @@ pub enum PackageError {
          those that do", .file.display()
     )]
     NoScripts { name: String, file: PathBuf },
-    #[error("{repository} has no commit")]
+    #[error("{repository} has no commit: push one, or name a branch that has one")]
     NoCommit { repository: String },
     #[error("{} is a link: packages of a project are not installed through links. Remove it", .0.display())]
     Link(PathBuf),

@@ -96,7 +96,7 @@ impl AgentSession {
                     ..request
                 },
                 Err(problem) => {
-                    let problem = format!("What the handlers left was not taken: {problem}");
+                    let problem = not_taken("context", &problem);
                     self.report("<session>", "context", problem).await;
                     request
                 }
@@ -113,7 +113,7 @@ impl AgentSession {
                 tools: system.tools.into_values().collect(),
             },
             Err(problem) => {
-                let problem = format!("What the handlers left was not taken: {problem}");
+                let problem = not_taken(EVENT, &problem);
                 self.report("<session>", EVENT, problem).await;
                 request
             }
@@ -138,10 +138,14 @@ impl AgentSession {
     }
 }
 
+fn not_taken(event: &str, problem: &str) -> String {
+    format!("pi ignores the messages that handlers of {event} returned: {problem}")
+}
+
 fn parse(messages: &Value) -> Result<(SystemPrompt, Vec<Arc<AgentMessage>>), String> {
     let is_system = |message: &&Value| message["role"] == "system";
     let first = messages.get(0).filter(is_system);
-    first.ok_or("the first message must be that of the role \"system\"")?;
+    first.ok_or("the first must have the role \"system\"")?;
     let mut system = SystemPrompt::default();
     for message in messages.as_array().into_iter().flatten().filter(is_system) {
         let message = SystemMessage::deserialize(message);

@@ -191,8 +191,8 @@ impl Hooks<'_> {
                 proposal.continues && (state.can_continue() || !state.prompts.queues.is_empty());
         }
         if proposal.continues && !end.continues {
-            let problem = "A handler wants to go on, but the model has had the last word: `entries` \
-                           must have a custom_message, too";
+            let problem = "`continue: true` has no effect: the last message is the model's answer. \
+                           Return a custom_message in `entries`, too";
             self.report_proposal_error(event, problem.to_owned()).await;
         }
         end

@@ -151,8 +151,8 @@ impl UserInterface {
             let ui = self.clone();
             spawn_started(&self.handle, async move {
                 let text = format!(
-                    "Nobody reads what extensions show: of all that waits only the last {} MB are \
-                     kept",
+                    "The client does not read pi's output: pi keeps the last {} MB of what \
+                     extensions show and drops the rest",
                     MAX_PENDING_BYTES >> 20
                 );
                 report_error(&*ui.mode, ExtensionError::new("<session>", "ui", text)).await;

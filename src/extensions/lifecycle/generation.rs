@@ -77,7 +77,7 @@ pub enum CallFailure {
     Gone,
     #[error(
         "The command was ended, because a reload or a change of the session replaced its \
-         extension. Reloads on save wait for commands"
+         extension. Call ctx.reload() last, or let extensionWatch reload: it waits for commands"
     )]
     Replaced,
 }
@@ -196,7 +196,7 @@ impl Generation {
         match result.as_ref().map_or(0, String::len) {
             0..=MAX_RESULT_BYTES => Ok(result),
             length => Err(CallFailure::internal(format!(
-                "RangeError: The answer is too large: {} MB, where {} are the most",
+                "RangeError: The result has {} MB of JSON; the limit is {} MB",
                 length >> 20,
                 MAX_RESULT_BYTES >> 20
             ))),

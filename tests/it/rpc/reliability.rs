@@ -376,7 +376,7 @@ async fn ui_messages_for_a_client_that_does_not_read_are_bounded() {
             seen.push(client.next().await);
         }
     }
-    let told = |line: &&String| line.contains("Nobody reads what extensions show");
+    let told = |line: &&String| line.contains("The client does not read pi's output");
     assert_eq!(seen.iter().filter(told).count(), 1);
 }
 

@@ -145,7 +145,8 @@ impl BridgeHost {
             result.map(|()| Value::Null).map_err(|error| {
                 // Few extensions call `drainErrors`, so the error is reported as well.
                 let text = format!(
-                    "{error}. The change holds for now, and is stored with the next one that can be"
+                    "{error}. The change holds for this session, and pi stores it together with the \
+                     next one that it can store"
                 );
                 self.report(self.current().extension, "authStorage", text);
                 to_host_error(&error)

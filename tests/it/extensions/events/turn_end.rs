@@ -144,7 +144,7 @@ async fn an_unusable_proposal_is_reported_and_earlier_ones_hold() {
         "entries must be an array",
         r#"entries[0]: `type` is "custom" or "custom_message" or "context_edit" or "compaction", not "message""#,
         "nobody",
-        "the model has had the last word",
+        "the last message is the model's answer",
     ] {
         assert!(
             errors.iter().any(|error| error.contains(part)),
