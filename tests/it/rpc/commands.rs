@@ -338,7 +338,7 @@ async fn a_model_of_a_newer_version_is_chosen_by_name() {
     }
 }
 
-/// They were taken over when the program started, and never again.
+/// The settings were once taken over only when the program started.
 #[tokio::test]
 async fn a_reload_takes_over_queue_modes_and_retries() {
     let (server, home, mut rpc) = idle().await;
