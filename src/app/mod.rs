@@ -2,7 +2,6 @@
 //! resources and the extensions together. Modes are its clients.
 
 mod activity;
-mod bash;
 mod cancel;
 mod child;
 mod command;
@@ -26,8 +25,8 @@ mod switch;
 mod tools;
 mod trust;
 mod ui;
+mod user_commands;
 
-pub use bash::{BashOutcome, BashRequest, BashRunner};
 pub use command::{
     CommandOutcome, CommandResult, ImmediateCommand, ModelChangeSource, ModelReference,
     SessionCommand,
@@ -47,3 +46,4 @@ pub use startup::list_models::known_models;
 pub use stats::{SessionState, SessionStats};
 pub use switch::fork::{ForkPosition, Forked};
 pub use tools::{CommandSource, SlashCommand};
+pub use user_commands::{UserCommandRequest, UserCommandResult, UserCommandRunner};

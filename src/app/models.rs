@@ -142,7 +142,7 @@ impl AgentSession {
     }
 
     /// Replaces the model by its current definition after providers have changed. Returns to the
-    /// model that [`Self::leave_missing_model`] has left, if it is there again.
+    /// model that [`Self::drop_missing_model`] has left, if it is there again.
     pub(super) fn refresh_model(&self) {
         let Some(model) = self.model() else {
             return self.return_to_model();
@@ -166,7 +166,7 @@ impl AgentSession {
 
     /// Leaves the model of the session, and tells the user, if a provider had it before a reload (then
     /// it is `before`) and no provider has it after the reload.
-    pub(super) async fn leave_missing_model(&self, before: Option<Arc<Model>>) {
+    pub(super) async fn drop_missing_model(&self, before: Option<Arc<Model>>) {
         let Some(model) = self.model() else { return };
         let was_provided = before.is_some_and(|before| before.reference() == model.reference());
         if !was_provided || self.models.find(&model.provider, &model.id).is_some() {

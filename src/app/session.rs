@@ -15,10 +15,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::activity::{Activity, ActivityWatch, Work};
-use super::bash::UserCommands;
 use super::cancel::ResettableCancel;
 use super::child::session::ChildLink;
-use super::compaction::lock::SummaryRight;
+use super::compaction::summary_right::SummaryRight;
 use super::error::{CommandError, ErrorCode};
 use super::log_events::log_event;
 use super::prompt::intake::PromptIntake;
@@ -31,6 +30,7 @@ use super::state::State;
 use super::switch::Switcher;
 use super::tools::Tools;
 use super::ui::UserInterface;
+use super::user_commands::UserCommands;
 use pi_agent::AgentMessage;
 use pi_agent::event::{Event, ExtensionError, UiAnswer, UiMethod, UiRequest};
 use pi_agent::queue::{Delivery, QueueMode};
@@ -388,7 +388,7 @@ impl AgentSession {
     }
 
     pub(super) fn set_queue_mode(&self, delivery: Delivery, mode: QueueMode) {
-        let report_save_error = match delivery {
+        let saved = match delivery {
             Delivery::Steer => {
                 self.state.lock().prompts.queues.steering_mode = mode;
                 self.settings.set_steering_mode(mode)
@@ -398,7 +398,7 @@ impl AgentSession {
                 self.settings.set_follow_up_mode(mode)
             }
         };
-        self.report_save_error(report_save_error);
+        self.report_save_error(saved);
     }
 
     /// Reports that a setting could not be stored. The new value applies nevertheless.
@@ -466,7 +466,7 @@ impl AgentSession {
     pub async fn shutdown(&self, code: u8) -> u8 {
         // A successor process waits for the session lock until this one has ended, and then reads
         // its last entries, too.
-        let _last_words = self.mark_preparing();
+        let _keeps_lock = self.mark_preparing();
         if self.extensions.has_handlers("session_shutdown")
             && let Err(error) = self.state.lock().lock_file()
         {
@@ -481,7 +481,7 @@ impl AgentSession {
         let _ = tokio::time::timeout(END_GRACE, work).await;
         let is_left = self.extensions.emit_signal(code).await;
         let rest = async {
-            self.flush_bash().await;
+            self.store_deferred_user_commands().await;
             if !is_left {
                 self.extensions.shut_down("quit", None).await;
             }

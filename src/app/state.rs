@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::activity::WorkState;
-use super::bash::UserCommandState;
 use super::compaction::CompactionState;
 use super::prompt::options::SystemPromptState;
 use super::prompt::queue::PromptQueue;
 use super::run::retry::Retry;
 use super::switch::background::OpenSessions;
+use super::user_commands::UserCommandState;
 use pi_agent::AgentMessage;
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::selection::ScopedModel;
@@ -103,7 +103,7 @@ impl State {
 
     /// Appends the results of user commands that ended during the run. Returns a notice for the
     /// user.
-    pub fn append_deferred_bash(&mut self) -> Option<String> {
+    pub fn append_deferred_user_commands(&mut self) -> Option<String> {
         let deferred = std::mem::take(&mut self.user_commands.deferred);
         let notice = deferred
             .into_iter()

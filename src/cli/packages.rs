@@ -5,8 +5,8 @@ use std::io::{self, BufRead, IsTerminal};
 
 use super::{CliError, output, paths, print_stderr, proxy, warn};
 use pi_packages::{
-    Changes, Choices, ConfiguredPackage, Confirm, Contents, InstalledPackage, Output, PackageError,
-    PackageScripts, Packages, UpdateOutcome,
+    Changes, ConfiguredPackage, Confirm, Contents, InstallOptions, InstalledPackage, Output,
+    PackageError, PackageScripts, Packages, UpdateOutcome,
 };
 use pi_resources::settings::{Settings, SettingsScope};
 use pi_resources::source_info::SourceScope;
@@ -175,11 +175,11 @@ pub fn run(args: &[String]) -> Result<Option<u8>, CliError> {
         // Errors of stdout do not stop the command.
         let _ = output(&dim(&format!("{text}\n")));
     };
-    let choices = Choices {
+    let options = InstallOptions {
         locked: parsed.locked,
         ignore_release_age: parsed.ignore_release_age,
     };
-    let packages = Packages::new(&paths, &settings, Output::Shown, &progress).with_choices(choices);
+    let packages = Packages::new(&paths, &settings, Output::Shown, &progress).with_options(options);
     let confirm: Option<Confirm<'_>> = match parsed.diff {
         true => Some(&ask_about_changes),
         false => None,
@@ -367,7 +367,7 @@ fn update(
             _ => SettingsScope::Global,
         };
         lines += &match updated {
-            UpdateOutcome::Yes(update) => {
+            UpdateOutcome::Updated(update) => {
                 let state = |it: Option<String>| it.unwrap_or_else(|| "not installed".to_owned());
                 format!(
                     "{} {} -> {}\n{}",

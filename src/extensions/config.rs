@@ -4,34 +4,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Limits;
 use super::bridge::ConsoleSink;
 use pi_ai::models::registry::ModelRegistry;
 use pi_resources::paths::Paths;
-use pi_resources::settings::{ExtensionHost, Settings};
+use pi_resources::settings::{ExtensionHost, ExtensionTimeouts, Settings};
 
 /// Limits from the settings for one generation.
 #[derive(Clone, Debug)]
-pub struct Allowance {
-    pub limits: Limits,
+pub struct GenerationLimits {
+    pub timeouts: ExtensionTimeouts,
     /// Maximum size of the heap in bytes.
     pub max_heap: usize,
     /// Whether the extensions run on a thread of this process or in a process of their own.
-    pub place: ExtensionHost,
+    pub host: ExtensionHost,
 }
 
 #[derive(Clone)]
 pub struct ExtensionsConfig {
-    /// Limits of the first generation; [`super::Extensions::set_allowance`] changes later
+    /// Limits of the first generation; [`super::Extensions::set_limits`] changes later
     /// ones.
-    pub allowance: Allowance,
+    pub limits: GenerationLimits,
     pub cache_dir: Option<PathBuf>,
     /// The registry that providers are registered in.
     pub models: Arc<ModelRegistry>,
     pub console: ConsoleSink,
 }
 
-impl Allowance {
+impl GenerationLimits {
     pub fn new(settings: &Settings) -> Self {
         let values = settings.values();
         let timeouts = &values.extension_timeouts;
@@ -41,7 +40,7 @@ impl Allowance {
             false => limit,
         };
         Self {
-            limits: Limits {
+            timeouts: ExtensionTimeouts {
                 handler: limit(timeouts.handler),
                 load: limit(timeouts.load),
                 spin: limit(timeouts.spin),
@@ -56,7 +55,7 @@ impl Allowance {
             max_heap: usize::try_from(values.extension_heap_mb.get())
                 .unwrap_or(usize::MAX >> 20)
                 .saturating_mul(1 << 20),
-            place: values.extension_host,
+            host: values.extension_host,
         }
     }
 }
@@ -69,7 +68,7 @@ impl ExtensionsConfig {
         console: ConsoleSink,
     ) -> Self {
         Self {
-            allowance: Allowance::new(settings),
+            limits: GenerationLimits::new(settings),
             cache_dir: Some(paths.agent_dir.join("cache").join("js")),
             models,
             console,

@@ -15,7 +15,7 @@ mod trusted_files;
 
 pub use api::user_bash::UserBash;
 pub use bridge::{BridgeResult, ConsoleSink};
-pub use config::{Allowance, ExtensionsConfig};
+pub use config::{ExtensionsConfig, GenerationLimits};
 pub use diagnostics::name_conflicts::{OwnNames, Shortcuts};
 pub use events::dispatch::Emission;
 pub use events::event_body::EventBody;
@@ -27,5 +27,4 @@ pub use lifecycle::debugger::waits_for_debugger;
 pub use lifecycle::load_error::LoadFailure;
 pub use lifecycle::load_record::LoadRecord;
 pub use lifecycle::{Extensions, LoadReport, Statistics};
-pub use pi_resources::settings::ExtensionTimeouts as Limits;
 pub use trusted_files::expect_trusted_files;

@@ -40,7 +40,7 @@ impl Packages<'_> {
         source: &PackageSource,
         scope: SourceScope,
     ) -> Result<Fetched, PackageError> {
-        if self.choices.locked {
+        if self.options.locked {
             return self.fetch_locked(text, source, scope);
         }
         if let PackageSource::Git(git) = source {
@@ -169,7 +169,7 @@ impl Packages<'_> {
                 let to = version_of(&self.install_paths.package_folder(source, scope));
                 return Ok(match from == to {
                     true => UpdateOutcome::Current,
-                    false => UpdateOutcome::Yes(Update { from, to, scripts }),
+                    false => UpdateOutcome::Updated(Update { from, to, scripts }),
                 });
             }
             PackageSource::Npm(npm) => {
@@ -209,7 +209,7 @@ impl Packages<'_> {
         let (_, scripts) = self.take_effect(source, prepared, scope)?;
         Ok(match from == to {
             true => UpdateOutcome::Current,
-            false => UpdateOutcome::Yes(Update { from, to, scripts }),
+            false => UpdateOutcome::Updated(Update { from, to, scripts }),
         })
     }
 

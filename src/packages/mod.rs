@@ -81,7 +81,7 @@ pub enum PackageError {
 
 /// How packages are installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
+pub struct InstallOptions {
     /// Install exactly what `pi.lock` names.
     pub locked: bool,
     /// Install new versions however young they are.
@@ -116,7 +116,7 @@ pub struct ConfiguredPackage {
 /// The result of updating one package.
 #[derive(Debug, PartialEq, Eq)]
 pub enum UpdateOutcome {
-    Yes(Update),
+    Updated(Update),
     /// The user has seen the changes and does not want them.
     Declined,
     /// The newest version was installed already.
@@ -141,7 +141,7 @@ pub struct Packages<'a> {
     settings: &'a Settings,
     install_paths: InstallPaths,
     output: Output,
-    choices: Choices,
+    options: InstallOptions,
     /// Receives progress messages.
     report: &'a dyn Fn(&str),
 }
@@ -158,13 +158,13 @@ impl<'a> Packages<'a> {
             settings,
             install_paths: InstallPaths::new(paths, settings),
             output,
-            choices: Choices::default(),
+            options: InstallOptions::default(),
             report,
         }
     }
 
-    pub fn with_choices(mut self, choices: Choices) -> Self {
-        self.choices = choices;
+    pub fn with_options(mut self, options: InstallOptions) -> Self {
+        self.options = options;
         self
     }
 

@@ -69,7 +69,7 @@ impl Packages<'_> {
         scope: SourceScope,
     ) -> Result<Tree, PackageError> {
         let hours = release_age::hours(self.settings, client.minimum_age_days());
-        let newest = match self.choices.ignore_release_age {
+        let newest = match self.options.ignore_release_age {
             true => None,
             false => release_age::newest(hours),
         };

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::AgentSession;
-use crate::bash::{BashRequest, BashRunner};
 use crate::command::{
     CommandOutcome, CommandResult, ImmediateCommand, ModelChangeSource, ModelReference,
     SessionCommand,
@@ -15,6 +14,7 @@ use crate::error::ErrorCode;
 use crate::extension_api::{scoped_models, to_json};
 use crate::prompt::{Behavior, PromptRequest, Source};
 use crate::switch::fork::ForkPosition;
+use crate::user_commands::{UserCommandRequest, UserCommandRunner};
 use pi_agent::queue::Delivery;
 use pi_ai::message::ImageContent;
 use pi_ai::model::{Model, ThinkingLevel};
@@ -98,10 +98,10 @@ pub(super) async fn call(
         "bash" => {
             let command = arg(args, "command")?;
             let excluded: Option<bool> = arg(args, "excludeFromContext")?;
-            SessionCommand::Bash(BashRequest {
+            SessionCommand::UserCommand(UserCommandRequest {
                 command,
                 exclude_from_context: excluded.unwrap_or(false),
-                runner: BashRunner::Pi,
+                runner: UserCommandRunner::Pi,
             })
         }
         "clearQueue" => SessionCommand::ClearQueue,
@@ -234,7 +234,7 @@ pub(super) fn call_now(session: &AgentSession, action: &str, args: &Value) -> Ac
             entry: arg(args, "entryId")?,
             label: arg(args, "label")?,
         },
-        "abortBash" => ImmediateCommand::AbortBash,
+        "abortBash" => ImmediateCommand::AbortUserCommand,
         "abortRetry" => ImmediateCommand::AbortRetry,
         "abortSummary" => ImmediateCommand::AbortSummary,
         "setScopedModels" => {
@@ -262,7 +262,7 @@ pub(super) fn call_now(session: &AgentSession, action: &str, args: &Value) -> Ac
         "recordBash" => {
             let command = arg(args, "command")?;
             let excluded: Option<bool> = arg(args, "excludeFromContext")?;
-            ImmediateCommand::RecordBash {
+            ImmediateCommand::RecordUserCommand {
                 command,
                 result: arg(args, "result")?,
                 exclude_from_context: excluded.unwrap_or(false),

@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::calls;
 use crate::AgentSession;
-use crate::bash::{BashRequest, BashRunner};
 use crate::command::SessionCommand;
 use crate::session::EventSink;
 use crate::startup::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use crate::user_commands::{UserCommandRequest, UserCommandRunner};
 use pi_agent::event::Event;
 use pi_ai::model::Model;
 use pi_ai::models::registry::ModelRegistry;
@@ -210,12 +210,12 @@ impl ChildSession for AgentSession {
         exclude_from_context: bool,
         by: Arc<dyn RemoteCommands>,
     ) -> ActionResult<Value> {
-        let request = BashRequest {
+        let request = UserCommandRequest {
             command,
             exclude_from_context,
-            runner: BashRunner::Remote(by),
+            runner: UserCommandRunner::Remote(by),
         };
-        calls::format(self.execute(SessionCommand::Bash(request)).await)
+        calls::format(self.execute(SessionCommand::UserCommand(request)).await)
     }
 
     fn entries_since(&self, id: &str, since: usize) -> String {

@@ -72,8 +72,8 @@ impl AgentSession {
             SessionCommand::Compact { focus } => {
                 CommandOutcome::Compacted(self.compact(focus.as_deref()).await?)
             }
-            SessionCommand::Bash(request) => {
-                CommandOutcome::Bash(self.user_commands.run(request).await?)
+            SessionCommand::UserCommand(request) => {
+                CommandOutcome::UserCommand(self.user_commands.run(request).await?)
             }
             SessionCommand::SetName(name) => {
                 self.set_session_name(&name).await?;
@@ -96,7 +96,7 @@ impl AgentSession {
             ImmediateCommand::Abort => self.abort(),
             ImmediateCommand::AbortRun => self.cancel_run(),
             ImmediateCommand::AbortRetry => _ = self.abort_retry(),
-            ImmediateCommand::AbortBash => self.user_commands.abort_last(),
+            ImmediateCommand::AbortUserCommand => self.user_commands.abort_last(),
             ImmediateCommand::AbortSummary => self.abort_summary(),
             ImmediateCommand::Shutdown => self.shutdown_request.send(),
             ImmediateCommand::SendMessage { message, options } => {
@@ -147,7 +147,7 @@ impl AgentSession {
                 let entry = (state.writable()?).append_label(&entry, label.as_deref())?;
                 return Ok(appended(&entry));
             }
-            ImmediateCommand::RecordBash {
+            ImmediateCommand::RecordUserCommand {
                 command,
                 result,
                 exclude_from_context,

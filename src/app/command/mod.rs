@@ -26,11 +26,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::bash::{BashOutcome, BashRequest};
 use crate::error::CommandError;
 use crate::models::CycledModel;
 use crate::prompt::{Accepted, PromptRequest};
 use crate::switch::fork::{ForkPosition, Forked};
+use crate::user_commands::{UserCommandRequest, UserCommandResult};
 use pi_agent::AgentMessage;
 use pi_agent::queue::{Delivery, QueueMode};
 use pi_ai::message::{ImageContent, UserContent};
@@ -92,8 +92,8 @@ pub enum SessionCommand {
     /// Stops the run and compacts the conversation. `focus` is added to the instructions of the
     /// summary. `Compacted`.
     Compact { focus: Option<String> },
-    /// Runs a shell command of the user. `Bash`.
-    Bash(BashRequest),
+    /// Runs a shell command of the user. `UserCommand`.
+    UserCommand(UserCommandRequest),
     /// Names the session. Waits for another process that writes to its file, within a limit.
     SetName(String),
     /// Writes the session as an HTML page. `Exported`.
@@ -115,7 +115,7 @@ pub enum ImmediateCommand {
     /// Ends the wait for a retry, and with it the run.
     AbortRetry,
     /// Cancels the shell command that was started last.
-    AbortBash,
+    AbortUserCommand,
     /// Stops the summary of a compaction or of a branch.
     AbortSummary,
     /// Ends pi when the session is idle.
@@ -170,9 +170,9 @@ pub enum ImmediateCommand {
         label: Option<String>,
     },
     /// Records a shell command that an extension has run.
-    RecordBash {
+    RecordUserCommand {
         command: String,
-        result: BashOutcome,
+        result: UserCommandResult,
         exclude_from_context: bool,
     },
     /// Replaces the first `known` messages of the context, or all if there are fewer. The session
@@ -232,7 +232,7 @@ pub enum CommandOutcome {
     /// The new level; `None` if the model offers only one.
     CycledLevel(Option<ThinkingLevel>),
     Compacted(Compacted),
-    Bash(BashOutcome),
+    UserCommand(UserCommandResult),
     /// The path of the file.
     Exported(PathBuf),
     /// The id of the new entry.

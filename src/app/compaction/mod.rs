@@ -1,8 +1,8 @@
 //! Compaction in this session: when it is due, which events it emits, what it appends, and how the
 //! run continues.
 
-pub(crate) mod lock;
 mod retry;
+pub(crate) mod summary_right;
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::AgentSession;
 use crate::activity::Work;
-use crate::compaction::lock::{NoSummarizer, SummaryGuard};
+use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
 use crate::error::{CommandError, ErrorCode};
 use crate::prompt::PromptError;
 use crate::run::json_object;
@@ -38,7 +38,7 @@ const OVERFLOW_NOT_RECOVERED: &str = "Context overflow recovery failed after one
 pub(crate) struct CompactionState {
     pub is_automatic: bool,
     /// The conversation was compacted after a context overflow, and no answer has fit since.
-    pub overflow_recovered: bool,
+    pub compacted_for_overflow: bool,
     /// Number of callers that wait for the end of the run to write a summary.
     pub waiters: usize,
 }
@@ -241,7 +241,7 @@ impl AgentSession {
             .await;
             return CompactionOutcome::Failed;
         }
-        self.state.lock().compaction.overflow_recovered |= overflow;
+        self.state.lock().compaction.compacted_for_overflow |= overflow;
         self.emit_to_mode(Event::CompactionStart { reason }).await;
         let cause = CompactionCause {
             reason,
@@ -253,7 +253,7 @@ impl AgentSession {
         });
         if overflow && matches!(compacted, Err(CompactError::Cancelled)) {
             // The compaction was not tried, so a later prompt may trigger it.
-            self.state.lock().compaction.overflow_recovered = false;
+            self.state.lock().compaction.compacted_for_overflow = false;
         }
         if overflow && compacted.is_ok() {
             // The failed answer stays in the file; the model does not see it.
@@ -489,7 +489,7 @@ impl State {
         let same_model = answer.provider == model.provider && answer.model == model.id;
         if same_model && classify::is_context_overflow(answer, model.context_window) {
             let retry = answer.stop_reason == StopReason::Error;
-            return Some(match self.compaction.overflow_recovered {
+            return Some(match self.compaction.compacted_for_overflow {
                 true => CompactionTrigger::GiveUp,
                 false => CompactionTrigger::Overflow { retry },
             });

@@ -160,7 +160,7 @@ pub(crate) fn to_json(result: CommandResult) -> BridgeResult {
         CommandOutcome::CycledModel(cycled) => to_value(cycled),
         CommandOutcome::CycledLevel(level) => to_value(level),
         CommandOutcome::Compacted(compacted) => to_value(compacted),
-        CommandOutcome::Bash(outcome) => to_value(outcome),
+        CommandOutcome::UserCommand(outcome) => to_value(outcome),
         CommandOutcome::Exported(path) => to_value(path),
         CommandOutcome::Appended(id) => to_value(id),
     }

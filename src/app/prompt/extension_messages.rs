@@ -27,7 +27,7 @@ pub(crate) struct QueuedUserMessage {
     /// Taken from the session that the prompt is for.
     switch_cancel: CancellationToken,
     /// The run is ending and the extension did not say how to deliver the prompt.
-    is_early: bool,
+    is_refused: bool,
     /// Keeps the session from being settled.
     _task: TaskTrackerToken,
     /// The next model request waits for this ticket.
@@ -45,7 +45,7 @@ pub(crate) async fn send_extension_messages(
         request,
         from,
         switch_cancel,
-        is_early,
+        is_refused,
         _task,
         _steered,
         _pending,
@@ -68,7 +68,7 @@ pub(crate) async fn send_extension_messages(
             });
             continue;
         }
-        let prompted = match is_early {
+        let prompted = match is_refused {
             true => Err(PromptError::Busy),
             false => {
                 // Prompts of `agent_end` handlers are for the next run.
@@ -107,18 +107,18 @@ impl AgentSession {
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
         let delivery = delivery.unwrap_or(Delivery::Steer);
         // Also with `triggerTurn`: a run that is ending for handlers still takes the message.
-        let answered = options.trigger_turn == Some(true);
-        let unanswered = options.trigger_turn == Some(false);
-        let begins = answered || (options.deliver_as.is_some() && !unanswered);
+        let triggers_turn = options.trigger_turn == Some(true);
+        let forbids_turn = options.trigger_turn == Some(false);
+        let begins_turn = triggers_turn || (options.deliver_as.is_some() && !forbids_turn);
         let queued = {
             let mut state = self.state.lock();
-            let queued = match state.queue_if_ending(delivery, message, begins) {
-                Err(message) if unanswered => state.queue_quietly_if_busy(message),
+            let queued = match state.queue_if_ending(delivery, message, begins_turn) {
+                Err(message) if forbids_turn => state.queue_quietly_if_busy(message),
                 Err(message) => state.queue_if_busy(delivery, message),
                 queued => queued,
             };
             match queued {
-                Err(message) if answered => state.queue_if_starting(delivery, message),
+                Err(message) if triggers_turn => state.queue_if_starting(delivery, message),
                 queued => queued,
             }
         };
@@ -126,7 +126,7 @@ impl AgentSession {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
-        if answered && self.summary_right.is_held() {
+        if triggers_turn && self.summary_right.is_held() {
             let switch_cancel = self.switcher.cancel.token();
             let from = self.sender(options.from);
             let start = async move {
@@ -138,7 +138,7 @@ impl AgentSession {
             return Ok(());
         }
         // The answer would belong to a session that is being replaced.
-        if answered && !self.state.lock().work.is_replacing {
+        if triggers_turn && !self.state.lock().work.is_replacing {
             drop(self.start_run(NewRun::with_prompts(vec![message]))?);
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl AgentSession {
             commands: options.expand_prompt_templates,
         };
         let steers = delivery == Some(Delivery::Steer) && !options.expand_prompt_templates;
-        let is_early = delivery.is_none() && self.state.lock().work.is_ending();
+        let is_refused = delivery.is_none() && self.state.lock().work.is_ending();
         // An error means that the session has ended.
         let _ = self.intake.extension_messages.send(QueuedUserMessage {
             _steered: steers.then(|| self.intake.steering.take()),
@@ -196,7 +196,7 @@ impl AgentSession {
             request,
             from: self.sender(options.from),
             switch_cancel: self.switcher.cancel.token(),
-            is_early,
+            is_refused,
             _task: self.detached_tasks.lock().token(),
         });
     }

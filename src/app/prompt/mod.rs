@@ -256,7 +256,7 @@ impl AgentSession {
             return Ok(Accepted::handled());
         }
         self.acquire_session_lock(switch_cancel).await?;
-        self.flush_bash().await;
+        self.store_deferred_user_commands().await;
         self.check_model().await?;
         if switch_cancel.is_cancelled() {
             return Err(PromptError::Aborted);

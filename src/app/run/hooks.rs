@@ -125,7 +125,7 @@ impl Hooks<'_> {
                 AgentMessage::Assistant(answer) => answer.stop_reason != StopReason::Error,
                 _ => false,
             };
-            session.state.lock().compaction.overflow_recovered &= !fits;
+            session.state.lock().compaction.compacted_for_overflow &= !fits;
         }
         let recovered = match &event {
             Event::MessageEnd { message } => message.as_assistant().and_then(|message| {

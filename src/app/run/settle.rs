@@ -53,7 +53,7 @@ impl AgentSession {
     /// of the end may prompt at once, or wait for that compaction. Returns whether messages are
     /// queued that no other work will take.
     pub(crate) fn end_run(&self, state: &mut State) -> bool {
-        if let Some(problem) = state.append_deferred_bash() {
+        if let Some(problem) = state.append_deferred_user_commands() {
             let session = self.arc();
             self.handle
                 .spawn(async move { session.report_store_problem(Some(problem)).await });

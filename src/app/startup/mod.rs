@@ -17,11 +17,10 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::activity::WorkState;
-use crate::bash::{UserCommandState, UserCommands};
 use crate::cancel::ResettableCancel;
 use crate::child::session::{ChildLink, ChildProvisions, SessionParts};
 use crate::compaction::CompactionState;
-use crate::compaction::lock::SummaryRight;
+use crate::compaction::summary_right::SummaryRight;
 use crate::prompt::extension_messages::{QueuedUserMessage, send_extension_messages};
 use crate::prompt::intake::PromptIntake;
 use crate::prompt::options::SystemPromptState;
@@ -40,6 +39,7 @@ use crate::switch::background::OpenSessions;
 use crate::tools::Tools;
 use crate::trust::TrustMoment;
 use crate::ui::UserInterface;
+use crate::user_commands::{UserCommandState, UserCommands};
 use pi_agent::queue::Queues;
 use pi_agent::retry::RetryPolicy;
 use pi_ai::model::ThinkingLevel;
@@ -329,7 +329,7 @@ impl AgentSession {
         self.pending_warnings
             .lock()
             .extend(ineffective_limits(&values));
-        self.extensions.set_allowance(&self.settings);
+        self.extensions.set_limits(&self.settings);
         let mut state = self.state.lock();
         state.prompts.queues.steering_mode = values.steering_mode;
         state.prompts.queues.follow_up_mode = values.follow_up_mode;

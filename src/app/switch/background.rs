@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::bash::UserCommands;
 use crate::state::{State, append_to_file};
+use crate::user_commands::UserCommands;
 use pi_agent::AgentMessage;
 use pi_session::Session;
 

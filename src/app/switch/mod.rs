@@ -163,7 +163,7 @@ impl AgentSession {
     pub(crate) async fn replace(&self, target: impl Into<SwitchTarget>, reason: &str) {
         let target = target.into();
         let idle = self.acquire_idle().await;
-        self.flush_bash().await;
+        self.store_deferred_user_commands().await;
         let (path, cwd) = self.state.lock().path_and_cwd(&target);
         self.resolve_trust(&cwd, TrustMoment::Later).await;
         let target_file = path.map(|path| path.display().to_string());
@@ -180,7 +180,7 @@ impl AgentSession {
             state.context = state.session.build_context().messages;
             queued = state.prompts.clear();
             state.retry.attempt = 0;
-            state.compaction.overflow_recovered = false;
+            state.compaction.compacted_for_overflow = false;
             previous
         };
         if queued != Default::default() {

@@ -56,7 +56,7 @@ impl AgentSession {
         drop(idle);
         self.emit_session_start("reload", None).await;
         // Handlers of `session_start` may register the provider.
-        self.leave_missing_model(model).await;
+        self.drop_missing_model(model).await;
         self.extensions.release_replaced();
         self.emit_warnings().await;
         Ok(report)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::AgentSession;
 use crate::activity::Work;
 use crate::compaction::json_of;
-use crate::compaction::lock::{NoSummarizer, SummaryGuard};
+use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
 use crate::run::json_object;
 use crate::state::State;
 use pi_agent::AgentMessage;
@@ -113,7 +113,7 @@ impl AgentSession {
         let summary = summary.filter(|summary| !summary.text.is_empty());
         let (new_leaf, summary_entry, editor_text) = {
             let mut state = self.state.lock();
-            let (leaf, editor_text) = landing_point(&navigation.target);
+            let (leaf, editor_text) = target_position(&navigation.target);
             let moved = state.move_to(&navigation.target, leaf, summary.as_ref(), label.as_deref());
             state.context = state.session.build_context().messages;
             let summary_entry = moved.map_err(|error| error.to_string())?;
@@ -295,7 +295,7 @@ impl State {
 }
 
 /// Returns the parent of the next entry, and the text of a message of the user.
-fn landing_point(target: &Entry) -> (Option<&str>, Option<String>) {
+fn target_position(target: &Entry) -> (Option<&str>, Option<String>) {
     let message = target.message().ok().flatten();
     let content = match message.as_deref() {
         Some(AgentMessage::User(user)) => &user.content,

@@ -34,7 +34,7 @@ use super::events::turn_end::Proposals;
 use super::lifecycle::reports::{Attribution, IsolateEnd, Reports, Stopped};
 use super::lifecycle::stale_calls::StaleCalls;
 use super::limits::counters::Tally;
-use super::limits::deadline::HandlerClock;
+use super::limits::handler_clock::HandlerClock;
 use super::limits::open_calls::OpenCalls;
 use super::limits::reentrancy::AgentWaits;
 use super::limits::thread_usage::ThreadUsage;

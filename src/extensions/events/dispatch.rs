@@ -352,14 +352,14 @@ impl Generation {
     }
 
     fn limit(&self, kind: &EventKind) -> Duration {
-        let limits = &self.limits;
-        if let Some(limit) = limits.events.get(kind.name) {
+        let timeouts = &self.timeouts;
+        if let Some(limit) = timeouts.events.get(kind.name) {
             return *limit;
         }
         match kind.limit {
-            Limit::Handler => limits.handler,
-            Limit::Summary => limits.handler.saturating_mul(SUMMARY_LIMIT_FACTOR),
-            Limit::Shutdown => limits.shutdown,
+            Limit::Handler => timeouts.handler,
+            Limit::Summary => timeouts.handler.saturating_mul(SUMMARY_LIMIT_FACTOR),
+            Limit::Shutdown => timeouts.shutdown,
         }
     }
 }

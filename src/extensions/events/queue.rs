@@ -281,7 +281,7 @@ async fn send_batch(
     let mut notice: Option<ShownNotice<'_>> = None;
     // Half of the limit, which is when the slow notice is due. The next event is unknown,
     // so the shortest limit counts.
-    let max_pause = (generation.limits.shortest() / 2).max(MIN_POLL_INTERVAL);
+    let max_pause = (generation.timeouts.shortest() / 2).max(MIN_POLL_INTERVAL);
     let mut pause = max_pause;
     // Time in which pi was stopped.
     let mut lost = Duration::ZERO;
@@ -311,7 +311,7 @@ async fn send_batch(
                 // An error means that the isolate is gone. A thread that does not respond
                 // is stopped below.
                 let aborting = generation.call("abortBatch", &batch.number);
-                let _ = active_clock::timeout(generation.limits.handler, aborting).await;
+                let _ = active_clock::timeout(generation.timeouts.handler, aborting).await;
             }
             late = active_clock::sleep(pause) => {
                 lost += late;
@@ -351,7 +351,7 @@ fn take_batch_result(generation: &Generation, json: &str) {
         event,
     } in result.skipped
     {
-        let limit = generation.limits.for_event(&event);
+        let limit = generation.timeouts.for_event(&event);
         generation.watch_skipped(extension, PendingCall::Queued(handler), &event, limit);
     }
 }
@@ -398,7 +398,7 @@ async fn check_deadline<'a>(
     notice: &mut Option<ShownNotice<'a>>,
     lost: Duration,
 ) -> Option<Duration> {
-    let limit = generation.limits.handler;
+    let limit = generation.timeouts.handler;
     let queried = active_clock::timeout(limit, generation.call("currentHandler", &())).await;
     let current = match queried {
         Some(Ok(Some(json))) => serde_json::from_str::<CurrentHandler>(&json).ok(),
@@ -414,7 +414,7 @@ async fn check_deadline<'a>(
         finish_notice(notice);
         return Some(limit / 2);
     };
-    let limit = generation.limits.for_event(&current.event);
+    let limit = generation.timeouts.for_event(&current.event);
     let elapsed = Duration::from_secs_f64((current.elapsed / 1000.0).max(0.0));
     let waited = generation.host.queued_handler_wait(current.extension);
     let used = elapsed.saturating_sub(waited + lost);

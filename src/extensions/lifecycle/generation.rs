@@ -12,7 +12,6 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::shutdown;
-use crate::Limits;
 use crate::bridge::BridgeHost;
 use crate::events::queue::EventQueue;
 use crate::limits::abandoned::AbandonedHandlers;
@@ -21,6 +20,7 @@ use crate::limits::open_calls::OpenCallGuard;
 use crate::limits::thread_usage::CountGuard;
 use crate::registry::{ExtensionId, FunctionId};
 use pi_agent::event::{ExtensionError, WaitOutcome};
+use pi_resources::settings::ExtensionTimeouts;
 
 /// Maximum size of a handler's result, in bytes of JSON.
 const MAX_RESULT_BYTES: usize = 64 << 20;
@@ -37,7 +37,7 @@ pub const STUCK_THRESHOLD: Duration = Duration::from_secs(1);
 /// A loaded set of extensions. Without extensions there is no isolate and no cost.
 pub struct Generation {
     pub host: Arc<BridgeHost>,
-    pub limits: Limits,
+    pub timeouts: ExtensionTimeouts,
     pub event_queue: EventQueue,
     pub abandoned: Arc<AbandonedHandlers>,
     pub(crate) runtime: Option<Arc<Runtime>>,
@@ -129,7 +129,7 @@ impl CallFailure {
 impl Generation {
     pub fn new(
         host: Arc<BridgeHost>,
-        limits: Limits,
+        timeouts: ExtensionTimeouts,
         runtime: Option<Arc<Runtime>>,
         shutdown_tasks: TaskTracker,
     ) -> Arc<Self> {
@@ -139,7 +139,7 @@ impl Generation {
                 event_queue: EventQueue::start(this.clone()),
                 abandoned: Arc::default(),
                 host,
-                limits,
+                timeouts,
                 runtime,
                 exit_emitted: AtomicBool::new(false),
                 shutdown_tasks,
@@ -317,7 +317,7 @@ impl Generation {
     pub async fn emit_signal(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {
             Some(runtime) => {
-                shutdown::emit_signal(runtime, &self.host, self.limits.shutdown, code).await
+                shutdown::emit_signal(runtime, &self.host, self.timeouts.shutdown, code).await
             }
             None => Vec::new(),
         }
@@ -351,7 +351,7 @@ impl Generation {
         let thrown = self.emit_exit(0).await;
         if let Some(runtime) = &self.runtime {
             // The watchdog stops an isolate that does not answer.
-            let _ = tokio::time::timeout(self.limits.shutdown, runtime.release()).await;
+            let _ = tokio::time::timeout(self.timeouts.shutdown, runtime.release()).await;
         }
         thrown
     }
@@ -360,7 +360,7 @@ impl Generation {
     async fn emit_exit(&self, code: u8) -> Vec<ExtensionError> {
         match &self.runtime {
             Some(runtime) if !self.exit_emitted.swap(true, Ordering::Relaxed) => {
-                shutdown::emit_exit(runtime, &self.host, self.limits.shutdown, code).await
+                shutdown::emit_exit(runtime, &self.host, self.timeouts.shutdown, code).await
             }
             _ => Vec::new(),
         }
@@ -380,7 +380,7 @@ impl Drop for Generation {
             && !self.exit_emitted.load(Ordering::Relaxed)
         {
             let shutdown =
-                shutdown::emit_exit_and_stop(runtime, self.host.clone(), self.limits.shutdown);
+                shutdown::emit_exit_and_stop(runtime, self.host.clone(), self.timeouts.shutdown);
             self.shutdown_tasks.spawn_on(shutdown, &self.handle);
         }
     }

@@ -108,8 +108,8 @@ impl Extensions {
             paths: plan.paths.clone(),
             imports: std::mem::take(&mut plan.imports),
         }));
-        let limits = self.allowance.lock().limits.clone();
-        let generation = Generation::new(host, limits, runtime, self.shutdown_tasks.clone());
+        let timeouts = self.limits.lock().timeouts.clone();
+        let generation = Generation::new(host, timeouts, runtime, self.shutdown_tasks.clone());
         (generation, report)
     }
 
@@ -151,7 +151,7 @@ impl Extensions {
         {
             ended.host.begin_shutdown();
             ended.host.retire();
-            let limit = self.allowance.lock().limits.shutdown;
+            let limit = self.limits.lock().timeouts.shutdown;
             shutdown::emit_exit_and_stop(runtime.clone(), ended.host, limit).await;
             runtime.wait_ended().await;
         }
@@ -267,7 +267,7 @@ impl Extensions {
         path: &Path,
         phase: LoadPhase,
     ) -> Result<(), LoadError> {
-        let limit = self.allowance.lock().limits.load;
+        let limit = self.limits.lock().timeouts.load;
         let mut is_aborted = false;
         let aborted = async {
             let early_cancel = self.wait_cancel.lock().clone();
@@ -324,8 +324,8 @@ impl Extensions {
         let wanted = wanted.filter(|(id, path)| {
             !plan.is_kept(*id as usize) && self.quarantine.reason(&path.path).is_none()
         });
-        let allowance = self.allowance.lock().clone();
-        let process = match allowance.place {
+        let limits = self.limits.lock().clone();
+        let process = match limits.host {
             ExtensionHost::Thread => None,
             ExtensionHost::Process => {
                 let program = HostProcess::this_program();
@@ -342,8 +342,8 @@ impl Extensions {
                 .collect(),
             one_way: ["enter", "tool.started"].map(str::to_string).into(),
             cache_dir: self.config.cache_dir.clone(),
-            max_heap: allowance.max_heap,
-            spin_limit: allowance.limits.spin,
+            max_heap: limits.max_heap,
+            spin_limit: limits.timeouts.spin,
             label: self.label.lock().clone(),
             memory_cache: self.module_cache.clone(),
             entries: wanted.map(|(id, path)| (id, path.path.clone())).collect(),

@@ -38,7 +38,7 @@ use super::api::session_api::SessionApi;
 use super::api::ui::DialogBroker;
 use super::bridge::BridgeHost;
 use super::child::ChildHooks;
-use super::config::{Allowance, ExtensionsConfig};
+use super::config::{ExtensionsConfig, GenerationLimits};
 use super::diagnostics::error_context::explain;
 use super::lifecycle::generation::{CallFailure, Generation};
 use super::lifecycle::load::Attempt;
@@ -72,7 +72,7 @@ pub struct LoadReport {
 pub struct Extensions {
     config: ExtensionsConfig,
     /// Limits of generations that are loaded from now on.
-    allowance: Mutex<Allowance>,
+    limits: Mutex<GenerationLimits>,
     /// Cancelled when the user aborts a wait for a load or for handlers of a shutdown.
     wait_cancel: Mutex<CancellationToken>,
     current: RwLock<Arc<Generation>>,
@@ -146,11 +146,11 @@ impl Extensions {
         let this = Arc::new(Self {
             current: RwLock::new(Generation::new(
                 host,
-                config.allowance.limits.clone(),
+                config.limits.timeouts.clone(),
                 None,
                 shutdown_tasks.clone(),
             )),
-            allowance: Mutex::new(config.allowance.clone()),
+            limits: Mutex::new(config.limits.clone()),
             wait_cancel: Mutex::default(),
             config,
             actions: Mutex::default(),
@@ -251,8 +251,8 @@ impl Extensions {
     }
 
     /// Takes over changed settings, for generations that are loaded from now on.
-    pub fn set_allowance(&self, settings: &Settings) {
-        *self.allowance.lock() = Allowance::new(settings);
+    pub fn set_limits(&self, settings: &Settings) {
+        *self.limits.lock() = GenerationLimits::new(settings);
     }
 
     /// Aborts waits for extensions. A load that takes long is given up and the next one
@@ -321,7 +321,7 @@ impl Extensions {
     /// has passed. Called after `session_start` of the new generation.
     pub fn release_replaced(&self) {
         for old in self.replaced.lock().drain(..) {
-            let (limit, host) = (old.limits.shutdown, old.host.clone());
+            let (limit, host) = (old.timeouts.shutdown, old.host.clone());
             // Only open stale calls keep the generation alive.
             let old = Arc::downgrade(&old);
             let mut released = self.released.lock();
@@ -423,7 +423,7 @@ impl Extensions {
             "args": args,
             "run": run,
         });
-        let limit = generation.limits.command;
+        let limit = generation.timeouts.command;
         let what = || format!("The command /{name}");
         let ran = generation
             .call_with_limit(extension, "command", limit, what, "runCommand", &call)
@@ -459,9 +459,9 @@ impl Extensions {
             "prefix": prefix,
         });
         let limit = generation
-            .limits
+            .timeouts
             .command
-            .unwrap_or(generation.limits.handler);
+            .unwrap_or(generation.timeouts.handler);
         let what = || format!("getArgumentCompletions of {name}");
         let result = generation
             .call_within(

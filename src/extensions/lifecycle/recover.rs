@@ -19,7 +19,7 @@ impl Extensions {
     /// happen meanwhile, above all those that a gate may block, must neither skip the
     /// extensions nor reach a handler before its `session_start`.
     pub(super) async fn wait_ready(&self, cancel: &CancellationToken) -> Arc<Generation> {
-        let deadline = active_clock::sleep(self.current().limits.load);
+        let deadline = active_clock::sleep(self.current().timeouts.load);
         tokio::pin!(deadline);
         loop {
             let installed = self.installed.notified();

@@ -65,7 +65,7 @@ impl Extensions {
         }
         // Handlers of earlier events finish, even without handlers of this one.
         let earlier = async {
-            let limit = generation.limits.shutdown;
+            let limit = generation.timeouts.shutdown;
             let _ = tokio::time::timeout(limit, generation.session_start_lock.lock()).await;
             let _ = tokio::time::timeout(limit, generation.wait_drained()).await;
         };
@@ -76,7 +76,7 @@ impl Extensions {
         let event = table::shutdown_event(reason, target);
         let emission = generation.dispatch("session_shutdown", event, None, &cancel);
         tokio::pin!(emission);
-        let limit = generation.limits.shutdown * 2;
+        let limit = generation.timeouts.shutdown * 2;
         let emission = match tokio::time::timeout(limit, &mut emission).await {
             Ok(emission) => emission,
             // There are many handlers, or a dialog is open.
@@ -120,7 +120,7 @@ impl Extensions {
         let released = std::mem::take(&mut *self.released.lock());
         all.extend(released.iter().filter_map(Weak::upgrade));
         let current = self.current();
-        let limit = current.limits.shutdown;
+        let limit = current.timeouts.shutdown;
         all.push(current.clone());
         let code = current.host.exit_code().unwrap_or(code);
         let ends = all.iter().map(|generation| generation.end(code));

@@ -3,7 +3,7 @@
 
 pub mod abandoned;
 pub mod counters;
-pub mod deadline;
+pub mod handler_clock;
 pub mod open_calls;
 pub mod reentrancy;
 pub mod slow_notice;

@@ -101,7 +101,7 @@ impl Tool for ExtensionTool {
     /// The tool may call `withFileMutationQueue` or a built-in tool.
     fn queueing(&self) -> Queueing {
         Queueing::Remote {
-            within: self.generation.limits.handler,
+            within: self.generation.timeouts.handler,
         }
     }
 
@@ -119,7 +119,7 @@ impl Tool for ExtensionTool {
             .call_within(
                 extension,
                 &self.event(),
-                self.generation.limits.handler,
+                self.generation.timeouts.handler,
                 || format!("prepareArguments of {}", self.spec.name),
                 "prepareArguments",
                 &json!({ "extension": extension, "tool": self.registration.id, "args": args }),
@@ -149,7 +149,7 @@ impl Tool for ExtensionTool {
         });
         let event = self.event();
         let what = || format!("The tool \"{}\"", self.spec.name);
-        let limit = self.generation.limits.tool;
+        let limit = self.generation.timeouts.tool;
         let running = self.generation.call_with_limit(
             self.registration.extension,
             &event,

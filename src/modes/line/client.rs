@@ -417,7 +417,7 @@ impl Client {
 
     /// Aborts the run, commands and the wait for handlers.
     fn abort(&mut self) {
-        for command in [ImmediateCommand::Abort, ImmediateCommand::AbortBash] {
+        for command in [ImmediateCommand::Abort, ImmediateCommand::AbortUserCommand] {
             // An abort does not fail.
             let _ = self.session.execute_now(command);
         }

@@ -2,7 +2,7 @@
 
 use super::commands::header;
 use super::sanitize::{counted, extension_name, sanitize};
-use pi_app::{AgentSession, BashOutcome, CommandOutcome};
+use pi_app::{AgentSession, CommandOutcome, UserCommandResult};
 use pi_extensions::LoadReport;
 
 const VETOED: &str = "An extension wants to stay in this session.";
@@ -40,7 +40,7 @@ pub fn describe(session: &AgentSession, outcome: CommandOutcome) -> String {
             Some(level) => format!("Thinking: {}", level.as_str()),
             None => "The model offers no other level.".to_string(),
         },
-        CommandOutcome::Bash(outcome) => describe_bash(&outcome),
+        CommandOutcome::UserCommand(outcome) => describe_bash(&outcome),
         CommandOutcome::Exported(path) => format!("Session exported to: {}", path.display()),
         CommandOutcome::Reloaded(report) => reloaded(&report),
     }
@@ -74,7 +74,7 @@ fn reloaded(report: &LoadReport) -> String {
     line
 }
 
-fn describe_bash(outcome: &BashOutcome) -> String {
+fn describe_bash(outcome: &UserCommandResult) -> String {
     let mut lines = Vec::new();
     let output = sanitize(outcome.output.trim_end_matches('\n'));
     if !output.is_empty() {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_shell_command_ends_with_its_outcome() {
-        let outcome = |output: &str, exit_code, cancelled| BashOutcome {
+        let outcome = |output: &str, exit_code, cancelled| UserCommandResult {
             output: output.into(),
             exit_code,
             cancelled,

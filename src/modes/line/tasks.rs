@@ -10,8 +10,8 @@ use super::outcome::describe;
 use super::sanitize::sanitize;
 use pi_agent::queue::Delivery;
 use pi_app::{
-    BashRequest, BashRunner, Behavior, CommandOutcome, CommandResult, ErrorCode, PromptContent,
-    PromptRequest, SessionCommand, Source,
+    Behavior, CommandOutcome, CommandResult, ErrorCode, PromptContent, PromptRequest,
+    SessionCommand, Source, UserCommandRequest, UserCommandRunner,
 };
 
 pub struct Task {
@@ -83,13 +83,13 @@ impl Client {
             return self.queue_output(&text);
         }
         let session = self.session.clone();
-        let request = BashRequest {
+        let request = UserCommandRequest {
             command: command.to_string(),
             exclude_from_context: excluded,
-            runner: BashRunner::Extensions,
+            runner: UserCommandRunner::Extensions,
         };
         self.start(TaskKind::Bash, async move {
-            TaskOutcome::Session(session.execute(SessionCommand::Bash(request)).await)
+            TaskOutcome::Session(session.execute(SessionCommand::UserCommand(request)).await)
         });
     }
 

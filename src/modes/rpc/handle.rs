@@ -20,8 +20,9 @@ use pi_agent::event::UiAnswer;
 use pi_agent::queue::{Delivery, QueueMode};
 use pi_ai::model::ThinkingLevel;
 use pi_app::{
-    AgentSession, BashRequest, BashRunner, Behavior, CommandError, ErrorCode, ForkPosition,
-    ImmediateCommand, ModelChangeSource, ModelReference, PromptRequest, SessionCommand, Source,
+    AgentSession, Behavior, CommandError, ErrorCode, ForkPosition, ImmediateCommand,
+    ModelChangeSource, ModelReference, PromptRequest, SessionCommand, Source, UserCommandRequest,
+    UserCommandRunner,
 };
 use pi_resources::source_info::SourceScope;
 
@@ -203,7 +204,7 @@ async fn answer(
         } => queue(Delivery::FollowUp, name, message, images, attachments)?,
         Command::Abort => SessionCommand::Abort,
         Command::AbortRetry => SessionCommand::AbortRetry,
-        Command::AbortBash => ImmediateCommand::AbortBash.into(),
+        Command::AbortBash => ImmediateCommand::AbortUserCommand.into(),
         Command::ClearQueue => SessionCommand::ClearQueue,
         Command::NewSession { parent_session } => SessionCommand::NewSession {
             parent: parent_session.map(PathBuf::from),
@@ -236,10 +237,10 @@ async fn answer(
         Command::Bash {
             command,
             exclude_from_context,
-        } => SessionCommand::Bash(BashRequest {
+        } => SessionCommand::UserCommand(UserCommandRequest {
             command,
             exclude_from_context: exclude_from_context.unwrap_or(false),
-            runner: BashRunner::PiWithUpdates { id: id.clone() },
+            runner: UserCommandRunner::PiWithUpdates { id: id.clone() },
         }),
         Command::ExportHtml { output_path } => SessionCommand::ExportHtml { path: output_path },
         Command::SwitchSession { session_path } => SessionCommand::SwitchSession {

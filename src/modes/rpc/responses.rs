@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use pi_agent::AgentMessage;
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_app::{
-    Accepted, BashOutcome, CommandOutcome, CycledModel, Disposition, ErrorCode, SessionState,
-    SessionStats, SlashCommand,
+    Accepted, CommandOutcome, CycledModel, Disposition, ErrorCode, SessionState, SessionStats,
+    SlashCommand, UserCommandResult,
 };
 use pi_compaction::Compacted;
 use pi_extensions::api::session_api::Navigated;
@@ -49,7 +49,7 @@ pub enum ResponseData {
     Levels(Levels),
     Navigated(Navigated),
     Compacted(Compacted),
-    Bash(BashOutcome),
+    Bash(UserCommandResult),
     Stats(SessionStats),
     Path(Path),
     EntryId(EntryId),
@@ -95,7 +95,7 @@ impl ResponseData {
                 Self::CycledLevel(level.map(|level| Level { level }))
             }
             CommandOutcome::Compacted(compacted) => Self::Compacted(compacted),
-            CommandOutcome::Bash(outcome) => Self::Bash(outcome),
+            CommandOutcome::UserCommand(outcome) => Self::Bash(outcome),
             CommandOutcome::Exported(path) => Self::Path(Path { path }),
             CommandOutcome::Appended(entry_id) => Self::EntryId(EntryId { entry_id }),
             CommandOutcome::Reloaded(report) => Self::Reloaded(report.into()),

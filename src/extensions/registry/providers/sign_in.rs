@@ -115,7 +115,7 @@ impl ExtensionSignIn {
             "function": function,
             "args": more,
         });
-        let limit = generation.limits.handler;
+        let limit = generation.timeouts.handler;
         let what = || format!("oauth.{function} of {}", self.name);
         let result = generation
             .call_within(self.extension, "oauth", limit, what, "callSignIn", &call)

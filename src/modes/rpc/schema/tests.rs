@@ -18,7 +18,7 @@ use pi_agent::event::{Entry, Event, Nullable};
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::registry::ModelRegistry;
 use pi_app::{
-    BashOutcome, CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats,
+    CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats, UserCommandResult,
 };
 use pi_compaction::Compacted;
 use pi_extensions::{LoadReport, Statistics};
@@ -85,7 +85,7 @@ enum DataByCommand {
     CycleThinkingLevel(Option<Level>),
     GetAvailableThinkingLevels(Levels),
     Compact(Compacted),
-    Bash(BashOutcome),
+    Bash(UserCommandResult),
     GetSessionStats(SessionStats),
     ExportHtml(responses::Path),
     GetForkMessages(ForkMessages),
@@ -413,7 +413,7 @@ fn outcomes_have_the_data_of_their_commands() {
     };
     let registry = ModelRegistry::load(Path::new("/nowhere"));
     let model = registry.find("demo", "demo").expect("it is built in");
-    let bash = || BashOutcome {
+    let bash = || UserCommandResult {
         output: "a".into(),
         exit_code: Some(0),
         cancelled: false,
@@ -439,7 +439,7 @@ fn outcomes_have_the_data_of_their_commands() {
             "cycle_thinking_level",
             CommandOutcome::CycledLevel(Some(ThinkingLevel::High)),
         ),
-        ("bash", CommandOutcome::Bash(bash())),
+        ("bash", CommandOutcome::UserCommand(bash())),
         ("export_html", CommandOutcome::Exported("a.html".into())),
         ("reload", CommandOutcome::Reloaded(LoadReport::default())),
     ];

@@ -19,7 +19,8 @@ use pi_agent::event::{Event, ExtensionError};
 use pi_ai::message::now;
 use pi_extensions::{Extensions, UserBash};
 use pi_session::message::BashExecutionMessage;
-use pi_tools::command::run::{UserCommandResult, run_user_command};
+pub use pi_tools::command::run::UserCommandResult;
+use pi_tools::command::run::run_user_command;
 use pi_tools::remote::RemoteCommands;
 
 /// Number of pieces of output that may wait for the mode.
@@ -47,17 +48,15 @@ pub(super) struct UserCommandState {
     pub last_cancel: Option<CancellationToken>,
 }
 
-pub type BashOutcome = UserCommandResult;
-
 /// A shell command of the user.
-pub struct BashRequest {
+pub struct UserCommandRequest {
     pub command: String,
     pub exclude_from_context: bool,
-    pub runner: BashRunner,
+    pub runner: UserCommandRunner,
 }
 
 /// The part of the program that runs a shell command, and that gets its output.
-pub enum BashRunner {
+pub enum UserCommandRunner {
     /// pi.
     Pi,
     /// pi, unless an extension that handles `user_bash` runs it elsewhere or replaces its result.
@@ -92,28 +91,28 @@ impl UserCommands {
 
     /// Runs a command in the session's folder and records it: in the conversation at once, or after
     /// the run if one is active.
-    pub async fn run(&self, request: BashRequest) -> Result<BashOutcome, String> {
-        let BashRequest {
+    pub async fn run(&self, request: UserCommandRequest) -> Result<UserCommandResult, String> {
+        let UserCommandRequest {
             command,
             exclude_from_context,
             runner,
         } = request;
         match runner {
-            BashRunner::Pi => {
+            UserCommandRunner::Pi => {
                 let begun = self.begin();
                 self.run_begun(begun, &command, exclude_from_context, None, None)
                     .await
             }
-            BashRunner::Extensions => {
+            UserCommandRunner::Extensions => {
                 self.run_with_extensions(&command, exclude_from_context)
                     .await
             }
-            BashRunner::Remote(by) => {
+            UserCommandRunner::Remote(by) => {
                 let begun = self.begin();
                 self.run_begun(begun, &command, exclude_from_context, Some(by), None)
                     .await
             }
-            BashRunner::PiWithUpdates { id } => {
+            UserCommandRunner::PiWithUpdates { id } => {
                 self.run_with_updates(&command, exclude_from_context, id)
                     .await
             }
@@ -124,7 +123,7 @@ impl UserCommands {
         &self,
         command: &str,
         exclude_from_context: bool,
-    ) -> Result<BashOutcome, String> {
+    ) -> Result<UserCommandResult, String> {
         let begun = self.begin();
         let cwd = begun.cwd.display().to_string();
         let chosen = self
@@ -154,7 +153,7 @@ impl UserCommands {
         command: &str,
         exclude_from_context: bool,
         id: Option<Value>,
-    ) -> Result<BashOutcome, String> {
+    ) -> Result<UserCommandResult, String> {
         let begun = self.begin();
         let (updates, mut received) = mpsc::channel(OUTPUT_BUFFER);
         let runs = self.run_begun(begun, command, exclude_from_context, None, Some(updates));
@@ -175,7 +174,7 @@ impl UserCommands {
         exclude_from_context: bool,
         elsewhere: Option<Arc<dyn RemoteCommands>>,
         updates: Option<mpsc::Sender<String>>,
-    ) -> Result<BashOutcome, String> {
+    ) -> Result<UserCommandResult, String> {
         let shell = self.tools.options().shell();
         let UserCommand { lease, cwd, cancel } = begun;
         let result = run_user_command(command, &cwd, &shell, elsewhere, cancel, updates)
@@ -190,7 +189,7 @@ impl UserCommands {
         &self,
         lease: &SessionLease,
         command: &str,
-        result: &BashOutcome,
+        result: &UserCommandResult,
         exclude_from_context: bool,
     ) {
         let message = bash_message(command, result, exclude_from_context);
@@ -199,7 +198,12 @@ impl UserCommands {
     }
 
     /// Records a command that an extension has run.
-    pub fn record_result(&self, command: &str, result: &BashOutcome, exclude_from_context: bool) {
+    pub fn record_result(
+        &self,
+        command: &str,
+        result: &UserCommandResult,
+        exclude_from_context: bool,
+    ) {
         let lease = self.lease_current();
         let notice = self.append(&lease, bash_message(command, result, exclude_from_context));
         if notice.is_some() {
@@ -218,8 +222,8 @@ impl UserCommands {
 
 impl AgentSession {
     /// Appends the results of commands that ended during the last run.
-    pub(super) async fn flush_bash(&self) {
-        let notice = self.state.lock().append_deferred_bash();
+    pub(super) async fn store_deferred_user_commands(&self) {
+        let notice = self.state.lock().append_deferred_user_commands();
         self.report_store_problem(notice).await;
     }
 
@@ -242,7 +246,7 @@ async fn report_store_problem(mode: &dyn EventSink, notice: Option<String>) {
 
 fn bash_message(
     command: &str,
-    result: &BashOutcome,
+    result: &UserCommandResult,
     exclude_from_context: bool,
 ) -> Arc<AgentMessage> {
     Arc::new(AgentMessage::BashExecution(BashExecutionMessage {
