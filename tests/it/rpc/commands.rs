@@ -342,8 +342,12 @@ async fn a_model_of_a_newer_version_is_chosen_by_name() {
 #[tokio::test]
 async fn a_reload_takes_over_queue_modes_and_retries() {
     let (server, home, mut rpc) = idle().await;
-    let retry = json!({ "enabled": true, "maxRetries": 1, "baseDelayMs": 1 });
-    home.settings(json!({ "steeringMode": "all", "followUpMode": "all", "retry": retry }));
+    let path = home.agent_dir().join("settings.json");
+    let mut settings: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    settings["steeringMode"] = json!("all");
+    settings["followUpMode"] = json!("all");
+    settings["retry"]["maxRetries"] = json!(1);
+    fs::write(&path, settings.to_string()).unwrap();
     rpc.ok(command("reload")).await;
     let state = rpc.ok(command("get_state")).await;
     assert_eq!(
@@ -351,10 +355,9 @@ async fn a_reload_takes_over_queue_modes_and_retries() {
         ["all", "all"]
     );
     for _ in 0..2 {
-        server.push(Answer::error(503, "overloaded"));
+        server.push(Answer::text("half a thought").then_error("Overloaded"));
     }
     rpc.ok(prompt("try")).await;
-    let begun = rpc.event("auto_retry_start").await;
-    assert_eq!([&begun["maxAttempts"], &begun["delayMs"]], [1, 1]);
+    assert_eq!(rpc.event("auto_retry_start").await["maxAttempts"], 1);
     assert_eq!(rpc.event("auto_retry_end").await["success"], false);
 }
