@@ -263,8 +263,8 @@ impl WorkState {
         closing.is_some_and(|closing| closing.has_leftovers)
     }
 
-    /// The mode got the `agent_end` of `run`, or the task of the run has ended without one. Returns
-    /// whether the run was ending.
+    /// Forgets an ending run, after the mode got its `agent_end` or its task has ended without
+    /// one. Returns whether the run was ending.
     pub fn finish_closing(&mut self, run: u64) -> bool {
         let is_ending = self.ending_run().is_some_and(|ending| ending.id == run);
         if is_ending {
@@ -325,7 +325,8 @@ impl WorkState {
         self.activity.send_replace(Activity::Running(run));
     }
 
-    /// The task of a run has ended, perhaps by a panic. Another run may be active already.
+    /// Ends the activity of a run whose task has ended, perhaps by a panic. Another run may be
+    /// active already.
     pub fn end_run_task(&mut self, run: u64) {
         self.activity.send_if_modified(|activity| match activity {
             Activity::Running(other) | Activity::Ending(other) if other.id != run => false,

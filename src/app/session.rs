@@ -128,8 +128,8 @@ impl AgentSession {
         }
     }
 
-    /// [`Self::emit_to_mode`] for code that cannot wait. The mode has the event when this returns,
-    /// unless the mode is slow.
+    /// Does what [`Self::emit_to_mode`] does, from code that cannot wait. The mode has the event
+    /// when this returns, unless the mode is slow.
     pub(super) fn emit_to_mode_soon(&self, event: Event) {
         let session = self.arc();
         spawn_started(

@@ -79,7 +79,7 @@ pub(super) async fn release_lock_when_idle(
 }
 
 impl State {
-    /// [`Session::acquire_lock`], and rebuilds the context if the file changed.
+    /// Acquires the session lock, and rebuilds the context if the file changed.
     pub fn lock_file(&mut self) -> Result<LockOutcome, SessionError> {
         self.lock_used.send_replace(());
         let held = self.session.acquire_lock()?;

@@ -79,8 +79,8 @@ impl State {
         self.context.splice(..known, messages);
     }
 
-    /// [`Self::append`], except that a message that cannot be stored joins the context nevertheless
-    /// and is stored as soon as possible. Returns a notice for the user.
+    /// Appends a message as [`Self::append`] does. A message that cannot be stored joins the
+    /// context nevertheless and is stored as soon as possible. Returns a notice for the user.
     pub fn append_or_buffer(&mut self, message: Arc<AgentMessage>) -> Option<String> {
         if let Err(error) = self.append_pending_thinking_level() {
             tracing::warn!("the thinking level was not stored: {error}");
@@ -150,7 +150,7 @@ impl State {
     }
 }
 
-/// [`State::append_or_buffer`] for the file alone.
+/// Does what [`State::append_or_buffer`] does, for the file alone.
 pub(super) fn append_to_file(session: &mut Session, message: &AgentMessage) -> Option<String> {
     let run_pending = session.unsaved_count();
     match session.append_or_buffer(message) {

@@ -367,7 +367,7 @@ impl AgentSession {
     }
 }
 
-/// A slash command of a prompt.
+/// A slash command of an extension, a template or a skill.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -33,7 +33,7 @@ pub(crate) struct SummaryRight {
     activity: ActivityWatch,
 }
 
-/// Held while a summary is being written.
+/// The right while a summary is being written; dropping it returns the right.
 pub(crate) struct SummaryGuard<'a> {
     right: &'a SummaryRight,
     pub work: Work,
@@ -53,7 +53,8 @@ impl SummaryGuard<'_> {
     }
 }
 
-/// A caller waits for the end of the run to write a summary, until this is dropped.
+/// The request of a caller that waits for the end of the run to write a summary. Dropping it
+/// withdraws the request.
 pub(crate) struct SummaryRequest<'a>(&'a SummaryRight);
 
 impl<'a> SummaryRequest<'a> {

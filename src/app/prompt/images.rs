@@ -28,8 +28,8 @@ impl AgentSession {
         )
     }
 
-    /// [`Self::user_message`] for code that cannot wait. Blocks the thread while images are
-    /// checked.
+    /// Does what [`Self::user_message`] does, from code that cannot wait. Blocks the thread while
+    /// images are checked.
     pub(crate) fn user_message_now(&self, text: &str, images: &[ImageContent]) -> UserMessage {
         with_images(
             text,

@@ -63,7 +63,7 @@ pub struct PromptRequest {
     pub images: Vec<ImageContent>,
     pub source: Source,
     pub while_busy: Behavior,
-    /// Whether `/name` runs commands.
+    /// Whether `/name` runs a command, or stands for a template or a skill.
     pub commands: bool,
 }
 
@@ -152,7 +152,7 @@ impl AgentSession {
         self.prompt_in(request, None).await
     }
 
-    /// [`Self::prompt`] for the session that `switch_cancel` was taken from. Without it the prompt
+    /// Takes a prompt for the session that `switch_cancel` was taken from. Without it the prompt
     /// is for the current session, after a switch in progress.
     pub(crate) async fn prompt_in(
         &self,
@@ -207,7 +207,7 @@ impl AgentSession {
         accepted
     }
 
-    /// [`Self::prompt`] after commands of extensions.
+    /// Takes a prompt that is not a command of an extension.
     async fn prompt_agent(
         &self,
         request: PromptRequest,

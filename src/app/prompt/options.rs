@@ -103,7 +103,7 @@ impl PromptOptions {
         ))
     }
 
-    /// Renders the system prompt. `home` has the folder of the documentation.
+    /// Renders the system prompt. `home` replaces `~` in `PI_PACKAGE_DIR`.
     pub fn render(&self, home: &Path) -> String {
         match &self.force_system_prompt {
             Some(forced) => forced.clone(),
@@ -111,7 +111,7 @@ impl PromptOptions {
         }
     }
 
-    /// Renders the sections. `home` has the folder of the documentation.
+    /// Renders the sections. `home` replaces `~` in `PI_PACKAGE_DIR`.
     fn sections(&self, home: &Path) -> Sections {
         let files = self.context_files.iter().map(|file| ContextFile {
             path: PathBuf::from(&file.path),

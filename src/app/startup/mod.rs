@@ -94,7 +94,7 @@ pub enum StartError {
 }
 
 impl AgentSession {
-    /// [`Self::prepare`] and [`Self::load`], for modes without input during the start.
+    /// Calls [`Self::prepare`] and [`Self::load`], for modes without input during the start.
     pub async fn start(
         config: AppConfig,
         mode: Arc<dyn EventSink>,
@@ -131,7 +131,8 @@ impl AgentSession {
         Ok(Self::assemble(config, mode, begin))
     }
 
-    /// [`Self::prepare`] with given parts. Does not change the folder of the process.
+    /// Makes a session of given parts, as [`Self::prepare`] does, but without a change of the
+    /// folder of the process.
     pub(crate) fn assemble(
         config: AppConfig,
         mode: Arc<dyn EventSink>,

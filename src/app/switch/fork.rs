@@ -113,7 +113,8 @@ impl AgentSession {
         users.collect()
     }
 
-    /// [`Self::fork_messages`] on the current branch, with the index of each among all entries.
+    /// Returns the [`Self::fork_messages`] of the current branch, with the index of each among all
+    /// entries.
     pub fn branch_messages(&self) -> Vec<(usize, String, String)> {
         let messages = self.fork_messages();
         let state = self.state.lock();

@@ -21,7 +21,7 @@ impl AgentSession {
         self.reload_locked(again).await
     }
 
-    /// [`Self::reload_with`] for a caller that holds the lock of the switcher.
+    /// Does what [`Self::reload_with`] does, for a caller that holds the lock of the switcher.
     pub(crate) async fn reload_locked(
         &self,
         again: Option<&str>,

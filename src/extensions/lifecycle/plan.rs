@@ -12,7 +12,8 @@ use super::load_error::LoadFailure;
 use crate::registry::ExtensionId;
 use pi_resources::discovery::extensions::ExtensionPath;
 
-/// The extensions to load, in order, with the version of each. Other members have their index.
+/// The extensions to load, in order, with the version of each. Other members refer to an
+/// extension by its index in `paths`.
 pub(super) struct LoadPlan {
     pub paths: Vec<ExtensionPath>,
     /// Sources that extensions were loaded from, by path.

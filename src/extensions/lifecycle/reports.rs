@@ -41,12 +41,12 @@ pub struct ShownReports {
 }
 
 impl ShownReports {
-    /// A report has been put into the channel.
+    /// Counts a report that was put into the channel.
     pub fn mark_sent(&self) {
         self.sent.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A report has been taken from the channel and shown.
+    /// Counts a report that was taken from the channel and shown.
     pub fn mark_shown(&self) {
         self.shown.send_modify(|shown| *shown += 1);
     }
@@ -104,7 +104,7 @@ impl Stops {
 /// A stopped isolate; `attribution` ran last in it.
 pub struct Stopped {
     pub generation: u32,
-    /// If not, the code that loads it reports the failure.
+    /// Whether the generation had been loaded. The code that loads one reports its failure itself.
     pub was_installed: bool,
     /// File of the extension that ran last.
     pub path: String,
