@@ -94,7 +94,7 @@ impl Difference {
             .map(|file| format!("{} {}", file.change.word(), shown_path(project, &file.path)))
             .collect();
         words.dedup();
-        shortened(&words)
+        shortened(&words, words.len())
     }
 
     /// Returns the changes as a unified diff, for the user.
@@ -139,16 +139,15 @@ impl Difference {
     }
 }
 
-/// Joins the first ten items and counts the others.
-pub(super) fn shortened(items: &[String]) -> String {
-    const SHOWN: usize = 10;
-    match items.len() > SHOWN {
-        true => format!(
-            "{} and {} more",
-            items[..SHOWN].join(", "),
-            items.len() - SHOWN
-        ),
-        false => items.join(", "),
+/// Number of items that are listed.
+pub(super) const SHOWN: usize = 10;
+
+/// Joins the first ten of `count` items and counts the others.
+pub(super) fn shortened(items: &[String], count: usize) -> String {
+    let shown = &items[..items.len().min(SHOWN)];
+    match count > shown.len() {
+        true => format!("{} and {} more", shown.join(", "), count - shown.len()),
+        false => shown.join(", "),
     }
 }
 

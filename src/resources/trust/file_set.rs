@@ -5,10 +5,9 @@
 //! that name them, by lock files and by their entry files; `node_modules` is left out otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, Metadata};
+use std::ffi::OsString;
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pi_base::regular_file;
@@ -17,24 +16,18 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::imports::imported_files;
-use crate::discovery::{is_pattern, resources_of_package};
-use crate::packages::PackageSource;
-use crate::paths::{PROJECT_DIR_NAME, ResourceKind, expand_tilde, normalize};
+use super::record::Record;
+use super::states::{self, FileState};
+use super::walk::{Walk, is_script};
+use crate::paths::PROJECT_DIR_NAME;
 use crate::settings::parse_text;
 
 /// A project with more files than this is not looked through.
-const MAX_FILES: usize = 20_000;
-const MAX_FOLDER_DEPTH: usize = 32;
+pub(super) const MAX_FILES: usize = 20_000;
 /// Prefix of the key of a path that is not Unicode.
 const BYTES: &str = "bytes:";
 /// Prefix of the key of a symbolic link. The file to which it leads has a key of its own.
 const LINK: &str = "link:";
-
-/// Extensions of files that are code.
-const CODE: [&str; 19] = [
-    "ts", "tsx", "mts", "cts", "js", "mjs", "cjs", "jsx", "node", "wasm", "sh", "bash", "zsh",
-    "fish", "py", "rb", "pl", "ps1", "bat",
-];
 
 /// Settings of a project that neither run code nor change what the model gets.
 const HARMLESS_SETTINGS: [&str; 18] = [
@@ -77,45 +70,13 @@ pub enum FileRole {
     Link,
 }
 
-/// Identifies the state of a file without reading it. The time of the last change of the inode
-/// cannot be set by a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileState(u64, i64, i64, i64, i64, u64, u64);
-
-impl FileState {
-    fn from_metadata(found: &Metadata) -> Self {
-        Self(
-            found.len(),
-            found.mtime(),
-            found.mtime_nsec(),
-            found.ctime(),
-            found.ctime_nsec(),
-            found.ino(),
-            found.dev(),
-        )
-    }
-
-    /// Returns whether the file could have been changed again without a difference, because it
-    /// was changed within two seconds before `seconds` of the Unix time.
-    fn is_recent(&self, seconds: i64) -> bool {
-        self.3 + 2 > seconds
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedFile {
     pub role: FileRole,
     pub sha256: String,
     /// Absent if the file may have changed right after it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    state: Option<FileState>,
-}
-
-impl TrustedFile {
-    /// Returns whether an unchanged file is recognized without reading it.
-    pub(super) fn has_state(&self) -> bool {
-        self.state.is_some() || self.role == FileRole::Link
-    }
+    pub(super) state: Option<FileState>,
 }
 
 /// Files by their key, see [`key_of`].
@@ -124,7 +85,7 @@ pub type Files = BTreeMap<String, TrustedFile>;
 /// The project has too many files.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} has more than {MAX_FILES} files in {PROJECT_DIR_NAME} and .agents", .0.display())]
-pub struct TooManyFiles(PathBuf);
+pub struct TooManyFiles(pub(super) PathBuf);
 
 /// A folder whose files need trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,8 +93,8 @@ pub struct ProjectFolder {
     /// The canonical path.
     pub path: PathBuf,
     pub home: PathBuf,
-    /// Whether this is the user's own folder of extensions, and not a project.
-    is_own: bool,
+    /// The agent folder, if this is the user's own folder of extensions and not a project.
+    agent_dir: Option<PathBuf>,
 }
 
 impl ProjectFolder {
@@ -141,30 +102,37 @@ impl ProjectFolder {
         Self {
             path: canonical(project),
             home: canonical(home),
-            is_own: false,
+            agent_dir: None,
         }
     }
 
-    /// The folder of the user's own extensions, which needs no trust. Its files are listed when
-    /// they have changed.
+    /// The folder of the user's own extensions, which needs no trust. Its files, and those that the
+    /// user's settings name, are listed when they have changed.
     pub(super) fn of_user(home: &Path, agent_dir: &Path) -> Self {
         Self {
             path: canonical(&agent_dir.join("extensions")),
             home: canonical(home),
-            is_own: true,
+            agent_dir: Some(agent_dir.to_owned()),
         }
     }
 
+    pub(super) fn is_own(&self) -> bool {
+        self.agent_dir.is_some()
+    }
+
+    /// Returns the folder of the settings.
     pub fn config(&self) -> PathBuf {
-        self.path.join(PROJECT_DIR_NAME)
+        match &self.agent_dir {
+            Some(agent_dir) => agent_dir.clone(),
+            None => self.path.join(PROJECT_DIR_NAME),
+        }
     }
 
     /// Returns the files with their hashes.
     pub fn read(&self) -> Result<Files, TooManyFiles> {
-        let mut walk = Walk::through(self)?;
+        let found = Walk::through(self)?;
         let mut files = Files::new();
-        let mut queue: Vec<(PathBuf, FileRole)> =
-            std::mem::take(&mut walk.files).into_iter().collect();
+        let mut queue: Vec<(PathBuf, FileRole)> = found.files().collect();
         let mut known: BTreeSet<PathBuf> = queue.iter().map(|(path, _)| path.clone()).collect();
         let now = chrono::Utc::now().timestamp();
         while let Some((path, role)) = queue.pop() {
@@ -183,7 +151,7 @@ impl ProjectFolder {
                 return Err(TooManyFiles(self.path.clone()));
             }
         }
-        for (path, target) in walk.links {
+        for (path, target) in found.links {
             let file = TrustedFile {
                 role: FileRole::Link,
                 sha256: hash(target.as_os_str().as_bytes()),
@@ -194,50 +162,29 @@ impl ProjectFolder {
         Ok(files)
     }
 
-    /// Returns the files that a walk finds, without reading them.
-    pub fn names(&self) -> BTreeMap<PathBuf, FileRole> {
+    /// Returns the files that a walk finds, sorted by folder and name, without looking at them.
+    pub fn names(&self) -> Vec<(PathBuf, FileRole)> {
         // Files beyond the limit are of no interest in a list.
-        Walk::through(self)
-            .map(|walk| walk.files)
-            .unwrap_or_default()
+        let found = Walk::through(self).unwrap_or_default();
+        found.files().collect()
     }
 
-    /// Returns whether the project has exactly `files`, without reading the contents of those
-    /// whose state is known.
-    pub fn is_unchanged(&self, files: &Files) -> bool {
-        let Ok(walk) = Walk::through(self) else {
+    /// Returns whether the project is as it was when the record was made, without reading contents
+    /// of files. `false` if that cannot be told without reading.
+    pub fn is_unchanged_since(&self, record: &Record) -> bool {
+        let Some(states) = &record.states else {
             return false;
         };
-        let links = files.values().filter(|file| file.role == FileRole::Link);
-        let imports = files.values().filter(|file| file.role == FileRole::Import);
-        if files.len() != walk.files.len() + walk.links.len() + imports.count()
-            || links.count() != walk.links.len()
-        {
+        let Ok(mut found) = Walk::through(self) else {
             return false;
-        }
-        let is_same_link = |(path, target): (&PathBuf, &PathBuf)| {
-            let known = files.get(&link_key(&self.path, path));
-            known.is_some_and(|known| known.sha256 == hash(target.as_os_str().as_bytes()))
         };
-        let is_same = |path: &Path, known: &TrustedFile| match known.state {
-            Some(state) => {
-                fs::metadata(path).is_ok_and(|found| FileState::from_metadata(&found) == state)
+        for import in &record.imports {
+            if let Some(path) = path_of(&self.path, import) {
+                found.insert(&path, FileRole::Import);
             }
-            None => self
-                .read_file(path, known.role)
-                .is_some_and(|found| found.sha256 == known.sha256),
-        };
-        let mut imported = files
-            .iter()
-            .filter(|(_, file)| file.role == FileRole::Import);
-        walk.links.iter().all(is_same_link)
-            && walk.files.keys().all(|path| {
-                let known = files.get(&key_of(&self.path, path));
-                known.is_some_and(|known| is_same(path, known))
-            })
-            && imported.all(|(key, known)| {
-                path_of(&self.path, key).is_some_and(|path| is_same(&path, known))
-            })
+        }
+        found.sort();
+        states::digest_of_listing(&found).is_some_and(|digest| digest == *states)
     }
 
     /// Reads one file; `None` if it is gone.
@@ -304,213 +251,6 @@ fn covered_settings(bytes: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&sorted).unwrap_or_default()
 }
 
-/// The paths that a walk finds.
-struct Walk<'a> {
-    folder: &'a ProjectFolder,
-    files: BTreeMap<PathBuf, FileRole>,
-    links: BTreeMap<PathBuf, PathBuf>,
-    visited: BTreeSet<PathBuf>,
-}
-
-impl<'a> Walk<'a> {
-    fn through(folder: &'a ProjectFolder) -> Result<Self, TooManyFiles> {
-        let mut walk = Self {
-            folder,
-            files: BTreeMap::new(),
-            links: BTreeMap::new(),
-            visited: BTreeSet::new(),
-        };
-        if folder.is_own {
-            walk.folder(&folder.path, FileRole::Extension, MAX_FOLDER_DEPTH)?;
-            return Ok(walk);
-        }
-        walk.config_folder()?;
-        for skills in shared_skills(&folder.home, &folder.path) {
-            walk.folder(&skills, FileRole::Skill, MAX_FOLDER_DEPTH)?;
-        }
-        Ok(walk)
-    }
-
-    fn config_folder(&mut self) -> Result<(), TooManyFiles> {
-        let config = self.folder.config();
-        if let Ok(target) = fs::read_link(&config) {
-            self.links.insert(config.clone(), target);
-        }
-        for (name, role) in [
-            ("settings.json", FileRole::Settings),
-            ("mcp.json", FileRole::Mcp),
-            ("SYSTEM.md", FileRole::SystemPrompt),
-            ("APPEND_SYSTEM.md", FileRole::SystemPrompt),
-            ("pi.lock", FileRole::Package),
-            ("npm/package.json", FileRole::Package),
-            ("npm/package-lock.json", FileRole::Package),
-        ] {
-            self.file(&config.join(name), role);
-        }
-        for (kind, role) in ROLES {
-            self.folder(&config.join(kind.name()), role, MAX_FOLDER_DEPTH)?;
-        }
-        let Ok(text) = regular_file::read_text(config.join("settings.json")) else {
-            return Ok(());
-        };
-        match parse_text(&text) {
-            Ok(settings) => self.named_in(&settings),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Adds the files that the project's settings name.
-    fn named_in(&mut self, settings: &Map<String, Value>) -> Result<(), TooManyFiles> {
-        let config = self.folder.config();
-        let texts = |key: &str| {
-            let list = settings.get(key).and_then(Value::as_array);
-            let texts = list.into_iter().flatten().filter_map(Value::as_str);
-            texts.map(str::to_owned).collect::<Vec<_>>()
-        };
-        for (kind, role) in ROLES {
-            for entry in texts(kind.name()).iter().filter(|entry| !is_pattern(entry)) {
-                self.path(&resolve(&self.folder.home, &config, entry), role)?;
-            }
-        }
-        for source in package_sources(settings) {
-            match PackageSource::parse(&source) {
-                Ok(PackageSource::Local(path)) => {
-                    self.path(
-                        &resolve(&self.folder.home, &config, &path),
-                        FileRole::Package,
-                    )?;
-                }
-                Ok(PackageSource::Npm(npm)) => {
-                    self.package(&config.join("npm/node_modules").join(&npm.name))?;
-                }
-                Ok(PackageSource::Git(git)) => {
-                    self.package(&config.join("git").join(&git.host).join(&git.path))?;
-                }
-                Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the manifest and the entry files of an installed package.
-    fn package(&mut self, root: &Path) -> Result<(), TooManyFiles> {
-        if !root.exists() {
-            return Ok(());
-        }
-        self.file(&root.join("package.json"), FileRole::Package);
-        for entry in resources_of_package(root, ResourceKind::Extensions) {
-            match entry.is_dir() {
-                true => self.folder(&entry, FileRole::Package, 2)?,
-                false => self.file(&entry, FileRole::Package),
-            }
-        }
-        Ok(())
-    }
-
-    fn path(&mut self, path: &Path, role: FileRole) -> Result<(), TooManyFiles> {
-        match path.is_dir() {
-            true => self.folder(path, role, MAX_FOLDER_DEPTH),
-            false => {
-                self.file(path, role);
-                Ok(())
-            }
-        }
-    }
-
-    /// Adds a file, if it exists. A link is added, too.
-    fn file(&mut self, path: &Path, role: FileRole) {
-        let Ok(found) = fs::symlink_metadata(path) else {
-            return;
-        };
-        if found.is_symlink()
-            && let Ok(target) = fs::read_link(path)
-        {
-            self.links.insert(path.to_owned(), target);
-        }
-        if path.is_file() {
-            self.insert(canonical(path), role);
-        }
-    }
-
-    fn insert(&mut self, path: PathBuf, role: FileRole) {
-        let first = self.files.entry(path).or_insert(role);
-        *first = role.min(*first);
-    }
-
-    /// Adds the files in a folder that count for the role.
-    fn folder(&mut self, folder: &Path, role: FileRole, depth: usize) -> Result<(), TooManyFiles> {
-        let Ok(found) = fs::symlink_metadata(folder) else {
-            return Ok(());
-        };
-        if found.is_symlink()
-            && let Ok(target) = fs::read_link(folder)
-        {
-            self.links.insert(folder.to_owned(), target);
-        }
-        let folder = canonical(folder);
-        if depth == 0 || !self.visited.insert(folder.clone()) {
-            return Ok(());
-        }
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        for entry in entries {
-            let name = entry.file_name();
-            if name == "node_modules" || name == ".git" {
-                continue;
-            }
-            let path = folder.join(&name);
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
-            if kind.is_dir() || kind.is_symlink() && path.is_dir() {
-                self.folder(&path, role, depth - 1)?;
-            } else if kind.is_symlink() {
-                self.file(&path, role);
-            } else if counts(&path, &name, role) {
-                self.insert(path, role);
-            }
-            if self.files.len() + self.links.len() > MAX_FILES {
-                return Err(TooManyFiles(self.folder.path.clone()));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The kinds of resource that can run or change the system prompt.
-const ROLES: [(ResourceKind, FileRole); 3] = [
-    (ResourceKind::Extensions, FileRole::Extension),
-    (ResourceKind::Skills, FileRole::Skill),
-    (ResourceKind::Prompts, FileRole::Prompt),
-];
-
-/// Returns whether a file in a folder of the role can run or change the system prompt. All files
-/// of a skill count, because the model reads and runs them.
-fn counts(path: &Path, name: &OsStr, role: FileRole) -> bool {
-    match role {
-        FileRole::Skill => true,
-        FileRole::Prompt => path.extension().is_some_and(|ending| ending == "md"),
-        _ => {
-            name == "package.json"
-                || has_ending(path, &CODE)
-                || role == FileRole::Package && path.extension().is_some_and(|e| e == "md")
-                || path.extension().is_none() && is_executable(path)
-        }
-    }
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
-}
-
-fn is_script(path: &Path) -> bool {
-    has_ending(path, &CODE[..8])
-}
-
-fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    let ending = path.extension().and_then(OsStr::to_str);
-    ending.is_some_and(|ending| endings.contains(&ending))
-}
-
 /// Returns the sources in the setting `packages`.
 pub(super) fn package_sources(settings: &Map<String, Value>) -> Vec<String> {
     let packages = settings.get("packages").and_then(Value::as_array);
@@ -525,10 +265,6 @@ pub(super) fn shared_skills(home: &Path, project: &Path) -> Vec<PathBuf> {
     let own = home.join(".agents/skills");
     let folders = project.ancestors().map(|dir| dir.join(".agents/skills"));
     folders.filter(|dir| *dir != own && dir.exists()).collect()
-}
-
-fn resolve(home: &Path, base: &Path, entry: &str) -> PathBuf {
-    normalize(&base.join(expand_tilde(entry.trim(), home)))
 }
 
 /// Returns whether a path is below a `node_modules` of the project.
@@ -593,7 +329,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
     to_hex(&Sha256::digest(bytes))
 }
 
-fn to_hex(bytes: &[u8]) -> String {
+pub(super) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing into a string does not fail.

@@ -6,14 +6,17 @@
 //! process, so that all of its parts use the same files; [`recheck`] makes it again.
 
 pub mod answers;
+mod contents;
 mod difference;
 pub mod file_set;
 mod imports;
 pub mod protected;
 mod question;
 pub mod record;
+mod states;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,9 +27,10 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 pub use self::answers::TrustError;
+use self::contents::Contents;
 pub use self::difference::{Change, ChangedFile, Difference};
 use self::file_set::{
-    FileRole, Files, ProjectFolder, canonical, digest, hash_of, is_in_packages, key_of, path_of,
+    FileRole, Files, ProjectFolder, canonical, hash_of, is_in_packages, key_of, path_of,
     shared_skills,
 };
 pub use self::question::{Listed, Question, TrustReason};
@@ -136,7 +140,7 @@ struct Decision {
     cwd: PathBuf,
     distrust: Option<Distrust>,
     /// The contents that were trusted, if trust is bound to them.
-    files: Option<Arc<Files>>,
+    files: Option<Arc<Contents>>,
     /// The contents that the open question is about.
     shown: Option<Arc<Files>>,
     session: Option<SessionAnswer>,
@@ -325,7 +329,7 @@ pub fn accept_own_change(path: &Path) {
             && decision.session.is_none()
             && let Some(files) = &decision.files
         {
-            decision.save(Record::new(&decision.folder, Files::clone(files), false));
+            decision.save(&Record::new(&decision.folder, files.all(), false));
         }
     }
 }
@@ -370,6 +374,7 @@ pub fn expected_files(paths: &Paths) -> Option<ExpectedFiles> {
         let files = decision.files.as_ref()?;
         let project = &decision.folder.path;
         let expected = files
+            .all()
             .iter()
             .filter(|(_, file)| !matches!(file.role, FileRole::Link | FileRole::Settings));
         let expected =
@@ -395,9 +400,9 @@ pub fn is_expected(paths: &Paths, entry: &Path) -> bool {
             let is_within =
                 |key: &String| path_of(project, key).is_some_and(|path| path.starts_with(&real));
             is_in_packages(project, &real)
-                || files.contains_key(&key_of(project, &real))
+                || files.get(&key_of(project, &real)).is_some()
                 // A folder stands for the module in it.
-                || real.is_dir() && files.keys().any(is_within)
+                || real.is_dir() && files.all().keys().any(is_within)
         }
     })
 }
@@ -410,15 +415,13 @@ pub fn changed_user_files(paths: &Paths) -> Option<String> {
         return None;
     }
     let before = Record::load(&paths.agent_dir, &folder.path);
-    if let Some(before) = &before
-        && before.is_complete()
-        && folder.is_unchanged(&before.files)
-    {
+    if (before.as_ref()).is_some_and(|before| folder.is_unchanged_since(before)) {
         return None;
     }
     let files = folder.read().ok()?;
-    let difference = before.map(|before| Difference::between(&folder.path, &before.files, &files));
-    if let Err(error) = Record::new(&folder, files, false).save_hashes(&paths.agent_dir) {
+    let difference =
+        before.map(|before| Difference::between(&folder.path, before.files.all(), &files));
+    if let Err(error) = Record::new(&folder, &files, false).save_hashes(&paths.agent_dir) {
         tracing::warn!("the state of extensions cannot be recorded: {error}");
     }
     let mut difference = difference?;
@@ -481,7 +484,7 @@ impl Decision {
     }
 
     /// Returns the contents to which trust is bound, or why there is no trust.
-    fn find(&mut self) -> Result<Option<Arc<Files>>, Distrust> {
+    fn find(&mut self) -> Result<Option<Arc<Contents>>, Distrust> {
         self.is_empty = !has_something_to_trust(&self.folder.home, &self.folder.path);
         match APPROVAL.get() {
             Some(true) => return Ok(None),
@@ -507,7 +510,7 @@ impl Decision {
             Some(SessionAnswer::Trusted(before)) => {
                 let files = self.unchanged_since(&before)?;
                 self.session = Some(SessionAnswer::Trusted(Arc::clone(&files)));
-                return Ok(Some(files));
+                return Ok(Some(known(&files)));
             }
             None => {}
         }
@@ -519,7 +522,7 @@ impl Decision {
     }
 
     /// Follows the global settings; a project must not declare itself trusted.
-    fn by_default(&mut self) -> Result<Option<Arc<Files>>, Distrust> {
+    fn by_default(&mut self) -> Result<Option<Arc<Contents>>, Distrust> {
         let file = self.agent_dir.join("settings.json");
         let default = global_value(&file, "defaultProjectTrust");
         match default.as_ref().and_then(|value| value.as_str()) {
@@ -554,29 +557,32 @@ impl Decision {
 
     /// Compares the contents with those that were trusted. A folder that was trusted by another
     /// program is trusted as it is found first.
-    fn recorded_contents(&mut self) -> Result<Option<Arc<Files>>, Distrust> {
+    fn recorded_contents(&mut self) -> Result<Option<Arc<Contents>>, Distrust> {
         let record = Record::load(&self.agent_dir, &self.folder.path);
         let Some(record) = record else {
             let is_damaged = Record::exists(&self.agent_dir, &self.folder.path);
             let files = match is_damaged {
-                true => return self.unchanged_since(&Files::new()).map(Some),
-                false => self.read()?,
+                true => self.unchanged_since(&Files::new())?,
+                false => {
+                    let files = self.read()?;
+                    self.save(&Record::new(&self.folder, &files, false));
+                    files
+                }
             };
-            self.save(Record::new(&self.folder, Files::clone(&files), false));
-            return Ok(Some(files));
+            return Ok(Some(known(&files)));
         };
         if record.trusts_changes {
             return Ok(None);
         }
-        let is_complete = record.is_complete();
-        if is_complete && self.folder.is_unchanged(&record.files) {
+        if self.folder.is_unchanged_since(&record) {
             return Ok(Some(Arc::new(record.files)));
         }
-        let files = self.unchanged_since(&record.files)?;
-        if !is_complete || digest(&files) != record.digest {
-            self.save(Record::new(&self.folder, Files::clone(&files), false));
+        let files = self.unchanged_since(record.files.all())?;
+        let now = Record::new(&self.folder, &files, false);
+        if now.states != record.states || now.digest != record.digest {
+            self.save(&now);
         }
-        Ok(Some(files))
+        Ok(Some(known(&files)))
     }
 
     /// Returns the present contents if they differ from `before` only by what pi's tools did.
@@ -645,17 +651,13 @@ impl Decision {
         match answer {
             Answer::Trust | Answer::TrustParent | Answer::TrustChanges => {
                 let trusts_changes = answer == Answer::TrustChanges;
-                self.save(Record::new(
-                    &self.folder,
-                    Files::clone(&files),
-                    trusts_changes,
-                ));
+                self.save(&Record::new(&self.folder, &files, trusts_changes));
                 self.distrust = None;
-                self.files = (!trusts_changes).then_some(files);
+                self.files = (!trusts_changes).then(|| known(&files));
             }
             Answer::TrustSession => {
                 self.distrust = None;
-                self.files = Some(files);
+                self.files = Some(known(&files));
             }
             Answer::Deny => {
                 Record::remove(&self.agent_dir, &project);
@@ -678,20 +680,21 @@ impl Decision {
         let Some(file) = files.get(&key) else {
             return false;
         };
-        let changed = self.folder.read_file(path, file.role);
-        match changed {
-            Some(changed) => Arc::make_mut(files).insert(key, changed),
-            None => Arc::make_mut(files).remove(&key),
+        let mut all = files.all().clone();
+        match self.folder.read_file(path, file.role) {
+            Some(changed) => all.insert(key, changed),
+            None => all.remove(&key),
         };
+        *files = Arc::new(all.into());
         true
     }
 
     fn trust_session(&mut self) {
         match self.read() {
             Ok(files) => {
-                self.session = Some(SessionAnswer::Trusted(Arc::clone(&files)));
                 self.distrust = None;
-                self.files = Some(files);
+                self.files = Some(known(&files));
+                self.session = Some(SessionAnswer::Trusted(files));
             }
             Err(distrust) => self.distrust = Some(distrust),
         }
@@ -700,14 +703,14 @@ impl Decision {
     /// Accepts what installing packages changes.
     fn accept(&mut self) -> Result<(), TrustError> {
         let before = match (&self.files, &self.distrust) {
-            (Some(files), _) => Some(Arc::clone(files)),
+            (Some(files), _) => Some(files.all().clone()),
             (None, Some(Distrust::Unanswered)) if self.was_empty => {
                 return self.apply(Answer::Trust);
             }
             // Another process has installed packages into the empty folder as well.
             (None, Some(Distrust::Changed(_))) if self.was_empty => {
                 let record = Record::load(&self.agent_dir, &self.folder.path);
-                record.map(|record| Arc::new(record.files))
+                record.map(|record| record.files.all().clone())
             }
             _ => None,
         };
@@ -722,24 +725,24 @@ impl Decision {
                 .iter()
                 .any(|name| below.starts_with(name))
         };
-        let mut files = Files::clone(&before);
+        let mut files = before.clone();
         files.retain(|key, _| !is_of_packages(key) || now.contains_key(key));
         let installed = now.iter().filter(|(key, _)| is_of_packages(key));
         files.extend(installed.map(|(key, file)| (key.clone(), file.clone())));
-        if files != *before {
+        if files != before {
             let files = Arc::new(files);
+            self.files = Some(known(&files));
             match &mut self.session {
-                Some(session) => *session = SessionAnswer::Trusted(Arc::clone(&files)),
-                None => self.save(Record::new(&self.folder, Files::clone(&files), false)),
+                Some(session) => *session = SessionAnswer::Trusted(files),
+                None => self.save(&Record::new(&self.folder, &files, false)),
             }
-            self.files = Some(files);
             self.decide();
         }
         Ok(())
     }
 
     /// Saves a record. Without it the next start asks, or trusts the contents as it finds them.
-    fn save(&self, record: Record) {
+    fn save(&self, record: &Record) {
         if let Err(error) = record.save(&self.agent_dir) {
             tracing::warn!("what was trusted cannot be recorded: {error}");
         }
@@ -787,4 +790,8 @@ impl Decision {
                     .extension()
                     .is_some_and(|ending| ending == "md" || ending == "ts" || ending == "js"))
     }
+}
+
+fn known(files: &Arc<Files>) -> Arc<Contents> {
+    Arc::new(Files::clone(files).into())
 }

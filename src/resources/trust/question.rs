@@ -1,12 +1,13 @@
 //! The question whether a project is trusted: what would run, and the possible answers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pi_base::regular_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::difference::{Change, shortened, shown_path};
+use super::difference::{Change, SHOWN, shortened, shown_path};
 use super::file_set::{FileRole, Files, ProjectFolder, package_sources, path_of};
 use super::{Answer, Difference, Distrust};
 use crate::packages::PackageSource;
@@ -48,8 +49,7 @@ pub struct Question {
     /// Files and packages that would be used, the newest first; only the changes if the folder was
     /// trusted before.
     pub listed: Vec<Listed>,
-    /// The lists as text.
-    groups: Vec<(&'static str, Vec<String>)>,
+    groups: Vec<Group>,
     difference: Option<std::sync::Arc<Difference>>,
 }
 
@@ -78,11 +78,10 @@ impl Question {
                     name,
                     change: None,
                 });
-                let files = newest_first(
-                    files
-                        .iter()
-                        .filter_map(|(key, file)| Some((path_of(&folder.path, key)?, file.role))),
-                );
+                let files = files
+                    .iter()
+                    .filter_map(|(key, file)| Some((path_of(&folder.path, key)?, file.role)));
+                let files = newest_first(files.collect());
                 let files = files.into_iter().map(|(path, role)| Listed {
                     role,
                     name: shown_path(&folder.path, &path),
@@ -99,7 +98,7 @@ impl Question {
                 None => TrustReason::Unanswered,
             },
             listed,
-            groups: groups(folder),
+            groups: groups(folder, &newest_first(folder.names())),
             difference,
         }
     }
@@ -117,8 +116,8 @@ impl Question {
         };
         match &self.difference {
             None => {
-                for (title, names) in &self.groups {
-                    text += &format!("\n  {title}: {}", shortened(names));
+                for Group { title, names } in &self.groups {
+                    text += &format!("\n  {title}: {}", names.listed());
                 }
             }
             Some(difference) => {
@@ -159,54 +158,92 @@ impl Question {
     }
 }
 
-/// Lists in one line what the project brings.
+/// Lists in one line what the project brings. Files are not looked at, because this is part of
+/// each start in a folder that is not trusted.
 pub(super) fn summary(folder: &ProjectFolder) -> String {
-    let groups = groups(folder);
+    let groups = groups(folder, &folder.names());
     if groups.is_empty() {
         return "its themes".to_owned();
     }
-    let groups = groups.iter().map(|(title, names)| match names.len() {
-        1 => format!("{title}: {}", names[0]),
-        count => format!("{title}: {} and {} more", names[0], count - 1),
-    });
+    let groups =
+        groups.iter().map(
+            |Group { title, names }| match (names.first.first(), names.count) {
+                (Some(first), 2..) => format!("{title}: {first} and {} more", names.count - 1),
+                _ => format!("{title}: {}", names.listed()),
+            },
+        );
     groups.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns what the project brings by kind.
-fn groups(folder: &ProjectFolder) -> Vec<(&'static str, Vec<String>)> {
-    let files = newest_first(folder.names().into_iter());
-    let of = |role: FileRole| -> Vec<String> {
-        let files = files.iter().filter(|(_, of)| *of == role);
-        files
-            .map(|(path, _)| shown_path(&folder.path, path))
-            .collect()
+/// Resources of one kind.
+#[derive(Clone, Debug)]
+struct Group {
+    title: &'static str,
+    names: Names,
+}
+
+/// Names of which only the first are shown.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    first: Vec<String>,
+    count: usize,
+}
+
+impl Names {
+    fn push(&mut self, name: impl FnOnce() -> String) {
+        if self.first.len() < SHOWN {
+            self.first.push(name());
+        }
+        self.count += 1;
+    }
+
+    fn listed(&self) -> String {
+        shortened(&self.first, self.count)
+    }
+}
+
+/// Returns what the project brings by kind, in the order of `files`.
+fn groups(folder: &ProjectFolder, files: &[(PathBuf, FileRole)]) -> Vec<Group> {
+    let texts = |texts: Vec<String>| {
+        let mut names = Names::default();
+        texts.into_iter().for_each(|text| names.push(|| text));
+        names
     };
-    let skills = of(FileRole::Skill);
-    let (skills, scripts): (Vec<String>, Vec<String>) =
-        skills.into_iter().partition(|name| name.ends_with(".md"));
+    let mut of_skills = Names::default();
+    let mut by_role: BTreeMap<FileRole, Names> = BTreeMap::new();
+    for (path, role) in files {
+        let is_of_skill =
+            *role == FileRole::Skill && path.extension().is_none_or(|ending| ending != "md");
+        let names = match is_of_skill {
+            true => &mut of_skills,
+            false => by_role.entry(*role).or_default(),
+        };
+        names.push(|| shown_path(&folder.path, path));
+    }
+    let mut of = |role: FileRole| by_role.remove(&role).unwrap_or_default();
     let settings = settings(folder);
     let programs = PROGRAM_SETTINGS
         .iter()
         .filter(|key| settings.contains_key(**key));
     let groups = [
-        ("packages", packages(folder)),
+        ("packages", texts(packages(folder))),
         ("extensions", of(FileRole::Extension)),
         ("local packages", of(FileRole::Package)),
         ("system prompt", of(FileRole::SystemPrompt)),
         ("MCP servers", of(FileRole::Mcp)),
         (
             "settings that name programs",
-            programs.map(|key| key.to_string()).collect(),
+            texts(programs.map(|key| key.to_string()).collect()),
         ),
         ("settings", of(FileRole::Settings)),
-        ("skills", skills),
-        ("files of skills", scripts),
+        ("skills", of(FileRole::Skill)),
+        ("files of skills", of_skills),
         ("prompt templates", of(FileRole::Prompt)),
     ];
-    groups
+    let groups = groups
         .into_iter()
-        .filter(|(_, names)| !names.is_empty())
-        .collect()
+        .map(|(title, names)| Group { title, names });
+    groups.filter(|group| group.names.count > 0).collect()
 }
 
 /// Describes the packages that the project's settings name: source, installed version, and
@@ -256,8 +293,7 @@ fn settings(folder: &ProjectFolder) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-fn newest_first(files: impl Iterator<Item = (PathBuf, FileRole)>) -> Vec<(PathBuf, FileRole)> {
-    let mut files: Vec<_> = files.collect();
+fn newest_first(mut files: Vec<(PathBuf, FileRole)>) -> Vec<(PathBuf, FileRole)> {
     files.sort_by_cached_key(|(path, _)| {
         let modified = std::fs::symlink_metadata(path).and_then(|found| found.modified());
         (std::cmp::Reverse(modified.ok()), path.clone())

@@ -12,50 +12,94 @@ use pi_base::regular_file;
 use serde::{Deserialize, Serialize};
 
 use super::answers::replace;
-use super::file_set::{Files, ProjectFolder, TrustedFile, digest, hash, hash_of, path_of};
+use super::contents::{self, Contents};
+use super::file_set::{FileRole, Files, ProjectFolder, digest, hash, hash_of, path_of};
+use super::states;
 
-const VERSION: u32 = 1;
+/// Version 1 has the files in the first line, as an object.
+const VERSION: u32 = 2;
 /// Longer files are not kept: a difference then has no text.
 const MAX_TEXT: u64 = 256 * 1024;
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub struct Record {
-    version: u32,
     pub folder: PathBuf,
     /// The digest of `files`.
     pub digest: String,
+    /// The digest of the states of `files`; `None` if one may have changed right after it was
+    /// read.
+    pub states: Option<String>,
+    /// The keys of imported files, which a walk through the project does not find.
+    pub imports: Vec<String>,
     /// When the contents were trusted, in seconds of the Unix time.
-    pub trusted_at: i64,
+    trusted_at: i64,
     /// Whether the user trusts later changes as well.
-    #[serde(default)]
     pub trusts_changes: bool,
-    pub files: Files,
+    pub files: Contents,
+}
+
+/// The first line of a record's file. The others have the files.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header {
+    version: u32,
+    folder: PathBuf,
+    digest: String,
+    #[serde(default)]
+    states: Option<String>,
+    #[serde(default)]
+    imports: Vec<String>,
+    trusted_at: i64,
+    #[serde(default)]
+    trusts_changes: bool,
+    #[serde(default)]
+    count: usize,
+    #[serde(default, skip_serializing)]
+    files: Files,
 }
 
 impl Record {
-    pub fn new(folder: &ProjectFolder, files: Files, trusts_changes: bool) -> Self {
+    pub fn new(folder: &ProjectFolder, files: &Files, trusts_changes: bool) -> Self {
+        let imports = files.iter();
+        let imports = imports.filter(|(_, file)| file.role == FileRole::Import);
         Self {
-            version: VERSION,
             folder: folder.path.clone(),
-            digest: digest(&files),
+            digest: digest(files),
+            states: states::digest_of_files(&folder.path, files),
+            imports: imports.map(|(key, _)| key.clone()).collect(),
             trusted_at: chrono::Utc::now().timestamp(),
             trusts_changes,
-            files,
+            files: Contents::from(files.clone()),
         }
     }
 
     /// Loads the record of a project. A damaged one counts as absent only if it is no record of
     /// this project; otherwise its contents would differ anyway.
     pub fn load(agent_dir: &Path, folder: &Path) -> Option<Self> {
-        let text = regular_file::read_text(path(agent_dir, folder)).ok()?;
-        let record: Self = serde_json::from_str(&text).ok()?;
-        (record.version == VERSION && record.folder == folder).then_some(record)
+        Self::read(&path(agent_dir, folder), folder)
     }
 
-    /// Returns whether the state of each file is known.
-    pub fn is_complete(&self) -> bool {
-        self.files.values().all(TrustedFile::has_state)
+    fn read(file: &Path, folder: &Path) -> Option<Self> {
+        let text = regular_file::read_text(file).ok()?;
+        let first = text.split('\n').next()?;
+        let header: Header = serde_json::from_str(first).ok()?;
+        let files = match header.version {
+            1 => Contents::from(header.files),
+            VERSION => {
+                let below = text.get(first.len() + 1..).unwrap_or_default();
+                Contents::of_lines(below.to_owned(), header.count)?
+            }
+            _ => return None,
+        };
+        (header.folder == folder).then_some(Self {
+            folder: header.folder,
+            digest: header.digest,
+            states: header.states,
+            imports: header.imports,
+            trusted_at: header.trusted_at,
+            trusts_changes: header.trusts_changes,
+            files,
+        })
     }
 
     /// Returns whether a record exists, also a damaged one.
@@ -70,7 +114,21 @@ impl Record {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        let text = serde_json::to_string(self)?;
+        let files = self.files.all();
+        let header = Header {
+            version: VERSION,
+            folder: self.folder.clone(),
+            digest: self.digest.clone(),
+            states: self.states.clone(),
+            imports: self.imports.clone(),
+            trusted_at: self.trusted_at,
+            trusts_changes: self.trusts_changes,
+            count: files.len(),
+            files: Files::new(),
+        };
+        let mut text = serde_json::to_string(&header)?;
+        text.push('\n');
+        text += &contents::lines_of(files)?;
         replace(&path(agent_dir, &self.folder), text.as_bytes())
     }
 
@@ -82,7 +140,7 @@ impl Record {
             .mode(0o700)
             .create(&texts)?;
         let before = Self::load(agent_dir, &self.folder);
-        for (key, file) in &self.files {
+        for (key, file) in self.files.all() {
             let kept = texts.join(&file.sha256);
             if let Some(path) = path_of(&self.folder, key)
                 && !kept.exists()
@@ -95,10 +153,11 @@ impl Record {
         self.save_hashes(agent_dir)?;
         let needed: BTreeSet<&str> = self
             .files
+            .all()
             .values()
             .map(|file| file.sha256.as_str())
             .collect();
-        for file in before.iter().flat_map(|before| before.files.values()) {
+        for file in before.iter().flat_map(|before| before.files.all().values()) {
             if !needed.contains(file.sha256.as_str()) {
                 // Another project with the same file then has no text to compare with.
                 let _ = fs::remove_file(texts.join(&file.sha256));

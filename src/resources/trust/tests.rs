@@ -217,16 +217,16 @@ fn an_unchanged_folder_is_recognized_without_reading() {
     let file = fixture.project().join(".pi/extensions/a.ts");
     // The state of a file counts once it is two seconds old.
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
-    let files = loop {
-        let files = fixture.files();
-        if files.values().all(file_set::TrustedFile::has_state) {
-            break files;
+    let folder = ProjectFolder::new(&fixture.dir.path().join("home"), &fixture.project());
+    let record = loop {
+        let record = Record::new(&folder, &fixture.files(), false);
+        if record.states.is_some() {
+            break record;
         }
         assert!(std::time::Instant::now() < deadline);
         std::thread::yield_now();
     };
-    let folder = ProjectFolder::new(&fixture.dir.path().join("home"), &fixture.project());
-    assert!(folder.is_unchanged(&files));
+    assert!(folder.is_unchanged_since(&record));
     // Also a change that keeps size and time of modification is noticed.
     let modified = fs::metadata(&file).unwrap().modified().unwrap();
     fs::write(&file, "export default () => []").unwrap();
@@ -236,7 +236,7 @@ fn an_unchanged_folder_is_recognized_without_reading() {
         .unwrap()
         .set_modified(modified)
         .unwrap();
-    assert!(!folder.is_unchanged(&files));
+    assert!(!folder.is_unchanged_since(&record));
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! States of files, by which an unchanged project is recognized without reading contents. One
+//! digest stands for the states of all files, so that nothing of a record has to be parsed.
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use nix::fcntl::AtFlags;
+use nix::sys::stat::fstatat;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::file_set::{FileRole, Files, hash, path_of, to_hex};
+use super::walk::Listing;
+
+/// Number of files of which one thread gets the states.
+const FILES_OF_THREAD: usize = 256;
+const MAX_THREADS: usize = 4;
+
+/// Identifies the state of a file without reading it. The time of the last change of the inode
+/// cannot be set by a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState(u64, i64, i64, i64, i64, u64, u64);
+
+impl FileState {
+    pub fn from_metadata(found: &Metadata) -> Self {
+        Self(
+            found.len(),
+            found.mtime(),
+            found.mtime_nsec(),
+            found.ctime(),
+            found.ctime_nsec(),
+            found.ino(),
+            found.dev(),
+        )
+    }
+
+    /// Returns the state of a file in an open folder, which costs less than by a long path. A
+    /// symbolic link has a state of its own.
+    fn at(folder: &File, name: &OsString) -> Option<Self> {
+        let found = fstatat(folder, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
+        Some(Self(
+            found.st_size as u64,
+            found.st_mtime,
+            found.st_mtime_nsec,
+            found.st_ctime,
+            found.st_ctime_nsec,
+            found.st_ino,
+            found.st_dev as u64,
+        ))
+    }
+
+    /// Returns whether the file could have been changed again without a difference, because it
+    /// was changed within two seconds before `seconds` of the Unix time.
+    pub fn is_recent(&self, seconds: i64) -> bool {
+        self.3 + 2 > seconds
+    }
+
+    fn add_to(self, hasher: &mut Sha256) {
+        let Self(length, mtime, mtime_nsec, ctime, ctime_nsec, inode, device) = self;
+        for number in [length, inode, device] {
+            hasher.update(number.to_le_bytes());
+        }
+        for number in [mtime, mtime_nsec, ctime, ctime_nsec] {
+            hasher.update(number.to_le_bytes());
+        }
+    }
+}
+
+/// Returns the digest of the states that the files have now; `None` if one is gone.
+pub(super) fn digest_of_listing(listing: &Listing) -> Option<String> {
+    let states = states_of(listing)?;
+    let links = listing.links.iter();
+    let links = links.map(|(path, target)| (path.clone(), hash(target.as_os_str().as_bytes())));
+    Some(digest(listing, &states, links))
+}
+
+/// Returns the digest of the states that the files had when they were read; `None` if one may have
+/// changed right after it was read.
+pub(super) fn digest_of_files(project: &Path, files: &Files) -> Option<String> {
+    let mut found: Vec<(PathBuf, OsString, FileRole, FileState)> = Vec::new();
+    let mut link_hashes: Vec<(PathBuf, &str)> = Vec::new();
+    for (key, file) in files {
+        let path = path_of(project, key)?;
+        match file.role {
+            FileRole::Link => link_hashes.push((path, &file.sha256)),
+            role => {
+                let (folder, name) = (path.parent()?.to_owned(), path.file_name()?.to_owned());
+                found.push((folder, name, role, file.state?));
+            }
+        }
+    }
+    found.sort_unstable_by(|a, b| (&a.0, &a.1, a.2).cmp(&(&b.0, &b.1, b.2)));
+    link_hashes.sort_unstable();
+    let mut listing = Listing::default();
+    let mut states = Vec::new();
+    for (folder, name, role, state) in found {
+        listing
+            .folders
+            .entry(folder)
+            .or_default()
+            .push((name, role));
+        states.push(state);
+    }
+    let links = link_hashes.into_iter();
+    let links = links.map(|(path, hash)| (path, hash.to_owned()));
+    Some(digest(&listing, &states, links))
+}
+
+/// Returns the digest of names, purposes and states, and of links with the hashes of their targets.
+fn digest(
+    listing: &Listing,
+    states: &[FileState],
+    links: impl Iterator<Item = (PathBuf, String)>,
+) -> String {
+    let mut hasher = Sha256::new();
+    let text = |hasher: &mut Sha256, bytes: &[u8]| {
+        hasher.update((bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    let mut states = states.iter();
+    for (folder, names) in &listing.folders {
+        text(&mut hasher, folder.as_os_str().as_bytes());
+        hasher.update((names.len() as u64).to_le_bytes());
+        // Both have the same number of items.
+        for ((name, role), state) in names.iter().zip(states.by_ref()) {
+            text(&mut hasher, name.as_bytes());
+            hasher.update([*role as u8]);
+            state.add_to(&mut hasher);
+        }
+    }
+    hasher.update(u64::MAX.to_le_bytes());
+    for (path, hash) in links {
+        text(&mut hasher, path.as_os_str().as_bytes());
+        text(&mut hasher, hash.as_bytes());
+    }
+    to_hex(&hasher.finalize())
+}
+
+/// Names of files in one folder.
+type Piece<'a> = (&'a Path, &'a [(OsString, FileRole)]);
+
+/// Returns the states of all files in the order of the listing, with a few threads if they are many.
+fn states_of(listing: &Listing) -> Option<Vec<FileState>> {
+    let count: usize = listing.folders.values().map(Vec::len).sum();
+    let share = FILES_OF_THREAD.max(count.div_ceil(MAX_THREADS));
+    let mut shares: Vec<Vec<Piece>> = vec![Vec::new()];
+    let mut free = share;
+    for (folder, names) in &listing.folders {
+        let mut names = names.as_slice();
+        while !names.is_empty() {
+            if free == 0 {
+                shares.push(Vec::new());
+                free = share;
+            }
+            let (piece, rest) = names.split_at(names.len().min(free));
+            shares.last_mut()?.push((folder, piece));
+            free -= piece.len();
+            names = rest;
+        }
+    }
+    thread::scope(|scope| {
+        let (first, others) = shares.split_first()?;
+        let others: Vec<_> = others
+            .iter()
+            .map(|share| scope.spawn(|| states_in(share)))
+            .collect();
+        let mut found = states_in(first)?;
+        for other in others {
+            found.extend(other.join().ok()??);
+        }
+        Some(found)
+    })
+}
+
+fn states_in(pieces: &[Piece]) -> Option<Vec<FileState>> {
+    let mut states = Vec::with_capacity(pieces.iter().map(|(_, names)| names.len()).sum());
+    for (folder, names) in pieces {
+        let folder = File::open(folder).ok()?;
+        for (name, _) in *names {
+            states.push(FileState::at(&folder, name)?);
+        }
+    }
+    Some(states)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn states_are_the_same_by_path_and_in_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut listing = Listing::default();
+        for (folder, count) in [("a", 3), ("b", 3 * FILES_OF_THREAD), ("c", 1)] {
+            let folder = dir.path().join(folder);
+            fs::create_dir(&folder).unwrap();
+            for n in 0..count {
+                let file = folder.join(n.to_string());
+                fs::write(&file, "x".repeat(n)).unwrap();
+                listing.insert(&file, FileRole::Skill);
+            }
+        }
+        listing.sort();
+        let expected: Vec<FileState> = listing
+            .files()
+            .map(|(path, _)| FileState::from_metadata(&fs::metadata(path).unwrap()))
+            .collect();
+        assert_eq!(states_of(&listing).unwrap(), expected);
+        listing.insert(&dir.path().join("c/gone"), FileRole::Skill);
+        assert_eq!(states_of(&listing), None);
+    }
+}
