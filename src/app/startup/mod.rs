@@ -276,7 +276,7 @@ impl AgentSession {
         let progress = self.config.progress.clone();
         let is_preloaded = self.resolve_trust(&cwd, TrustMoment::Start).await;
         if !self.child_link.is_child && self.config.discover_extensions {
-            let changed = trust::changed_user_files(&self.config.paths);
+            let changed = trust::changed_since_last_session(&self.config.paths.with_cwd(&cwd));
             self.pending_warnings.lock().extend(changed);
         }
         self.install_missing(&cwd, progress).await;

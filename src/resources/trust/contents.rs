@@ -94,6 +94,7 @@ mod tests {
             role: FileRole::Skill,
             sha256: sha256.to_owned(),
             state: None,
+            searched: Vec::new(),
         }
     }
 

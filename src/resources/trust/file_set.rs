@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::imports::imported_files;
+use super::imports::Imports;
 use super::record::Record;
 use super::states::{self, FileState};
 use super::walk::{Walk, is_script};
@@ -77,6 +77,16 @@ pub struct TrustedFile {
     /// Absent if the file may have changed right after it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) state: Option<FileState>,
+    /// Folders in which another file may appear that this module would load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) searched: Vec<SearchedFolder>,
+}
+
+/// A folder with the state that it had before it was searched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SearchedFolder {
+    pub key: String,
+    pub state: Option<FileState>,
 }
 
 /// Files by their key, see [`key_of`].
@@ -136,14 +146,15 @@ impl ProjectFolder {
         let mut known: BTreeSet<PathBuf> = queue.iter().map(|(path, _)| path.clone()).collect();
         let now = chrono::Utc::now().timestamp();
         while let Some((path, role)) = queue.pop() {
-            let Some((file, text)) = self.read_module(&path, role, now) else {
+            let Some((mut file, text)) = self.read_module(&path, role, now) else {
                 continue;
             };
+            let imports = text.map(|text| Imports::of(&path, &text, &self.path));
+            let imports = imports.unwrap_or_default();
+            file.searched = self.searched(&imports, &found.roots, now);
             files.insert(key_of(&self.path, &path), file);
-            let imports = text.map(|text| imported_files(&path, &text));
-            for import in imports.into_iter().flatten().map(|path| canonical(&path)) {
-                let is_own = import.starts_with(&self.path) && !is_in_packages(&self.path, &import);
-                if is_own && known.insert(import.clone()) {
+            for import in imports.files.iter().map(|path| canonical(path)) {
+                if self.is_own_file(&import, &found.roots) && known.insert(import.clone()) {
                     queue.push((import, FileRole::Import));
                 }
             }
@@ -156,6 +167,7 @@ impl ProjectFolder {
                 role: FileRole::Link,
                 sha256: hash(target.as_os_str().as_bytes()),
                 state: None,
+                searched: Vec::new(),
             };
             files.insert(link_key(&self.path, &path), file);
         }
@@ -184,13 +196,40 @@ impl ProjectFolder {
             }
         }
         found.sort();
-        states::digest_of_listing(&found).is_some_and(|digest| digest == *states)
+        let folders = record.folders.iter();
+        let folders = folders.filter_map(|key| path_of(&self.path, key)).collect();
+        states::digest_of_listing(&found, folders).is_some_and(|digest| digest == *states)
+    }
+
+    /// Returns whether a file that a module imports counts.
+    fn is_own_file(&self, path: &Path, roots: &[PathBuf]) -> bool {
+        let mut roots = roots.iter().chain([&self.path]);
+        roots.any(|root| path.starts_with(root) && !is_in_packages(root, path))
+    }
+
+    fn searched(&self, imports: &Imports, roots: &[PathBuf], now: i64) -> Vec<SearchedFolder> {
+        let folders = imports.folders.iter().map(|folder| canonical(folder));
+        let folders = folders.filter(|folder| self.is_own_file(folder, roots));
+        folders
+            .map(|folder| {
+                let found = fs::metadata(&folder).ok();
+                let state = found.map(|found| FileState::from_metadata(&found));
+                SearchedFolder {
+                    key: key_of(&self.path, &folder),
+                    state: state.filter(|state| !state.is_recent(now)),
+                }
+            })
+            .collect()
     }
 
     /// Reads one file; `None` if it is gone.
     pub(super) fn read_file(&self, path: &Path, role: FileRole) -> Option<TrustedFile> {
         let now = chrono::Utc::now().timestamp();
-        self.read_module(path, role, now).map(|(file, _)| file)
+        let (mut file, text) = self.read_module(path, role, now)?;
+        if let Some(text) = text {
+            file.searched = self.searched(&Imports::of(path, &text, &self.path), &[], now);
+        }
+        Some(file)
     }
 
     /// Reads a file. The text is that of a module, which may import others. `None` for a file
@@ -219,6 +258,7 @@ impl ProjectFolder {
             role,
             sha256,
             state: (is_settled && !state.is_recent(now)).then_some(state),
+            searched: Vec::new(),
         };
         let is_module = is_script(path)
             && matches!(
@@ -339,6 +379,6 @@ pub(super) fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// Returns the canonical path, or the path itself if it does not exist.
-pub(super) fn canonical(path: &Path) -> PathBuf {
+pub fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }

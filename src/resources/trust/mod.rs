@@ -13,6 +13,7 @@ mod imports;
 pub mod protected;
 mod question;
 pub mod record;
+mod seen;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -29,12 +30,13 @@ use parking_lot::Mutex;
 pub use self::answers::TrustError;
 use self::contents::Contents;
 pub use self::difference::{Change, ChangedFile, Difference};
+pub use self::file_set::canonical;
 use self::file_set::{
-    FileRole, Files, ProjectFolder, canonical, hash_of, is_in_packages, key_of, path_of,
-    shared_skills,
+    FileRole, Files, ProjectFolder, hash, hash_of, is_in_packages, key_of, path_of, shared_skills,
 };
 pub use self::question::{Listed, Question, TrustReason};
 use self::record::Record;
+pub use self::seen::changed_since_last_session;
 use crate::paths::{PROJECT_DIR_NAME, Paths};
 use crate::settings::global_value;
 
@@ -334,6 +336,12 @@ pub fn accept_own_change(path: &Path) {
     }
 }
 
+/// Returns the SHA-256 of a file in hexadecimal digits; `None` if there is no file to read.
+pub fn content_hash(path: &Path) -> Option<String> {
+    let bytes = pi_base::regular_file::read(path).ok()?;
+    Some(hash(&bytes))
+}
+
 /// Makes installed packages of the project part of what is trusted, after pi itself has installed
 /// them. Does nothing for a folder that is not trusted, unless it was empty before.
 pub fn accept_packages(paths: &Paths) -> Result<(), TrustError> {
@@ -404,36 +412,6 @@ pub fn is_expected(paths: &Paths, entry: &Path) -> bool {
                 // A folder stands for the module in it.
                 || real.is_dir() && files.all().keys().any(is_within)
         }
-    })
-}
-
-/// Lists the user's own extension files that are new or changed since the last call, which is in
-/// the last session. `None` if there are none.
-pub fn changed_user_files(paths: &Paths) -> Option<String> {
-    let folder = ProjectFolder::of_user(&paths.home, &paths.agent_dir);
-    if !folder.path.is_dir() {
-        return None;
-    }
-    let before = Record::load(&paths.agent_dir, &folder.path);
-    if (before.as_ref()).is_some_and(|before| folder.is_unchanged_since(before)) {
-        return None;
-    }
-    let files = folder.read().ok()?;
-    let difference =
-        before.map(|before| Difference::between(&folder.path, before.files.all(), &files));
-    if let Err(error) = Record::new(&folder, &files, false).save_hashes(&paths.agent_dir) {
-        tracing::warn!("the state of extensions cannot be recorded: {error}");
-    }
-    let mut difference = difference?;
-    difference
-        .files
-        .retain(|file| file.change != Change::Removed);
-    (!difference.is_empty()).then(|| {
-        format!(
-            "New or changed in {} since the last session, and loaded: {}",
-            folder.path.display(),
-            difference.summary(&folder.path)
-        )
     })
 }
 

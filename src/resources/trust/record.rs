@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,10 @@ pub struct Record {
     pub states: Option<String>,
     /// The keys of imported files, which a walk through the project does not find.
     pub imports: Vec<String>,
-    /// When the contents were trusted, in seconds of the Unix time.
-    trusted_at: i64,
+    /// The keys of folders in which modules would find other files.
+    pub folders: Vec<String>,
+    /// When the contents were trusted or seen, in seconds of the Unix time.
+    pub recorded_at: i64,
     /// Whether the user trusts later changes as well.
     pub trusts_changes: bool,
     pub files: Contents,
@@ -49,6 +52,8 @@ struct Header {
     states: Option<String>,
     #[serde(default)]
     imports: Vec<String>,
+    #[serde(default)]
+    folders: Vec<String>,
     trusted_at: i64,
     #[serde(default)]
     trusts_changes: bool,
@@ -62,12 +67,15 @@ impl Record {
     pub fn new(folder: &ProjectFolder, files: &Files, trusts_changes: bool) -> Self {
         let imports = files.iter();
         let imports = imports.filter(|(_, file)| file.role == FileRole::Import);
+        let folders = files.values().flat_map(|file| &file.searched);
+        let folders: BTreeSet<String> = folders.map(|folder| folder.key.clone()).collect();
         Self {
             folder: folder.path.clone(),
             digest: digest(files),
             states: states::digest_of_files(&folder.path, files),
             imports: imports.map(|(key, _)| key.clone()).collect(),
-            trusted_at: chrono::Utc::now().timestamp(),
+            folders: folders.into_iter().collect(),
+            recorded_at: chrono::Utc::now().timestamp(),
             trusts_changes,
             files: Contents::from(files.clone()),
         }
@@ -96,7 +104,8 @@ impl Record {
             digest: header.digest,
             states: header.states,
             imports: header.imports,
-            trusted_at: header.trusted_at,
+            folders: header.folders,
+            recorded_at: header.trusted_at,
             trusts_changes: header.trusts_changes,
             files,
         })
@@ -107,13 +116,18 @@ impl Record {
         path(agent_dir, folder).exists()
     }
 
-    /// Writes the record without texts: differences then have none.
-    pub fn save_hashes(&self, agent_dir: &Path) -> io::Result<()> {
-        let folder = agent_dir.join("trust");
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
+    /// Loads the record of what the last session has used.
+    pub fn load_seen(agent_dir: &Path, folder: &Path) -> Option<Self> {
+        Self::read(&path_of_seen(agent_dir, folder), folder)
+    }
+
+    /// Writes what this session uses, without texts: differences then have none.
+    pub fn save_seen(&self, agent_dir: &Path) -> io::Result<()> {
+        create_dir(&agent_dir.join("trust"))?;
+        self.write(&path_of_seen(agent_dir, &self.folder))
+    }
+
+    fn write(&self, file: &Path) -> io::Result<()> {
         let files = self.files.all();
         let header = Header {
             version: VERSION,
@@ -121,7 +135,8 @@ impl Record {
             digest: self.digest.clone(),
             states: self.states.clone(),
             imports: self.imports.clone(),
-            trusted_at: self.trusted_at,
+            folders: self.folders.clone(),
+            trusted_at: self.recorded_at,
             trusts_changes: self.trusts_changes,
             count: files.len(),
             files: Files::new(),
@@ -129,16 +144,13 @@ impl Record {
         let mut text = serde_json::to_string(&header)?;
         text.push('\n');
         text += &contents::lines_of(files)?;
-        replace(&path(agent_dir, &self.folder), text.as_bytes())
+        replace(file, text.as_bytes())
     }
 
     /// Writes the record and the texts that it needs.
     pub fn save(&self, agent_dir: &Path) -> io::Result<()> {
         let texts = texts_dir(agent_dir);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&texts)?;
+        create_dir(&texts)?;
         let before = Self::load(agent_dir, &self.folder);
         for (key, file) in self.files.all() {
             let kept = texts.join(&file.sha256);
@@ -150,7 +162,7 @@ impl Record {
                 replace(&kept, &bytes)?;
             }
         }
-        self.save_hashes(agent_dir)?;
+        self.write(&path(agent_dir, &self.folder))?;
         let needed: BTreeSet<&str> = self
             .files
             .all()
@@ -179,12 +191,26 @@ pub fn kept_text(agent_dir: &Path, sha256: &str) -> Option<String> {
     String::from_utf8(bytes.ok()?).ok()
 }
 
+fn create_dir(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
 fn path(agent_dir: &Path, folder: &Path) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    let name = hash(folder.as_os_str().as_bytes());
     agent_dir
         .join("trust")
-        .join(format!("{}.json", &name[..32]))
+        .join(format!("{}.json", name_of(folder)))
+}
+
+fn path_of_seen(agent_dir: &Path, folder: &Path) -> PathBuf {
+    agent_dir
+        .join("trust")
+        .join(format!("{}.seen.json", name_of(folder)))
+}
+
+fn name_of(folder: &Path) -> String {
+    let mut name = hash(folder.as_os_str().as_bytes());
+    name.truncate(32);
+    name
 }
 
 fn texts_dir(agent_dir: &Path) -> PathBuf {

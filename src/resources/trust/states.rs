@@ -1,8 +1,9 @@
 //! States of files, by which an unchanged project is recognized without reading contents. One
 //! digest stands for the states of all files, so that nothing of a record has to be parsed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use nix::sys::stat::fstatat;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::file_set::{FileRole, Files, hash, path_of, to_hex};
+use super::file_set::{FileRole, Files, SearchedFolder, hash, path_of, to_hex};
 use super::walk::Listing;
 
 /// Number of files of which one thread gets the states.
@@ -70,12 +71,17 @@ impl FileState {
     }
 }
 
-/// Returns the digest of the states that the files have now; `None` if one is gone.
-pub(super) fn digest_of_listing(listing: &Listing) -> Option<String> {
+/// Returns the digest of the states that the files and `folders` have now; `None` if one is gone.
+pub(super) fn digest_of_listing(listing: &Listing, folders: BTreeSet<PathBuf>) -> Option<String> {
+    let mut searched = BTreeMap::new();
+    for folder in folders {
+        let state = FileState::from_metadata(&fs::metadata(&folder).ok()?);
+        searched.insert(folder, state);
+    }
     let states = states_of(listing)?;
     let links = listing.links.iter();
     let links = links.map(|(path, target)| (path.clone(), hash(target.as_os_str().as_bytes())));
-    Some(digest(listing, &states, links))
+    Some(digest(listing, &states, links, &searched))
 }
 
 /// Returns the digest of the states that the files had when they were read; `None` if one may have
@@ -83,7 +89,18 @@ pub(super) fn digest_of_listing(listing: &Listing) -> Option<String> {
 pub(super) fn digest_of_files(project: &Path, files: &Files) -> Option<String> {
     let mut found: Vec<(PathBuf, OsString, FileRole, FileState)> = Vec::new();
     let mut link_hashes: Vec<(PathBuf, &str)> = Vec::new();
+    let mut searched = BTreeMap::new();
     for (key, file) in files {
+        for SearchedFolder { key, state } in &file.searched {
+            let state = (*state)?;
+            // A file may have appeared after one of two modules was read.
+            if searched
+                .insert(path_of(project, key)?, state)
+                .is_some_and(|other| other != state)
+            {
+                return None;
+            }
+        }
         let path = path_of(project, key)?;
         match file.role {
             FileRole::Link => link_hashes.push((path, &file.sha256)),
@@ -107,14 +124,16 @@ pub(super) fn digest_of_files(project: &Path, files: &Files) -> Option<String> {
     }
     let links = link_hashes.into_iter();
     let links = links.map(|(path, hash)| (path, hash.to_owned()));
-    Some(digest(&listing, &states, links))
+    Some(digest(&listing, &states, links, &searched))
 }
 
-/// Returns the digest of names, purposes and states, and of links with the hashes of their targets.
+/// Returns the digest of names, purposes and states, of links with the hashes of their targets, and of
+/// the folders that were searched.
 fn digest(
     listing: &Listing,
     states: &[FileState],
     links: impl Iterator<Item = (PathBuf, String)>,
+    searched: &BTreeMap<PathBuf, FileState>,
 ) -> String {
     let mut hasher = Sha256::new();
     let text = |hasher: &mut Sha256, bytes: &[u8]| {
@@ -136,6 +155,11 @@ fn digest(
     for (path, hash) in links {
         text(&mut hasher, path.as_os_str().as_bytes());
         text(&mut hasher, hash.as_bytes());
+    }
+    hasher.update(u64::MAX.to_le_bytes());
+    for (path, state) in searched {
+        text(&mut hasher, path.as_os_str().as_bytes());
+        state.add_to(&mut hasher);
     }
     to_hex(&hasher.finalize())
 }
@@ -189,8 +213,6 @@ fn states_in(pieces: &[Piece]) -> Option<Vec<FileState>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -66,6 +66,23 @@ impl Fixture {
             .unwrap()
     }
 
+    fn folder(&self) -> ProjectFolder {
+        ProjectFolder::new(&self.dir.path().join("home"), &self.project())
+    }
+
+    /// Returns a record with states, which count once they are two seconds old.
+    fn settled_record(&self) -> Record {
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        loop {
+            let record = Record::new(&self.folder(), &self.files(), false);
+            if record.states.is_some() {
+                return record;
+            }
+            assert!(std::time::Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn changes(&self) -> Vec<(Change, String)> {
         match self.distrust() {
             Some(Distrust::Changed(difference)) => {
@@ -214,22 +231,25 @@ fn every_change_of_what_runs_is_asked_about() {
 #[test]
 fn an_unchanged_folder_is_recognized_without_reading() {
     let fixture = Fixture::with_extension();
-    let file = fixture.project().join(".pi/extensions/a.ts");
-    // The state of a file counts once it is two seconds old.
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
-    let folder = ProjectFolder::new(&fixture.dir.path().join("home"), &fixture.project());
-    let record = loop {
-        let record = Record::new(&folder, &fixture.files(), false);
-        if record.states.is_some() {
-            break record;
-        }
-        assert!(std::time::Instant::now() < deadline);
-        std::thread::yield_now();
-    };
+    let file = fixture.file(".pi/extensions/a.ts", "import '../../lib/b'");
+    fixture.file("lib/b.ts", "export {}");
+    fixture.file(".pi/extensions/x/package.json", "{}");
+    symlink("b.ts", fixture.project().join("lib/c.ts")).unwrap();
+    symlink(
+        "../../../lib/c.ts",
+        fixture.project().join(".pi/extensions/x/d.ts"),
+    )
+    .unwrap();
+    let folder = fixture.folder();
+    let record = fixture.settled_record();
     assert!(folder.is_unchanged_since(&record));
+    record.save(&fixture.paths().agent_dir).unwrap();
+    let loaded = Record::load(&fixture.paths().agent_dir, &folder.path).unwrap();
+    assert!(folder.is_unchanged_since(&loaded));
+    assert_eq!(*loaded.files.all(), *record.files.all());
     // Also a change that keeps size and time of modification is noticed.
     let modified = fs::metadata(&file).unwrap().modified().unwrap();
-    fs::write(&file, "export default () => []").unwrap();
+    fs::write(&file, "import '../../lib/c'").unwrap();
     fs::File::options()
         .write(true)
         .open(&file)
@@ -237,6 +257,57 @@ fn an_unchanged_folder_is_recognized_without_reading() {
         .set_modified(modified)
         .unwrap();
     assert!(!folder.is_unchanged_since(&record));
+}
+
+#[test]
+fn a_file_that_an_import_would_find_is_noticed() {
+    let fixture = Fixture::new();
+    fixture.file(
+        ".pi/extensions/a.ts",
+        "import('../../later/b').catch(() => {}); import '../../lib/c'",
+    );
+    fixture.file("lib/c.ts", "");
+    let folder = fixture.folder();
+    let record = fixture.settled_record();
+    assert!(folder.is_unchanged_since(&record));
+    let nearer = fixture.file("lib/c.js", "");
+    assert!(!folder.is_unchanged_since(&record));
+    fs::remove_file(nearer).unwrap();
+    let record = fixture.settled_record();
+    fixture.file("later/b.ts", "");
+    assert!(!folder.is_unchanged_since(&record));
+}
+
+#[test]
+fn native_addons_outside_of_node_modules_count() {
+    let fixture = Fixture::new();
+    fixture.file(
+        ".pi/extensions/x/index.ts",
+        "import load from 'node-gyp-build'; export default load(root);",
+    );
+    fixture.file("node_modules/m/build/Release/m.node", "1");
+    fixture.file("native/out.node", "1");
+    answer(&fixture.paths(), Answer::Trust).unwrap();
+    fixture.file("node_modules/m/build/Release/m.node", "2");
+    assert_eq!(fixture.distrust(), None);
+    fixture.file("native/out.node", "2");
+    fixture.file(".pi/extensions/x/prebuilds/linux-x64/x.node", "1");
+    assert_eq!(
+        fixture.changes(),
+        [
+            (
+                Change::Added,
+                "./.pi/extensions/x/prebuilds/linux-x64/x.node".to_owned()
+            ),
+            (Change::Changed, "./native/out.node".to_owned()),
+        ]
+    );
+    // An addon that is built later is found, too, by the state of the folder.
+    answer(&fixture.paths(), Answer::Trust).unwrap();
+    let record = fixture.settled_record();
+    assert!(fixture.folder().is_unchanged_since(&record));
+    fixture.file("build/Release/late.node", "1");
+    assert!(!fixture.folder().is_unchanged_since(&record));
 }
 
 #[test]

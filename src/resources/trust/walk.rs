@@ -39,6 +39,8 @@ pub(super) struct Listing {
     pub folders: BTreeMap<PathBuf, Vec<(OsString, FileRole)>>,
     /// Symbolic links with their targets.
     pub links: BTreeMap<PathBuf, PathBuf>,
+    /// Folders of code that the user's settings name, whose imports count as well.
+    pub roots: Vec<PathBuf>,
 }
 
 impl Listing {
@@ -172,6 +174,7 @@ impl<'a> Walk<'a> {
         if !root.exists() {
             return Ok(());
         }
+        self.add_root(root);
         self.file(&root.join("package.json"), FileRole::Package);
         for entry in resources_of_package(root, ResourceKind::Extensions) {
             match entry.is_dir() {
@@ -183,12 +186,24 @@ impl<'a> Walk<'a> {
     }
 
     fn path(&mut self, path: &Path, role: FileRole) -> Result<(), TooManyFiles> {
+        self.add_root(path);
         match path.is_dir() {
             true => self.folder(path, role, MAX_FOLDER_DEPTH),
             false => {
                 self.file(path, role);
                 Ok(())
             }
+        }
+    }
+
+    fn add_root(&mut self, path: &Path) {
+        if self.folder.is_own() {
+            let path = canonical(path);
+            let root = match path.is_dir() {
+                true => Some(path.as_path()),
+                false => path.parent(),
+            };
+            self.found.roots.extend(root.map(Path::to_path_buf));
         }
     }
 
