@@ -187,6 +187,9 @@ export type RpcCommand1 =
       extension?: string | null;
     }
   | {
+      type: "trust";
+    }
+  | {
       type: "permission_response";
       id: string;
       option: PermissionOption;
@@ -366,6 +369,10 @@ export type RpcDataResponse1 =
   | {
       command: "reload";
       data: Reloaded;
+    }
+  | {
+      command: "trust";
+      data: Trust;
     }
   | {
       command: "queue_message";
@@ -1664,6 +1671,23 @@ export interface Reloaded {
 export interface Failed {
   path: string;
   error: string;
+}
+/**
+ * The result of the question about the project.
+ */
+export interface Trust {
+  /**
+   * The folder brings something that needs trust. Otherwise no question was asked.
+   */
+  needsTrust: boolean;
+  /**
+   * The user has answered. Otherwise nothing was changed.
+   */
+  answered: boolean;
+  /**
+   * The resources of the folder are used now.
+   */
+  trusted: boolean;
 }
 export interface RpcDoneResponse {
   id?: unknown;

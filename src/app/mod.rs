@@ -47,3 +47,4 @@ pub use stats::{SessionState, SessionStats};
 pub use switch::fork::{ForkPosition, Forked};
 pub use tools::{CommandSource, SlashCommand};
 pub use user_commands::{UserCommandRequest, UserCommandResult, UserCommandRunner};
+pub use trust::AskedTrust;

@@ -18,6 +18,7 @@ use pi_resources::trust::{self, Answer, Question};
 /// How long a client may take to answer. One that does not know the question must not wait
 /// forever for its session.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
+const BUSY: &str = "Wait for the current response to finish before the question about the project";
 /// Label of the answer that asks for the differences.
 const SHOW_CHANGES: &str = "Show the changes";
 
@@ -28,6 +29,17 @@ pub(crate) enum TrustMoment {
     Start,
     /// Extensions run, and files may have changed since the last decision.
     Later,
+}
+
+/// The result of a question that the user asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedTrust {
+    /// Whether the folder brings something that needs trust. Otherwise no question was asked.
+    pub needs_trust: bool,
+    /// Whether the user has answered. Otherwise nothing was changed.
+    pub answered: bool,
+    /// Whether what the folder brings is used now.
+    pub trusted: bool,
 }
 
 /// The response of the user to the question.
@@ -134,23 +146,36 @@ impl AgentSession {
         }
     }
 
-    /// Asks the user anew about the project and loads everything again if the answer differs.
-    /// Returns a text for the user.
-    pub async fn ask_trust_anew(&self) -> Result<String, CommandError> {
+    /// Asks the user anew about the project and loads everything again if the answer differs. Fails
+    /// while the agent works, because a reload could not follow.
+    pub(crate) async fn ask_trust_anew(&self) -> Result<AskedTrust, CommandError> {
         let cwd = self.cwd();
         let paths = self.config.paths.with_cwd(&cwd);
         let wrong = |error: trust::TrustError| {
             CommandError::new(ErrorCode::InvalidCommand, error.to_string())
         };
         if !trust::has_something_to_trust(&paths.home, &cwd) {
-            return Ok(format!("{} brings nothing that needs trust", cwd.display()));
+            return Ok(AskedTrust {
+                needs_trust: false,
+                answered: false,
+                trusted: !paths.ignores_project(),
+            });
+        }
+        if self.state.lock().work.is_working() {
+            return Err(CommandError::new(ErrorCode::Busy, BUSY));
         }
         let answer = loop {
             let question = trust::question_anew(&paths).map_err(wrong)?;
             match self.ask_about_trust(&question).await {
                 Asked::Answer(answer) => break answer,
                 Asked::Again => {}
-                Asked::Dismissed => return Ok("Nothing was changed".to_owned()),
+                Asked::Dismissed => {
+                    return Ok(AskedTrust {
+                        needs_trust: true,
+                        answered: false,
+                        trusted: !paths.ignores_project(),
+                    });
+                }
             }
         };
         trust::answer(&paths, answer).map_err(wrong)?;
@@ -158,9 +183,10 @@ impl AgentSession {
         if is_ignored != paths.ignores_project() {
             self.reload_with(None).await?;
         }
-        Ok(match is_ignored {
-            true => "The project is not trusted: what it brings is left out".to_owned(),
-            false => "The project is trusted".to_owned(),
+        Ok(AskedTrust {
+            needs_trust: true,
+            answered: true,
+            trusted: !is_ignored,
         })
     }
 

@@ -31,6 +31,7 @@ use crate::models::CycledModel;
 use crate::prompt::{Accepted, PromptRequest};
 use crate::switch::fork::{ForkPosition, Forked};
 use crate::user_commands::{UserCommandRequest, UserCommandResult};
+use crate::trust::AskedTrust;
 use pi_agent::AgentMessage;
 use pi_agent::queue::{Delivery, QueueMode};
 use pi_ai::message::{ImageContent, UserContent};
@@ -101,6 +102,9 @@ pub enum SessionCommand {
     /// Loads settings, models and extensions again. `release` names a quarantined extension that is
     /// loaded, too. `Reloaded`.
     Reload { release: Option<String> },
+    /// Asks the user anew whether the project is trusted, and loads or leaves out what it brings.
+    /// `AskedTrust`, after the answer.
+    AskTrust,
     /// Is executed at once.
     Immediate(ImmediateCommand),
 }
@@ -238,6 +242,7 @@ pub enum CommandOutcome {
     /// The id of the new entry.
     Appended(String),
     Reloaded(LoadReport),
+    AskedTrust(AskedTrust),
 }
 
 pub type CommandResult = Result<CommandOutcome, CommandError>;

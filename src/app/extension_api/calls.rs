@@ -146,9 +146,10 @@ pub(super) async fn call(session: &AgentSession, method: &str, args: &str) -> Br
 /// Formats the result of a command as `pi` and `ctx` return it.
 pub(crate) fn to_json(result: CommandResult) -> BridgeResult {
     match result.map_err(error)? {
-        CommandOutcome::Done | CommandOutcome::Accepted(_) | CommandOutcome::Reloaded(_) => {
-            Ok(Value::Null)
-        }
+        CommandOutcome::Done
+        | CommandOutcome::Accepted(_)
+        | CommandOutcome::Reloaded(_)
+        | CommandOutcome::AskedTrust(_) => Ok(Value::Null),
         CommandOutcome::Dequeued {
             steering,
             follow_up,

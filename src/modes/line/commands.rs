@@ -169,7 +169,7 @@ pub async fn run(session: &Arc<AgentSession>, command: Command) -> CommandOutput
         }
         Command::Tree(args) => super::tree::run(session, &args).await,
         Command::Shortcut(key) => super::shortcuts::run(session, &key).await,
-        Command::Trust => Ok(session.ask_trust_anew().await?),
+        Command::Trust => execute(session, SessionCommand::AskTrust).await,
         Command::Help => Ok(help(session)),
         Command::Quit => Ok(String::new()),
     }

@@ -142,6 +142,8 @@ pub enum Command {
         #[serde(default)]
         extension: Option<String>,
     },
+    /// Not in the original. Asks the user anew whether the project is trusted.
+    Trust,
     /// Not in the original. The answer to a `permission_request`; never answered itself.
     PermissionResponse {
         id: String,
@@ -243,7 +245,7 @@ impl From<StreamingBehavior> for Delivery {
 
 /// The names of all commands, for clients that check them before they send one. Older names
 /// of the same commands are not listed.
-pub const COMMANDS: [&str; 41] = [
+pub const COMMANDS: [&str; 42] = [
     "prompt",
     "steer",
     "follow_up",
@@ -285,4 +287,5 @@ pub const COMMANDS: [&str; 41] = [
     "get_extension_stats",
     "wait_for_idle",
     "reload",
+    "trust",
 ];

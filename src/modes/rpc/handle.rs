@@ -262,6 +262,7 @@ async fn answer(
         Command::Clone => SessionCommand::CloneSession,
         Command::SetSessionName { name } => SessionCommand::SetName(name),
         Command::Reload { extension } => SessionCommand::Reload { release: extension },
+        Command::Trust => SessionCommand::AskTrust,
     };
     session
         .execute(command)

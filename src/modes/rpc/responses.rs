@@ -63,6 +63,7 @@ pub enum ResponseData {
     Ping(Pong),
     ExtensionStats(Statistics),
     Reloaded(Reloaded),
+    Trust(Trust),
 }
 
 impl ResponseData {
@@ -99,6 +100,11 @@ impl ResponseData {
             CommandOutcome::Exported(path) => Self::Path(Path { path }),
             CommandOutcome::Appended(entry_id) => Self::EntryId(EntryId { entry_id }),
             CommandOutcome::Reloaded(report) => Self::Reloaded(report.into()),
+            CommandOutcome::AskedTrust(asked) => Self::Trust(Trust {
+                needs_trust: asked.needs_trust,
+                answered: asked.answered,
+                trusted: asked.trusted,
+            }),
         })
     }
 }
@@ -275,6 +281,19 @@ pub struct Reloaded {
     pub gone: Vec<String>,
     /// Extensions that are not loaded at all.
     pub failed: Vec<Failed>,
+}
+
+/// The result of the question about the project.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Trust {
+    /// The folder brings something that needs trust. Otherwise no question was asked.
+    pub needs_trust: bool,
+    /// The user has answered. Otherwise nothing was changed.
+    pub answered: bool,
+    /// The resources of the folder are used now.
+    pub trusted: bool,
 }
 
 #[derive(Serialize)]

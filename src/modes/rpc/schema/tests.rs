@@ -10,7 +10,7 @@ use super::super::handle::response;
 use super::super::parse::parse;
 use super::super::responses::{
     self, BranchMessages, Cancelled, Commands, ForkMessages, ForkedText, Greeting, Level, Levels,
-    Messages, Models, Pong, PromptDisposition, Queues, Reloaded, ResponseData, Text,
+    Messages, Models, Pong, PromptDisposition, Queues, Reloaded, ResponseData, Text, Trust,
 };
 use super::SCHEMA;
 use crate::wire::OlderEvent;
@@ -18,7 +18,8 @@ use pi_agent::event::{Entry, Event, Nullable};
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::registry::ModelRegistry;
 use pi_app::{
-    CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats, UserCommandResult,
+    AskedTrust, CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats,
+    UserCommandResult,
 };
 use pi_compaction::Compacted;
 use pi_extensions::{LoadReport, Statistics};
@@ -99,6 +100,7 @@ enum DataByCommand {
     GetEvents(Events),
     GetExtensionStats(Statistics),
     Reload(Reloaded),
+    Trust(Trust),
 }
 
 /// Entries as they are in the file.
@@ -425,6 +427,11 @@ fn outcomes_have_the_data_of_their_commands() {
         steering: vec!["a".into()],
         follow_up: Vec::new(),
     };
+    let asked = CommandOutcome::AskedTrust(AskedTrust {
+        needs_trust: true,
+        answered: true,
+        trusted: false,
+    });
     let cases = [
         ("abort", CommandOutcome::Done),
         ("clear_queue", dequeued()),
@@ -442,6 +449,7 @@ fn outcomes_have_the_data_of_their_commands() {
         ("bash", CommandOutcome::UserCommand(bash())),
         ("export_html", CommandOutcome::Exported("a.html".into())),
         ("reload", CommandOutcome::Reloaded(LoadReport::default())),
+        ("trust", asked),
     ];
     for (command, outcome) in cases {
         let (is_valid, line) = is_valid(command, outcome);
