@@ -27,4 +27,4 @@ pub use lifecycle::debugger::waits_for_debugger;
 pub use lifecycle::load_error::LoadFailure;
 pub use lifecycle::load_record::LoadRecord;
 pub use lifecycle::{Extensions, LoadReport, Statistics};
-pub use trusted_files::expect_trusted_files;
+pub use trusted_files::{expect_allowed_files, expect_trusted_files};

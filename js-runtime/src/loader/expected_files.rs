@@ -54,8 +54,8 @@ pub(crate) fn check(path: &Path, bytes: &[u8]) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it is new or has changed since this folder was trusted; /reload or a new start asks \
-             about it",
+            "it is new or has changed since this folder was trusted, or a tool has changed it \
+             (setting protectedPaths); /reload or a new start asks about it",
         )),
     }
 }

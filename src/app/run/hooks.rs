@@ -330,12 +330,19 @@ impl RunHooks for Hooks<'_> {
         }
         tokio::select! {
             biased;
-            guarded = session.guard_protected(&call.name, args) => guarded,
-            () = cancel.cancelled() => Err(Refusal {
+            guarded = session.guard_protected(&call.name, args) => guarded?,
+            () = cancel.cancelled() => return Err(Refusal {
                 reason: "Operation aborted".to_owned(),
                 terminate: false,
             }),
         }
+        session
+            .switcher
+            .protected_changes
+            .lock()
+            .times
+            .begin(&call.id);
+        Ok(())
     }
 
     async fn after_tool_call(
@@ -345,6 +352,8 @@ impl RunHooks for Hooks<'_> {
         outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     ) {
+        let changes = &self.session.switcher.protected_changes;
+        changes.lock().times.end(&call.id);
         if !outcome.is_error {
             self.session.note_writes(&call.name, args).await;
         }

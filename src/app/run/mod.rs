@@ -3,10 +3,11 @@
 pub(crate) mod approval;
 mod decision_log;
 pub(crate) mod hooks;
-mod protected;
+pub(crate) mod protected;
 mod provider_hooks;
 pub(crate) mod retry;
 pub(crate) mod settle;
+pub(crate) mod tool_times;
 mod turn_end;
 
 use std::sync::Arc;

@@ -72,11 +72,16 @@ impl AgentSession {
         for file in &targets.files {
             trust::note_own_change(file);
         }
-        if self.protected_paths_setting() != ProtectedPaths::Notify {
+        let paths = protected_paths(&self.config.paths, &targets.files);
+        if paths.is_empty() {
             return;
         }
-        let paths = protected_paths(&self.config.paths, &targets.files);
-        if !paths.is_empty() {
+        let setting = self.protected_paths_setting();
+        if setting == ProtectedPaths::Ask {
+            let mut known = self.switcher.protected_changes.lock();
+            paths.iter().for_each(|path| known.allow(path));
+        }
+        if setting == ProtectedPaths::Notify {
             let named = shown(&paths);
             self.notify(format!(
                 "{tool} wrote to a protected place: {named}. Look at it before it runs"
@@ -111,7 +116,7 @@ impl AgentSession {
     }
 
     /// Returns the setting in effect. A project may only make it stricter.
-    fn protected_paths_setting(&self) -> ProtectedPaths {
+    pub(crate) fn protected_paths_setting(&self) -> ProtectedPaths {
         let setting = |scope| self.settings.values_of(scope).protected_paths;
         let own = setting(SettingsScope::Global).unwrap_or_default();
         own.max(setting(SettingsScope::Project).unwrap_or(ProtectedPaths::Off))
@@ -140,7 +145,7 @@ fn protected_paths(paths: &Paths, files: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Returns the paths as one text for the user, in quotes.
-fn shown(paths: &[PathBuf]) -> String {
+pub(crate) fn shown(paths: &[PathBuf]) -> String {
     let paths = paths
         .iter()
         .map(|path| format!("{:?}", path.display().to_string()));

@@ -3,6 +3,7 @@
 
 pub(crate) mod background;
 pub(crate) mod fork;
+pub(crate) mod protected;
 mod reload;
 mod tree;
 mod watch;
@@ -37,6 +38,7 @@ pub(crate) struct Switcher {
     pub cancel: ResettableCancel,
     /// Present while files of extensions are watched.
     watching: Mutex<Option<DropGuard>>,
+    pub protected_changes: Mutex<protected::ProtectedChanges>,
 }
 
 impl AgentSession {
@@ -165,6 +167,9 @@ impl AgentSession {
         let idle = self.acquire_idle().await;
         self.store_deferred_user_commands().await;
         let (path, cwd) = self.state.lock().path_and_cwd(&target);
+        if let Err(error) = self.guard_changes().await {
+            self.pending_warnings.lock().push(error.to_string());
+        }
         self.resolve_trust(&cwd, TrustMoment::Later).await;
         let target_file = path.map(|path| path.display().to_string());
         self.extensions.shut_down(reason, target_file).await;

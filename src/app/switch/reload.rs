@@ -18,6 +18,7 @@ impl AgentSession {
         again: Option<&str>,
     ) -> Result<LoadReport, CommandError> {
         let _switch_guard = self.switcher.lock.lock().await;
+        self.switcher.protected_changes.lock().ask_again();
         self.reload_locked(again).await
     }
 
@@ -33,6 +34,7 @@ impl AgentSession {
             let released = self.extensions.release(name);
             released.map_err(|error| CommandError::new(ErrorCode::InvalidName, error))?;
         }
+        self.guard_changes().await?;
         self.resolve_trust(&self.cwd(), TrustMoment::Later).await;
         let before = self.tools.default_names();
         let model = self.provided_model();

@@ -3,3 +3,4 @@
 mod approval;
 mod auth_file;
 mod secrets;
+mod trust;

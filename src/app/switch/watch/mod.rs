@@ -26,6 +26,7 @@ use self::lists::{Difference, WatchedLists};
 use self::notices::{Names, notify_user, report_reload, set_status, short_name};
 use self::repetition::Repetition;
 use crate::AgentSession;
+use crate::error::ErrorCode;
 use pi_agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};
 use pi_extensions::LoadRecord;
 
@@ -170,7 +171,7 @@ impl Watch {
         // A reload may have switched the setting off.
         while !self.stopped.is_cancelled() {
             let changes = self.look(session).await;
-            if changes.is_empty() {
+            if changes.is_empty() || session.are_refused(&changes.all()) {
                 (self.noticed, self.gone_since) = (None, None);
                 return;
             }
@@ -208,10 +209,15 @@ impl Watch {
                     report_reload(session, &names, &report).await;
                 }
                 // A run has begun meanwhile.
-                Err(reason) => {
+                Err(reason) if reason.code == ErrorCode::Busy => {
                     tracing::debug!("{reason}");
                     drop(switch_guard);
                     sleep(QUIET_PERIOD).await;
+                }
+                // The user was told. The next regular look tries again.
+                Err(reason) => {
+                    tracing::debug!("{reason}");
+                    return;
                 }
             }
         }
@@ -409,6 +415,20 @@ impl Changes {
         let lists = new.iter().chain(gone).chain(settings);
         self.files.iter().chain(lists).cloned().collect()
     }
+}
+
+/// Returns what differs from the last load, whether or not it is watched.
+pub(super) fn changes_since_load(session: &AgentSession) -> BTreeSet<PathBuf> {
+    let record = session.extensions.last_load().borrow().clone();
+    let (mut inputs, mut lists) = (WatchedInputs::default(), WatchedLists::default());
+    inputs.renew(session.extensions.load_inputs());
+    lists.renew(session, &record);
+    let changes = Changes {
+        files: inputs.look(),
+        lists: lists.look(session, &record),
+        ..Changes::default()
+    };
+    changes.all()
 }
 
 /// Returns after a pause without notifications.

@@ -1,0 +1,288 @@
+//! Trust in a project beyond the question at the start: changes that tools make out of sight, files
+//! that are new since the last session, and the question over RPC.
+
+use std::fs;
+
+use model_server::{Answer, ModelServer};
+use serde_json::{Value, json};
+
+use crate::support::{Home, Rpc, command, prompt};
+
+/// An extension that says `text` at each start of a session.
+fn says(text: &str) -> String {
+    format!(
+        "export default (pi) => pi.on('session_start', (event, ctx) => ctx.ui.notify('{text} ' + event.reason));"
+    )
+}
+
+/// An extension with a command that loads everything again.
+const AGAIN: &str =
+    "export default (pi) => pi.registerCommand('again', { handler: (_, ctx) => ctx.reload() });";
+
+fn notices(rpc: &Rpc, text: &str) -> usize {
+    let lines = rpc.lines();
+    let is_notice = |line: &&Value| {
+        let message = line["message"].as_str().unwrap_or_default();
+        line["method"] == "notify" && message.contains(text)
+    };
+    lines.iter().filter(is_notice).count()
+}
+
+/// Plants a script that changes `file` when a tool runs it. Its line does not show the write.
+fn plant(home: &Home, server: &ModelServer, file: &std::path::Path, text: &str) {
+    home.file("payload", text);
+    let file = file.display();
+    home.file(
+        "install.sh",
+        &format!("cp payload tmp && mv tmp '{file}'\n"),
+    );
+    server.push(Answer::tool("bash", json!({"command": "sh install.sh"})));
+    server.push(Answer::text("Done."));
+}
+
+#[tokio::test]
+async fn hidden_writes_are_asked_about_before_they_load() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"protectedPaths": "ask", "extensionWatch": true}));
+    let mine = home.extension("mine.ts", &says("mine 1"));
+    let theirs = home.file(".pi/extensions/theirs.ts", &says("theirs 1"));
+    let mut rpc = home.rpc(&[]);
+    // Extensions of the project come first.
+    rpc.notified("theirs 1 startup").await;
+    rpc.notified("mine 1 startup").await;
+    for (file, source, answer) in [
+        (&mine, says("mine 2"), "Do not load it"),
+        (&theirs, says("theirs 2"), "Do not load it"),
+        (&theirs, says("theirs 3"), "Load it"),
+    ] {
+        plant(&home, &server, file, &source);
+        rpc.ok(prompt("install it")).await;
+        let question = rpc.ui("select").await;
+        let title = question["title"].as_str().unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(
+            title.contains("protected place") && title.contains(name),
+            "{title}"
+        );
+        assert_eq!(notices(&rpc, "theirs 2") + notices(&rpc, "theirs 3"), 0);
+        rpc.reply(&question, json!({ "value": answer })).await;
+        let told = match answer {
+            "Load it" => "theirs 3 reload",
+            _ => "the user does not allow it",
+        };
+        rpc.wait(told, |line| {
+            line["message"]
+                .as_str()
+                .is_some_and(|text| text.contains(told))
+        })
+        .await;
+    }
+    // What was refused stays out when the user asks for everything again, and is asked about.
+    rpc.begin("again", command("reload")).await;
+    let question = rpc.ui("select").await;
+    assert!(
+        question["title"].as_str().unwrap().contains("mine.ts"),
+        "{question}"
+    );
+    rpc.reply(&question, json!({"value": "Do not load it"}))
+        .await;
+    let report = rpc.response("again").await;
+    assert!(
+        report["data"]["kept"].to_string().contains("mine.ts"),
+        "{report}"
+    );
+    assert_eq!(notices(&rpc, "mine 2"), 0);
+    assert_eq!(notices(&rpc, "theirs 2"), 0);
+    assert!(notices(&rpc, "mine 1 reload") > 0);
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn visible_writes_are_asked_about_once() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"protectedPaths": "ask", "extensionWatch": true}));
+    home.extension("mine.ts", &says("mine"));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("mine startup").await;
+    let write = json!({"path": ".pi/extensions/theirs.ts", "content": says("theirs")});
+    server.push(Answer::tool("write", write));
+    server.push(Answer::text("Done."));
+    rpc.ok(prompt("write it")).await;
+    let question = rpc.ui("select").await;
+    rpc.reply(&question, json!({"value": "Write it"})).await;
+    rpc.notified("theirs reload").await;
+    let lines = rpc.lines();
+    let questions = lines.iter().filter(|line| line["method"] == "select");
+    assert_eq!(questions.count(), 1);
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn hidden_writes_without_a_user_are_not_loaded() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"protectedPaths": "ask"}));
+    home.extension("again.ts", AGAIN);
+    let marker = home.cwd().join("ran");
+    let source = format!(
+        "import {{ writeFileSync }} from 'node:fs'; writeFileSync('{}', ''); export default () => {{}};",
+        marker.display()
+    );
+    fs::create_dir_all(home.cwd().join(".pi/extensions")).unwrap();
+    let theirs = home.cwd().join(".pi/extensions/theirs.ts");
+    plant(&home, &server, &theirs, &source);
+    let finished = home.run(&["-p", "install it", "/again"], "").await;
+    assert!(theirs.exists());
+    assert!(!marker.exists());
+    let said = &finished.stderr;
+    assert!(
+        said.contains("theirs.ts") && said.contains("no user is here to allow it"),
+        "{said}"
+    );
+    // Without the setting it is loaded.
+    home.settings(json!({}));
+    home.run(&["-p", "/again"], "").await;
+    assert!(marker.exists());
+}
+
+#[tokio::test]
+async fn hidden_changes_of_settings_are_not_loaded() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"protectedPaths": "ask", "extensionWatch": true}));
+    home.extension("mine.ts", &says("mine"));
+    let outside = home.file("outside.ts", &says("outside"));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("mine startup").await;
+    let file = home.agent_dir().join("settings.json");
+    let mut settings: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    settings["extensions"] = json!([outside]);
+    plant(&home, &server, &file, &settings.to_string());
+    rpc.ok(prompt("install it")).await;
+    let question = rpc.ui("select").await;
+    assert!(
+        question["title"]
+            .as_str()
+            .unwrap()
+            .contains("settings.json"),
+        "{question}"
+    );
+    rpc.reply(&question, json!({"value": "Do not load it"}))
+        .await;
+    rpc.wait("the line", |line| {
+        let message = line["message"].as_str();
+        message.is_some_and(|text| text.starts_with("Not loaded: "))
+    })
+    .await;
+    rpc.begin("again", command("reload")).await;
+    let question = rpc.ui("select").await;
+    rpc.reply(&question, json!({"value": "Do not load it"}))
+        .await;
+    let refused = rpc.response("again").await;
+    assert_eq!(refused["success"], false, "{refused}");
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("protectedPaths"),
+        "{refused}"
+    );
+    assert_eq!(notices(&rpc, "outside"), 0);
+    rpc.begin("again 2", command("reload")).await;
+    let question = rpc.ui("select").await;
+    rpc.reply(&question, json!({"value": "Load it"})).await;
+    assert_eq!(rpc.response("again 2").await["success"], true);
+    rpc.notified("outside reload").await;
+    rpc.close().await;
+}
+
+#[tokio::test]
+async fn changed_files_of_a_trusted_project_are_listed_once() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    let named = home.agent_dir().join("../../dev/named.ts");
+    fs::create_dir_all(named.parent().unwrap().join("lib")).unwrap();
+    fs::write(&named, format!("import './lib/part'; {}", says("named"))).unwrap();
+    let part = named.with_file_name("lib").join("part.ts");
+    fs::write(&part, "export {};").unwrap();
+    home.settings(json!({"extensions": [named]}));
+    home.file(".pi/extensions/theirs.ts", &says("theirs"));
+    let stderr = async || home.run(&["-p", "hi"], "").await.stderr;
+    let lists = |said: &str| said.matches("since the last session").count();
+    let said = stderr().await;
+    assert_eq!(lists(&said), 0, "{said}");
+    home.file(".pi/extensions/theirs.ts", &format!("{}\n", says("theirs")));
+    home.file(
+        ".pi/skills/s/SKILL.md",
+        "---\nname: s\ndescription: d\n---\n",
+    );
+    fs::write(&part, "export const changed = 1;").unwrap();
+    let said = stderr().await;
+    assert!(
+        said.contains("changed .pi/extensions/theirs.ts")
+            && said.contains("added .pi/skills/s/SKILL.md")
+            && said.contains("dev/lib/part.ts"),
+        "{said}"
+    );
+    let said = stderr().await;
+    assert_eq!(lists(&said), 0, "{said}");
+    // A project that is left out loads nothing that could be listed.
+    home.settings(json!({"defaultProjectTrust": "never"}));
+    home.file(".pi/extensions/theirs.ts", &says("theirs again"));
+    let said = stderr().await;
+    assert_eq!(lists(&said), 0, "{said}");
+}
+
+#[tokio::test]
+async fn the_first_extension_of_a_user_is_listed() {
+    let server = ModelServer::start().await;
+    server.repeat(Answer::text("Fine."));
+    let home = Home::new(&server);
+    home.run(&["-p", "hi"], "").await.ok();
+    home.extension("first.ts", &says("first"));
+    let said = home.run(&["-p", "hi"], "").await.stderr;
+    assert!(said.contains("added first.ts"), "{said}");
+}
+
+#[tokio::test]
+async fn trust_can_be_changed_over_rpc() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"defaultProjectTrust": "ask"}));
+    let mut rpc = home.rpc(&[]);
+    let trust = json!({"type": "trust"});
+    let nothing = json!({"needsTrust": false, "answered": false, "trusted": true});
+    assert_eq!(rpc.ok(trust.clone()).await, nothing);
+    rpc.close().await;
+
+    home.file(".pi/extensions/theirs.ts", &says("theirs"));
+    let mut rpc = home.rpc(&[]);
+    let question = rpc.ui("select").await;
+    rpc.reply(&question, json!({"value": "Do not trust"})).await;
+    rpc.ok(command("get_state")).await;
+    assert_eq!(notices(&rpc, "theirs"), 0);
+    for (answer, answered, trusted) in [
+        (json!({"cancelled": true}), false, false),
+        (json!({"value": "Trust"}), true, true),
+        (json!({"value": "Do not trust"}), true, false),
+    ] {
+        rpc.begin("trust", trust.clone()).await;
+        let request = rpc.event("project_trust_request").await;
+        assert_eq!(request["resources"][0]["name"], ".pi/extensions/theirs.ts");
+        let question = rpc.ui("select").await;
+        rpc.reply(&question, answer).await;
+        if trusted {
+            rpc.notified("theirs reload").await;
+        }
+        let response = rpc.wait("the response", |line| line["id"] == "trust").await;
+        let expected = json!({"needsTrust": true, "answered": answered, "trusted": trusted});
+        assert_eq!(response["data"], expected, "{response}");
+    }
+    let recorded = fs::read_to_string(home.agent_dir().join("trust.json")).unwrap();
+    assert!(recorded.contains("false"), "{recorded}");
+    assert_eq!(notices(&rpc, "theirs"), 1);
+    rpc.close().await;
+}
