@@ -4,6 +4,7 @@
 pub mod active_clock;
 pub mod file_lock;
 mod nearest;
+mod paths;
 pub mod process_tree;
 pub mod regular_file;
 pub mod secrets;
@@ -11,4 +12,5 @@ pub mod stale_temp_files;
 mod version;
 
 pub use nearest::nearest;
+pub use paths::normalize;
 pub use version::{OWN_VERSION, VERSION, compared_version};

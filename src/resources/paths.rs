@@ -4,7 +4,9 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use pi_base::normalize;
 
 use crate::trust::{self, Distrust};
 
@@ -197,21 +199,6 @@ pub fn expand_tilde(text: &str, home: &Path) -> PathBuf {
         Some(rest) => home.join(rest.trim_start_matches('/')),
         None => PathBuf::from(text),
     }
-}
-
-/// Removes `.` and `..` without reading the disk, so that it works for paths that do not exist.
-pub fn normalize(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 fn absolute(path: &Path) -> PathBuf {

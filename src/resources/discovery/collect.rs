@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::SearchLog;
 use super::listing::{IgnoreRules, list};
 use crate::diagnostic::Diagnostic;
-use crate::paths::{ResourceKind, normalize};
+use crate::paths::ResourceKind;
+use pi_base::normalize;
 
 /// Layout of a folder of skills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

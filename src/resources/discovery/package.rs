@@ -10,8 +10,9 @@ use super::SearchLog;
 use super::collect::{Manifest, collect_dir, collect_path, may_be_extension};
 use super::patterns::{Patterns, is_override, is_pattern, matcher};
 use crate::diagnostic::Diagnostic;
-use crate::paths::{ResourceKind, normalize};
+use crate::paths::ResourceKind;
 use crate::settings::PackageFilter;
+use pi_base::normalize;
 
 /// Returns whether a source is a path: every source is one that has no other scheme.
 pub fn is_local_source(source: &str) -> bool {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::paths::normalize;
+use pi_base::normalize;
 
 /// Extensions that an import may leave out.
 const ENDINGS: [&str; 10] = [

@@ -4,7 +4,8 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::file_set::canonical;
-use crate::paths::{Paths, normalize};
+use crate::paths::Paths;
+use pi_base::normalize;
 
 /// Folders at any depth all of whose files are protected.
 const FOLDERS: [&str; 4] = [".pi", ".agents", ".claude", ".vscode"];

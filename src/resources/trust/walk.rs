@@ -15,7 +15,8 @@ use super::file_set::{
 };
 use crate::discovery::{is_pattern, resources_of_package};
 use crate::packages::PackageSource;
-use crate::paths::{ResourceKind, expand_tilde, normalize};
+use crate::paths::{ResourceKind, expand_tilde};
+use pi_base::normalize;
 use crate::settings::parse_text;
 
 const MAX_FOLDER_DEPTH: usize = 32;

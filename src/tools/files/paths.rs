@@ -1,9 +1,10 @@
 //! Resolves paths as models write them: with a leading `@`, with `~`, with Unicode spaces, and
 //! for reading with the names of macOS screenshots.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use pi_base::normalize;
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 
@@ -54,7 +55,7 @@ fn resolve_with_home(path: &str, cwd: &Path, home: Option<&Path>) -> PathBuf {
     if Path::new(&path).is_absolute() {
         return path.into();
     }
-    lexically_normal(&cwd.join(path))
+    normalize(&cwd.join(path))
 }
 
 fn plain_space(sign: char) -> char {
@@ -62,22 +63,6 @@ fn plain_space(sign: char) -> char {
         '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
         other => other,
     }
-}
-
-/// Removes `.` and `..` without accessing the file system.
-fn lexically_normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            // `..` of the root is the root, for which `pop` does nothing.
-            Component::ParentDir => {
-                normal.pop();
-            }
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 #[cfg(test)]
