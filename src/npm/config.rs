@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use deno_npmrc::{NpmRc, NpmRegistryUrl, RegistryConfig, ResolvedNpmRc};
-use reqwest::{Certificate, ClientBuilder, NoProxy, Proxy, Url};
+use reqwest::{Certificate, ClientBuilder, Identity, NoProxy, Proxy, Url};
 use sys_traits::BaseEnvVar;
 
 /// Prefix of npm's variables in the environment, in any case.
@@ -23,6 +23,24 @@ pub enum ConfigError {
     Value(String),
 }
 
+/// The files of a client certificate, `certfile` and `keyfile` of a registry.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CertificateFiles {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// How a file is fetched from a registry or another server.
+#[derive(Debug)]
+pub(crate) struct Access {
+    pub(crate) url: Url,
+    /// The value of `Authorization`, for this host only: the client removes it from redirects to
+    /// others.
+    pub(crate) authorization: Option<String>,
+    /// The client certificate, unless it is that of all registries.
+    pub(crate) certificate: Option<CertificateFiles>,
+}
+
 #[derive(Clone, Debug)]
 pub struct NpmConfig {
     rc: Arc<ResolvedNpmRc>,
@@ -31,6 +49,8 @@ pub struct NpmConfig {
     no_proxy: Option<String>,
     certificates: Option<PathBuf>,
     accepts_all_certificates: bool,
+    /// The settings `cert` and `key`, as PEM: a client certificate for all registries.
+    client_certificate: Option<String>,
 }
 
 impl NpmConfig {
@@ -74,9 +94,14 @@ impl NpmConfig {
             }
         }
         for (name, value) in variables {
-            if let Some(key) = key_of(name)
-                && !value.contains(['\n', '\r'])
-            {
+            let Some(key) = key_of(name) else {
+                continue;
+            };
+            let value = match key.as_str() {
+                "cert" | "key" => value.replace("\r\n", "\n").replace('\n', "\\n"),
+                _ => value.clone(),
+            };
+            if !value.contains(['\n', '\r']) {
                 text += &format!("{key}={value}\n");
             }
         }
@@ -88,7 +113,19 @@ impl NpmConfig {
             .map_err(|error| wrong(&error))?;
         let value = |key| last_value(&text, key, variables);
         let proxy = |key| value(key).filter(|value| value != "false");
+        let client_certificate = match (value("cert"), value("key")) {
+            (Some(certificate), Some(key)) => {
+                Some(format!("{certificate}\n{key}\n").replace("\\n", "\n"))
+            }
+            (None, None) => None,
+            _ => {
+                return Err(ConfigError::Value(
+                    "cert and key need each other".to_owned(),
+                ));
+            }
+        };
         Ok(Self {
+            client_certificate,
             rc: Arc::new(rc),
             proxy: proxy("proxy").or_else(|| proxy("http-proxy")),
             https_proxy: proxy("https-proxy"),
@@ -98,8 +135,13 @@ impl NpmConfig {
         })
     }
 
-    /// Adds npm's proxies and certificates to the client of the program.
-    pub fn configure(&self, mut client: ClientBuilder) -> Result<ClientBuilder, ConfigError> {
+    /// Adds npm's proxies and certificates to a client of the program. The client shows the
+    /// certificate in `files`, or else that of all registries.
+    pub(crate) fn configure(
+        &self,
+        mut client: ClientBuilder,
+        files: Option<&CertificateFiles>,
+    ) -> Result<ClientBuilder, ConfigError> {
         let wrong = |what: &str, error: &dyn std::fmt::Display| {
             ConfigError::Value(format!("{what}: {error}"))
         };
@@ -124,6 +166,14 @@ impl NpmConfig {
             let certificates = Certificate::from_pem_bundle(&text);
             client = client.tls_certs_merge(certificates.map_err(|error| at(error.to_string()))?);
         }
+        let (pem, what) = match files {
+            Some(files) => (Some(files.read()?), "certfile and keyfile"),
+            None => (self.client_certificate.clone(), "cert and key"),
+        };
+        if let Some(pem) = pem {
+            let identity = Identity::from_pem(pem.as_bytes());
+            client = client.identity(identity.map_err(|error| wrong(what, &error))?);
+        }
         Ok(client)
     }
 
@@ -132,8 +182,8 @@ impl NpmConfig {
         self.rc.min_release_age_days
     }
 
-    /// Returns the URL of a package's metadata, with the value of `Authorization` for it.
-    pub(crate) fn metadata(&self, name: &str) -> Result<(Url, Option<String>), ConfigError> {
+    /// Returns how the metadata of a package is fetched.
+    pub(crate) fn metadata(&self, name: &str) -> Result<Access, ConfigError> {
         let registry = self.rc.get_registry_url(name);
         let mut base = registry.clone();
         if !base.path().ends_with('/') {
@@ -146,23 +196,15 @@ impl NpmConfig {
         let url = base
             .join(&format!("./{escaped}"))
             .map_err(|error| ConfigError::Value(format!("{registry}: {error}")))?;
-        let header = authorization(self.rc.get_registry_config(name))?;
-        Ok((url, header))
+        access(url, Some(self.rc.get_registry_config(name)))
     }
 
-    /// Returns the URL of a package's archive, with the value of `Authorization` for it: only
-    /// credentials that the configuration has for that host.
-    pub(crate) fn archive(
-        &self,
-        name: &str,
-        url: Url,
-    ) -> Result<(Url, Option<String>), ConfigError> {
+    /// Returns how the archive of a package is fetched: only with credentials that the
+    /// configuration has for that host.
+    pub(crate) fn archive(&self, name: &str, url: Url) -> Result<Access, ConfigError> {
         let url = self.rc.replace_tarball_url(url, name);
-        let header = match self.rc.tarball_config_for_package(&url, name) {
-            Some(config) => authorization(config)?,
-            None => None,
-        };
-        Ok((url, header))
+        let config = self.rc.tarball_config_for_package(&url, name);
+        access(url, config.map(Arc::as_ref))
     }
 
     /// Returns the registry of a package, for errors.
@@ -200,8 +242,10 @@ fn key_of(variable: &str) -> Option<String> {
         return Some(key.to_owned());
     }
     let key = key.to_lowercase().replace('_', "-");
-    const KEYS: [&str; 8] = [
+    const KEYS: [&str; 10] = [
         "registry",
+        "cert",
+        "key",
         "proxy",
         "http-proxy",
         "https-proxy",
@@ -231,15 +275,49 @@ fn last_value(text: &str, key: &str, variables: &[(String, String)]) -> Option<S
     (!value.is_empty() && value != "null").then_some(value)
 }
 
+impl CertificateFiles {
+    /// Returns the certificate and the key, as PEM.
+    fn read(&self) -> Result<String, ConfigError> {
+        let read = |file: &Path| {
+            std::fs::read_to_string(file).map_err(|error| ConfigError::File {
+                file: file.to_owned(),
+                why: error.to_string(),
+            })
+        };
+        Ok(format!(
+            "{}\n{}",
+            read(&self.certificate)?,
+            read(&self.key)?
+        ))
+    }
+}
+
+/// Returns how a URL is fetched with what the configuration has for its host.
+fn access(url: Url, config: Option<&RegistryConfig>) -> Result<Access, ConfigError> {
+    let files = config.map(|config| (&config.certfile, &config.keyfile));
+    let certificate = match files {
+        Some((Some(certificate), Some(key))) => Some(CertificateFiles {
+            certificate: certificate.into(),
+            key: key.into(),
+        }),
+        None | Some((None, None)) => None,
+        Some(_) => {
+            let host = url.host_str().unwrap_or_default();
+            return Err(ConfigError::Value(format!(
+                "certfile and keyfile of {host} need each other"
+            )));
+        }
+    };
+    let authorization = config.map(authorization).transpose()?.flatten();
+    Ok(Access {
+        url,
+        authorization,
+        certificate,
+    })
+}
+
 /// Returns the value of the header `Authorization`.
 fn authorization(config: &RegistryConfig) -> Result<Option<String>, ConfigError> {
-    if config.certfile.is_some() || config.keyfile.is_some() {
-        return Err(ConfigError::Value(
-            "certfile and keyfile of a registry are not supported; the setting npmCommand lets npm \
-             install packages"
-                .to_owned(),
-        ));
-    }
     if let Some(token) = &config.auth_token {
         return Ok(Some(format!("Bearer {token}")));
     }
@@ -295,43 +373,62 @@ mod tests {
         let text = "registry=https://r.test/npm\n@s:registry=https://s.test/\n\
                     //r.test/npm/:_authToken=${TOKEN}\n//s.test/:_auth=YTpi\n";
         let it = config(text, &[("TOKEN", "secret")]);
-        let (url, header) = it.metadata("a").unwrap();
-        assert_eq!(url.as_str(), "https://r.test/npm/a");
-        assert_eq!(header.as_deref(), Some("Bearer secret"));
-        let (url, header) = it.metadata("@s/b").unwrap();
-        assert_eq!(url.as_str(), "https://s.test/@s%2fb");
-        assert_eq!(header.as_deref(), Some("Basic YTpi"));
-        let archive = |url: &str| it.archive("a", url.parse().unwrap()).unwrap();
-        let (_, header) = archive("https://r.test/npm/a/-/a.tgz");
+        let access = it.metadata("a").unwrap();
+        assert_eq!(access.url.as_str(), "https://r.test/npm/a");
+        assert_eq!(access.authorization.as_deref(), Some("Bearer secret"));
+        let access = it.metadata("@s/b").unwrap();
+        assert_eq!(access.url.as_str(), "https://s.test/@s%2fb");
+        assert_eq!(access.authorization.as_deref(), Some("Basic YTpi"));
+        let authorization = |url: &str| {
+            let access = it.archive("a", url.parse().unwrap());
+            access.unwrap().authorization
+        };
+        let header = authorization("https://r.test/npm/a/-/a.tgz");
         assert_eq!(header.as_deref(), Some("Bearer secret"));
         // The token is for the registry, not for any host that it names.
-        assert_eq!(archive("https://cdn.test/a.tgz").1, None);
-        assert_eq!(archive("https://r.test:444/npm/a.tgz").1, None);
+        assert_eq!(authorization("https://cdn.test/a.tgz"), None);
+        assert_eq!(authorization("https://r.test:444/npm/a.tgz"), None);
     }
 
     #[test]
     fn variables_replace_files() {
         let text = "registry=https://file.test/\nhttps-proxy=http://p.test:1\nnoproxy=\n";
         let it = config(text, &[("npm_config_registry", "http://env.test:9/x/")]);
-        let (url, _) = it.metadata("a").unwrap();
+        let url = it.metadata("a").unwrap().url;
         assert_eq!(url.as_str(), "http://env.test:9/x/a");
         assert_eq!(it.https_proxy.as_deref(), Some("http://p.test:1"));
         assert_eq!(it.no_proxy, None);
         assert!(!it.accepts_all_certificates);
         assert!(config("strict-ssl=false\nproxy=false", &[]).accepts_all_certificates);
         assert_eq!(config("proxy=false", &[]).proxy, None);
-        let with_key = config("//registry.npmjs.org/:keyfile=/k", &[]);
-        assert!(with_key.metadata("a").is_err());
         let it = config(text, &[("NPM_CONFIG_HTTPS_PROXY", "http://e.test")]);
         assert_eq!(it.https_proxy.as_deref(), Some("http://e.test"));
         let it = config("", &[("npm_config_//h.test/:_authToken", "t")]);
-        let (_, header) = it
-            .archive("a", "https://h.test/a".parse().unwrap())
-            .unwrap();
+        let access = it.archive("a", "https://h.test/a".parse().unwrap());
+        let header = access.unwrap().authorization;
         assert_eq!(header.as_deref(), Some("Bearer t"));
         assert_eq!(
-            it.metadata("a").unwrap().0.as_str(),
+            it.metadata("a").unwrap().url.as_str(),
             "https://registry.npmjs.org/a"
         );
+    }
+
+    #[test]
+    fn client_certificates_are_those_of_their_host() {
+        let it = config(
+            "//r.test/:certfile=/c.pem\n//r.test/:keyfile=/k.pem\nregistry=https://r.test/\n",
+            &[],
+        );
+        let files = CertificateFiles {
+            certificate: "/c.pem".into(),
+            key: "/k.pem".into(),
+        };
+        assert_eq!(it.metadata("a").unwrap().certificate, Some(files));
+        let elsewhere = it.archive("a", "https://cdn.test/a.tgz".parse().unwrap());
+        assert_eq!(elsewhere.unwrap().certificate, None);
+        let with_key = config("//registry.npmjs.org/:keyfile=/k", &[]);
+        assert!(with_key.metadata("a").is_err());
+        let it = config("cert=\"A\\nB\"\nkey=\"C\"", &[("npm_config_key", "D\nE")]);
+        assert_eq!(it.client_certificate.as_deref(), Some("A\nB\nD\nE\n"));
     }
 }

@@ -1,13 +1,17 @@
 //! Requests to registries: limited in size, in number at a time, and tried again when the network
 //! fails.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue};
-use reqwest::{Client, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, StatusCode, Url};
 use tokio::sync::Semaphore;
 
+use crate::config::{Access, CertificateFiles, NpmConfig};
 use crate::error::NpmError;
+use crate::registry::lock;
 
 /// Requests at a time.
 const CONCURRENT: usize = 16;
@@ -19,15 +23,11 @@ const MAX_BYTES: u64 = 512 << 20;
 const SILENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Http {
-    client: Client,
+    config: NpmConfig,
+    make_client: fn() -> ClientBuilder,
+    /// The clients that were needed so far, by the certificate that they show.
+    clients: Mutex<HashMap<Option<CertificateFiles>, Client>>,
     slots: Semaphore,
-}
-
-pub(crate) struct Request {
-    pub url: Url,
-    pub accept: &'static str,
-    /// Goes to this host only: the client removes it from redirects to others.
-    pub authorization: Option<String>,
 }
 
 /// Reason why an attempt failed.
@@ -38,26 +38,55 @@ enum Failure {
 }
 
 impl Http {
-    pub(crate) fn new(client: Client) -> Self {
-        Self {
-            client,
+    pub(crate) fn new(
+        config: &NpmConfig,
+        make_client: fn() -> ClientBuilder,
+    ) -> Result<Self, NpmError> {
+        let http = Self {
+            config: config.clone(),
+            make_client,
+            clients: Mutex::default(),
             slots: Semaphore::new(CONCURRENT),
+        };
+        // Tells of mistakes in the configuration before the first request.
+        http.client(None)?;
+        Ok(http)
+    }
+
+    /// Returns the client that shows a certificate.
+    fn client(&self, certificate: Option<&CertificateFiles>) -> Result<Client, NpmError> {
+        let mut clients = lock(&self.clients);
+        let key = certificate.cloned();
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
         }
+        let builder = self.config.configure((self.make_client)(), certificate)?;
+        let client = builder.build().map_err(|error| {
+            let why = causes(error);
+            NpmError::Resolution(format!("The HTTP client cannot be set up: {why}"))
+        })?;
+        clients.insert(key, client.clone());
+        Ok(client)
     }
 
     /// Returns the body; `None` if the server says that there is no such thing.
-    pub(crate) async fn get(&self, request: &Request) -> Result<Option<Vec<u8>>, NpmError> {
+    pub(crate) async fn get(
+        &self,
+        request: &Access,
+        accept: &str,
+    ) -> Result<Option<Vec<u8>>, NpmError> {
         let failed = |why| NpmError::Fetch {
             url: shown(&request.url),
             why,
         };
+        let client = self.client(request.certificate.as_ref())?;
         if !["http", "https"].contains(&request.url.scheme()) {
             return Err(failed("only http and https are possible".to_owned()));
         }
         let _slot = self.slots.acquire().await;
         let mut pauses = PAUSES.iter();
         loop {
-            match self.attempt(request).await {
+            match self.attempt(&client, request, accept).await {
                 Ok(body) => return Ok(body),
                 Err(Failure::Final(why)) => return Err(failed(why)),
                 Err(Failure::Passing(why)) => match pauses.next() {
@@ -68,10 +97,15 @@ impl Http {
         }
     }
 
-    async fn attempt(&self, request: &Request) -> Result<Option<Vec<u8>>, Failure> {
+    async fn attempt(
+        &self,
+        client: &Client,
+        request: &Access,
+        accept: &str,
+    ) -> Result<Option<Vec<u8>>, Failure> {
         let passing = |error: reqwest::Error| Failure::Passing(causes(error));
-        let mut sent = self.client.get(request.url.clone());
-        sent = sent.header(ACCEPT, request.accept);
+        let mut sent = client.get(request.url.clone());
+        sent = sent.header(ACCEPT, accept);
         if let Some(value) = &request.authorization {
             let value = HeaderValue::from_str(value).map_err(|_| {
                 Failure::Final("its credentials in .npmrc are no header".to_owned())

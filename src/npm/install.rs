@@ -7,18 +7,20 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use deno_semver::StackString;
 use futures::StreamExt;
-use reqwest::{Client, ClientBuilder};
+use reqwest::ClientBuilder;
+use serde_json::{Map, Value};
 
 use crate::archive::{self, Limits};
+use crate::clones::Clones;
 use crate::config::NpmConfig;
 use crate::error::{NpmError, files};
 use crate::http::Http;
 use crate::platform::System;
-use crate::registry::Registry;
-use crate::resolve::{self, Root};
+use crate::registry::{Registry, manifest_of};
+use crate::resolve::{self, Choice, Root};
 use crate::scripts::{PackageScripts, scripts_of};
 use crate::tree::{PlacedPackage, Tree, is_below};
-use crate::{bins, integrity, layout};
+use crate::{bins, integrity, layout, overrides};
 
 /// Archives that are fetched and unpacked at a time.
 const CONCURRENT: usize = 8;
@@ -35,6 +37,9 @@ pub struct Options {
     pub newest: Option<DateTime<Utc>>,
     /// Packages whose version the user has chosen; the date does not matter for them.
     pub exempt: Vec<String>,
+    /// The package.json of the npm project into which a package of a registry is installed. Its
+    /// `overrides` hold. A folder has its own.
+    pub project: Map<String, Value>,
 }
 
 /// Result of an installation.
@@ -51,18 +56,18 @@ pub struct Installed {
 pub struct Npm {
     config: NpmConfig,
     http: Http,
+    clones: Clones,
     system: System,
     limits: Limits,
 }
 
 impl Npm {
-    pub fn new(config: NpmConfig, client: ClientBuilder) -> Result<Self, NpmError> {
-        let client: Client = config.configure(client)?.build().map_err(|error| {
-            NpmError::Resolution(format!("The HTTP client cannot be set up: {error}"))
-        })?;
+    /// Makes an installer. `client` makes the HTTP clients of the program.
+    pub fn new(config: NpmConfig, client: fn() -> ClientBuilder) -> Result<Self, NpmError> {
         Ok(Self {
+            http: Http::new(&config, client)?,
             config,
-            http: Http::new(client),
+            clones: Clones::default(),
             system: System::current(),
             limits: Limits::default(),
         })
@@ -87,12 +92,27 @@ impl Npm {
         let registry = Registry::new(
             &self.config,
             &self.http,
+            &self.clones,
             options.provided,
             options.newest,
             exempt.clone(),
             folder,
         )?;
-        let graph = resolve::resolve(&registry, root, options.newest, &exempt).await?;
+        let overrides = match root {
+            Root::Folder(folder) => {
+                overrides::of_manifest(&manifest_of(folder)?, Some(folder), &registry)?
+            }
+            Root::Package { name, .. } => {
+                let all = overrides::of_manifest(&options.project, None, &registry)?;
+                overrides::without_root(all, name)
+            }
+        };
+        let choice = Choice {
+            newest: options.newest,
+            exempt: &exempt,
+            overrides,
+        };
+        let graph = resolve::resolve(&registry, root, choice).await?;
         Ok(layout::place(&graph))
     }
 
@@ -100,7 +120,15 @@ impl Npm {
     /// root's files. A failure leaves the folder incomplete.
     pub async fn install(&self, tree: Tree, folder: &Path) -> Result<Installed, NpmError> {
         tree.check()?;
-        let registry = Registry::new(&self.config, &self.http, &[], None, BTreeSet::new(), None)?;
+        let registry = Registry::new(
+            &self.config,
+            &self.http,
+            &self.clones,
+            &[],
+            None,
+            BTreeSet::new(),
+            None,
+        )?;
         fs::create_dir_all(folder).map_err(files(folder))?;
         let folder = folder.canonicalize().map_err(files(folder))?;
         let staging = tempfile::Builder::new()

@@ -3,6 +3,7 @@
 
 mod archive;
 mod bins;
+mod clones;
 mod config;
 mod error;
 mod external;
@@ -12,6 +13,7 @@ mod install;
 mod integrity;
 mod layout;
 mod names;
+mod overrides;
 mod platform;
 mod registry;
 mod resolve;

@@ -18,12 +18,13 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
+use crate::clones::Clones;
 use crate::config::NpmConfig;
 use crate::error::{NpmError, files};
 use crate::external::Specifier;
-use crate::http::{Http, Request};
+use crate::http::Http;
+use crate::integrity;
 use crate::platform::Systems;
-use crate::{git, integrity};
 
 /// Scope of names that stand for repositories, archives and folders. No registry can have it.
 const EXTERNAL: &str = "@pi.external/";
@@ -90,15 +91,16 @@ pub(crate) struct Registry<'a> {
     absent: Mutex<HashSet<String>>,
     /// First error that is more than the resolver can carry.
     error: Mutex<Option<NpmError>>,
-    /// Clones and archives.
+    /// Unpacked archives.
     scratch: TempDir,
-    clones: Mutex<HashMap<String, PathBuf>>,
+    clones: &'a Clones,
 }
 
 impl<'a> Registry<'a> {
     pub(crate) fn new(
         config: &'a NpmConfig,
         http: &'a Http,
+        clones: &'a Clones,
         provided: &'a [&'a str],
         newest: Option<DateTime<Utc>>,
         exempt: BTreeSet<StackString>,
@@ -117,7 +119,7 @@ impl<'a> Registry<'a> {
             absent: Mutex::default(),
             error: Mutex::default(),
             scratch,
-            clones: Mutex::default(),
+            clones,
         })
     }
 
@@ -153,20 +155,14 @@ impl<'a> Registry<'a> {
 
     /// Returns the clone of a repository at a commit, outside of the tree.
     pub(crate) async fn clone_at(&self, url: &str, commit: &str) -> Result<PathBuf, NpmError> {
-        let key = format!("{url}#{commit}");
-        if let Some(folder) = lock(&self.clones).get(&key) {
-            return Ok(folder.clone());
-        }
-        let folder = self.scratch.path().join(digest(&key));
-        let actual = git::clone(url, Some(commit), &folder).await?;
-        if actual != commit {
+        let clone = self.clones.at(url, Some(commit)).await?;
+        if clone.commit != commit {
             return Err(NpmError::Git {
                 command: format!("checkout {commit}"),
-                why: format!("{url} has {actual} under this name"),
+                why: format!("{url} has {} under this name", clone.commit),
             });
         }
-        lock(&self.clones).insert(key, folder.clone());
-        Ok(folder)
+        Ok(clone.folder)
     }
 
     /// Fetches an archive.
@@ -176,13 +172,8 @@ impl<'a> Registry<'a> {
             why: why.to_owned(),
         };
         let parsed = url.parse().map_err(|_| failed("it is no URL"))?;
-        let (url, authorization) = self.config.archive(name, parsed)?;
-        let request = Request {
-            url,
-            accept: ARCHIVE,
-            authorization,
-        };
-        let body = self.http.get(&request).await?;
+        let access = self.config.archive(name, parsed)?;
+        let body = self.http.get(&access, ARCHIVE).await?;
         body.ok_or_else(|| failed("the server says that it does not exist"))
     }
 
@@ -220,13 +211,8 @@ impl<'a> Registry<'a> {
     }
 
     async fn metadata(&self, name: &str, accept: &'static str) -> Result<Vec<u8>, NpmError> {
-        let (url, authorization) = self.config.metadata(name)?;
-        let request = Request {
-            url,
-            accept,
-            authorization,
-        };
-        let body = self.http.get(&request).await?;
+        let access = self.config.metadata(name)?;
+        let body = self.http.get(&access, accept).await?;
         body.ok_or_else(|| NpmError::NotFound {
             name: name.to_owned(),
             registry: self.config.registry(name),
@@ -244,12 +230,13 @@ impl<'a> Registry<'a> {
         let (content, manifest, base) = match &external.specifier {
             Specifier::Unsupported(why) => return Err(wrong(why)),
             Specifier::Git { url, reference } => {
-                let folder = self.scratch.path().join(digest(name));
-                let commit = git::clone(url, reference.as_deref(), &folder).await?;
-                let key = format!("{url}#{commit}");
-                lock(&self.clones).insert(key, folder.clone());
-                let url = url.clone();
-                (Content::Git { url, commit }, manifest_of(&folder)?, None)
+                let clone = self.clones.at(url, reference.as_deref()).await?;
+                let manifest = manifest_of(&clone.folder)?;
+                let content = Content::Git {
+                    url: url.clone(),
+                    commit: clone.commit,
+                };
+                (content, manifest, None)
             }
             Specifier::Archive(url) => {
                 let bytes = self.archive(&key, url.as_str()).await?;
@@ -445,7 +432,7 @@ impl<'a> Registry<'a> {
     }
 
     /// Returns the name that stands for a dependency.
-    fn add_external(
+    pub(crate) fn add_external(
         &self,
         specifier: Specifier,
         base: Option<&Path>,

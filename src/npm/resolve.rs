@@ -55,12 +55,25 @@ pub(crate) struct Use {
     pub(crate) optional: bool,
 }
 
+/// Conditions for the choice of versions.
+pub(crate) struct Choice<'a> {
+    /// Versions that were published later are not chosen.
+    pub(crate) newest: Option<DateTime<Utc>>,
+    /// Names to which that does not apply.
+    pub(crate) exempt: &'a BTreeSet<StackString>,
+    pub(crate) overrides: NpmOverrides,
+}
+
 pub(crate) async fn resolve(
     registry: &Registry<'_>,
     root: &Root,
-    newest: Option<DateTime<Utc>>,
-    exempt: &BTreeSet<StackString>,
+    choice: Choice<'_>,
 ) -> Result<Graph, NpmError> {
+    let Choice {
+        newest,
+        exempt,
+        overrides,
+    } = choice;
     let (name, range) = match root {
         Root::Package { name, range } => (name.clone(), range.as_str()),
         Root::Folder(folder) => (registry.name_of_root(folder), "latest"),
@@ -78,7 +91,7 @@ pub(crate) async fn resolve(
             exclude: exempt.clone(),
             exclude_prefixes: Vec::new(),
         },
-        overrides: Arc::new(NpmOverrides::default()),
+        overrides: Arc::new(overrides),
         trust_policy: TrustPolicyOptions::default(),
     };
     let snapshot = loop {

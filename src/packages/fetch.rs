@@ -311,7 +311,7 @@ impl Packages<'_> {
                 let tree = match at {
                     Some((_, tree)) => tree,
                     None => {
-                        self.resolve_with(&npm, text, &Root::Folder(clone.clone()), &[], scope)?
+                        self.resolve_with(npm, text, &Root::Folder(clone.clone()), &[], scope)?
                     }
                 };
                 remove_modules(&clone, &tree).map_err(files(&clone))?;

@@ -17,7 +17,9 @@ mod release_age;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
+use pi_npm::Npm;
 use serde_json::Value;
 
 pub use changes::Changes;
@@ -142,6 +144,8 @@ pub struct Packages<'a> {
     install_paths: InstallPaths,
     output: Output,
     options: InstallOptions,
+    /// The installer of npm packages, once it was needed. It keeps what it has cloned.
+    npm: OnceLock<Npm>,
     /// Receives progress messages.
     report: &'a dyn Fn(&str),
 }
@@ -159,6 +163,7 @@ impl<'a> Packages<'a> {
             install_paths: InstallPaths::new(paths, settings),
             output,
             options: InstallOptions::default(),
+            npm: OnceLock::new(),
             report,
         }
     }

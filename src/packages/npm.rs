@@ -36,9 +36,12 @@ const PROVIDED: &[&str] = &[
 const FILES_OF_NPM: [&str; 2] = ["package-lock.json", "node_modules/.package-lock.json"];
 
 impl Packages<'_> {
-    pub(super) fn npm_client(&self) -> Result<Npm, PackageError> {
-        let config = NpmConfig::of_user(&self.paths.home).map_err(NpmError::from)?;
-        Ok(Npm::new(config, pi_ai::http::builder())?)
+    pub(super) fn npm_client(&self) -> Result<&Npm, PackageError> {
+        if self.npm.get().is_none() {
+            let config = NpmConfig::of_user(&self.paths.home).map_err(NpmError::from)?;
+            let _ = self.npm.set(Npm::new(config, pi_ai::http::builder)?);
+        }
+        Ok(self.npm.get().expect("it was set"))
     }
 
     /// Chooses the versions of a package and of all that it needs.
@@ -57,7 +60,7 @@ impl Packages<'_> {
             range: range.to_owned(),
         };
         let exempt: Vec<String> = exempt.into_iter().collect();
-        self.resolve_with(&client, text, &root, &exempt, scope)
+        self.resolve_with(client, text, &root, &exempt, scope)
     }
 
     pub(super) fn resolve_with(
@@ -77,6 +80,10 @@ impl Packages<'_> {
             provided: PROVIDED,
             newest,
             exempt: exempt.to_vec(),
+            project: match root {
+                Root::Package { .. } => self.manifest_of_project(scope)?,
+                Root::Folder(_) => Map::new(),
+            },
         };
         let resolved = self.block_on(|| client.resolve(root, &options));
         resolved.map_err(|error| match error {
@@ -92,6 +99,15 @@ impl Packages<'_> {
             },
             other => other.into(),
         })
+    }
+
+    /// Returns the manifest of the npm project; empty if there is none yet.
+    fn manifest_of_project(&self, scope: SourceScope) -> Result<Map<String, Value>, PackageError> {
+        let root = self.install_paths.npm_project(scope);
+        match root.join("package.json").exists() {
+            true => project_manifest(&root),
+            false => Ok(Map::new()),
+        }
     }
 
     /// Installs a tree beside the old version.

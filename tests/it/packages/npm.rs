@@ -2,6 +2,7 @@
 //! folders, and the configuration of registries.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -377,4 +378,218 @@ async fn npm_keeps_what_we_installed() {
     let has = |path: &str| Path::new(&folder).join("node_modules").join(path).exists();
     assert!(has("ours/package.json") && has("theirs/package.json"));
     assert!(has("ours/node_modules/dep/index.js") || has("dep/index.js"));
+}
+
+/// Returns the words of each call of git that clones, by a program in its place.
+fn count_clones(home: &Home, command: &mut tokio::process::Command) -> PathBuf {
+    let (folder, log) = (home.cwd().join("counting"), home.cwd().join("clones"));
+    fs::create_dir_all(&folder).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let script = format!(
+        "#!/bin/sh\nfor word; do [ \"$word\" = clone ] && echo \"$@\" >> {}; done\n\
+         PATH='{path}' exec git \"$@\"\n",
+        log.display()
+    );
+    let program = folder.join("git");
+    fs::write(&program, script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&program, executable).unwrap();
+    command.env("PATH", format!("{}:{path}", folder.display()));
+    log
+}
+
+#[tokio::test]
+async fn a_repository_among_dependencies_is_cloned_once() {
+    let registry = Registry::start().await;
+    let home = Home::bare();
+    let root = home.cwd().join("repositories");
+    serve_git(&home, &root);
+    let files = [
+        (
+            "package.json",
+            r#"{"name": "dep", "version": "1.0.0", "main": "i.js"}"#,
+        ),
+        ("i.js", "exports.is = \"cloned\";"),
+    ];
+    commit(&root.join("u/dep"), &files);
+    let source = showing("import dep from \"dep\";", "[dep.is]");
+    let members = json!({
+        "dependencies": {"dep": "git+https://git.test/u/dep"}, "pi": {"extensions": ["./main.ts"]},
+        "optionalDependencies": {"absent": "1"},
+    });
+    registry.publish_with("tool", "1.0.0", members, &[("main.ts", &source)]);
+    let mut command = registry.command(&home, env!("CARGO_BIN_EXE_pi"));
+    let log = count_clones(&home, &mut command);
+    command.args(["install", "npm:tool"]);
+    finish(command, "").await.ok();
+    let mut rpc = session(&registry, &home);
+    shows(&mut rpc, &json!(["cloned"])).await;
+    rpc.close().await;
+    let clones = fs::read_to_string(log).unwrap();
+    assert_eq!(clones.lines().count(), 1, "{clones}");
+}
+
+#[tokio::test]
+async fn overrides_of_the_project_and_of_a_repository_hold() {
+    let registry = Registry::start().await;
+    let home = Home::bare();
+    for version in ["1.0.0", "1.1.0", "2.0.0"] {
+        module(&registry, "dep", version, json!({}));
+    }
+    module(&registry, "other", "1.0.0", json!({}));
+    let members = json!({
+        "main": "i.js", "dependencies": {"dep": "^1"}, "overrides": {"dep": "2.0.0"},
+    });
+    let file = ("i.js", "exports.is = require(\"dep\").is;");
+    registry.publish_with("between", "1.0.0", members, &[file]);
+    let imports = "import between from \"between\";\nimport dep from \"dep\";";
+    let source = showing(imports, "[between.is, dep.is]");
+    let manifest = |overrides: serde_json::Value| {
+        json!({
+            "name": "tool", "pi": {"extensions": ["./main.ts"]}, "overrides": overrides,
+            "dependencies": {"between": "1", "dep": "^1.0.0"},
+        })
+    };
+    // The overrides of a package in the registry do not count, those of the npm project do.
+    let of_package = manifest(json!({"dep": "2.0.0"}));
+    registry.publish_with("tool", "1.0.0", of_package, &[("main.ts", &source)]);
+    pi(&registry, &home, &["install", "npm:tool"]).await.ok();
+    let mut rpc = session(&registry, &home);
+    shows(&mut rpc, &json!(["dep@1.1.0", "dep@1.1.0"])).await;
+    rpc.close().await;
+    let project = home.agent_dir().join("npm/package.json");
+    let write = |overrides: serde_json::Value| {
+        let text = fs::read_to_string(&project).unwrap();
+        let mut manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+        manifest["overrides"] = overrides;
+        fs::write(&project, manifest.to_string()).unwrap();
+    };
+    write(json!({"between": {"dep": "1.0.0"}, "tool": "9.9.9"}));
+    pi(&registry, &home, &["install", "npm:tool"]).await.ok();
+    let mut rpc = session(&registry, &home);
+    shows(&mut rpc, &json!(["dep@1.0.0", "dep@1.1.0"])).await;
+    rpc.close().await;
+    write(json!({"dep": ["1.0.0"]}));
+    let said = pi(&registry, &home, &["install", "npm:tool"]).await;
+    assert!(!said.status.success());
+    assert!(
+        said.stderr.contains("\"overrides\" cannot be used"),
+        "{}",
+        said.stderr
+    );
+    pi(&registry, &home, &["remove", "npm:tool"]).await;
+    write(json!({}));
+
+    // A clone is the root of its tree.
+    let root = home.cwd().join("repositories");
+    serve_git(&home, &root);
+    let of_clone = manifest(json!({
+        "dep": "npm:other@1", "between": {"dep": format!("{}dep/-/2.0.0", registry.url())},
+    }));
+    let files = [("package.json", of_clone.to_string()), ("main.ts", source)];
+    let files = files.each_ref().map(|(path, text)| (*path, text.as_str()));
+    commit(&root.join("u/tool"), &files);
+    pi(&registry, &home, &["install", "git:git.test/u/tool"])
+        .await
+        .ok();
+    let mut rpc = session(&registry, &home);
+    shows(&mut rpc, &json!(["dep@2.0.0", "other@1.0.0"])).await;
+    rpc.close().await;
+}
+
+/// A server that needs a client certificate, with files that have the headers of their answers.
+/// Returns its port.
+fn serve_with_certificates(folder: &Path) -> (std::process::Child, u16) {
+    let mut server = std::process::Command::new("openssl")
+        .args("s_server -accept 127.0.0.1:0 -cert leaf.pem -key leaf.key -CAfile ca.pem".split(' '))
+        .args("-Verify 1 -verify_return_error -HTTP".split(' '))
+        .current_dir(folder)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("scripts/setup installs openssl");
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let said = lines.find_map(|line| line.unwrap().strip_prefix("ACCEPT ").map(str::to_owned));
+    let said = said.expect("the server tells its port");
+    let port = said.trim().rsplit(':').next().unwrap().parse().unwrap();
+    // The server must not stop because its output is full.
+    std::thread::spawn(move || lines.for_each(drop));
+    (server, port)
+}
+
+#[tokio::test]
+async fn a_client_certificate_of_npmrc_is_shown() {
+    let registry = Registry::start().await;
+    let home = Home::bare();
+    let folder = home.cwd().join("server");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1").unwrap();
+    for words in [
+        "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
+        "req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=leaf",
+        "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out leaf.pem -days 2 -extfile names",
+    ] {
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args(words.split(' ')).current_dir(&folder);
+        let made = openssl.output().expect("scripts/setup installs openssl");
+        assert!(made.status.success(), "{made:?}");
+    }
+    let (mut server, port) = serve_with_certificates(&folder);
+    registry.publish_with(
+        "closed",
+        "1.0.0",
+        json!({"pi": {"extensions": ["./main.ts"]}}),
+        &[("main.ts", &showing("", "[\"closed\"]"))],
+    );
+    registry.change("closed", "1.0.0", |version| {
+        let url = format!("https://127.0.0.1:{port}/closed.tgz");
+        version.manifest["dist"]["tarball"] = json!(url);
+        let metadata = json!({
+            "name": "closed", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version.manifest},
+            "time": {"1.0.0": "2020-01-01T00:00:00.000Z"}, "modified": "2020-01-01T00:00:00.000Z",
+        });
+        let answer = |kind: &str, body: &[u8]| {
+            let head = format!("HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n");
+            [head.as_bytes(), body].concat()
+        };
+        let metadata = answer("application/json", metadata.to_string().as_bytes());
+        fs::write(folder.join("closed"), metadata).unwrap();
+        let archive = answer("application/octet-stream", &version.archive);
+        fs::write(folder.join("closed.tgz"), archive).unwrap();
+    });
+    let host = format!("//127.0.0.1:{port}/");
+    let path = |name: &str| folder.join(name).display().to_string();
+    let (certificate, key) = (path("leaf.pem"), path("leaf.key"));
+    let pem = |name: &str| {
+        let text = fs::read_to_string(folder.join(name)).unwrap();
+        text.trim_end().replace('\n', "\\n")
+    };
+    let base = format!("registry=https:{host}\ncafile={}\n", path("ca.pem"));
+    let npmrc = home.agent_dir().ancestors().nth(2).unwrap().join(".npmrc");
+    for (lines, is_shown) in [
+        (String::new(), false),
+        (
+            format!("{host}:certfile={certificate}\n{host}:keyfile={key}\n"),
+            true,
+        ),
+        (
+            format!(
+                "cert=\"{}\"\nkey=\"{}\"\n",
+                pem("leaf.pem"),
+                pem("leaf.key")
+            ),
+            true,
+        ),
+    ] {
+        fs::write(&npmrc, format!("{base}{lines}")).unwrap();
+        let mut command = registry.command(&home, env!("CARGO_BIN_EXE_pi"));
+        command.env_remove("npm_config_registry");
+        command.args(["install", "npm:closed"]);
+        let done = finish(command, "").await;
+        assert_eq!(done.status.success(), is_shown, "{lines}: {}", done.stderr);
+        pi(&registry, &home, &["remove", "npm:closed"]).await;
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
