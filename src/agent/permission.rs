@@ -15,6 +15,9 @@ pub struct PermissionRequest {
     pub input: Value,
     /// A short text about the call. The command of `bash` may have several lines.
     pub title: String,
+    /// The child session that makes the call, by its name or else its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_session: Option<String>,
     /// Files that the call is known to use.
     pub locations: Vec<PermissionLocation>,
     /// The change of the file, as a unified diff.

@@ -13,7 +13,7 @@ use super::{AgentMessage, tool_calls};
 use pi_ai::message::{AssistantMessage, Message, StopReason, ToolCall, Usage, mentions_tools, now};
 use pi_ai::model::Model;
 use pi_ai::stream::{Api, AssistantEvent, Request, StreamItem, StreamOptions, ToolSpec};
-use pi_tools::tool::{Tool, ToolOutput};
+use pi_tools::tool::{PathFilter, Tool, ToolOutput};
 
 /// Configuration that stays the same during a run.
 pub struct RunConfig {
@@ -73,13 +73,14 @@ pub trait RunHooks: Send + Sync {
     /// change.
     async fn finish_tool_call(&self, call: &ToolCall, outcome: ToolOutcome) -> ToolOutcome;
 
-    /// Emits `tool_call`. Handlers may change the arguments or refuse the call.
+    /// Emits `tool_call`. Handlers may change the arguments or refuse the call. Returns the files
+    /// that a search has to leave out.
     async fn before_tool_call(
         &self,
         call: &ToolCall,
         args: &mut Value,
         cancel: &CancellationToken,
-    ) -> Result<(), Refusal>;
+    ) -> Result<Option<PathFilter>, Refusal>;
 
     /// Emits `tool_result`. Handlers may change the outcome.
     async fn after_tool_call(

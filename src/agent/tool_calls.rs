@@ -19,13 +19,17 @@ use pi_ai::message::{AssistantMessage, StopReason, ToolCall, ToolResultMessage, 
 use pi_ai::stream::tool_arguments;
 use pi_tools::FILE_CHANGING;
 use pi_tools::arguments::validate::validate;
-use pi_tools::tool::{ExecutionMode, Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
+use pi_tools::tool::{
+    ExecutionMode, PathFilter, Queueing, Tool, ToolError, ToolInvocation, ToolOutput,
+};
 
 /// A call that may run.
 struct Prepared<'a> {
     call: &'a ToolCall,
     tool: Arc<dyn Tool>,
     args: Value,
+    /// See [`ToolInvocation::unreadable`].
+    unreadable: Option<PathFilter>,
 }
 
 fn find_tool<'a>(tools: &'a [Arc<dyn Tool>], name: &str) -> Option<&'a Arc<dyn Tool>> {
@@ -146,14 +150,19 @@ async fn prepare<'a>(
         () = cancel.cancelled() => return Err(ToolOutcome::error("Operation aborted")),
     };
     let mut args = validate(tool.spec(), args).map_err(error)?;
-    hooks
+    let unreadable = hooks
         .before_tool_call(call, &mut args, cancel)
         .await
         .map_err(ToolOutcome::from)?;
     if cancel.is_cancelled() {
         return Err(ToolOutcome::error("Operation aborted"));
     }
-    Ok(Prepared { call, tool, args })
+    Ok(Prepared {
+        call,
+        tool,
+        args,
+        unreadable,
+    })
 }
 
 /// Returns why a call does not run if its answer reached the output limit. Even arguments that
@@ -220,6 +229,7 @@ async fn run(
         cancel: cancel.clone(),
         updates: Arc::new(move |output| sink.push(output)),
         started: remote,
+        unreadable: prepared.unreadable.clone(),
     });
     tokio::pin!(execution);
     let mut early = match futures::poll!(&mut execution) {

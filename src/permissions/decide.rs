@@ -20,9 +20,9 @@ pub enum Answer {
 
 /// The part of a call that rules about shell lines and files look at.
 #[derive(Clone, Debug)]
-pub enum Access<'a> {
+pub enum Access {
     /// A line for the shell.
-    Bash(&'a str),
+    Bash(String),
     /// Absolute paths that a built-in tool reads.
     Read(Vec<PathBuf>),
     /// Absolute paths that a built-in tool changes.
@@ -36,7 +36,7 @@ pub enum Access<'a> {
 pub struct Call<'a> {
     pub tool: &'a str,
     pub input: &'a Value,
-    pub access: Access<'a>,
+    pub access: &'a Access,
 }
 
 /// A decision with its reason.
@@ -52,7 +52,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    fn new(answer: Answer, rule: Option<&Rule>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(answer: Answer, rule: Option<&Rule>, reason: impl Into<String>) -> Self {
         Self {
             answer,
             rule: rule.map(ToString::to_string),
@@ -177,7 +177,7 @@ impl Rules {
             let answer = self.default.max(Answer::Ask);
             return Decision::new(answer, by_name(&self.ask, call.tool), reason);
         }
-        match &call.access {
+        match call.access {
             Access::Bash(line) => self.decide_line(call.tool, line, place),
             Access::Read(paths) => self.decide_files(call.tool, paths, false, place),
             Access::Write(paths) => self.decide_files(call.tool, paths, true, place),
@@ -188,7 +188,7 @@ impl Rules {
     /// Returns whether rules about lines or files may concern a call of a built-in tool whose input
     /// names none. An extension may have replaced the tool.
     fn concerns_unread_input(&self, call: &Call<'_>) -> bool {
-        let is_unread = match &call.access {
+        let is_unread = match call.access {
             Access::Bash(_) => false,
             Access::Read(paths) | Access::Write(paths) => paths.is_empty(),
             Access::Other => rule::is_built_in(call.tool),
@@ -340,6 +340,11 @@ impl Rules {
         }
         for file in &parsed.files {
             self.judge_file(file, tool, place, &mut sum);
+        }
+        for reads in &parsed.unnamed_reads {
+            if let Some(decision) = self.decide_unnamed(reads, place) {
+                sum.add(decision);
+            }
         }
         // A line without a command or a file does nothing.
         let nothing = Matches {
@@ -538,7 +543,7 @@ fn command_pattern(rule: &Rule) -> Option<&CommandPattern> {
     }
 }
 
-fn file_pattern(rule: &Rule, is_write: bool) -> Option<&PathPattern> {
+pub(crate) fn file_pattern(rule: &Rule, is_write: bool) -> Option<&PathPattern> {
     match &rule.subject {
         Subject::Write(pattern) if is_write => Some(pattern),
         Subject::Read(pattern) if !is_write => Some(pattern),

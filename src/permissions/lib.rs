@@ -6,7 +6,9 @@ mod paths;
 mod pattern;
 mod rule;
 mod shell;
+mod unreadable;
 
 pub use decide::{Access, Answer, Call, Decision, Rules};
 pub use rule::{Rule, RuleError};
 pub use shell::{Place, Writes, visible_writes};
+pub use unreadable::Unreadable;

@@ -5,24 +5,12 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
+use pi_base::normalize;
 
 use crate::shell::Place;
 
 /// Number of symbolic links that are followed, as in Linux.
 const MAX_LINKS: usize = 40;
-
-/// Removes `.` and `..` without access to the disk.
-pub fn normalize(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => _ = normal.pop(),
-            other => normal.push(other),
-        }
-    }
-    normal
-}
 
 /// Follows all symbolic links of an absolute path, including those of its folders and those that
 /// point to nothing. Parts that do not exist stay as they are. Returns `None` for a loop.
@@ -113,40 +101,38 @@ impl PathPattern {
     /// Returns whether the path as written, the file behind its links, or a folder above one of them
     /// matches. Rules to deny and to ask use this.
     pub fn may_match(&self, path: &Path, place: &Place) -> bool {
-        let Some(resolved) = resolve(path) else {
-            // A loop of links cannot be opened.
-            return false;
+        // A loop of links cannot be opened.
+        resolve(path)
+            .is_some_and(|resolved| self.located(place).matches(&normalize(path), &resolved))
+    }
+
+    /// Prepares the pattern for many paths of a place.
+    pub fn located(&self, place: &Place) -> LocatedPattern {
+        let Some(folder) = self.folder(place) else {
+            return match (self.root, glob(&self.rest)) {
+                (Root::Anywhere, Ok(name)) => LocatedPattern::Name(name),
+                (Root::Anywhere, Err(_)) => LocatedPattern::Any,
+                _ => LocatedPattern::Below(Vec::new()),
+            };
         };
-        let plain = normalize(path);
-        let folders = match self.folder(place) {
-            None if self.root == Root::Anywhere => {
-                let Ok(glob) = glob(&self.rest) else {
-                    return true;
-                };
-                let names = |path: &Path| {
-                    let mut names = path.components().rev();
-                    names.any(|name| glob.is_match(Path::new(name.as_os_str())))
-                };
-                return names(&plain) || names(&resolved);
-            }
-            None => return false,
-            Some(folder) => {
-                let resolved = resolve(&folder).unwrap_or_else(|| folder.clone());
-                [folder, resolved]
-            }
-        };
-        folders.iter().any(|folder| {
-            let (folder, rest) = literal_part(folder, &self.rest);
+        let mut starts: Vec<PathBuf> = Vec::new();
+        let resolved = resolve(&folder).unwrap_or_else(|| folder.clone());
+        let mut rest = String::new();
+        for folder in [folder, resolved] {
+            let (folder, pattern) = literal_part(&folder, &self.rest);
+            rest = pattern;
             let also = resolve(&folder).unwrap_or_else(|| folder.clone());
-            [folder, also].iter().any(|folder| {
-                let Ok(matches) = matcher(folder, &rest) else {
-                    return true;
-                };
-                [&plain, &resolved]
-                    .iter()
-                    .any(|path| path.ancestors().any(&matches))
-            })
-        })
+            for start in [folder, also] {
+                if !starts.contains(&start) {
+                    starts.push(start);
+                }
+            }
+        }
+        let matchers = starts.iter().map(|folder| Matcher::new(folder, &rest));
+        match matchers.collect() {
+            Ok(matchers) => LocatedPattern::Below(matchers),
+            Err(_) => LocatedPattern::Any,
+        }
     }
 
     /// Returns whether the file behind the links of `path` matches. Rules to allow use this.
@@ -163,12 +149,12 @@ impl PathPattern {
         let Some(folder) = resolve(&folder) else {
             return false;
         };
-        let Ok(matches) = matcher(&folder, &rest) else {
+        let Ok(matcher) = Matcher::new(&folder, &rest) else {
             return false;
         };
         // A folder by its name means everything in it.
         let by_name = rest.is_empty() && resolved.starts_with(&folder);
-        by_name || matches(&resolved)
+        by_name || matcher.matches(&resolved)
     }
 
     /// Returns the folder in which the pattern starts. `None` if that is any folder, or if the home
@@ -206,16 +192,72 @@ fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     Ok(glob.map_err(|error| error.to_string())?.compile_matcher())
 }
 
-/// Makes a test for paths below `folder`. An empty pattern means the folder itself.
-fn matcher(folder: &Path, pattern: &str) -> Result<impl Fn(&Path) -> bool, String> {
-    let glob = glob(pattern)?;
-    let is_folder = pattern.is_empty();
-    let folder = folder.to_owned();
-    Ok(move |path: &Path| match path.strip_prefix(&folder) {
-        Ok(rest) if is_folder => rest.as_os_str().is_empty(),
-        Ok(rest) => !rest.as_os_str().is_empty() && glob.is_match(rest),
-        Err(_) => false,
-    })
+/// A pattern at a place; see [`PathPattern::located`].
+#[derive(Clone, Debug)]
+pub(crate) enum LocatedPattern {
+    /// Every path: the pattern cannot be compiled.
+    Any,
+    /// Files and folders with such a name, and what is in them.
+    Name(GlobMatcher),
+    /// Paths that one of these matches, and what is below them.
+    Below(Vec<Matcher>),
+}
+
+impl LocatedPattern {
+    /// Returns whether one of the two forms of a path, or a folder above one of them, matches.
+    pub fn matches(&self, plain: &Path, resolved: &Path) -> bool {
+        let forms = [plain, resolved];
+        match self {
+            Self::Any => true,
+            Self::Name(glob) => forms.iter().any(|path| {
+                let mut names = path.components().rev();
+                names.any(|name| glob.is_match(Path::new(name.as_os_str())))
+            }),
+            Self::Below(matchers) => matchers.iter().any(|matcher| {
+                let mut all = forms.iter().flat_map(|path| path.ancestors());
+                all.any(|path| matcher.matches(path))
+            }),
+        }
+    }
+
+    /// Returns whether a path in `folder` may match.
+    pub fn may_match_below(&self, folder: &Path) -> bool {
+        match self {
+            Self::Any | Self::Name(_) => true,
+            Self::Below(matchers) => matchers.iter().any(|matcher| {
+                matcher.folder.starts_with(folder) || folder.starts_with(&matcher.folder)
+            }),
+        }
+    }
+}
+
+/// A pattern for the paths below a folder. An empty pattern means the folder itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Matcher {
+    folder: PathBuf,
+    /// `None` for an empty pattern.
+    glob: Option<GlobMatcher>,
+}
+
+impl Matcher {
+    fn new(folder: &Path, pattern: &str) -> Result<Self, String> {
+        let glob = match pattern.is_empty() {
+            true => None,
+            false => Some(glob(pattern)?),
+        };
+        Ok(Self {
+            folder: folder.to_owned(),
+            glob,
+        })
+    }
+
+    fn matches(&self, path: &Path) -> bool {
+        match (path.strip_prefix(&self.folder), &self.glob) {
+            (Ok(rest), None) => rest.as_os_str().is_empty(),
+            (Ok(rest), Some(glob)) => !rest.as_os_str().is_empty() && glob.is_match(rest),
+            (Err(_), _) => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(crate) fn invocation(args: Value) -> ToolInvocation {
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
         started: None,
+        unreadable: None,
     }
 }
 

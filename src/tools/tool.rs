@@ -1,5 +1,6 @@
 //! The interface of tools, built in or registered by an extension.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,6 +106,9 @@ pub enum Queueing {
 /// implementation may skip some if the reader is slow.
 pub type UpdateSink = Arc<dyn Fn(ToolOutput) + Send + Sync>;
 
+/// Tells of files and folders whether a search leaves them out.
+pub type PathFilter = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
 /// One call of a tool.
 pub struct ToolInvocation {
     /// The provider's id of the call.
@@ -117,6 +121,9 @@ pub struct ToolInvocation {
     /// Dropped once the call was able to queue for a file ([`Queueing::Remote`]). `None` if no
     /// later call waits for that.
     pub started: Option<DropGuard>,
+    /// The files that rules keep a search from reading. They are found by a walk that follows no
+    /// symbolic links.
+    pub unreadable: Option<PathFilter>,
 }
 
 #[async_trait]

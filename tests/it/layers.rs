@@ -7,7 +7,7 @@ use std::path::Path;
 const LAYERS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("npm", &[]),
-    ("permissions", &[]),
+    ("permissions", &["base"]),
     ("ai", &["base"]),
     ("tools", &["ai", "base"]),
     ("session", &["ai", "base"]),

@@ -1,7 +1,7 @@
 //! Child sessions: they share the models and keys of the session of the user, have no user
 //! interface, and have extensions only if the caller asks for them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -39,6 +39,8 @@ pub(crate) struct ChildLink {
     /// The settings of the user and of the project in which the user works, with the rules that
     /// hold for child sessions, too.
     pub user_settings: Option<Arc<Settings>>,
+    /// The session of the user, whose mode asks questions.
+    pub user_session: Option<Weak<AgentSession>>,
 }
 
 /// Tools and resources that the extension which runs a child session brings.
@@ -90,6 +92,14 @@ impl EventSink for ExtensionSink {
 }
 
 impl AgentSession {
+    /// Returns the session of the user: the one from which child sessions come, or this one.
+    pub(crate) fn user_session(&self) -> Arc<Self> {
+        let session = self.child_link.user_session.as_ref();
+        session
+            .and_then(Weak::upgrade)
+            .unwrap_or_else(|| self.arc())
+    }
+
     pub(crate) async fn open_child_session(
         &self,
         begin: ChildConfig,
@@ -182,6 +192,7 @@ impl AgentSession {
                     Some(settings) => settings.clone(),
                     None => self.settings.clone(),
                 }),
+                user_session: Some(Arc::downgrade(&self.user_session())),
             },
             provisions: ChildProvisions {
                 tools,

@@ -23,7 +23,7 @@ use pi_ai::model::ThinkingLevel;
 use pi_ai::stream::StreamOptions;
 use pi_extensions::diagnostics::results;
 use pi_extensions::{EventBody, Mutation, Proposal};
-use pi_tools::tool::Tool;
+use pi_tools::tool::{PathFilter, Tool};
 
 /// How long a request waits for steering messages that are still in `input` handlers.
 const STEER_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -318,16 +318,19 @@ impl RunHooks for Hooks<'_> {
         call: &ToolCall,
         args: &mut Value,
         cancel: &CancellationToken,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<PathFilter>, Refusal> {
         let session = self.session;
-        let is_decided = session.approve(call, args, cancel).await?;
-        let approved = is_decided.then(|| args.clone());
+        let mut approval = session.approve(call, args, cancel).await?;
+        let approved = approval.is_decided.then(|| args.clone());
         let extensions = &session.extensions;
         extensions.before_tool_call(call, args, cancel).await?;
         // The input that was approved is the input that runs.
         if approved.is_some_and(|approved| approved != *args) {
-            session.approve(call, args, cancel).await?;
+            approval = session.approve(call, args, cancel).await?;
         }
+        let unreadable = approval
+            .unreadable
+            .map(|unreadable| -> PathFilter { Arc::new(move |path| unreadable.contains(path)) });
         tokio::select! {
             biased;
             guarded = session.guard_protected(&call.name, args) => guarded?,
@@ -342,7 +345,7 @@ impl RunHooks for Hooks<'_> {
             .lock()
             .times
             .begin(&call.id);
-        Ok(())
+        Ok(unreadable)
     }
 
     async fn after_tool_call(

@@ -3,6 +3,8 @@
 pub(crate) mod approval;
 mod decision_log;
 pub(crate) mod hooks;
+mod permission_question;
+mod permission_rules;
 pub(crate) mod protected;
 mod provider_hooks;
 pub(crate) mod retry;

@@ -238,6 +238,7 @@ impl ToolRuns {
                     let _ = latest.try_send(RunEvent::Update { output });
                 }),
                 started: None,
+                unreadable: None,
             };
             let queueing = tool.queueing();
             let mut work = Box::pin(async move {

@@ -25,7 +25,7 @@ fn bash(rules: &Rules, line: &str) -> Decision {
     let call = Call {
         tool: "bash",
         input: &json!({ "command": line }),
-        access: Access::Bash(line),
+        access: &Access::Bash(line.to_owned()),
     };
     rules.decide(&call, &place())
 }
@@ -188,7 +188,7 @@ fn an_input_without_a_line_or_a_file_is_asked_about() {
                 &Call {
                     tool,
                     input,
-                    access,
+                    access: &access,
                 },
                 &place(),
             )
@@ -203,7 +203,7 @@ fn an_input_without_a_line_or_a_file_is_asked_about() {
     assert_eq!(answer("bash(rm *)", "fetch", Access::Other), Answer::Allow);
 }
 
-fn file(rules: &Rules, access: Access<'_>, place: &Place) -> Answer {
+fn file(rules: &Rules, access: Access, place: &Place) -> Answer {
     let tool = match access {
         Access::Write(_) => "write",
         _ => "read",
@@ -211,7 +211,7 @@ fn file(rules: &Rules, access: Access<'_>, place: &Place) -> Answer {
     let call = Call {
         tool,
         input: &json!({}),
-        access,
+        access: &access,
     };
     rules.decide(&call, place).answer
 }
@@ -281,7 +281,7 @@ fn extension_tools_match_by_name_and_members() {
         let call = Call {
             tool,
             input: &input,
-            access: Access::Other,
+            access: &Access::Other,
         };
         rules.decide(&call, &place()).answer
     };

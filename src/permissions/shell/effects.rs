@@ -5,7 +5,7 @@ use super::word::Word;
 use super::{awk, sed};
 
 /// Programs whose words are texts and no paths.
-const TEXT_PROGRAMS: [&str; 8] = [
+pub(super) const TEXT_PROGRAMS: [&str; 8] = [
     "echo", "printf", "git", "export", "alias", "true", ":", "kill",
 ];
 
@@ -26,18 +26,21 @@ pub(super) fn file_arguments(words: &[Word]) -> Vec<(Word, bool)> {
     files
 }
 
-/// Returns an argument as a path: `file`, `--option=file`.
-fn as_path(word: &Word) -> Option<Word> {
+/// Returns an argument as a path: `file`, `--option=file`. A file that is left out is none.
+pub(super) fn as_path(word: &Word) -> Option<Word> {
     let start = word.known_prefix();
     if !start.starts_with('-') {
         return Some(word.clone());
+    }
+    if start.starts_with("--exclude=") || start.starts_with("--exclude-dir=") {
+        return None;
     }
     let at = start.find('=')?;
     Some(word.without_prefix(at + 1))
 }
 
 /// Returns the operands: what is no option, and everything after `--`.
-fn operands(args: &[Word]) -> Vec<Word> {
+pub(super) fn operands(args: &[Word]) -> Vec<Word> {
     let mut all_operands = false;
     let mut found = Vec::new();
     for word in args {
@@ -69,7 +72,7 @@ fn values(args: &[Word], short: &str, long: &str) -> Vec<Word> {
 }
 
 /// Returns whether an option is set: by its letter, also beside other letters, or by its long name.
-fn has_flag(args: &[Word], letter: char, long: &str) -> bool {
+pub(super) fn has_flag(args: &[Word], letter: char, long: &str) -> bool {
     args.iter().any(|word| {
         let start = word.known_prefix();
         start.starts_with(long) && !long.is_empty()

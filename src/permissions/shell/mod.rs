@@ -10,6 +10,7 @@ mod lexer;
 mod redirections;
 mod runs;
 mod sed;
+mod unnamed_reads;
 mod variables;
 mod walk;
 mod word;
@@ -19,7 +20,8 @@ use std::path::{Path, PathBuf};
 
 use tree_sitter::Parser;
 
-use crate::paths::normalize;
+use pi_base::normalize;
+pub(crate) use unnamed_reads::{Area, Skipped, UnnamedReads};
 pub use word::{Piece, Word};
 
 /// Longest line that is parsed, in bytes.
@@ -109,6 +111,8 @@ impl FileUse {
 pub struct Line {
     pub commands: Vec<Command>,
     pub files: Vec<FileUse>,
+    /// Commands that read files which the line does not name.
+    pub(crate) unnamed_reads: Vec<UnnamedReads>,
 }
 
 /// Files that a line writes.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::walk::{Stdin, Visit, children};
-use super::{NotUnderstood, effects, wrappers};
+use super::{NotUnderstood, wrappers};
 
 impl Visit<'_, '_, '_> {
     /// Visits a command with its redirections.
@@ -41,10 +41,8 @@ impl Visit<'_, '_, '_> {
                 return Err(NotUnderstood::new("arguments follow a heredoc"));
             }
             command.words.push(word);
-            let words = command.words.clone();
-            for (word, is_write) in effects::file_arguments(&words) {
-                self.walk.file(word, is_write, false);
-            }
+            let command = command.clone();
+            self.walk.files_of(&command);
         }
         Ok(())
     }

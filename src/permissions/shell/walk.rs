@@ -11,9 +11,9 @@ use super::word::{Piece, Word};
 use super::wrappers::{self, Dialect, Inner};
 use super::{
     Command, FileUse, Line, MAX_DEPTH, MAX_SCRIPTS, NotUnderstood, Place, effects, syntax_tree,
-    variables,
+    unnamed_reads, variables,
 };
-use crate::paths::normalize;
+use pi_base::normalize;
 
 /// Nodes that are replaced by other text when the line runs.
 const EXPANSIONS: [&str; 5] = [
@@ -129,6 +129,17 @@ impl<'p> Walk<'p> {
             is_redirection,
             folders: self.folders.clone(),
         });
+    }
+
+    /// Adds the files that a command visibly uses.
+    pub fn files_of(&mut self, command: &Command) {
+        for (word, is_write) in effects::file_arguments(&command.words) {
+            self.file(word, is_write, false);
+        }
+        if let Some(mut reads) = unnamed_reads::unnamed_reads(command) {
+            reads.folders.clone_from(&self.folders);
+            self.line.unnamed_reads.push(reads);
+        }
     }
 
     /// Follows `cd`. Its success is not known, so the folder before remains possible.
@@ -448,9 +459,7 @@ impl Visit<'_, '_, '_> {
         command.is_transparent &= !command.has_settings();
         command.inner.extend(opened);
         self.run_by_settings(&mut command)?;
-        for (word, is_write) in effects::file_arguments(&command.words) {
-            self.walk.file(word, is_write, false);
-        }
+        self.walk.files_of(&command);
         self.commands.push(command);
         Ok(())
     }

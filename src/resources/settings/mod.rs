@@ -279,6 +279,11 @@ impl Settings {
         self.state.read().layer(scope).raw.get(key).cloned()
     }
 
+    /// Returns the file of a scope. `None` for settings without files.
+    pub fn path(&self, scope: SettingsScope) -> Option<PathBuf> {
+        self.files.as_ref().map(|files| files.path(scope))
+    }
+
     /// Returns whether a file that cannot be used may have the key: the file cannot be read, or its
     /// text contains the key.
     pub fn may_have(&self, scope: SettingsScope, key: &str) -> bool {

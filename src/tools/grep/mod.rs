@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::abortable;
 use super::arguments;
 use super::files::paths;
-use super::listing::walk::{self, FirstResults, Problems};
+use super::listing::walk::{self, FirstResults, LeftOut, Problems};
 use super::listing::{Limit, Listing};
 use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::{MAX_BYTES, MAX_LINE_LENGTH};
-use super::tool::{Tool, ToolError, ToolInvocation, ToolOutput};
+use super::tool::{PathFilter, Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::stream::ToolSpec;
 use search::{FileMatches, FileSearch, Query};
 
@@ -132,8 +132,9 @@ impl Tool for GrepTool {
         let cwd = self.cwd.clone();
         let remote = self.remote.as_ref();
         let remote = remote.map(|operations| RemoteAccess::new(operations, &call.cancel));
+        let unreadable = call.unreadable;
         abortable(&call.cancel, move |cancel| {
-            grep(&args, &cwd, remote.as_ref(), cancel)
+            grep(&args, &cwd, remote.as_ref(), unreadable, cancel)
         })
         .await
     }
@@ -143,6 +144,7 @@ fn grep(
     args: &Args,
     cwd: &Path,
     remote: Option<&RemoteAccess>,
+    unreadable: Option<PathFilter>,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let shown = args.path.as_deref().filter(|path| !path.is_empty());
@@ -167,9 +169,16 @@ fn grep(
     };
     let results = FirstResults::new(limit.results);
     let problems = Arc::new(Problems::new());
+    let left_out = unreadable.map(LeftOut::new);
     if kind.is_dir() {
-        let only = overrides(args.glob.as_deref(), cwd)?;
-        search_folder(&root, cwd, only, &query, cancel, &results, &problems);
+        let search = FolderSearch {
+            root: &root,
+            cwd,
+            only: overrides(args.glob.as_deref(), cwd)?,
+            query: &query,
+            left_out: left_out.as_ref(),
+        };
+        search.run(cancel, &results, &problems);
     } else if kind.is_file() {
         match FileSearch::new(query, cancel.clone()).search(&root, true) {
             Ok(found) => keep(&results, &root, found),
@@ -187,6 +196,7 @@ fn grep(
     }
 
     let problems = problems.lines(&results);
+    let left_out = left_out.and_then(|left_out| left_out.notice(&results));
     let mut listing = Listing::new();
     let mut count = 0;
     let mut cut = false;
@@ -214,10 +224,12 @@ fn grep(
         }
     }
     if listing.is_empty() {
-        return match problems.is_empty() {
-            true => Ok(ToolOutput::text("No matches found")),
-            false => Err(ToolError(problems.join("\n"))),
-        };
+        if !problems.is_empty() {
+            return Err(ToolError(problems.join("\n")));
+        }
+        listing.push("No matches found");
+        listing.notices(left_out);
+        return Ok(listing.finish(|_| {}));
     }
     if count >= limit.results {
         listing.note(limit.notice("matches", ", or refine pattern"));
@@ -231,6 +243,7 @@ fn grep(
             listing.detail("linesTruncated", true);
         }
         listing.notices(walk::problem_notice(&problems));
+        listing.notices(left_out);
     }))
 }
 
@@ -246,44 +259,59 @@ fn overrides(glob: Option<&str>, cwd: &Path) -> Result<Override, ToolError> {
     builder.build().map_err(failed)
 }
 
-fn search_folder(
-    root: &Path,
-    cwd: &Path,
+/// A search in all files of a folder.
+struct FolderSearch<'a> {
+    root: &'a Path,
+    cwd: &'a Path,
     only: Override,
-    query: &Query,
-    cancel: &CancellationToken,
-    results: &FirstResults<FileMatches>,
-    problems: &Arc<Problems>,
-) {
-    let mut builder = walk::builder(root, cwd, ".rgignore", problems);
-    builder.overrides(only);
-    builder.build_parallel().run(|| {
-        let mut search = FileSearch::new(query.clone(), cancel.clone());
-        Box::new(move |entry| {
-            if cancel.is_cancelled() {
-                return WalkState::Quit;
-            }
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    problems.add_walk(&error);
-                    return WalkState::Continue;
+    query: &'a Query,
+    left_out: Option<&'a LeftOut>,
+}
+
+impl FolderSearch<'_> {
+    fn run(
+        self,
+        cancel: &CancellationToken,
+        results: &FirstResults<FileMatches>,
+        problems: &Arc<Problems>,
+    ) {
+        let mut builder = walk::builder(self.root, self.cwd, ".rgignore", problems);
+        builder.overrides(self.only);
+        let left_out = self.left_out;
+        builder.build_parallel().run(|| {
+            let mut search = FileSearch::new(self.query.clone(), cancel.clone());
+            Box::new(move |entry| {
+                if cancel.is_cancelled() {
+                    return WalkState::Quit;
                 }
-            };
-            let path = entry.path();
-            if !results.accepts(path) {
-                return WalkState::Skip;
-            }
-            if entry.file_type().is_some_and(|kind| kind.is_file()) {
-                match search.search(path, false) {
-                    Ok(found) => keep(results, path, found),
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    Err(error) => problems.add(path, &error),
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        problems.add_walk(&error);
+                        return WalkState::Continue;
+                    }
+                };
+                let path = entry.path();
+                if !results.accepts(path) {
+                    return WalkState::Skip;
                 }
-            }
-            WalkState::Continue
-        })
-    });
+                let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+                if entry.depth() > 0
+                    && left_out.is_some_and(|it| it.leaves_out(path, entry.file_type()))
+                {
+                    return WalkState::Skip;
+                }
+                if is_file {
+                    match search.search(path, false) {
+                        Ok(found) => keep(results, path, found),
+                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                        Err(error) => problems.add(path, &error),
+                    }
+                }
+                WalkState::Continue
+            })
+        });
+    }
 }
 
 fn keep(results: &FirstResults<FileMatches>, path: &Path, found: FileMatches) {

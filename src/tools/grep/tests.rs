@@ -241,10 +241,40 @@ fn an_abort_stops_the_search_thread() {
     let cancel = CancellationToken::new();
     let args = serde_json::from_value(json!({"pattern": "y", "path": "hole"})).unwrap();
     let result = std::thread::scope(|scope| {
-        let search = scope.spawn(|| grep(&args, room.folder.path(), None, &cancel));
+        let search = scope.spawn(|| grep(&args, room.folder.path(), None, None, &cancel));
         std::thread::sleep(std::time::Duration::from_millis(50));
         cancel.cancel();
         search.join().unwrap()
     });
     assert_eq!(result, Err(ToolError::aborted()));
+}
+
+#[tokio::test]
+async fn files_that_rules_deny_are_left_out_and_counted() {
+    let room = room(&[
+        ("a.txt", b"one"),
+        (".env", b"one"),
+        ("keys/a", b"one"),
+        ("keys/b", b"one"),
+    ]);
+    let keys = room.folder.path().join("keys");
+    let search = async |pattern: &str, limit: usize| {
+        let keys = keys.clone();
+        let mut call = invocation(json!({ "pattern": pattern, "limit": limit }));
+        call.unreadable = Some(Arc::new(move |path: &Path| {
+            path.ends_with(".env") || path.starts_with(&keys)
+        }));
+        join_text(&room.tool.execute(call).await.unwrap().content)
+    };
+    let notice = "2 files and folders were left out, because rules in \"permissions\" deny or ask \
+                  about reading them";
+    assert_eq!(
+        search("one", 100).await,
+        format!("a.txt:1: one\n\n[{notice}]")
+    );
+    let nothing = format!("No matches found\n\n[{notice}]");
+    assert_eq!(search("two", 100).await, nothing);
+    // A folder behind the last match was not visited.
+    let first = search("one", 1).await;
+    assert!(first.contains("1 file or folder was left out"), "{first}");
 }

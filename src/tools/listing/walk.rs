@@ -3,6 +3,7 @@
 
 use pi_base::regular_file;
 use std::collections::BTreeMap;
+use std::fs::FileType;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use std::sync::Arc;
 use ignore::WalkBuilder;
 use parking_lot::Mutex;
 
-/// Maximum number of reported paths that could not be read.
+use crate::tool::PathFilter;
+
+/// Maximum number of reported paths that could not be read, or were left out by rules.
 const MAX_PROBLEMS: usize = 1000;
 
 /// Walks everything under `root`, hidden or not, that ignore files do not exclude. Files named
@@ -163,6 +166,47 @@ impl Problems {
     pub(crate) fn lines<T>(&self, results: &FirstResults<T>) -> Vec<String> {
         let before_end = |(path, text): (PathBuf, String)| results.accepts(&path).then_some(text);
         self.first.take_sorted().filter_map(before_end).collect()
+    }
+}
+
+/// Files and folders that rules keep a walk from reading.
+pub(crate) struct LeftOut {
+    filter: PathFilter,
+    first: FirstResults<()>,
+}
+
+impl LeftOut {
+    pub(crate) fn new(filter: PathFilter) -> Self {
+        Self {
+            filter,
+            first: FirstResults::new(MAX_PROBLEMS),
+        }
+    }
+
+    /// Returns whether the walk leaves out a file or what is in a folder, and counts it.
+    pub(crate) fn leaves_out(&self, path: &Path, kind: Option<FileType>) -> bool {
+        let leaves_out = (self.filter)(path);
+        // A pipe or a link would not be read anyway.
+        if leaves_out && kind.is_some_and(|kind| kind.is_file() || kind.is_dir()) {
+            self.first.add(path.to_owned(), 1, ());
+        }
+        leaves_out
+    }
+
+    /// Returns the notice for a result that lacks these files. Those that only a walk beyond the
+    /// first results meets do not count.
+    pub(crate) fn notice<T>(&self, results: &FirstResults<T>) -> Option<String> {
+        let all = self.first.take_sorted();
+        let count = all.filter(|(path, ())| results.accepts(path)).count();
+        let (what, they) = match count {
+            0 => return None,
+            1 => ("1 file or folder was".to_owned(), "it"),
+            MAX_PROBLEMS => (format!("{count} or more files and folders were"), "them"),
+            _ => (format!("{count} files and folders were"), "them"),
+        };
+        Some(format!(
+            "{what} left out, because rules in \"permissions\" deny or ask about reading {they}"
+        ))
     }
 }
 

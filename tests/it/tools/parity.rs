@@ -140,6 +140,7 @@ async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> 
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
         started: None,
+        unreadable: None,
     };
     tool.execute(call).await.map_err(said)
 }

@@ -1,0 +1,224 @@
+//! The rules that hold for the calls of a session: those of the user's and the project's settings,
+//! and those of answers.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::AgentSession;
+use pi_permissions::{Answer, Rules};
+use pi_resources::settings::{PermissionSettings, SettingsScope, UnmatchedCalls};
+
+/// The rules that hold, with the settings and answers that they were made of.
+pub(super) struct RulesOfSession {
+    sources: [Source; 2],
+    session_rules: Vec<String>,
+    pub rules: Arc<Rules>,
+    /// Why some rules cannot be used.
+    pub mistakes: Vec<String>,
+}
+
+/// The setting `permissions` of one file.
+#[derive(PartialEq)]
+struct Source {
+    /// The file, as a message names it.
+    file: String,
+    found: Found,
+}
+
+#[derive(PartialEq)]
+enum Found {
+    Nothing,
+    Value(Value),
+    /// The file cannot be used, and may have the setting.
+    Broken,
+}
+
+impl AgentSession {
+    /// Returns the rules of the settings and of answers in this session.
+    pub(super) fn permission_rules(&self) -> Arc<RulesOfSession> {
+        // An extension chooses the settings of its child sessions, but not these.
+        let user_session = self.user_session();
+        let settings = self.child_link.user_settings.as_ref();
+        let settings = settings.unwrap_or(&self.settings);
+        let sources = [SettingsScope::Global, SettingsScope::Project].map(|scope| {
+            let found = match settings.raw_value(scope, "permissions") {
+                Some(value) => Found::Value(value),
+                None if settings.may_have(scope, "permissions") => Found::Broken,
+                None => Found::Nothing,
+            };
+            let path = settings.path(scope);
+            Source {
+                file: path.map_or_else(
+                    || "the settings".to_owned(),
+                    |path| path.display().to_string(),
+                ),
+                found,
+            }
+        });
+        let session_rules = user_session.approvals.session_rules.lock().clone();
+        let mut compiled = user_session.approvals.compiled.lock();
+        if let Some(compiled) = &*compiled
+            && compiled.sources == sources
+            && compiled.session_rules == session_rules
+        {
+            return compiled.clone();
+        }
+        let made = Arc::new(compile(sources, session_rules));
+        *compiled = Some(made.clone());
+        made
+    }
+
+    /// Adds rules to the user's settings. If that fails, they hold for this session.
+    pub(super) async fn remember(&self, rules: &[String]) {
+        let mut is_added = false;
+        let written = self.settings.edit(SettingsScope::Global, |settings| {
+            let permissions = settings.entry("permissions").or_insert_with(|| json!({}));
+            let Value::Object(permissions) = permissions else {
+                return;
+            };
+            let allow = permissions.entry("allow").or_insert_with(|| json!([]));
+            if let Value::Array(allow) = allow {
+                is_added = true;
+                for rule in rules.iter().cloned().map(Value::String) {
+                    if !allow.contains(&rule) {
+                        allow.push(rule);
+                    }
+                }
+            }
+        });
+        let error = match written {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if !is_added => Some(format!(
+                "\"permissions.allow\" in {} is no list of rules, and nothing was added to it",
+                self.config.paths.global_settings().display()
+            )),
+            Ok(_) => None,
+        };
+        if let Some(error) = error {
+            let text = format!("{error}. The answer holds for this session");
+            self.report("<session>", "permissions", text).await;
+            self.approvals.session_rules.lock().extend_from_slice(rules);
+        }
+    }
+}
+
+/// Makes the rules. A project only adds rules to ask and to deny. If a rule cannot be read, calls
+/// that no rule matches are asked about: that rule may have denied them.
+fn compile(sources: [Source; 2], session_rules: Vec<String>) -> RulesOfSession {
+    let mut mistakes = Vec::new();
+    let mut read = |source: &Source| {
+        let (settings, found) = match &source.found {
+            Found::Nothing => Default::default(),
+            Found::Value(value) => {
+                let members = [("permissions".to_owned(), value.clone())];
+                PermissionSettings::of_file(&Map::from_iter(members))
+            }
+            Found::Broken => {
+                let mistake = "the file cannot be read or is no valid JSON, and may have rules";
+                (PermissionSettings::default(), vec![mistake.to_owned()])
+            }
+        };
+        let lists = [&settings.allow, &settings.ask, &settings.deny];
+        let (_, errors) = Rules::parse(lists.map(Vec::as_slice), Answer::Allow);
+        let found = found
+            .into_iter()
+            .chain(errors.iter().map(ToString::to_string));
+        mistakes
+            .extend(found.map(|it| format!("{it}; correct \"permissions\" in {}", source.file)));
+        settings
+    };
+    let (user, project) = (read(&sources[0]), read(&sources[1]));
+    let allow = [user.allow, session_rules.clone()].concat();
+    let ask = [user.ask, project.ask].concat();
+    let deny = [user.deny, project.deny].concat();
+    let default = match user.default.max(project.default) {
+        UnmatchedCalls::Allow => Answer::Allow,
+        UnmatchedCalls::Ask => Answer::Ask,
+        UnmatchedCalls::Deny => Answer::Deny,
+    };
+    // The mistakes of each file are known already.
+    let (mut rules, _) = Rules::parse([&allow, &ask, &deny], default);
+    if !mistakes.is_empty() {
+        rules.default = rules.default.max(Answer::Ask);
+    }
+    if !project.allow.is_empty() {
+        tracing::info!(
+            "rules of the project that allow are left out: {:?}",
+            project.allow
+        );
+    }
+    RulesOfSession {
+        sources,
+        session_rules,
+        rules: Arc::new(rules),
+        mistakes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(user: Found, project: Found) -> RulesOfSession {
+        let source = |file: &str, found| Source {
+            file: file.to_owned(),
+            found,
+        };
+        let sources = [source("/user.json", user), source("/project.json", project)];
+        compile(sources, Vec::new())
+    }
+
+    #[test]
+    fn a_project_adds_rules_to_ask_and_to_deny_only() {
+        let user = json!({ "allow": ["bash(a)"], "default": "ask" });
+        let project = json!({
+            "allow": ["bash(b)"], "ask": ["bash(c)"], "deny": ["bash(d)"], "default": "allow",
+        });
+        let compiled = rules(Found::Value(user), Found::Value(project));
+        let texts = |rules: &[pi_permissions::Rule]| -> Vec<String> {
+            rules.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(texts(&compiled.rules.allow), ["bash(a)"]);
+        assert_eq!(texts(&compiled.rules.ask), ["bash(c)"]);
+        assert_eq!(texts(&compiled.rules.deny), ["bash(d)"]);
+        assert_eq!(compiled.rules.default, Answer::Ask);
+        assert!(compiled.mistakes.is_empty());
+    }
+
+    #[test]
+    fn unknown_rules_are_not_none() {
+        for broken in [Found::Broken, Found::Value(json!("bash"))] {
+            let compiled = rules(broken, Found::Nothing);
+            assert_eq!(compiled.rules.default, Answer::Ask);
+            assert_eq!(compiled.mistakes.len(), 1);
+        }
+        let none = rules(Found::Nothing, Found::Nothing);
+        assert!(none.rules.allow_everything());
+    }
+    #[test]
+    fn a_mistake_names_the_file_that_has_it() {
+        let right = || Found::Value(json!({ "deny": ["bash(a)"] }));
+        for wrong in [
+            Found::Value(json!({ "deny": ["bash(a && b)"] })),
+            Found::Value(json!({ "denied": [] })),
+            Found::Value(json!("bash")),
+            Found::Broken,
+        ] {
+            let wrong = || match &wrong {
+                Found::Value(value) => Found::Value(value.clone()),
+                _ => Found::Broken,
+            };
+            let of_user = rules(wrong(), right()).mistakes;
+            assert!(
+                matches!(&of_user[..], [it] if it.ends_with("in /user.json")),
+                "{of_user:?}"
+            );
+            let of_project = rules(right(), wrong()).mistakes;
+            assert!(
+                matches!(&of_project[..], [it] if it.ends_with("in /project.json")),
+                "{of_project:?}"
+            );
+        }
+    }
+}

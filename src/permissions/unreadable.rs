@@ -1,0 +1,204 @@
+//! Files that rules keep from being read, where a call reads what it does not name: a search in
+//! a folder, `grep -r`, `cat *`.
+
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+
+use crate::decide::{Answer, Decision, Rules, file_pattern};
+use crate::paths::{LocatedPattern, resolve};
+use crate::rule::{Rule, text_matches};
+use crate::shell::{Area, Place, Skipped, UnnamedReads};
+
+/// Number of files and folders that are looked at for one command.
+const MAX_ENTRIES: usize = 200_000;
+
+/// The files that rules deny or ask about reading.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    place: Place,
+    /// The folder that is searched, and the one behind its links.
+    root: (PathBuf, PathBuf),
+    deny: Vec<(Rule, LocatedPattern)>,
+    ask: Vec<(Rule, LocatedPattern)>,
+    /// Rules without a wildcard; they win against rules to ask that have one.
+    allow: Vec<Rule>,
+}
+
+impl Rules {
+    /// Returns the files that a search leaves out; `None` if no rule is about reading files below
+    /// `root`. A rule that asks about `root` itself does not count: the question was answered.
+    pub fn unreadable_in(&self, root: &Path, place: &Place) -> Option<Unreadable> {
+        let resolved = resolve(root)?;
+        let mut unreadable = self.unreadable(place);
+        unreadable.root = (root.to_owned(), resolved.clone());
+        unreadable
+            .ask
+            .retain(|(_, pattern)| !pattern.matches(root, &resolved));
+        unreadable.keep_below(&[root, &resolved]);
+        (!unreadable.is_empty()).then_some(unreadable)
+    }
+
+    fn unreadable(&self, place: &Place) -> Unreadable {
+        let located = |rules: &[Rule]| -> Vec<_> {
+            let patterns = rules.iter().filter_map(|rule| {
+                let pattern = file_pattern(rule, false)?;
+                Some((rule.clone(), pattern.located(place)))
+            });
+            patterns.collect()
+        };
+        Unreadable {
+            place: place.clone(),
+            root: Default::default(),
+            deny: located(&self.deny),
+            ask: located(&self.ask),
+            allow: (self.allow.iter().filter(|rule| rule.is_exact()))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    /// Decides about a command that reads files which it does not name. Returns a question if a rule
+    /// denies or asks about one of them.
+    pub(crate) fn decide_unnamed(&self, reads: &UnnamedReads, place: &Place) -> Option<Decision> {
+        let unreadable = self.unreadable(place);
+        let (first, _) = unreadable.deny.first().or(unreadable.ask.first())?;
+        let command = &reads.command;
+        let Some(areas) = reads.areas(place) else {
+            let reason = format!("{command} may read what the rule {first} is about");
+            return Some(Decision::new(Answer::Ask, Some(first), reason));
+        };
+        let mut left = MAX_ENTRIES;
+        for area in &areas {
+            match unreadable.find(area, &reads.skipped, &mut left) {
+                Found::Nothing => {}
+                Found::File(path, rule) => {
+                    let verb = match self.deny.contains(rule) {
+                        true => "denies",
+                        false => "asks about",
+                    };
+                    let reason = format!(
+                        "{command} may read {}, which the rule {rule} {verb} (the tools read and grep \
+                         leave such files out)",
+                        path.display()
+                    );
+                    return Some(Decision::new(Answer::Ask, Some(rule), reason));
+                }
+                Found::TooMany => {
+                    let reason = format!(
+                        "{command} reads more than {MAX_ENTRIES} files, and the rule {first} may be \
+                         about one of them"
+                    );
+                    return Some(Decision::new(Answer::Ask, Some(first), reason));
+                }
+            }
+        }
+        None
+    }
+}
+
+enum Found<'r> {
+    Nothing,
+    File(PathBuf, &'r Rule),
+    TooMany,
+}
+
+impl Unreadable {
+    /// Returns whether the search leaves out a file or folder, which it found without following
+    /// symbolic links.
+    pub fn contains(&self, path: &Path) -> bool {
+        let (root, resolved) = &self.root;
+        let resolved = match path.strip_prefix(root) {
+            Ok(below) => resolved.join(below),
+            Err(_) => path.to_owned(),
+        };
+        self.rule_for(path, &resolved).is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.deny.is_empty() && self.ask.is_empty()
+    }
+
+    /// Removes the rules that are about no path in one of the folders.
+    fn keep_below(&mut self, folders: &[&Path]) {
+        for rules in [&mut self.deny, &mut self.ask] {
+            rules.retain(|(_, pattern)| folders.iter().any(|it| pattern.may_match_below(it)));
+        }
+    }
+
+    /// Returns the rule that keeps a file from being read.
+    fn rule_for(&self, plain: &Path, resolved: &Path) -> Option<&Rule> {
+        let matching = |rules: &'_ [(Rule, LocatedPattern)]| {
+            rules
+                .iter()
+                .position(|(_, pattern)| pattern.matches(plain, resolved))
+        };
+        if let Some(at) = matching(&self.deny) {
+            return Some(&self.deny[at].0);
+        }
+        let (rule, _) = &self.ask[matching(&self.ask)?];
+        let is_allowed = |allow: &Rule| {
+            file_pattern(allow, false).is_some_and(|it| it.must_match(plain, &self.place))
+        };
+        let is_answered = !rule.is_exact() && self.allow.iter().any(is_allowed);
+        (!is_answered).then_some(rule)
+    }
+
+    /// Searches an area for a file that may not be read.
+    fn find(&self, area: &Area, skipped: &Skipped, left: &mut usize) -> Found<'_> {
+        let Some(folder) = resolve(&area.folder) else {
+            return Found::Nothing;
+        };
+        let mut rules = self.clone();
+        rules.keep_below(&[&area.folder, &folder]);
+        // A followed link leads to any place.
+        if rules.is_empty() && !skipped.follows_links {
+            return Found::Nothing;
+        }
+        let names = skipped.clone();
+        let mut builder = WalkBuilder::new(&folder);
+        builder
+            .standard_filters(skipped.is_ignoring)
+            .hidden(skipped.without_hidden)
+            .follow_links(skipped.follows_links)
+            .max_depth(area.depth)
+            .filter_entry(move |entry| {
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                entry.depth() == 0
+                    || !names.leaves_out(&entry.file_name().to_string_lossy(), is_folder)
+            });
+        // An entry that cannot be read is none that the command can read.
+        for entry in builder.build().flatten() {
+            if entry.depth() == 0 {
+                continue;
+            }
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                return Found::TooMany;
+            }
+            let path = entry.path();
+            let below = path.strip_prefix(&folder).unwrap_or(path);
+            let is_meant = area.pattern.as_ref().is_none_or(|pattern| {
+                let mut all = below.ancestors();
+                all.any(|part| text_matches(pattern, &part.to_string_lossy()))
+            });
+            if !is_meant {
+                continue;
+            }
+            let plain = area.folder.join(below);
+            let resolved = match skipped.follows_links || entry.path_is_symlink() {
+                true => resolve(path),
+                false => Some(path.to_owned()),
+            };
+            if let Some(resolved) = resolved
+                && let Some(rule) = self.rule_for(&plain, &resolved)
+            {
+                return Found::File(plain, rule);
+            }
+        }
+        Found::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::{Access, Answer, Call, Place, Rules};
+
+fn rules(ask: &[&str], deny: &[&str]) -> Rules {
+    let texts = |rules: &[&str]| -> Vec<String> { rules.iter().map(ToString::to_string).collect() };
+    let (rules, errors) = Rules::parse([&[], &texts(ask), &texts(deny)], Answer::Allow);
+    assert_eq!(errors, []);
+    rules
+}
+
+/// A project with files that may not be read in the folder `app`, and a folder without one.
+fn project() -> (tempfile::TempDir, Place) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(dir.path()).unwrap();
+    for folder in ["app/src", "docs", ".git", "app/node_modules/a"] {
+        fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    for file in [
+        "app/.env",
+        "app/src/a.ts",
+        "docs/a.md",
+        "app/key.pem",
+        "app/ignored.key",
+    ] {
+        fs::write(root.join(file), "secret").unwrap();
+    }
+    fs::write(root.join(".gitignore"), "ignored.key\n").unwrap();
+    let place = Place {
+        cwd: root,
+        home: None,
+    };
+    (dir, place)
+}
+
+fn answer(rules: &Rules, line: &str, place: &Place) -> Answer {
+    let call = Call {
+        tool: "bash",
+        input: &json!({ "command": line }),
+        access: &Access::Bash(line.to_owned()),
+    };
+    rules.decide(&call, place).answer
+}
+
+/// Rows of a rule, a line and the answer to it if the rule is one to deny.
+const LINES: &str = r#"
+read(.env)	grep -r x .	ask
+read(.env)	grep -rn x	ask
+read(.env)	grep -rnA 3 x app	ask
+read(.env)	grep --recursive x app/	ask
+read(.env)	grep -R x ./app | head	ask
+read(.env)	rgrep x	ask
+read(.env)	grep -r app	ask
+read(.env)	cd app && grep -r x .	ask
+read(.env)	cd $X; grep -r x .	ask
+read(.env)	grep -r x $DIR	ask
+read(.env)	sh -c 'grep -r x app'	ask
+read(.env)	echo $(grep -r x app)	ask
+read(.env)	rg -uu x	ask
+read(.env)	rg --hidden x	ask
+read(.env)	ag x	ask
+read(.env)	git grep x	ask
+read(.env)	tar czf a.tgz .	ask
+read(.env)	tar -c app | ssh host tar -x	ask
+read(.env)	zip -r a.zip app	ask
+read(.env)	cp -r app /tmp/x	ask
+read(.env)	cp -a app/. /tmp/x	ask
+read(.env)	rsync -a app host:	ask
+read(.env)	diff -r app docs	ask
+read(.env)	find . -type f -exec cat {} +	ask
+read(.env)	find . -name '.e*' -exec cat {} +	ask
+read(.env)	find . -name a -o -name '.e*' -exec cat {} +	ask
+read(.env)	find app | xargs grep x	ask
+read(.env)	cat app/*	ask
+read(.env)	cat app/.e*	ask
+read(.env)	cat */*	ask
+read(.env)	cat app/{.env,x}	ask
+read(.env)	cat app/.en[v]	ask
+read(.env)	head -5 **/.env	ask
+read(app/.env)	grep -r x .	ask
+read(app/**)	grep -r x .	ask
+read(*.pem)	rg x	ask
+read(*.pem)	cat app/*.pem	ask
+# Named files are denied as before.
+read(.env)	cat app/.env	deny
+read(app)	grep -r x app	deny
+# Nothing of what is denied is read.
+read(.env)	grep -r x docs	allow
+read(.env)	grep -rn x app/src docs	allow
+read(.env)	grep x docs/a.md	allow
+read(.env)	grep -rn --include='*.ts' x .	allow
+read(.env)	grep -rn --include \*.ts x .	allow
+read(.env)	grep -rn --exclude=.env x .	allow
+read(.env)	grep -rn --exclude-dir=app x .	allow
+read(.env)	rg x	allow
+read(*.key)	rg x	allow
+read(.env)	rg --files --hidden	allow
+read(.env)	tar xf a.tgz -C app	allow
+read(.env)	cp -r docs app	allow
+read(.env)	find . -name '.e*'	allow
+read(.env)	find . -name '*.ts' -exec cat {} +	allow
+read(.env)	find . -exec ls {} +	allow
+read(.env)	find . | xargs rm	allow
+read(.env)	ls app	allow
+read(.env)	cat *	allow
+read(.env)	cat app/src/* docs/*	allow
+read(.env)	cat app/*.ts	allow
+read(.env)	echo *	allow
+read(/elsewhere/**)	grep -r x .	allow
+write(.env)	grep -r x .	allow
+"#;
+
+#[test]
+fn reading_a_folder_with_a_denied_file_is_asked() {
+    let (_dir, place) = project();
+    let mut wrong = Vec::new();
+    for row in LINES.lines().filter(|row| !row.starts_with('#')) {
+        let [rule, line, expected] = row.split('\t').collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let expected = match expected {
+            "allow" => Answer::Allow,
+            "ask" => Answer::Ask,
+            _ => Answer::Deny,
+        };
+        let answers = [
+            answer(&rules(&[], &[rule]), line, &place),
+            answer(&rules(&[rule], &[]), line, &place),
+        ];
+        if answers != [expected, expected.min(Answer::Ask)] {
+            wrong.push(format!("{rule} {line}: {answers:?}, not {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn links_to_denied_files_count_in_a_wildcard() {
+    let (_dir, place) = project();
+    symlink("../app/.env", place.cwd.join("docs/link")).unwrap();
+    let rules = rules(&[], &["read(.env)"]);
+    assert_eq!(answer(&rules, "cat docs/*", &place), Answer::Ask);
+    assert_eq!(answer(&rules, "grep -R x docs", &place), Answer::Ask);
+}
+
+#[test]
+fn a_search_leaves_out_what_rules_are_about() {
+    let (_dir, place) = project();
+    let leaves_out = |rules: &Rules, root: &str, file: &str| {
+        let root = place.cwd.join(root);
+        let unreadable = rules.unreadable_in(&root, &place);
+        unreadable.is_some_and(|it| it.contains(&place.cwd.join(file)))
+    };
+    let rules = rules(
+        &["read(*.pem)", "read(docs)"],
+        &["read(.env)", "read(/elsewhere)"],
+    );
+    assert!(leaves_out(&rules, "", "app/.env"));
+    assert!(leaves_out(&rules, "app", "app/key.pem"));
+    assert!(!leaves_out(&rules, "app", "app/src/a.ts"));
+    assert!(leaves_out(&rules, "", "docs/a.md"));
+    // The question about the folder was answered.
+    assert!(!leaves_out(&rules, "docs", "docs/a.md"));
+    // An answer "always" holds for the file.
+    let allow = format!("read({})", place.cwd.join("app/key.pem").display());
+    let ask = ["read(*.pem)".to_owned()];
+    let (answered, _) = Rules::parse([&[allow], &ask, &[]], Answer::Allow);
+    assert!(!leaves_out(&answered, "app", "app/key.pem"));
+    let elsewhere = Rules {
+        deny: rules.deny[1..].to_vec(),
+        ..Rules::default()
+    };
+    assert!(
+        elsewhere
+            .unreadable_in(Path::new(&place.cwd), &place)
+            .is_none()
+    );
+}
