@@ -64,21 +64,27 @@ pub(super) async fn execute(
                 Err(outcome) => outcome,
             };
             terminate &= outcome.output.terminate;
-            results.push(finish_call(transcript, call, outcome).await);
+            let outcome = transcript.hooks.finish_tool_call(call, outcome).await;
+            results.push(append_result(transcript, call, outcome).await);
         }
         return (results, terminate);
     }
+    let hooks = transcript.hooks;
     let mut prepared = Vec::new();
+    // One entry for each call, in order: the outcome of a refused call, `None` for one that runs.
+    let mut refused = Vec::with_capacity(calls.len());
     for call in calls {
-        match prepare(transcript.hooks, call, truncated, tools, cancel).await {
-            Ok(call) => prepared.push(call),
+        refused.push(match prepare(hooks, call, truncated, tools, cancel).await {
+            Ok(call) => {
+                prepared.push(call);
+                None
+            }
             Err(outcome) => {
                 terminate &= outcome.output.terminate;
-                results.push(finish_call(transcript, call, outcome).await);
+                Some((call, hooks.finish_tool_call(call, outcome).await))
             }
-        }
+        });
     }
-    let hooks = transcript.hooks;
     wait_before_files_change(hooks, &prepared, cancel).await;
     let queueing: Vec<_> = prepared.iter().map(|one| one.tool.queueing()).collect();
     let slots = start_order::start_slots(&queueing);
@@ -92,13 +98,25 @@ pub(super) async fn execute(
                 // The receiver below waits for every call.
                 let _ = ended.send(run(hooks, prepared, slot, cancel).await);
             });
-    // Runs concurrently with the tools: a slow handler of one result delays no other tool.
+    // Runs concurrently with the tools: a slow handler of one result delays no other tool. The
+    // results are appended in the order of the calls, whether a call was refused or not.
     let finishing = async {
-        for (prepared, outcome) in prepared.iter().zip(outcomes) {
-            let Ok(outcome) = outcome.await else { continue };
-            let outcome = apply_after_hook(hooks, prepared, outcome, cancel).await;
-            terminate &= outcome.output.terminate;
-            results.push(finish_call(transcript, prepared.call, outcome).await);
+        let mut outcomes = prepared.iter().zip(outcomes);
+        for refused in refused {
+            let (call, outcome) = match refused {
+                Some(refused) => refused,
+                None => {
+                    let Some((prepared, outcome)) = outcomes.next() else {
+                        continue;
+                    };
+                    let Ok(outcome) = outcome.await else { continue };
+                    let outcome = apply_after_hook(hooks, prepared, outcome, cancel).await;
+                    terminate &= outcome.output.terminate;
+                    let call = prepared.call;
+                    (call, hooks.finish_tool_call(call, outcome).await)
+                }
+            };
+            results.push(append_result(transcript, call, outcome).await);
         }
     };
     futures::future::join(futures::future::join_all(running), finishing).await;
@@ -286,12 +304,11 @@ async fn apply_after_hook(
     outcome
 }
 
-async fn finish_call(
+async fn append_result(
     transcript: &mut Transcript<'_>,
     call: &ToolCall,
     outcome: ToolOutcome,
 ) -> Arc<AgentMessage> {
-    let outcome = transcript.hooks.finish_tool_call(call, outcome).await;
     let message = Arc::new(AgentMessage::ToolResult(ToolResultMessage {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),
