@@ -108,9 +108,10 @@ impl Drop for Restore {
 
 /// Resets the terminal to the state that the shell expects.
 pub fn restore() {
-    // Errors are ignored: there is no place to report them.
-    let _ = execute!(io::stdout(), event::DisableBracketedPaste);
+    // Errors are ignored: there is no place to report them. The write comes last, because it may
+    // wait.
     let _ = terminal::disable_raw_mode();
+    let _ = execute!(io::stdout(), event::DisableBracketedPaste);
 }
 
 /// State of the keyboard thread.

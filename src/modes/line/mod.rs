@@ -11,7 +11,7 @@ mod commands;
 mod completion;
 mod dialog;
 mod dumb_terminal;
-mod editor;
+pub(crate) mod editor;
 mod history;
 mod outcome;
 mod render;

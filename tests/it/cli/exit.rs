@@ -31,6 +31,17 @@ const LAST_WORD: &str = r#"
 const HANGS: &str = r#"
     export default (pi) => pi.on("session_shutdown", () => new Promise(() => {}));"#;
 
+/// Its `session_shutdown` takes ten minutes.
+const WAITS: &str = r#"
+    import { writeFileSync } from "node:fs";
+    export default (pi) => {
+        pi.on("agent_start", () => writeFileSync("pids", ""));
+        pi.on("session_shutdown", async () => {
+            writeFileSync("ends", "");
+            await new Promise((resolve) => setTimeout(resolve, 600_000));
+        });
+    };"#;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Print,
@@ -318,6 +329,78 @@ async fn an_exit_listener_that_spins_is_attributed_to_its_author() {
     let error = rpc.event("extension_error").await;
     assert_eq!(error["extension"]["name"], "b-spins", "{error}");
     assert_eq!(error["event"], "exit");
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_the_wait_for_session_shutdown() {
+    let waiting = async |(mode, first, code, second): (Mode, Signal, i32, Signal)| {
+        let what = format!("{mode:?}, {first}, {second}");
+        let server = ModelServer::start().await;
+        server.push(Answer::text("half of it").stall_after(1));
+        let home = Home::new(&server);
+        home.settings(json!({"extensionTimeouts": {"shutdown": 600_000}}));
+        home.extension("waits.ts", WAITS);
+        let (mut child, stdin) = start(&home, mode).await;
+        runs(&home.cwd(), &what).await;
+        send(child.id().unwrap(), first);
+        while !home.cwd().join("ends").exists() {
+            pause(10).await;
+        }
+        send(child.id().unwrap(), second);
+        assert_eq!(ended(&mut child, &what).await.code(), Some(code), "{what}");
+        drop(stdin);
+    };
+    let cases = [
+        (Mode::Rpc, Signal::SIGTERM, 143, Signal::SIGTERM),
+        (Mode::Print, Signal::SIGHUP, 129, Signal::SIGTERM),
+        (Mode::Json, Signal::SIGINT, 130, Signal::SIGHUP),
+    ];
+    join_all(cases.map(waiting)).await;
+}
+
+/// The output of the terminal is stopped, as by Ctrl-S in another program, and it is read key by key.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_restores_a_stopped_terminal() {
+    const STOP: &str = "import os, sys, termios\n\
+        termios.tcflow(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)";
+    let home = Home::bare();
+    let mut terminal = Terminal::start(&home, "xterm");
+    assert!(terminal.is_raw());
+    let device = fs::read_link(format!("/proc/{}/fd/0", terminal.process_id())).unwrap();
+    let stopped = std::process::Command::new("python3")
+        .args(["-c", STOP])
+        .arg(device)
+        .status();
+    assert!(stopped.unwrap().success());
+    terminal.line("hello");
+    for signal in [Signal::SIGHUP, Signal::SIGTERM] {
+        quiet(terminal.process_id()).await;
+        send(terminal.process_id(), signal);
+    }
+    assert_eq!(terminal.end(), 129);
+}
+
+/// No number of signals ended a program whose main thread was blocked, here by a pipe in the place
+/// of the file with the history.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_signal_ends_a_blocked_program() {
+    let home = Home::bare();
+    home.extension("last.ts", LAST_WORD);
+    let history = home.agent_dir().join("history");
+    nix::unistd::mkfifo(&history, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let terminal = Terminal::open(&home, "xterm", &["--provider", "demo", "--model", "demo"]);
+    let main_thread = format!("/proc/{}/wchan", terminal.process_id());
+    while !fs::read_to_string(&main_thread).unwrap().contains("pipe") {
+        pause(10).await;
+    }
+    send(terminal.process_id(), Signal::SIGTERM);
+    quiet(terminal.process_id()).await;
+    send(terminal.process_id(), Signal::SIGTERM);
+    assert_eq!(terminal.end(), 143);
+    // The main thread has not noticed the first signal.
+    assert!(!home.cwd().join("last-word").exists());
 }
 
 /// A reader gets all output, up to the last line of an extension that is slow to shut down.
