@@ -226,6 +226,11 @@ async fn run(options: RuntimeOptions, script: Script) -> Result<u8, StartError> 
             Some(module.map_err(StartError::Bootstrap)?)
         }
     };
+    if script.channel.is_some() {
+        // Lets the event loop see the pipe. Messages wait for that, and those of a script that ends
+        // at once would be lost.
+        tokio::task::yield_now().await;
+    }
     let code = match run_to_completion(&mut worker, preloads.as_ref(), &module).await {
         Ok(()) => worker.exit_code(),
         Err(error) => {

@@ -48,6 +48,38 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       await new Promise((done) => nextTick(done)); } \
                       this.emit(\"exit\", this.exitCode, this.signalCode);",
     },
+    // A channel is closed when its messages are written: the first of a process wait for the event
+    // loop. A parent that does not read gets no more than a second.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "const control = new Control(ipc, serialization);",
+        replacement: "let unwritten = 0; let onWritten; \
+                      const control = new Control(ipc, serialization);",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "return queueOk[0];",
+        replacement: "unwritten += 1; const written = () => { unwritten -= 1; \
+                      if (unwritten === 0) onWritten?.(); }; \
+                      PromisePrototypeThen(writePromise, written, written); return queueOk[0];",
+    },
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "control[kControlDisconnect]();",
+        replacement: "control[kControlDisconnect](); if (unwritten > 0) { \
+                      const close = () => { onWritten = undefined; clearTimeout(limit); \
+                      nextTick(() => { target.channel = null; core.close(ipc); \
+                      target.emit(\"disconnect\"); }); }; \
+                      const limit = setTimeout(close, 1000); onWritten = close; return; }",
+    },
+    // A process that ends in the middle of a message closes the channel.
+    Correction {
+        specifier: "ext:deno_node/internal/child_process.ts",
+        text: "if (isInterruptedError(err) || isChannelClosedError(err)) {",
+        replacement: "if (ObjectPrototypeIsPrototypeOf(Deno.errors.UnexpectedEof.prototype, err)) { \
+                      if (target.connected) target.disconnect(); return; } \
+                      if (isInterruptedError(err) || isChannelClosedError(err)) {",
+    },
     // Marks the extension whose code blocks in a native call.
     Correction {
         specifier: "ext:deno_process/40_process.js",

@@ -22,6 +22,19 @@ pub(super) const CORRECTIONS: &[Correction] = &[
                       for (const name of Object.keys(own)) globalThis.console[name] = own[name]; } \
                       const origStdoutWrite = FunctionPrototypeBind(",
     },
+    // Events of a worker come after the code that made it. A module of Node's API that is loaded
+    // meanwhile, as by the first `fork`, runs microtasks, and events came before there were listeners.
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "this.#pollControl();",
+        replacement: "",
+    },
+    Correction {
+        specifier: "ext:deno_node/worker_threads.ts",
+        text: "this.#messageLoopPromise = this.#pollMessages();",
+        replacement: "lazyProcess().default.nextTick(() => { this.#pollControl(); \
+                      this.#messageLoopPromise = this.#pollMessages(); });",
+    },
     // A terminated worker emits `exit` when it has ended, not when `terminate` is called.
     Correction {
         specifier: "ext:deno_node/worker_threads.ts",

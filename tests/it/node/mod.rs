@@ -2,6 +2,7 @@ mod addons;
 mod corrections;
 mod environment;
 mod inspect;
+mod messages;
 mod module_names;
 mod node24;
 mod node_test_module;
