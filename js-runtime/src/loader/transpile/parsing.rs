@@ -107,12 +107,48 @@ pub(crate) fn complexity(text: &str) -> Complexity {
         };
         match byte {
             b';' | b',' => *length = 0,
+            b'}' if begins_declaration(rest) => *length = 0,
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'$' | 0x80.. => {}
             _ => *length += 1,
         }
         found.length = found.length.max(*length);
     }
     found
+}
+
+/// Words that begin a statement and continue no expression on the line before.
+const DECLARATIONS: [&[u8]; 12] = [
+    b"abstract",
+    b"async",
+    b"class",
+    b"const",
+    b"declare",
+    b"enum",
+    b"export",
+    b"function",
+    b"interface",
+    b"let",
+    b"type",
+    b"var",
+];
+
+/// Returns true if the text after a bracket is a declaration on another line, perhaps after
+/// comments.
+fn begins_declaration(text: &[u8]) -> bool {
+    let mut rest = text.trim_ascii_start();
+    loop {
+        rest = match rest {
+            [b'/', b'/', comment @ ..] => after(comment, b"\n").trim_ascii_start(),
+            [b'/', b'*', comment @ ..] => after(comment, b"*/").trim_ascii_start(),
+            _ => break,
+        };
+    }
+    let skipped = &text[..text.len() - rest.len()];
+    let is_word = |word: &&[u8]| {
+        rest.strip_prefix(*word)
+            .is_some_and(|after| after.first().is_some_and(u8::is_ascii_whitespace))
+    };
+    skipped.contains(&b'\n') && DECLARATIONS.iter().any(is_word)
 }
 
 #[derive(Default)]
@@ -187,6 +223,9 @@ mod tests {
         assert_eq!(measured("1+1+1;1+1").1, 2);
         assert!(measured(&"p.then(() => { a; })".repeat(100)).1 >= 200);
         assert!(measured(&"f(a, b);\n".repeat(100)).1 < 5);
+        let function = "/** Adds. */\nexport function f(a: number): number { return a + 1 }\n";
+        assert!(measured(&function.repeat(100)).1 < 20);
+        assert!(measured(&"a = {} +\n".repeat(100)).1 >= 200);
     }
 
     #[test]
