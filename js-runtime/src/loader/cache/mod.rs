@@ -2,6 +2,7 @@
 //! an isolate starts.
 
 pub(in crate::loader) mod builtin_code;
+mod compiling;
 pub(in crate::loader) mod external_string;
 pub(in crate::loader) mod hot_code;
 pub(in crate::loader) mod locales;

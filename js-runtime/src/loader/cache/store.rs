@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash64;
 
+use super::compiling::{CompileTurn, Compiling};
 use super::writer::Writer;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,6 +38,7 @@ pub(crate) struct DiskCache {
     /// Hash of what every entry depends on.
     base_hash: Arc<Sha256>,
     writer: Writer,
+    compiling: Compiling,
 }
 
 /// Name of an entry: half a SHA-256, so that a collision cannot be constructed.
@@ -78,6 +80,7 @@ impl DiskCache {
             dir,
             base_hash: Arc::new(base_hash),
             writer: Writer::default(),
+            compiling: Compiling::default(),
         }
     }
 
@@ -94,6 +97,12 @@ impl DiskCache {
         let mut name = [0; 16];
         name.copy_from_slice(&hash.finalize()[..16]);
         Key(name)
+    }
+
+    /// Waits until no other thread makes the entry. The caller must read the entry before it makes
+    /// it.
+    pub fn wait_compile_turn(&self, key: Key) -> CompileTurn {
+        self.compiling.wait_turn(key)
     }
 
     pub fn read(&self, key: Key, extension: &str) -> Option<Vec<u8>> {

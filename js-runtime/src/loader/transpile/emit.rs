@@ -79,6 +79,7 @@ impl Loader {
             self.note_missing_exports(specifier, record.missing);
             return Ok(code);
         }
+        let _turn = self.files.cache.wait_compile_turn(key);
         if let Some(code) = self.files.cache.read(key, "js")
             && let Some(record) = self.record(key)
             && self.are_unchanged(&record.consulted, specifier)
@@ -129,6 +130,7 @@ impl Loader {
             return Vec::new();
         };
         let key = self.emit_key(specifier, &source, true);
+        let _turn = self.files.cache.wait_compile_turn(key);
         let has_code = self.files.cache.read(key, "js").is_some();
         let consulted = match self.record(key).filter(|_| has_code) {
             Some(record) if self.are_unchanged(&record.consulted, specifier) => record.consulted,
