@@ -12,7 +12,7 @@ use deno_error::JsErrorBox;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
-use super::{enums, import_equals};
+use super::{enums, erasable, import_equals};
 use crate::loader::Loader;
 use crate::loader::cache::Key;
 use crate::loader::files::to_js_error;
@@ -34,6 +34,7 @@ pub(crate) const EMIT_SETTINGS: &str = concat!(
     include_str!("../interop/cjs.rs"),
     include_str!("import_equals.rs"),
     include_str!("enums.rs"),
+    include_str!("erasable.rs"),
     include_str!("../interop/import_usage.rs")
 );
 
@@ -310,6 +311,11 @@ pub(crate) fn transpile(
 }
 
 fn emitted(parsed: ParsedSource) -> Result<(String, Option<String>), JsErrorBox> {
+    if parsed.text().len() >= erasable::LONG_TEXT
+        && let Some(emitted) = erasable::erase_types(&parsed)
+    {
+        return Ok((emitted.text, emitted.source_map));
+    }
     let emitted = parsed
         .transpile(
             &TranspileOptions {
@@ -319,15 +325,19 @@ fn emitted(parsed: ParsedSource) -> Result<(String, Option<String>), JsErrorBox>
                 ..Default::default()
             },
             &TranspileModuleOptions::default(),
-            &EmitOptions {
-                source_map: SourceMapOption::Separate,
-                inline_sources: false,
-                // V8 would read comments at each start; errors show the lines of the source.
-                remove_comments: true,
-                ..Default::default()
-            },
+            &emit_options(),
         )
         .map_err(to_js_error)?
         .into_source();
     Ok((emitted.text, emitted.source_map))
+}
+
+pub(super) fn emit_options() -> EmitOptions {
+    EmitOptions {
+        source_map: SourceMapOption::Separate,
+        inline_sources: false,
+        // V8 would read comments at each start; errors show the lines of the source.
+        remove_comments: true,
+        ..Default::default()
+    }
 }

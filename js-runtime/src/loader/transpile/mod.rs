@@ -6,5 +6,6 @@ mod column_map;
 pub(crate) mod decorators;
 pub(in crate::loader) mod emit;
 mod enums;
+mod erasable;
 mod import_equals;
 pub(crate) mod parsing;
