@@ -31,7 +31,7 @@ const LAST_WORD: &str = r#"
 const HANGS: &str = r#"
     export default (pi) => pi.on("session_shutdown", () => new Promise(() => {}));"#;
 
-/// Its `session_shutdown` takes ten minutes.
+/// An extension whose `session_shutdown` takes ten minutes.
 const WAITS: &str = r#"
     import { writeFileSync } from "node:fs";
     export default (pi) => {
