@@ -16,8 +16,8 @@ use super::file_set::{
 use crate::discovery::{is_pattern, resources_of_package};
 use crate::packages::PackageSource;
 use crate::paths::{ResourceKind, expand_tilde};
-use pi_base::normalize;
 use crate::settings::parse_text;
+use pi_base::normalize;
 
 const MAX_FOLDER_DEPTH: usize = 32;
 
