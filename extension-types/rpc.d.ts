@@ -1541,6 +1541,10 @@ export interface PermissionRequest {
    */
   title: string;
   /**
+   * The child session that makes the call, by its name or else its id.
+   */
+  childSession?: string;
+  /**
    * Files that the call is known to use.
    */
   locations: PermissionLocation[];

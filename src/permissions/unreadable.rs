@@ -78,8 +78,8 @@ impl Rules {
                         false => "asks about",
                     };
                     let reason = format!(
-                        "{command} may read {}, which the rule {rule} {verb} (the tools read and grep \
-                         leave such files out)",
+                        "{command} may read {}, which the rule {rule} {verb} (the tool grep leaves such \
+                         files out)",
                         path.display()
                     );
                     return Some(Decision::new(Answer::Ask, Some(rule), reason));

@@ -8,7 +8,7 @@ use pi_base::normalize;
 
 use super::effects::{TEXT_PROGRAMS, as_path, has_flag, operands};
 use super::{Command, Piece, Place, Word};
-use crate::rule::escape;
+use crate::rule::{escape, text_matches};
 
 /// Programs that use the files in their arguments without telling what is in them.
 const NAME_PROGRAMS: [&str; 15] = [
@@ -101,7 +101,13 @@ impl UnnamedReads {
                             depth: None,
                         })
                     }
-                    Target::Wildcard(area) => Some(area),
+                    Target::Wildcard { area, is_something } => {
+                        if !is_something {
+                            areas.push(area);
+                            continue;
+                        }
+                        Some(area)
+                    }
                 };
                 names_something |= index > 0 || !self.begins_with_pattern;
                 areas.extend(area);
@@ -132,11 +138,14 @@ impl UnnamedReads {
             let folder = normalize(&start.join(&form.folder));
             match &form.pattern {
                 None => Target::Path(folder),
-                Some(pattern) => Target::Wildcard(Area {
-                    folder,
-                    pattern: Some(pattern.clone()),
-                    depth: form.depth.filter(|_| !self.is_recursive),
-                }),
+                Some(pattern) => Target::Wildcard {
+                    is_something: form.depth == Some(1) && has_entry(&folder, pattern),
+                    area: Area {
+                        folder,
+                        pattern: Some(pattern.clone()),
+                        depth: form.depth.filter(|_| !self.is_recursive),
+                    },
+                },
             }
         };
         starts.into_iter().map(target).collect()
@@ -145,8 +154,19 @@ impl UnnamedReads {
 
 enum Target {
     Path(PathBuf),
-    Wildcard(Area),
+    Wildcard {
+        area: Area,
+        /// Whether the wildcard certainly stands for something. Otherwise it may be the value of an
+        /// option, as in `rg x -g *.ts`.
+        is_something: bool,
+    },
     Unknown,
+}
+
+fn has_entry(folder: &Path, pattern: &str) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| text_matches(pattern, &name.to_string_lossy()))
 }
 
 /// A word as a folder and a pattern for what is in it.

@@ -84,6 +84,8 @@ read(.env)	head -5 **/.env	ask
 read(app/.env)	grep -r x .	ask
 read(app/**)	grep -r x .	ask
 read(*.pem)	rg x	ask
+read(*.pem)	rg x -g *.ts	ask
+read(*.pem)	grep -r x docs/*	allow
 read(*.pem)	cat app/*.pem	ask
 # Named files are denied as before.
 read(.env)	cat app/.env	deny

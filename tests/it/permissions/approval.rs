@@ -312,11 +312,15 @@ async fn a_search_does_not_read_denied_files() {
     let (server, home) = set_up(rules, &[]).await;
     home.file(".env", "KEY=hunter2");
     home.file("a.txt", "KEY=public");
-    let mut rpc = home.rpc(&["--tools", "bash,grep"]);
-    let mut call = async |tool: &str, input: Value| {
+    let call = async |tool: &str, input: Value| {
         server.push(Answer::tool(tool, input));
         server.push(Answer::text("Done."));
-        last_result(&rpc.run("go").await)
+        let arguments = ["--mode", "json", "--tools", "bash,grep", "go"];
+        let lines = home.run(&arguments, "").await.ok();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        last_result(&lines.collect::<Vec<_>>())
     };
     let found = call("grep", json!({ "pattern": "KEY" })).await;
     assert!(found.starts_with("a.txt:1: KEY=public\n"), "{found}");
