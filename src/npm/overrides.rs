@@ -1,5 +1,5 @@
-//! `overrides` of the package.json at the root of a tree: they replace what its packages ask for.
-//! Those of other packages do not count. <https://docs.npmjs.com/cli/v11/configuring-npm/package-json#overrides>
+//! `overrides` of the package.json at the root of a tree replace what its packages ask for. Other
+//! packages have none that count. <https://docs.npmjs.com/cli/v11/configuring-npm/package-json#overrides>
 
 use std::collections::HashMap;
 use std::path::Path;
