@@ -11,8 +11,10 @@ use super::file_set::{Files, TrustedFile};
 #[derive(Clone, Debug)]
 pub struct Contents {
     text: String,
-    /// Where each line begins; empty if there is no text.
-    lines: Vec<usize>,
+    /// Where the first line of a file begins.
+    start: usize,
+    /// Where each of these lines begins.
+    lines: OnceLock<Vec<usize>>,
     files: OnceLock<Files>,
 }
 
@@ -20,27 +22,41 @@ impl From<Files> for Contents {
     fn from(files: Files) -> Self {
         Self {
             text: String::new(),
-            lines: Vec::new(),
+            start: 0,
+            lines: OnceLock::new(),
             files: OnceLock::from(files),
         }
     }
 }
 
 impl Contents {
-    /// Returns `None` if the text has another number of lines.
-    pub fn of_lines(text: String, count: usize) -> Option<Self> {
-        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
-        let mut lines: Vec<usize> = std::iter::once(0).chain(ends).collect();
-        (lines.pop() == Some(text.len()) && lines.len() == count).then_some(Self {
+    /// Takes the lines from `start` on. Returns `None` if they have another length.
+    pub fn of_lines(text: String, start: usize, length: usize) -> Option<Self> {
+        (start.checked_add(length)? == text.len()).then_some(Self {
             text,
-            lines,
+            start,
+            lines: OnceLock::new(),
             files: OnceLock::new(),
+        })
+    }
+
+    fn lines(&self) -> &[usize] {
+        self.lines.get_or_init(|| {
+            let text = self.text.get(self.start..).unwrap_or_default();
+            let mut next = self.start;
+            let lines = text.split_inclusive('\n');
+            let starts = lines.map(|line| {
+                let start = next;
+                next += line.len();
+                start
+            });
+            starts.collect()
         })
     }
 
     pub fn all(&self) -> &Files {
         self.files.get_or_init(|| {
-            let lines = self.lines.iter();
+            let lines = self.lines().iter();
             lines.filter_map(|&start| self.file_at(start)).collect()
         })
     }
@@ -54,8 +70,9 @@ impl Contents {
             Some((found, _)) => found.as_str().cmp(key),
             None => Ordering::Less,
         };
-        let found = self.lines.binary_search_by(order).ok()?;
-        self.file_at(self.lines[found]).map(|(_, file)| file)
+        let lines = self.lines();
+        let found = lines.binary_search_by(order).ok()?;
+        self.file_at(lines[found]).map(|(_, file)| file)
     }
 
     /// Returns the key of a line, and where the rest begins.
@@ -105,7 +122,8 @@ mod tests {
         ];
         let files: Files = names.map(|name| (name.to_owned(), file(name))).into();
         let text = lines_of(&files).unwrap();
-        let contents = Contents::of_lines(text.clone(), files.len()).unwrap();
+        let with_header = format!("header\n{text}");
+        let contents = Contents::of_lines(with_header, 7, text.len()).unwrap();
         for name in names {
             assert_eq!(contents.get(name), Some(file(name)), "{name:?}");
         }
@@ -113,9 +131,8 @@ mod tests {
         assert_eq!(contents.get(""), None);
         assert_eq!(*contents.all(), files);
         assert_eq!(contents.get("/x"), Some(file("/x")));
-        assert!(Contents::of_lines(text, 3).is_none());
-        assert!(Contents::of_lines("x".to_owned(), 1).is_none());
-        let damaged = Contents::of_lines("x\n\n".to_owned(), 2).unwrap();
+        assert!(Contents::of_lines(text, 7, 3).is_none());
+        let damaged = Contents::of_lines("x\n\ny".to_owned(), 0, 4).unwrap();
         assert_eq!((damaged.get("x"), damaged.all().len()), (None, 0));
     }
 }

@@ -57,8 +57,9 @@ struct Header {
     trusted_at: i64,
     #[serde(default)]
     trusts_changes: bool,
+    /// Length of the other lines.
     #[serde(default)]
-    count: usize,
+    length: usize,
     #[serde(default, skip_serializing)]
     files: Files,
 }
@@ -94,8 +95,8 @@ impl Record {
         let files = match header.version {
             1 => Contents::from(header.files),
             VERSION => {
-                let below = text.get(first.len() + 1..).unwrap_or_default();
-                Contents::of_lines(below.to_owned(), header.count)?
+                let start = first.len() + 1;
+                Contents::of_lines(text, start, header.length)?
             }
             _ => return None,
         };
@@ -128,7 +129,7 @@ impl Record {
     }
 
     fn write(&self, file: &Path) -> io::Result<()> {
-        let files = self.files.all();
+        let lines = contents::lines_of(self.files.all())?;
         let header = Header {
             version: VERSION,
             folder: self.folder.clone(),
@@ -138,12 +139,12 @@ impl Record {
             folders: self.folders.clone(),
             trusted_at: self.recorded_at,
             trusts_changes: self.trusts_changes,
-            count: files.len(),
+            length: lines.len(),
             files: Files::new(),
         };
         let mut text = serde_json::to_string(&header)?;
         text.push('\n');
-        text += &contents::lines_of(files)?;
+        text += &lines;
         replace(file, text.as_bytes())
     }
 

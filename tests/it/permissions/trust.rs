@@ -78,7 +78,7 @@ async fn hidden_writes_are_asked_about_before_they_load() {
         })
         .await;
     }
-    // What was refused stays out when the user asks for everything again, and is asked about.
+    // A refused file stays out when the user asks for everything again, and is asked about.
     rpc.begin("again", command("reload")).await;
     let question = rpc.ui("select").await;
     assert!(
