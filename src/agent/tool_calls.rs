@@ -71,19 +71,24 @@ pub(super) async fn execute(
     }
     let hooks = transcript.hooks;
     let mut prepared = Vec::new();
-    // One entry for each call, in order: the outcome of a refused call, `None` for one that runs.
+    // One entry for each call from the first that runs on, in order: the outcome of a refused call,
+    // `None` for one that runs.
     let mut refused = Vec::with_capacity(calls.len());
     for call in calls {
-        refused.push(match prepare(hooks, call, truncated, tools, cancel).await {
+        match prepare(hooks, call, truncated, tools, cancel).await {
             Ok(call) => {
                 prepared.push(call);
-                None
+                refused.push(None);
             }
             Err(outcome) => {
                 terminate &= outcome.output.terminate;
-                Some((call, hooks.finish_tool_call(call, outcome).await))
+                let outcome = hooks.finish_tool_call(call, outcome).await;
+                match prepared.is_empty() {
+                    true => results.push(append_result(transcript, call, outcome).await),
+                    false => refused.push(Some((call, outcome))),
+                }
             }
-        });
+        }
     }
     wait_before_files_change(hooks, &prepared, cancel).await;
     let queueing: Vec<_> = prepared.iter().map(|one| one.tool.queueing()).collect();
