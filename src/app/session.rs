@@ -198,10 +198,23 @@ impl AgentSession {
 
     /// Puts `text` into the user's editor.
     pub async fn set_editor_text(&self, text: String) {
-        let request = UiRequest {
-            id: uuid::Uuid::new_v4().to_string(),
-            method: UiMethod::SetEditorText { text },
-        };
+        self.show(UiMethod::SetEditorText { text }).await;
+    }
+
+    /// Shows a message of pi itself to the user. `kind` is `info`, `warning` or `error`.
+    pub(super) async fn notify(&self, message: String, kind: &str) {
+        let notify_type = Some(kind.to_owned());
+        self.show(UiMethod::Notify {
+            message,
+            notify_type,
+        })
+        .await;
+    }
+
+    /// Sends what pi itself shows to the mode. No answer is expected.
+    pub(super) async fn show(&self, method: UiMethod) {
+        let id = uuid::Uuid::new_v4().to_string();
+        let request = UiRequest { id, method };
         self.emit_to_mode(Event::ExtensionUiRequest(request)).await;
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use async_trait::async_trait;
 
 use super::AgentSession;
-use pi_agent::event::{Event, UiAnswer, UiMethod, UiRequest};
+use pi_agent::event::{UiAnswer, UiMethod};
 use pi_ai::auth::oauth::{LoginDialog, LoginOption, SignInError};
 
 impl AgentSession {
@@ -33,17 +33,6 @@ impl AgentSession {
         self.refresh_model();
         done.map_err(|error| error.to_string())
     }
-
-    async fn notify_user(&self, message: String) {
-        let request = UiRequest {
-            id: uuid::Uuid::new_v4().to_string(),
-            method: UiMethod::Notify {
-                message,
-                notify_type: Some("info".into()),
-            },
-        };
-        self.emit_to_mode(Event::ExtensionUiRequest(request)).await;
-    }
 }
 
 /// Dialogs of a sign-in. When the session is gone each answer is `None`.
@@ -64,7 +53,7 @@ impl Dialog {
 
     async fn notify(&self, text: String) {
         if let Some(session) = self.0.upgrade() {
-            session.notify_user(text).await;
+            session.notify(text, "info").await;
         }
     }
 }

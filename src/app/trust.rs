@@ -10,7 +10,7 @@ use crate::AgentSession;
 use crate::error::{CommandError, ErrorCode};
 use crate::run::json_object;
 use crate::startup::find_user_extensions;
-use pi_agent::event::{Event, ProjectTrustRequest, UiAnswer, UiMethod, UiRequest};
+use pi_agent::event::{Event, ProjectTrustRequest, UiAnswer, UiMethod};
 use pi_resources::paths::Paths;
 use pi_resources::settings::Settings;
 use pi_resources::trust::{self, Answer, Question};
@@ -216,21 +216,10 @@ impl AgentSession {
         if chosen == SHOW_CHANGES
             && let Some(diff) = diff
         {
-            self.notify(diff).await;
+            self.notify(diff, "info").await;
             return Asked::Again;
         }
         let answer = answers.into_iter().find(|(label, _)| *label == chosen);
         answer.map_or(Asked::Dismissed, |(_, answer)| Asked::Answer(answer))
-    }
-
-    pub(crate) async fn notify(&self, message: String) {
-        let request = UiRequest {
-            id: uuid::Uuid::new_v4().to_string(),
-            method: UiMethod::Notify {
-                message,
-                notify_type: Some("info".into()),
-            },
-        };
-        self.emit_to_mode(Event::ExtensionUiRequest(request)).await;
     }
 }

@@ -12,5 +12,5 @@ pub mod stale_temp_files;
 mod version;
 
 pub use nearest::nearest;
-pub use paths::normalize;
+pub use paths::{follow_links, normalize};
 pub use version::{OWN_VERSION, VERSION, compared_version};

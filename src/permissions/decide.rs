@@ -579,7 +579,7 @@ fn prefer_exact<'r>(rules: impl Iterator<Item = &'r Rule>) -> Option<&'r Rule> {
 
 /// Returns the rule that allows exactly this file.
 fn exact_file_rule(path: &Path, is_write: bool) -> Option<String> {
-    let path = crate::paths::resolve(path)?;
+    let path = pi_base::follow_links(path)?;
     let mut text = String::new();
     for char in path.to_str()?.chars() {
         if "*?[]{}\\".contains(char) {

@@ -1,51 +1,11 @@
-//! Resolves paths as the kernel does, also those of files that do not exist yet, and matches them
-//! with the patterns of rules.
+//! Matches paths with the patterns of rules.
 
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
-use pi_base::normalize;
+use pi_base::{follow_links, normalize};
 
 use crate::shell::Place;
-
-/// Number of symbolic links that are followed, as in Linux.
-const MAX_LINKS: usize = 40;
-
-/// Follows all symbolic links of an absolute path, including those of its folders and those that
-/// point to nothing. Parts that do not exist stay as they are. Returns `None` for a loop.
-pub fn resolve(path: &Path) -> Option<PathBuf> {
-    let mut links = 0;
-    let mut resolved = PathBuf::new();
-    // The components that are left, the next one last.
-    let mut left: Vec<PathBuf> = components(path);
-    while let Some(next) = left.pop() {
-        match next.components().next() {
-            Some(Component::RootDir | Component::Prefix(_)) => resolved = next,
-            Some(Component::ParentDir) => _ = resolved.pop(),
-            Some(Component::Normal(name)) => {
-                let candidate = resolved.join(name);
-                match fs::read_link(&candidate) {
-                    Ok(target) => {
-                        links += 1;
-                        if links > MAX_LINKS {
-                            return None;
-                        }
-                        left.extend(components(&target));
-                    }
-                    Err(_) => resolved = candidate,
-                }
-            }
-            _ => {}
-        }
-    }
-    Some(resolved)
-}
-
-fn components(path: &Path) -> Vec<PathBuf> {
-    let parts = path.components().rev();
-    parts.map(|part| PathBuf::from(part.as_os_str())).collect()
-}
 
 /// A pattern of a rule about files: `src/**`, `~/.ssh/*`, `/etc/passwd`, `.env`.
 #[derive(Clone, Debug)]
@@ -102,7 +62,7 @@ impl PathPattern {
     /// matches. Rules to deny and to ask use this.
     pub fn may_match(&self, path: &Path, place: &Place) -> bool {
         // A loop of links cannot be opened.
-        resolve(path)
+        follow_links(path)
             .is_some_and(|resolved| self.located(place).matches(&normalize(path), &resolved))
     }
 
@@ -116,12 +76,12 @@ impl PathPattern {
             };
         };
         let mut starts: Vec<PathBuf> = Vec::new();
-        let resolved = resolve(&folder).unwrap_or_else(|| folder.clone());
+        let resolved = follow_links(&folder).unwrap_or_else(|| folder.clone());
         let mut rest = String::new();
         for folder in [folder, resolved] {
             let (folder, pattern) = literal_part(&folder, &self.rest);
             rest = pattern;
-            let also = resolve(&folder).unwrap_or_else(|| folder.clone());
+            let also = follow_links(&folder).unwrap_or_else(|| folder.clone());
             for start in [folder, also] {
                 if !starts.contains(&start) {
                     starts.push(start);
@@ -137,7 +97,7 @@ impl PathPattern {
 
     /// Returns whether the file behind the links of `path` matches. Rules to allow use this.
     pub fn must_match(&self, path: &Path, place: &Place) -> bool {
-        let Some(resolved) = resolve(path) else {
+        let Some(resolved) = follow_links(path) else {
             return false;
         };
         let (folder, rest) = match (self.root, self.folder(place)) {
@@ -146,7 +106,7 @@ impl PathPattern {
             (_, None) => return false,
         };
         let (folder, rest) = literal_part(&folder, &rest);
-        let Some(folder) = resolve(&folder) else {
+        let Some(folder) = follow_links(&folder) else {
             return false;
         };
         let Ok(matcher) = Matcher::new(&folder, &rest) else {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use ignore::WalkBuilder;
 
 use crate::decide::{Answer, Decision, Rules, file_pattern};
-use crate::paths::{LocatedPattern, resolve};
+use crate::paths::LocatedPattern;
 use crate::rule::{Rule, text_matches};
 use crate::shell::{Area, Place, Skipped, UnnamedReads};
+use pi_base::follow_links;
 
 /// Number of files and folders that are looked at for one command.
 const MAX_ENTRIES: usize = 200_000;
@@ -29,7 +30,7 @@ impl Rules {
     /// Returns the files that a search leaves out; `None` if no rule is about reading files below
     /// `root`. A rule that asks about `root` itself does not count: the question was answered.
     pub fn unreadable_in(&self, root: &Path, place: &Place) -> Option<Unreadable> {
-        let resolved = resolve(root)?;
+        let resolved = follow_links(root)?;
         let mut unreadable = self.unreadable(place);
         unreadable.root = (root.to_owned(), resolved.clone());
         unreadable
@@ -146,7 +147,7 @@ impl Unreadable {
 
     /// Searches an area for a file that may not be read.
     fn find(&self, area: &Area, skipped: &Skipped, left: &mut usize) -> Found<'_> {
-        let Some(folder) = resolve(&area.folder) else {
+        let Some(folder) = follow_links(&area.folder) else {
             return Found::Nothing;
         };
         let mut rules = self.clone();
@@ -187,7 +188,7 @@ impl Unreadable {
             }
             let plain = area.folder.join(below);
             let resolved = match skipped.follows_links || entry.path_is_symlink() {
-                true => resolve(path),
+                true => follow_links(path),
                 false => Some(path.to_owned()),
             };
             if let Some(resolved) = resolved

@@ -83,10 +83,9 @@ impl AgentSession {
         }
         if setting == ProtectedPaths::Notify {
             let named = shown(&paths);
-            self.notify(format!(
-                "{tool} wrote to a protected place: {named}. Look at it before it runs"
-            ))
-            .await;
+            let message =
+                format!("{tool} wrote to a protected place: {named}. Look at it before it runs");
+            self.notify(message, "info").await;
         }
     }
 

@@ -149,12 +149,12 @@ impl AgentSession {
             let answer = self.ask_to_load(&files).await;
             (self.switcher.protected_changes.lock()).answer_all(suspects, answer.is_ok());
             if let Err(why) = answer {
-                self.notify(format!(
+                let message = format!(
                     "Not loaded: {} changed in a protected place while a tool ran, and {why} \
                      (setting protectedPaths)",
                     shown(&files)
-                ))
-                .await;
+                );
+                self.notify(message, "warning").await;
             }
         }
         let known = self.switcher.protected_changes.lock();

@@ -13,7 +13,7 @@ use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
 use crate::run::json_object;
 use crate::state::State;
 use pi_agent::AgentMessage;
-use pi_agent::event::{Event, SummarySource, UiMethod, UiRequest};
+use pi_agent::event::SummarySource;
 use pi_ai::message::{ContentBlock, UserContent};
 use pi_compaction::{BranchPart, BranchRequest, SummaryError, branch_part, summarize_branch};
 use pi_extensions::api::session_api::{NavigateOptions, Navigated};
@@ -136,11 +136,7 @@ impl AgentSession {
         drop(summarizing);
         // The text goes into the user's editor if the mode has one.
         if let (Some(text), "interactive") = (&editor_text, self.config.mode) {
-            self.emit_to_mode(Event::ExtensionUiRequest(UiRequest {
-                id: uuid::Uuid::new_v4().to_string(),
-                method: UiMethod::SetEditorText { text: text.clone() },
-            }))
-            .await;
+            self.set_editor_text(text.clone()).await;
         }
         Ok(Navigated {
             editor_text,

@@ -10,11 +10,15 @@ use pi_base::file_lock::FileLock;
 use pi_base::regular_file;
 use serde_json::Value;
 
+use super::file_set::TooManyFiles;
+
 /// A problem with the recorded answers.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     #[error("{}: {why}. Correct the file or remove it", .file.display())]
     Invalid { file: PathBuf, why: String },
+    #[error("{0}, so it cannot be trusted. Remove files, or start pi with --approve")]
+    TooManyFiles(#[from] TooManyFiles),
     #[error("{}: could not be read: {source}", .file.display())]
     Read { file: PathBuf, source: io::Error },
     #[error("{}: could not be written: {source}", .file.display())]

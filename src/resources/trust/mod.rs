@@ -204,10 +204,7 @@ pub fn question_anew(paths: &Paths) -> Result<Question, TrustError> {
         return Ok(question);
     }
     with_decision_of(paths, |decision| {
-        let files = decision.read().map_err(|distrust| TrustError::Invalid {
-            file: decision.trust_file(),
-            why: distrust.to_string(),
-        })?;
+        let files = Arc::new(decision.folder.read()?);
         decision.shown = Some(Arc::clone(&files));
         let (folder, agent_dir) = (&decision.folder, &decision.agent_dir);
         Ok(Question::new(
@@ -588,13 +585,7 @@ impl Decision {
         let file = self.trust_file();
         let files = match self.shown.take() {
             Some(shown) => shown,
-            None => match self.read() {
-                Ok(files) => files,
-                Err(distrust) => {
-                    let why = distrust.to_string();
-                    return Err(TrustError::Invalid { file, why });
-                }
-            },
+            None => Arc::new(self.folder.read()?),
         };
         let changes = match answer {
             Answer::TrustParent => {

@@ -5,19 +5,20 @@ use std::path::{Component, Path, PathBuf};
 
 use super::file_set::canonical;
 use crate::paths::Paths;
-use pi_base::normalize;
+use pi_base::{follow_links, normalize};
 
 /// Folders at any depth all of whose files are protected.
 const FOLDERS: [&str; 4] = [".pi", ".agents", ".claude", ".vscode"];
 /// Names in `.git`.
 const GIT: [&str; 2] = ["hooks", "config"];
 /// Names in the agent folder.
-const AGENT: [&str; 6] = [
+const AGENT: [&str; 7] = [
     "extensions",
     "settings.json",
     "auth.json",
     "models.json",
     "mcp.json",
+    "pi.lock",
     "trust",
 ];
 /// Start-up files of shells, in the home folder.
@@ -45,8 +46,8 @@ const SHELL_FILES: [&str; 18] = [
 /// Returns the absolute path of a write if it is protected.
 pub fn protected_path(paths: &Paths, written: &Path) -> Option<PathBuf> {
     let path = normalize(written);
-    let real = real_path(&path);
-    let is_protected = is_protected(paths, &path) || is_protected(paths, &real);
+    let is_protected = is_protected(paths, &path)
+        || follow_links(&path).is_none_or(|real| is_protected(paths, &real));
     is_protected.then_some(path)
 }
 
@@ -57,16 +58,6 @@ pub fn names_protected_place(text: &str) -> bool {
     let folders = FOLDERS.iter().copied();
     shell_files.chain(folders).any(|name| text.contains(name))
         || text.contains(".git") && GIT.iter().any(|name| text.contains(name))
-}
-
-/// Returns the path without symbolic links; of a new file that of the nearest folder that exists.
-fn real_path(path: &Path) -> PathBuf {
-    let existing = path.ancestors().find(|folder| folder.exists());
-    let Some(existing) = existing else {
-        return path.to_owned();
-    };
-    let rest = path.strip_prefix(existing).unwrap_or(Path::new(""));
-    canonical(existing).join(rest)
 }
 
 fn is_protected(paths: &Paths, path: &Path) -> bool {
@@ -109,6 +100,8 @@ mod tests {
         std::fs::create_dir_all(home.join(".pi/agent/sessions")).unwrap();
         std::fs::create_dir_all(cwd.join(".git/hooks")).unwrap();
         std::os::unix::fs::symlink(".git/hooks", cwd.join("innocent")).unwrap();
+        std::os::unix::fs::symlink(home.join(".zshrc"), cwd.join("dangling")).unwrap();
+        std::os::unix::fs::symlink("loop", cwd.join("loop")).unwrap();
         let paths = Paths {
             agent_dir: home.join(".pi/agent"),
             home,
@@ -126,9 +119,12 @@ mod tests {
             ".git/hooks/pre-commit",
             ".GIT/Config",
             "innocent/post-checkout",
+            "dangling",
+            "loop/x",
             "~/.bashrc",
             "~/.config/fish/conf.d/x.fish",
             "~/.pi/agent/extensions/a.ts",
+            "~/.pi/agent/pi.lock",
             "~/.pi/agent/trust.json",
             "~/.pi/agent/trust/x.json",
             ".vscode/tasks.json",
@@ -148,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_in_a_text() {
+    fn lines_that_name_protected_places_are_found() {
         for text in [
             "echo x >> ~/.bashrc '",
             "a > .PI/x",

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use self::folders::FolderWatcher;
 use self::inputs::WatchedInputs;
 use self::lists::{Difference, WatchedLists};
-use self::notices::{Names, notify_user, report_reload, set_status, short_name};
+use self::notices::{Names, report_reload, set_status, short_name};
 use self::repetition::Repetition;
 use crate::AgentSession;
 use crate::error::ErrorCode;
@@ -238,7 +238,7 @@ impl Watch {
         };
         self.watched = Some(watched);
         if let Some(limit) = changes.limit.take() {
-            notify_user(session, limit, "warning").await;
+            session.notify(limit, "warning").await;
         }
         changes
     }
@@ -255,10 +255,10 @@ impl Watch {
             let names = Names::new(&changes.missing, &changes.missing).listed();
             let seconds = REBUILD_TIMEOUT.as_secs();
             let message = format!(
-                "{names} is gone: the extensions from before stay for {seconds} s, in case it is \
-                 being built"
+                "Missing: {names}. pi waits {seconds} s, in case of a build, and then reloads \
+                 without"
             );
-            notify_user(session, message, "warning").await;
+            session.notify(message, "warning").await;
         }
         let waits = Instant::now() < end;
         if waits {
@@ -270,11 +270,11 @@ impl Watch {
     async fn explain_delay(&self, session: &AgentSession, changes: &Changes) {
         let names = self.names(changes).listed();
         let message = format!(
-            "{names} has changed right after each of the last reloads, as if an extension wrote it \
-             when it starts. From now on pi waits longer before it reloads for that, up to a \
+            "Changed right after each of the last reloads, as if an extension wrote it when it \
+             starts: {names}. From now on pi waits longer before it reloads for that, up to a \
              minute; /reload does it at once"
         );
-        notify_user(session, message, "warning").await;
+        session.notify(message, "warning").await;
     }
 
     fn names(&self, changes: &Changes) -> Names {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::AgentSession;
-use pi_agent::event::{Event, UiMethod, UiRequest};
+use pi_agent::event::UiMethod;
 use pi_extensions::LoadReport;
 
 /// Number of files that are named if there are more of them.
@@ -89,15 +89,7 @@ pub(super) async fn report_reload(session: &AgentSession, names: &Names, report:
             "warning",
         ),
     };
-    notify_user(session, text, kind).await;
-}
-
-pub(super) async fn notify_user(session: &AgentSession, message: String, kind: &str) {
-    let method = UiMethod::Notify {
-        message,
-        notify_type: Some(kind.to_string()),
-    };
-    request(session, method).await;
+    session.notify(text, kind).await;
 }
 
 /// Sets or clears the line that says what a reload waits for.
@@ -106,17 +98,7 @@ pub(super) async fn set_status(session: &AgentSession, text: Option<String>) {
         status_key: "reload".into(),
         status_text: text,
     };
-    request(session, method).await;
-}
-
-async fn request(session: &AgentSession, method: UiMethod) {
-    let request = UiRequest {
-        id: uuid::Uuid::new_v4().to_string(),
-        method,
-    };
-    session
-        .emit_to_mode(Event::ExtensionUiRequest(request))
-        .await;
+    session.show(method).await;
 }
 
 #[cfg(test)]
