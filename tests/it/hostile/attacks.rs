@@ -158,7 +158,7 @@ attacks! {
     array_buffer_bomb("array-buffer-bomb") is_reported("Array buffer allocation failed");
     stack_overflow("stack-overflow") is_reported("Maximum call stack size exceeded");
     deep_result("deep-result") is_reported("within each other in more than 1000 levels");
-    huge_result("huge-result") is_reported("too large");
+    huge_result("huge-result") is_reported("the limit is 64 MB");
     cyclic_result("cyclic-result") is_reported("circular");
     throwing_getters("throwing-getters") is_reported("from a getter");
     throws_strange_things("throws-strange-things") is_reported("");

@@ -50,7 +50,7 @@ async fn handlers_may_change_the_whole_request() {
     assert_eq!(error["event"], "context_with_system");
     let text = error["error"].as_str().unwrap();
     assert!(
-        text.contains("the first message must be that of the role \"system\""),
+        text.contains("the first must have the role \"system\""),
         "{text}"
     );
     rpc.event("agent_settled").await;
