@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use js_runtime::{HostProcess, LoadError, LoadPhase, Runtime, RuntimeOptions, Stop};
 
 use super::generation::Generation;
-use super::load_error::LoadFailure;
+use super::load_error::{ABORTED_LOAD, LoadFailure};
 use super::load_record::LoadRecord;
 use super::plan::LoadPlan;
 use super::quarantine::LoadedFiles;
@@ -232,7 +232,11 @@ impl Extensions {
         });
         let place = find_location(&ending.stack);
         let place = place.map(|place| format!(" ({place})"));
-        let text = format!("{}{}", LoadError::Stopped(stop), place.unwrap_or_default());
+        let reason = match stop {
+            Stop::Requested => ABORTED_LOAD.to_owned(),
+            stop => LoadError::Stopped(stop).to_string(),
+        };
+        let text = format!("{reason}{}", place.unwrap_or_default());
         let can_keep = plan.can_keep(index);
         // After an abort the next reload tries again.
         if stop != Stop::Requested || !can_keep {
@@ -364,7 +368,7 @@ async fn give_up_load(runtime: &Runtime) -> LoadError {
         return LoadError::Stopped(Stop::Requested);
     }
     LoadError::Failed {
-        message: "the user aborted the load, which had not finished".into(),
+        message: ABORTED_LOAD.into(),
         stack: String::new(),
     }
 }

@@ -9,6 +9,9 @@ use serde::{Serialize, Serializer};
 use crate::diagnostics::error_context::find_location;
 use pi_agent::event::{ExtensionError, Location};
 
+/// Why an extension did not load that the user did not wait for.
+pub const ABORTED_LOAD: &str = "the user aborted the load, which had not finished";
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadFailure {
     /// The message, with the position if it is known.

@@ -99,13 +99,13 @@ impl Quarantine {
         }
         let mut names: Vec<String> = offenders.keys().map(|path| short_name(path)).collect();
         names.sort_unstable();
-        Err(match names.is_empty() {
-            true => format!("\"{name}\" is not quarantined: no extension is"),
-            false => format!(
-                "\"{name}\" is not quarantined; these are: {}",
-                names.join(", ")
-            ),
-        })
+        let others = match names.is_empty() {
+            true => "no extension is".to_owned(),
+            false => format!("these are: {}", names.join(", ")),
+        };
+        Err(format!(
+            "\"{name}\" is not quarantined; {others}. A reload without a name loads all extensions"
+        ))
     }
 
     /// Returns the message for an extension that is not loaded.
@@ -219,9 +219,12 @@ mod tests {
             }
         }
         let error = quarantine.release("index").unwrap_err();
-        assert_eq!(error, "\"index\" is not quarantined; these are: a.ts");
+        let advice = "A reload without a name loads all extensions";
+        let expected = format!("\"index\" is not quarantined; these are: a.ts. {advice}");
+        assert_eq!(error, expected);
         quarantine.release("a").unwrap();
         let error = quarantine.release("a").unwrap_err();
-        assert_eq!(error, "\"a\" is not quarantined: no extension is");
+        let expected = format!("\"a\" is not quarantined; no extension is. {advice}");
+        assert_eq!(error, expected);
     }
 }

@@ -60,8 +60,8 @@ fn reloaded(report: &LoadReport) -> String {
     };
     let count = counted(report.loaded.len(), "extension", "extensions");
     let mut line = match report.loaded.is_empty() {
-        true => format!("Reloaded: {count}."),
-        false => format!("Reloaded: {count}: {}.", names(&mut report.loaded.iter())),
+        true => format!("Reloaded {count}."),
+        false => format!("Reloaded {count}: {}.", names(&mut report.loaded.iter())),
     };
     let others = [
         (
@@ -129,7 +129,7 @@ mod tests {
             loaded: vec!["/x/a.ts".into(), "/x/todo/index.ts".into()],
             ..LoadReport::default()
         };
-        assert_eq!(reloaded(&report), "Reloaded: 2 extensions: a.ts, todo.");
+        assert_eq!(reloaded(&report), "Reloaded 2 extensions: a.ts, todo.");
         let report = LoadReport {
             loaded: vec![],
             kept: vec![("/x/d.ts".into(), "threw".to_owned().into())],
@@ -144,7 +144,7 @@ mod tests {
         };
         assert_eq!(
             reloaded(&report),
-            "Reloaded: 0 extensions. Last good version kept: d.ts. Gone: e.ts. Failed: b.ts, c.ts."
+            "Reloaded 0 extensions. Last good version kept: d.ts. Gone: e.ts. Failed: b.ts, c.ts."
         );
     }
 }

@@ -418,11 +418,11 @@ impl Renderer {
             path if !path.contains('/') => error.path_and_name(),
             path => extension_name(path),
         };
-        let line = format!(
-            "Extension {what}: {name}, {}: {}",
-            one_line(&error.event),
-            positioned_line(error)
-        );
+        let name = match name.strip_prefix("command:") {
+            Some(command) => format!("/{command}"),
+            None => format!("{name}, {}", one_line(&error.event)),
+        };
+        let line = format!("Extension {what}: {name}: {}", positioned_line(error));
         let mut lines = paint(style, &line);
         let details = &error.details;
         // The message may contain the parser's code frame, of which only one line is shown.

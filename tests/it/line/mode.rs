@@ -210,7 +210,7 @@ async fn escape_ends_the_current_activity() {
         });"#,
     );
     terminal.line("/reload");
-    terminal.see("Reloaded: 2 extensions: ");
+    terminal.see("Reloaded 2 extensions: ");
     terminal.see("> ");
     terminal.line("list the files");
     terminal.see("gate hangs");
@@ -243,7 +243,7 @@ async fn a_message_typed_while_the_agent_works_is_queued() {
 async fn reload_shows_errors_with_their_positions() {
     let (home, mut terminal) = set_up("xterm");
     terminal.line("/reload");
-    terminal.see("Reloaded: 1 extension: ask.ts.\n");
+    terminal.see("Reloaded 1 extension: ask.ts.\n");
     terminal.see("> ");
     home.extension("ask.ts", "export default function (pi) {\n  pi.on(;;\n}\n");
     terminal.line("/reload");

@@ -308,6 +308,17 @@ fn an_extension_error_names_extension_and_event() {
     );
 }
 
+/// "command:wait of hello, command" named one command in three ways.
+#[test]
+fn an_error_of_a_command_names_it_as_typed() {
+    let mut error = ExtensionError::new("command:wait", "command", "boom");
+    explain(&mut error, Some("/x/hello.ts"));
+    let text = Rendering::new(PLAIN)
+        .event(Event::ExtensionError(error))
+        .settle();
+    assert_eq!(text, "Extension error: /wait of hello: boom\n");
+}
+
 #[test]
 fn an_extension_warning_is_labelled() {
     let warning = ExtensionError::new("/x/gate.ts", "load", "There is no event \"x\"");

@@ -41,7 +41,9 @@ fn write(path: impl AsRef<Path>, text: &str) {
 async fn fails(rpc: &mut Rpc) {
     rpc.wait("that it does not load", |line| {
         let message = line["message"].as_str().unwrap_or_default();
-        message.contains("does not load") || message.contains("stay: ")
+        ["Last good version kept: ", "Failed: ", "stay: "]
+            .iter()
+            .any(|part| message.contains(part))
     })
     .await;
 }
