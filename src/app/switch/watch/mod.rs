@@ -207,6 +207,8 @@ impl Watch {
                     self.repetition.reloaded(&changes.all(), noticed);
                     (self.noticed, self.gone_since) = (None, None);
                     report_reload(session, &names, &report).await;
+                    // A file that changes right after the reload may be half-written.
+                    is_quiet = false;
                 }
                 // A run has begun meanwhile.
                 Err(reason) if reason.code == ErrorCode::Busy => {

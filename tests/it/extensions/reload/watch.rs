@@ -244,6 +244,27 @@ async fn a_read_file_is_watched_on_request() {
     rpc.notified("Reloaded: prompt.md").await;
 }
 
+/// An editor empties a file before it writes: a reload in between took that for settings without
+/// `extensionWatch`, and the watch ended for good.
+#[tokio::test]
+async fn a_reload_while_the_settings_are_empty_keeps_the_watch() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let c = home.file("elsewhere/c.ts", &says("'c'"));
+    let d = home.file("elsewhere/d.ts", &says("'d'"));
+    let settings = |extensions: Value| {
+        home.settings(json!({ "extensionWatch": true, "extensions": extensions }));
+    };
+    settings(json!([c]));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("says c").await;
+    fs::write(home.agent_dir().join("settings.json"), "").unwrap();
+    rpc.ok(json!({"type": "reload"})).await;
+    rpc.notified("says c").await;
+    settings(json!([c, d]));
+    rpc.notified("says d").await;
+}
+
 /// Each save began to count anew, so that reloads followed each other for ever. A unit test has the
 /// delays.
 #[tokio::test]
