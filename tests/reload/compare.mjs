@@ -1,6 +1,6 @@
 // Compares what a reload or a new session leaves of extensions, here and in both originals. See README.md.
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { CASES, RIGHT } from "./cases.mjs";
 import { Ended, Program } from "./program.mjs";
@@ -15,10 +15,13 @@ const { values: options } = parseArgs({
 	},
 });
 
+// The programs run in other folders.
+const binary = resolve(options.binary);
+
 /** The columns of the table. */
 const PROGRAMS = [
-	{ name: "pi, threads", command: options.binary, settings: { extensionHost: "thread" }, ours: true },
-	{ name: "pi, processes", command: options.binary, settings: { extensionHost: "process" }, ours: true },
+	{ name: "pi, threads", command: binary, settings: { extensionHost: "thread" }, ours: true },
+	{ name: "pi, processes", command: binary, settings: { extensionHost: "process" }, ours: true },
 	{ name: "0.67.68", command: options.old, settings: {} },
 	{ name: "1.5.2", command: options.new, settings: {} },
 ].filter(({ command }) => command);

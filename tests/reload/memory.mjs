@@ -1,6 +1,7 @@
 // Prints the memory of pi after many reloads of an extension of 1 MB that changes every third time:
 // node tests/reload/memory.mjs --binary target/release/pi [--reloads N] [--extension-host process]
 import { readFileSync, readdirSync } from "node:fs";
+import { resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Program } from "./program.mjs";
@@ -50,7 +51,7 @@ function memory(pid) {
 	return Math.round((sizes.reduce((sum, size) => sum + size, 0) * 1024) / 1e6);
 }
 
-const program = new Program([options.binary], { extensionHost: options["extension-host"] });
+const program = new Program([resolve(options.binary)], { extensionHost: options["extension-host"] });
 try {
 	let version = 0;
 	program.extension("big.ts", source(version));
