@@ -53,7 +53,7 @@ export async function activate(
   if (typeof factory !== "function") {
     throw new Error(
       `Extension does not export a valid factory function${describeExports(namespace)}: ` +
-        "write `export default function (pi) { ... }`. A file that only helps others belongs into a folder that has no index.ts",
+        "write `export default function (pi) { ... }`. A file that only helps others belongs in a folder that has no index.ts",
     );
   }
   if (isClass(factory)) {

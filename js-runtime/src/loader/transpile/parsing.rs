@@ -10,6 +10,8 @@ const MAX_NESTING: usize = 5000;
 /// Maximum number of operators without the end of a statement or a list: each is one level of
 /// recursion.
 const MAX_OPERATORS: usize = 100_000;
+/// Maximum number of JSX elements within each other. A comma in their text ends no expression.
+const MAX_ELEMENTS: usize = 10_000;
 /// Bytes of stack per byte of text. A level takes at least two characters, and only used stack
 /// costs memory.
 const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 8 } else { 4 } << 10;
@@ -26,7 +28,13 @@ pub(crate) fn with_parsed<T>(
     work: impl FnOnce(ParsedSource) -> T,
 ) -> Result<T, JsErrorBox> {
     let syntax_error = |text: String| JsErrorBox::new("SyntaxError", text);
-    if let Some(problem) = too_deep(&source) {
+    let too_many = || {
+        let has_elements = matches!(media_type, MediaType::Tsx | MediaType::Jsx);
+        (has_elements && open_elements(&source) > MAX_ELEMENTS).then(|| {
+            format!("More than {MAX_ELEMENTS} elements are within each other, which is too deep to be compiled")
+        })
+    };
+    if let Some(problem) = too_deep(&source).or_else(too_many) {
         return Err(syntax_error(format!("{problem}\n    at {specifier}:1:1")));
     }
     let length = source.len();
@@ -73,6 +81,21 @@ pub(crate) fn too_deep(text: &str) -> Option<String> {
     (length > MAX_OPERATORS).then(|| {
         format!("An expression has some {length} operators, which is too long to be compiled")
     })
+}
+
+/// Estimates how many JSX elements are open at a time. Type arguments count as elements that are not
+/// closed.
+fn open_elements(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for pair in text.as_bytes().windows(2) {
+        match pair {
+            b"</" | b"/>" => open = open.saturating_sub(1),
+            [b'<', b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' | b'>'] => open += 1,
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 /// Maximum nesting and length in a text.
@@ -246,5 +269,14 @@ mod tests {
         parse(format!("x = 1{}", "+1".repeat(MAX_OPERATORS - 8))).unwrap();
         let refused = parse(format!("x = 1{}", "+1".repeat(MAX_OPERATORS + 8))).unwrap_err();
         assert!(refused.contains("operators"), "{refused}");
+        let parse_elements = |text: String| {
+            with_parsed(&specifier, MediaType::Tsx, text, false, |_| ())
+                .map_err(|error| error.to_string())
+        };
+        let elements = |depth| format!("x = {}{}", "<a>,".repeat(depth), "</a>".repeat(depth));
+        parse_elements(elements(MAX_ELEMENTS)).unwrap();
+        parse_elements("x = <a/>; f<T>();\n".repeat(1000)).unwrap();
+        let refused = parse_elements("<a>,".repeat(400_000)).unwrap_err();
+        assert!(refused.contains("elements are within"), "{refused}");
     }
 }
