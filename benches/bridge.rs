@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pi_ai::models::registry::ModelRegistry;
-use pi_extensions::{Allowance, Extensions, ExtensionsConfig, Limits};
+use pi_extensions::{Extensions, ExtensionsConfig, GenerationLimits};
 use pi_resources::discovery::extensions::ExtensionPath;
-use pi_resources::settings::ExtensionHost;
+use pi_resources::settings::{ExtensionHost, ExtensionTimeouts};
 use pi_resources::source_info::SourceInfo;
 use pi_tools::tool::ToolInvocation;
 use serde_json::{Map, json};
@@ -32,30 +32,30 @@ export default function (pi) {
 
 /// Measures extensions on a thread of this process, and in a process of their own.
 pub async fn round_trips() {
-    for (place, name) in [
+    for (host, name) in [
         (ExtensionHost::Thread, ""),
         (ExtensionHost::Process, ", own process"),
     ] {
-        round_trips_in(place, name).await;
+        round_trips_in(host, name).await;
     }
 }
 
-async fn round_trips_in(place: ExtensionHost, name: &str) {
+async fn round_trips_in(host: ExtensionHost, name: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("noop.ts");
     std::fs::write(&path, SOURCE).expect("a file");
     let limit = Duration::from_secs(10);
     let extensions = Extensions::new(ExtensionsConfig {
-        allowance: Allowance {
-            limits: Limits {
+        limits: GenerationLimits {
+            timeouts: ExtensionTimeouts {
                 handler: limit,
                 load: limit,
                 spin: limit,
                 shutdown: limit,
-                ..Limits::default()
+                ..ExtensionTimeouts::default()
             },
             max_heap: 256 << 20,
-            place,
+            host,
         },
         cache_dir: None,
         models: Arc::new(ModelRegistry::load(folder.path())),
@@ -117,6 +117,7 @@ async fn round_trips_in(place: ExtensionHost, name: &str) {
             cancel: cancel.clone(),
             updates: Arc::new(|_| {}),
             started: None,
+            unreadable: None,
         };
         let start = Instant::now();
         tool.execute(call).await.expect("it does nothing");

@@ -40,6 +40,7 @@ async fn call(cwd: &Path, name: &str, args: Value) -> f64 {
         cancel: CancellationToken::new(),
         updates: Arc::new(|_| {}),
         started: None,
+        unreadable: None,
     };
     let begun = Instant::now();
     let result = tool.execute(call).await;

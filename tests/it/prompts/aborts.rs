@@ -259,6 +259,7 @@ async fn an_abandoned_handler_gets_missed_events_once_settled() {
     rpc.notified("turn 1").await;
     rpc.ok(json!({"type": "abort"})).await;
     rpc.notified("end").await;
+    rpc.event("agent_settled").await;
     for message in ["two", "three"] {
         rpc.ok(prompt(message)).await;
         rpc.event("agent_settled").await;
