@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use model_server::{Answer, ModelServer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Home, message_end, prompt, text_of, with_extension};
 
@@ -259,10 +259,12 @@ async fn an_abandoned_handler_gets_missed_events_once_settled() {
     rpc.notified("turn 1").await;
     rpc.ok(json!({"type": "abort"})).await;
     rpc.notified("end").await;
-    rpc.event("agent_settled").await;
     for message in ["two", "three"] {
+        // The aborted run has ended, before or after its notification.
+        let from = rpc.count();
         rpc.ok(prompt(message)).await;
-        rpc.event("agent_settled").await;
+        let is_end = |line: &Value| line["type"] == "agent_settled";
+        rpc.find(from, "the end of the run", is_end).await;
     }
     rpc.ok(prompt("/settle")).await;
     for said in ["settled", "turn 2", "turn 3"] {

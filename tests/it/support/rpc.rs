@@ -253,7 +253,7 @@ impl Rpc {
         }
     }
 
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
 
