@@ -71,18 +71,26 @@ fn start_time(process: u32) -> Option<String> {
     Some(started.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
 }
 
+/// How often the list of locks is read until the holder is found.
+#[cfg(target_os = "linux")]
+const READS: usize = 4;
+
 /// Returns the process that holds the lock of `file`; `None` if there is none, if the system
 /// does not report it, or if the process is about to end and its lock with it.
 #[cfg(target_os = "linux")]
 pub(crate) fn find(file: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let metadata = file.metadata().ok()?;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let device = (
         nix::sys::stat::major(metadata.dev()),
         nix::sys::stat::minor(metadata.dev()),
     );
-    parse_proc_locks(&locks, device, metadata.ino()).filter(|process| lives(*process))
+    // The kernel gives the list out in pieces. When other locks end meanwhile, one may be left out.
+    let holder = (0..READS).find_map(|_| {
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        parse_proc_locks(&locks, device, metadata.ino())
+    });
+    holder.filter(|process| lives(*process))
 }
 
 /// Other systems than Linux do not report lock holders.
