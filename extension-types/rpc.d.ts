@@ -1264,7 +1264,7 @@ export interface Commands {
   commands: Command[];
 }
 /**
- * A slash command of a prompt.
+ * A slash command of an extension, a template or a skill.
  */
 export interface Command {
   name: string;
