@@ -339,12 +339,7 @@ impl RunHooks for Hooks<'_> {
                 terminate: false,
             }),
         }
-        session
-            .switcher
-            .protected_changes
-            .lock()
-            .times
-            .begin(&call.id);
+        session.note_tool_start(&call.id);
         Ok(unreadable)
     }
 
@@ -355,8 +350,7 @@ impl RunHooks for Hooks<'_> {
         outcome: &mut ToolOutcome,
         cancel: &CancellationToken,
     ) {
-        let changes = &self.session.switcher.protected_changes;
-        changes.lock().times.end(&call.id);
+        self.session.note_tool_end(&call.id);
         if !outcome.is_error {
             self.session.note_writes(&call.name, args).await;
         }

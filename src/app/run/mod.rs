@@ -9,7 +9,6 @@ pub(crate) mod protected;
 mod provider_hooks;
 pub(crate) mod retry;
 pub(crate) mod settle;
-pub(crate) mod tool_times;
 mod turn_end;
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@ pub(crate) mod background;
 pub(crate) mod fork;
 pub(crate) mod protected;
 mod reload;
+mod tool_times;
 mod tree;
 mod watch;
 

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::tool_times::ToolTimes;
 use super::watch::changes_since_load;
 use crate::AgentSession;
 use crate::error::{CommandError, ErrorCode};
 use crate::run::protected::shown;
-use crate::run::tool_times::ToolTimes;
+
 use pi_agent::event::{UiAnswer, UiMethod};
 use pi_extensions::expect_allowed_files;
 use pi_resources::paths::Paths;
@@ -28,7 +29,7 @@ type Hash = Option<String>;
 /// Contents of files in protected places, by canonical path.
 #[derive(Default)]
 pub(crate) struct ProtectedChanges {
-    pub times: ToolTimes,
+    times: ToolTimes,
     /// Written by calls that the user has allowed, or loaded with the user's consent.
     allowed: BTreeMap<PathBuf, Hash>,
     refused: BTreeMap<PathBuf, Hash>,
@@ -127,6 +128,17 @@ impl ProtectedChanges {
 }
 
 impl AgentSession {
+    /// Notes that a tool starts, if changes that it makes in protected places are asked about.
+    pub(crate) fn note_tool_start(&self, call: &str) {
+        if self.protected_paths_setting() == ProtectedPaths::Ask {
+            self.switcher.protected_changes.lock().times.begin(call);
+        }
+    }
+
+    pub(crate) fn note_tool_end(&self, call: &str) {
+        self.switcher.protected_changes.lock().times.end(call);
+    }
+
     /// Returns whether all of the changes are such that the user has refused to load.
     pub(crate) fn are_refused(&self, changed: &BTreeSet<PathBuf>) -> bool {
         let known = self.switcher.protected_changes.lock();

@@ -232,7 +232,7 @@ mod tests {
     /// Prints the cost that docs/performance.md has:
     /// `cargo test --release -p pi-app --lib five_hundred -- --ignored --nocapture`.
     #[test]
-    #[ignore = "measures"]
+    #[ignore = "prints a figure for docs/performance.md"]
     fn look_at_five_hundred_files_is_cheap() {
         let folder = tempfile::tempdir().unwrap();
         let mut watched = loaded(extensions(folder.path(), 500));

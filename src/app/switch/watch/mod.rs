@@ -25,6 +25,7 @@ use self::inputs::WatchedInputs;
 use self::lists::{Difference, WatchedLists};
 use self::notices::{Names, report_reload, set_status, short_name};
 use self::repetition::Repetition;
+pub(super) use self::stamps::CLOCK_STEP;
 use crate::AgentSession;
 use crate::error::ErrorCode;
 use pi_agent::event::{Event, ExtensionWait, WaitEnd, WaitOutcome};

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Coarsest clock of a file system: FAT counts in steps of two seconds. A file that has changed
 /// within this time may change again without another time stamp.
-const CLOCK_STEP: Duration = Duration::from_millis(2500);
+pub(in crate::switch) const CLOCK_STEP: Duration = Duration::from_millis(2500);
 
 /// Metadata of what a path leads to. Links are followed, so that it also changes when a link on
 /// the way leads elsewhere.

@@ -7,13 +7,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Coarsest clock of a file system: FAT counts in steps of two seconds.
-const CLOCK_STEP: Duration = Duration::from_millis(2500);
+use super::watch::CLOCK_STEP;
+
 /// More times are joined with the oldest one.
 const MAX_TIMES: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(crate) struct ToolTimes {
+pub(super) struct ToolTimes {
     /// Calls that run, by their id.
     running: BTreeMap<String, SystemTime>,
     past: Vec<(SystemTime, SystemTime)>,
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_during_a_call_are_told_from_others() {
+    fn changes_during_a_call_are_recognized() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.ts");
         fs::write(&file, "1").unwrap();
