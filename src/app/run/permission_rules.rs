@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_rules_are_not_none() {
+    fn unreadable_rules_make_pi_ask() {
         for broken in [Found::Broken, Found::Value(json!("bash"))] {
             let compiled = rules(broken, Found::Nothing);
             assert_eq!(compiled.rules.default, Answer::Ask);
@@ -196,6 +196,7 @@ mod tests {
         let none = rules(Found::Nothing, Found::Nothing);
         assert!(none.rules.allow_everything());
     }
+
     #[test]
     fn a_mistake_names_the_file_that_has_it() {
         let right = || Found::Value(json!({ "deny": ["bash(a)"] }));

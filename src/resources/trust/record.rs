@@ -82,8 +82,8 @@ impl Record {
         }
     }
 
-    /// Loads the record of a project. A damaged one counts as absent only if it is no record of
-    /// this project; otherwise its contents would differ anyway.
+    /// Loads the record of a project. Returns `None` if it is missing, damaged, or of another
+    /// project.
     pub fn load(agent_dir: &Path, folder: &Path) -> Option<Self> {
         Self::read(&path(agent_dir, folder), folder)
     }
