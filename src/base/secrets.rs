@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use memchr::memmem;
+
+use crate::regular_file;
 
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -17,8 +18,12 @@ const MIN_LENGTH: usize = 8;
 /// Length in bytes below which a value without a digit is a word and no secret.
 const MIN_WORD_LENGTH: usize = 20;
 
-/// Variables with tokens of package registries.
-const REGISTRY_VARIABLES: [&str; 3] = ["NPM_TOKEN", "NODE_AUTH_TOKEN", "NPM_CONFIG__AUTH"];
+/// Variables with tokens of package registries, beside those of npm's configuration.
+const REGISTRY_VARIABLES: [&str; 2] = ["NPM_TOKEN", "NODE_AUTH_TOKEN"];
+/// Prefix of variables with npm's configuration, in any case.
+const NPM_PREFIX: &str = "npm_config_";
+/// Size in bytes above which a file is no `.npmrc` and no private key.
+const MAX_FILE: u64 = 1 << 20;
 
 /// The longest value first, so that a value which contains another is replaced as a whole.
 static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
@@ -26,9 +31,12 @@ static VALUES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// Adds the value of a secret. Short values, words, paths and addresses are ignored.
 pub fn add(value: &str) {
     let value = value.trim();
-    if !is_secret(value) {
-        return;
+    if is_secret(value) {
+        insert(value);
     }
+}
+
+fn insert(value: &str) {
     let is_known = |values: &[String]| values.iter().any(|known| known == value);
     if is_known(&VALUES.read().unwrap_or_else(PoisonError::into_inner)) {
         return;
@@ -53,15 +61,21 @@ fn is_secret(value: &str) -> bool {
         && !value.contains(char::is_whitespace)
 }
 
-/// Adds the tokens of package registries in the environment and in the `.npmrc` files of the user and
-/// the project. Reads each file once.
+/// Adds the tokens and private keys of package registries in the environment and in the `.npmrc` files
+/// of the user and the project. Reads each file once.
 pub fn add_registry_tokens(home: &Path, project: &Path) {
     static READ: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     if read.is_empty() {
-        for name in REGISTRY_VARIABLES {
-            if let Ok(value) = std::env::var(name) {
-                add(&value);
+        for (name, value) in std::env::vars_os() {
+            let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else {
+                continue;
+            };
+            let prefix = name.get(..NPM_PREFIX.len()).unwrap_or_default();
+            if prefix.eq_ignore_ascii_case(NPM_PREFIX) {
+                add_npm_value(&name[NPM_PREFIX.len()..], value, home);
+            } else if REGISTRY_VARIABLES.contains(&name) {
+                add(value);
             }
         }
     }
@@ -69,19 +83,69 @@ pub fn add_registry_tokens(home: &Path, project: &Path) {
         if !read.contains(folder) {
             read.insert(folder.to_owned());
             // A file that cannot be read has no tokens.
-            let text = fs::read_to_string(folder.join(".npmrc")).unwrap_or_default();
-            npm_tokens(&text).for_each(add);
+            let text = read_small(&folder.join(".npmrc")).unwrap_or_default();
+            for (key, value) in npm_values(&text) {
+                add_npm_value(key, &with_variables(value), folder);
+            }
         }
     }
 }
 
-/// Returns the tokens in a `.npmrc`.
-fn npm_tokens(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the keys and values in a `.npmrc`.
+fn npm_values(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
-        let key = key.trim();
-        let name = key.rsplit(':').next().unwrap_or(key);
-        matches!(name, "_authToken" | "_auth" | "_password").then(|| value.trim().trim_matches('"'))
+        Some((key.trim(), value.trim().trim_matches(['"', '\''])))
+    })
+}
+
+/// Adds the secrets in a value of npm's configuration: tokens, passwords and private keys. Relative
+/// paths start from `folder`.
+fn add_npm_value(key: &str, value: &str, folder: &Path) {
+    let name = key.rsplit(':').next().unwrap_or(key).to_ascii_lowercase();
+    match name.as_str() {
+        "_authtoken" | "_auth" | "_password" => add(value),
+        "key" => {
+            add(value);
+            private_key_lines(value).for_each(insert);
+        }
+        // The keys of other files than those of npm have the same form.
+        "keyfile" => {
+            let text = read_small(&folder.join(value)).unwrap_or_default();
+            private_key_lines(&text).for_each(insert);
+        }
+        _ => {}
+    }
+}
+
+fn read_small(file: &Path) -> Option<String> {
+    let bytes = regular_file::read_at_most(file, MAX_FILE).ok()?;
+    Some(regular_file::decode_lossy(&bytes))
+}
+
+/// Replaces `${NAME}` by the value of the variable, as npm does.
+fn with_variables(value: &str) -> Cow<'_, str> {
+    let mut result = Cow::Borrowed(value);
+    for (start, _) in value.match_indices("${") {
+        let name = value[start + 2..].split('}').next().unwrap_or_default();
+        if let Ok(found) = std::env::var(name) {
+            result = Cow::Owned(result.replace(&format!("${{{name}}}"), &found));
+        }
+    }
+    result
+}
+
+/// Returns the lines of the private keys in a text with PEM. Lines end with a line break or `\n`. A
+/// tool may print any of them alone, and the text around them differs by the form of the file.
+fn private_key_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_key = false;
+    let lines = text.lines().flat_map(|line| line.split("\\n"));
+    lines.map(str::trim).filter(move |line| {
+        if line.starts_with("-----") {
+            is_key = line.starts_with("-----BEGIN") && line.contains("PRIVATE KEY");
+        }
+        let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+        is_key && line.len() >= MIN_LENGTH && line.bytes().all(is_base64)
     })
 }
 
@@ -170,6 +234,8 @@ fn length_of_beginning(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -225,10 +291,48 @@ mod tests {
         }
     }
 
+    /// Private keys of client certificates went to the model.
     #[test]
-    fn tokens_of_npm_are_read() {
-        let text =
-            "registry=https://r.example\n//r.example/:_authToken=npm_abc123\n_auth = \"eA==\"\nx=1";
-        assert_eq!(npm_tokens(text).collect::<Vec<_>>(), ["npm_abc123", "eA=="]);
+    fn tokens_and_private_keys_of_npm_are_known() {
+        let project = tempfile::tempdir().unwrap();
+        let key = |kind: &str, end: &str| {
+            let lines = [
+                "-----BEGIN",
+                "MIIkeyInLine1+",
+                "/startsWithSlash2",
+                "dW5rbm93bjM=",
+            ];
+            let text = lines
+                .join(end)
+                .replace("BEGIN", &format!("BEGIN {kind}-----"));
+            format!("{text}{end}-----END {kind}-----{end}")
+        };
+        let file = key("EC PRIVATE KEY", "\n").replace("Line", "File");
+        fs::write(project.path().join("client.pem"), file).unwrap();
+        let text = key("CERTIFICATE", "\n").replace("Line", "Certificate");
+        fs::write(project.path().join("client.crt"), text).unwrap();
+        let npmrc = format!(
+            "registry=https://r.example\n//r.example/:_authToken=npm_abc12345\n_auth = \"eA12345==\"\n\
+             //r.example/:_password='cGFzc3dvcmQ1'\nkey=\"{}\"\n//r.example/:keyfile=client.pem\n\
+             //s.example/:keyfile=client.crt\n//s.example/:_authToken=${{CARGO_PKG_NAME}}-token-${{CARGO_PKG_NAME}}1\n",
+            key("PRIVATE KEY", "\\n")
+        );
+        fs::write(project.path().join(".npmrc"), npmrc).unwrap();
+        add_registry_tokens(project.path(), project.path());
+        for secret in [
+            "npm_abc12345",
+            "eA12345==",
+            "cGFzc3dvcmQ1",
+            "MIIkeyInLine1+",
+            "/startsWithSlash2",
+            "dW5rbm93bjM=",
+            "MIIkeyInFile1+",
+            "pi-base-token-pi-base1",
+        ] {
+            assert_eq!(redact(secret), "[redacted]", "{secret}");
+        }
+        for known in ["https://r.example", "MIIkeyInCertificate1+", "client.pem"] {
+            assert_eq!(redact(known), known);
+        }
     }
 }
