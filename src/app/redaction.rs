@@ -13,10 +13,14 @@ use pi_base::secrets;
 use pi_tools::tool::ToolOutput;
 
 impl AgentSession {
+    /// Makes the tokens of package registries known as secrets.
+    pub(crate) fn know_registry_tokens(&self) {
+        secrets::add_registry_tokens(&self.config.paths.home, &self.cwd());
+    }
+
     /// Replaces secrets in the result of a tool.
     pub(crate) fn redact_output(&self, output: &mut ToolOutput) {
-        let paths = &self.config.paths;
-        secrets::add_registry_tokens(&paths.home, &paths.cwd);
+        self.know_registry_tokens();
         for block in &mut output.content {
             match block {
                 ContentBlock::Text(text) => redact_text(&mut text.block.text),

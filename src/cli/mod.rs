@@ -33,8 +33,9 @@ use launcher::LauncherError;
 use startup_prompts::Decision;
 
 use pi_ai::json::depth;
+use pi_ai::models::registry::ModelRegistry;
 use pi_app::{AppConfig, PromptContent, SessionTarget, StartError};
-use pi_base::{VERSION, compared_version};
+use pi_base::{VERSION, compared_version, secrets};
 use pi_export::{ExportError, PageColors, export_file};
 use pi_extensions::ConsoleSink;
 use pi_modes::print_stderr;
@@ -239,7 +240,11 @@ fn export(session: &Path, arguments: &Arguments) -> Result<(), CliError> {
     if let Some(name) = names.chain(&arguments.files).next() {
         return Err(CliError::ExportToMany(name.clone()));
     }
-    let (page, warnings) = export_file(session, page, theme_colors(&paths()?))?;
+    let paths = paths()?;
+    // Their keys and tokens are replaced in the page.
+    let _models = ModelRegistry::load(&paths.agent_dir);
+    secrets::add_registry_tokens(&paths.home, &paths.cwd);
+    let (page, warnings) = export_file(session, page, theme_colors(&paths))?;
     for warning in warnings {
         warn(&warning.to_string());
     }

@@ -11,6 +11,8 @@ use crate::support::{Home, Rpc, text_of};
 const STORED: &str = "sk-stored-8c1f0a77e2";
 const IN_ENV: &str = "sk-env-55d0c1b9aa34";
 const OF_NPM: &str = "npm_3fbb91c07d55e2a1";
+/// A line of a private key.
+const KEY_OF_NPM: &str = "MIIBVAIBADANBgkqhkiG9w0BAQEFAASCAT4wggE6AgEAAkEAq7BFUpkGp3+LQmlQ";
 
 /// Returns the files under `folder` that contain `text`.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
@@ -31,11 +33,14 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
     found
 }
 
-/// Puts three secrets into the home and starts a client of pi.
+/// Puts secrets into the home and the environment, and starts a client of pi.
 fn start(home: &Home, arguments: &[&str]) -> Rpc {
     let auth = json!({ "openai": { "type": "api_key", "key": STORED } });
     fs::write(home.agent_dir().join("auth.json"), auth.to_string()).unwrap();
-    let npmrc = format!("//registry.example/:_authToken={OF_NPM}\n");
+    let npmrc = format!(
+        "//registry.example/:_authToken={OF_NPM}\n\
+         key=\"-----BEGIN PRIVATE KEY-----\\n{KEY_OF_NPM}\\n-----END PRIVATE KEY-----\"\n"
+    );
     fs::write(home.agent_dir().join("../../.npmrc"), npmrc).unwrap();
     let mut command = home.command(env!("CARGO_BIN_EXE_pi"));
     command
@@ -116,13 +121,13 @@ async fn secrets_that_a_tool_prints_are_written_nowhere() {
         assert!(lines.contains(seen), "{seen}\n{lines}");
     }
     let root = home.agent_dir().join("../../..");
-    for secret in [STORED, IN_ENV, OF_NPM] {
+    for secret in [STORED, IN_ENV, OF_NPM, KEY_OF_NPM] {
         assert!(!lines.contains(secret), "{secret} went to the client");
         assert!(!requests.contains(secret), "{secret} went to the model");
         let found = files_with(&root, secret);
         let expected: &[&str] = match secret {
             STORED => &["auth.json"],
-            OF_NPM => &[".npmrc"],
+            OF_NPM | KEY_OF_NPM => &[".npmrc"],
             _ => &[],
         };
         let names: Vec<&str> = (found.iter())
@@ -132,6 +137,34 @@ async fn secrets_that_a_tool_prints_are_written_nowhere() {
     }
     // The beginning of the secret that came in two pieces was not shown either.
     assert!(!lines.contains(&IN_ENV[..9]), "{lines}");
+}
+
+/// Secrets were known only to a process that had run a tool or used a model.
+#[tokio::test]
+async fn secrets_that_the_user_writes_are_not_in_exports() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    server.push(Answer::text("I forget it."));
+    let mut rpc = start(&home, &[]);
+    let message = format!("my secrets are {STORED} and {OF_NPM}");
+    rpc.answer_to(&message).await;
+    let first = home.cwd().join("first.html");
+    rpc.ok(json!({ "type": "export_html", "outputPath": first }))
+        .await;
+    rpc.close().await;
+    let session = home.session();
+    assert!(fs::read_to_string(&session).unwrap().contains(&message));
+    let second = home.cwd().join("second.html");
+    let arguments = [
+        "--export",
+        session.to_str().unwrap(),
+        second.to_str().unwrap(),
+    ];
+    home.run(&arguments, "").await.ok();
+    for page in [first, second] {
+        let text = fs::read_to_string(page).unwrap();
+        assert!(text.contains("my secrets are [redacted] and [redacted]"));
+    }
 }
 
 /// Returns what the tool `bash` prints with this value of `env.hide`.
