@@ -17,7 +17,7 @@ use super::contents::{self, Contents};
 use super::file_set::{FileRole, Files, ProjectFolder, digest, hash, hash_of, path_of};
 use super::states;
 
-/// Version 1 has the files in the first line, as an object.
+/// Version of the format. A record of another version counts as damaged.
 const VERSION: u32 = 2;
 /// Longer files are not kept: a difference then has no text.
 const MAX_TEXT: u64 = 256 * 1024;
@@ -58,10 +58,7 @@ struct Header {
     #[serde(default)]
     trusts_changes: bool,
     /// Length of the other lines.
-    #[serde(default)]
     length: usize,
-    #[serde(default, skip_serializing)]
-    files: Files,
 }
 
 impl Record {
@@ -83,7 +80,7 @@ impl Record {
     }
 
     /// Loads the record of a project. Returns `None` if it is missing, damaged, or of another
-    /// project.
+    /// project or version.
     pub fn load(agent_dir: &Path, folder: &Path) -> Option<Self> {
         Self::read(&path(agent_dir, folder), folder)
     }
@@ -92,15 +89,12 @@ impl Record {
         let text = regular_file::read_text(file).ok()?;
         let first = text.split('\n').next()?;
         let header: Header = serde_json::from_str(first).ok()?;
-        let files = match header.version {
-            1 => Contents::from(header.files),
-            VERSION => {
-                let start = first.len() + 1;
-                Contents::of_lines(text, start, header.length)?
-            }
-            _ => return None,
-        };
-        (header.folder == folder).then_some(Self {
+        if header.version != VERSION || header.folder != folder {
+            return None;
+        }
+        let start = first.len() + 1;
+        let files = Contents::of_lines(text, start, header.length)?;
+        Some(Self {
             folder: header.folder,
             digest: header.digest,
             states: header.states,
@@ -112,7 +106,7 @@ impl Record {
         })
     }
 
-    /// Returns whether a record exists, also a damaged one.
+    /// Returns whether a record exists, also one that cannot be read.
     pub fn exists(agent_dir: &Path, folder: &Path) -> bool {
         path(agent_dir, folder).exists()
     }
@@ -140,7 +134,6 @@ impl Record {
             trusted_at: self.recorded_at,
             trusts_changes: self.trusts_changes,
             length: lines.len(),
-            files: Files::new(),
         };
         let mut text = serde_json::to_string(&header)?;
         text.push('\n');

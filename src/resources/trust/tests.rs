@@ -477,3 +477,39 @@ fn a_damaged_record_asks_again() {
     }
     assert_eq!(fixture.changes().len(), 1);
 }
+
+/// An earlier build wrote records of version 1, which have the files in the first line.
+#[test]
+fn a_record_of_another_version_asks_again() {
+    let fixture = Fixture::with_extension();
+    answer(&fixture.paths(), Answer::Trust).unwrap();
+    assert_eq!(fixture.distrust(), None);
+    let folder = fixture.dir.path().join("home/.pi/agent/trust");
+    let mut entries = fs::read_dir(folder).unwrap().flatten();
+    let record = entries.find(|entry| entry.path().is_file()).unwrap().path();
+    let text = fs::read_to_string(&record).unwrap();
+    let (first, lines) = text.split_once('\n').unwrap();
+    let header: serde_json::Value = serde_json::from_str(first).unwrap();
+    let files: serde_json::Map<String, serde_json::Value> = lines
+        .lines()
+        .map(|line| {
+            let (key, file) = line.split_once(' ').unwrap();
+            let key = serde_json::from_str(key).unwrap();
+            (key, serde_json::from_str(file).unwrap())
+        })
+        .collect();
+    assert!(!files.is_empty());
+    for version in ["0", "1", "3", "-1", "4294967296", "\"2\"", "null"] {
+        let mut header = header.clone();
+        header["version"] = serde_json::from_str(version).unwrap();
+        header["trustsChanges"] = true.into();
+        fs::write(&record, format!("{header}\n{lines}")).unwrap();
+        assert_eq!(fixture.changes().len(), 1, "{version}");
+        header["files"] = files.clone().into();
+        header.as_object_mut().unwrap().remove("length");
+        fs::write(&record, header.to_string()).unwrap();
+        assert_eq!(fixture.changes().len(), 1, "{version}");
+    }
+    answer(&fixture.paths(), Answer::Trust).unwrap();
+    assert_eq!(fixture.distrust(), None);
+}
