@@ -11,12 +11,13 @@ use reqwest::ClientBuilder;
 use serde_json::{Map, Value};
 
 use crate::archive::{self, Limits};
+use crate::archives::Archives;
 use crate::clones::Clones;
 use crate::config::NpmConfig;
 use crate::error::{NpmError, files};
 use crate::http::Http;
 use crate::platform::System;
-use crate::registry::{Registry, manifest_of};
+use crate::registry::{Registry, Sources, manifest_of};
 use crate::resolve::{self, Choice, Root};
 use crate::scripts::{PackageScripts, scripts_of};
 use crate::tree::{PlacedPackage, Tree, is_below};
@@ -57,6 +58,7 @@ pub struct Npm {
     config: NpmConfig,
     http: Http,
     clones: Clones,
+    archives: Archives,
     system: System,
     limits: Limits,
 }
@@ -68,9 +70,19 @@ impl Npm {
             http: Http::new(&config, client)?,
             config,
             clones: Clones::default(),
+            archives: Archives::default(),
             system: System::current(),
             limits: Limits::default(),
         })
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            config: &self.config,
+            http: &self.http,
+            clones: &self.clones,
+            archives: &self.archives,
+        }
     }
 
     /// Returns the days of npm's setting `min-release-age`.
@@ -90,9 +102,7 @@ impl Npm {
             Root::Package { .. } => None,
         };
         let registry = Registry::new(
-            &self.config,
-            &self.http,
-            &self.clones,
+            self.sources(),
             options.provided,
             options.newest,
             exempt.clone(),
@@ -120,15 +130,7 @@ impl Npm {
     /// root's files. A failure leaves the folder incomplete.
     pub async fn install(&self, tree: Tree, folder: &Path) -> Result<Installed, NpmError> {
         tree.check()?;
-        let registry = Registry::new(
-            &self.config,
-            &self.http,
-            &self.clones,
-            &[],
-            None,
-            BTreeSet::new(),
-            None,
-        )?;
+        let registry = Registry::new(self.sources(), &[], None, BTreeSet::new(), None)?;
         fs::create_dir_all(folder).map_err(files(folder))?;
         let folder = folder.canonicalize().map_err(files(folder))?;
         let staging = tempfile::Builder::new()

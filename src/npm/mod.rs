@@ -2,6 +2,7 @@
 //! a folder that Node's resolution understands. No code of a package runs.
 
 mod archive;
+mod archives;
 mod bins;
 mod clones;
 mod config;

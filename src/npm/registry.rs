@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
+use crate::archives::Archives;
 use crate::clones::Clones;
 use crate::config::NpmConfig;
 use crate::error::{NpmError, files};
@@ -74,9 +75,17 @@ pub(crate) struct Metadata {
 
 type Loaded = Result<Arc<Metadata>, NpmRegistryPackageInfoLoadError>;
 
-pub(crate) struct Registry<'a> {
+/// Where packages are fetched from, and what of them was fetched before.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'a> {
     pub(crate) config: &'a NpmConfig,
     pub(crate) http: &'a Http,
+    pub(crate) clones: &'a Clones,
+    pub(crate) archives: &'a Archives,
+}
+
+pub(crate) struct Registry<'a> {
+    sources: Sources<'a>,
     /// Modules that the program has itself, whatever version a peer dependency asks for.
     provided: &'a [&'a str],
     /// Versions must be published before.
@@ -93,14 +102,11 @@ pub(crate) struct Registry<'a> {
     error: Mutex<Option<NpmError>>,
     /// Unpacked archives.
     scratch: TempDir,
-    clones: &'a Clones,
 }
 
 impl<'a> Registry<'a> {
     pub(crate) fn new(
-        config: &'a NpmConfig,
-        http: &'a Http,
-        clones: &'a Clones,
+        sources: Sources<'a>,
         provided: &'a [&'a str],
         newest: Option<DateTime<Utc>>,
         exempt: BTreeSet<StackString>,
@@ -108,8 +114,7 @@ impl<'a> Registry<'a> {
     ) -> Result<Self, NpmError> {
         let scratch = tempfile::tempdir().map_err(files(&std::env::temp_dir()))?;
         Ok(Self {
-            config,
-            http,
+            sources,
             provided,
             newest,
             exempt,
@@ -119,7 +124,6 @@ impl<'a> Registry<'a> {
             absent: Mutex::default(),
             error: Mutex::default(),
             scratch,
-            clones,
         })
     }
 
@@ -155,7 +159,7 @@ impl<'a> Registry<'a> {
 
     /// Returns the clone of a repository at a commit, outside of the tree.
     pub(crate) async fn clone_at(&self, url: &str, commit: &str) -> Result<PathBuf, NpmError> {
-        let clone = self.clones.at(url, Some(commit)).await?;
+        let clone = self.sources.clones.at(url, Some(commit)).await?;
         if clone.commit != commit {
             return Err(NpmError::Git {
                 command: format!("checkout {commit}"),
@@ -165,15 +169,18 @@ impl<'a> Registry<'a> {
         Ok(clone.folder)
     }
 
-    /// Fetches an archive.
+    /// Fetches an archive, unless it was kept.
     pub(crate) async fn archive(&self, name: &str, url: &str) -> Result<Vec<u8>, NpmError> {
+        if let Some(bytes) = self.sources.archives.get(url) {
+            return Ok(bytes);
+        }
         let failed = |why: &str| NpmError::Fetch {
             url: url.to_owned(),
             why: why.to_owned(),
         };
         let parsed = url.parse().map_err(|_| failed("it is no URL"))?;
-        let access = self.config.archive(name, parsed)?;
-        let body = self.http.get(&access, ARCHIVE).await?;
+        let access = self.sources.config.archive(name, parsed)?;
+        let body = self.sources.http.get(&access, ARCHIVE).await?;
         body.ok_or_else(|| failed("the server says that it does not exist"))
     }
 
@@ -196,7 +203,7 @@ impl<'a> Registry<'a> {
             text = self.metadata(name, FULL).await?;
         }
         let damaged = |why: String| NpmError::Fetch {
-            url: format!("{}{name}", self.config.registry(name)),
+            url: format!("{}{name}", self.sources.config.registry(name)),
             why: format!("the answer cannot be read: {why}"),
         };
         let mut info = NpmPackageInfo::from_packument_bytes(text.clone()).map_err(damaged)?;
@@ -211,11 +218,11 @@ impl<'a> Registry<'a> {
     }
 
     async fn metadata(&self, name: &str, accept: &'static str) -> Result<Vec<u8>, NpmError> {
-        let access = self.config.metadata(name)?;
-        let body = self.http.get(&access, accept).await?;
+        let access = self.sources.config.metadata(name)?;
+        let body = self.sources.http.get(&access, accept).await?;
         body.ok_or_else(|| NpmError::NotFound {
             name: name.to_owned(),
-            registry: self.config.registry(name),
+            registry: self.sources.config.registry(name),
         })
     }
 
@@ -230,7 +237,7 @@ impl<'a> Registry<'a> {
         let (content, manifest, base) = match &external.specifier {
             Specifier::Unsupported(why) => return Err(wrong(why)),
             Specifier::Git { url, reference } => {
-                let clone = self.clones.at(url, reference.as_deref()).await?;
+                let clone = self.sources.clones.at(url, reference.as_deref()).await?;
                 let manifest = manifest_of(&clone.folder)?;
                 let content = Content::Git {
                     url: url.clone(),
@@ -240,6 +247,7 @@ impl<'a> Registry<'a> {
             }
             Specifier::Archive(url) => {
                 let bytes = self.archive(&key, url.as_str()).await?;
+                self.sources.archives.keep(url.as_str(), &bytes)?;
                 let content = Content::Archive {
                     url: url.to_string(),
                     integrity: Some(integrity::of(&bytes)),

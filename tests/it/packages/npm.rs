@@ -212,6 +212,10 @@ async fn workspaces_folders_and_repositories_are_installed() {
         .ok();
     assert!(said.contains("Install scripts did not run:"), "{said}");
     assert!(said.contains("from-git 0.1.0 prepare: touch"), "{said}");
+    // The archive was fetched for its manifest, and once more to be unpacked.
+    let requests = registry.requests();
+    let fetched = requests.iter().filter(|path| *path == "/dep/-/1.0.0");
+    assert_eq!(fetched.count(), 1, "{requests:?}");
     assert!(!ran.exists(), "no script runs");
     let mut rpc = session(&registry, &home);
     let expected = json!([
