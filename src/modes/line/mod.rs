@@ -28,6 +28,8 @@ mod tree;
 mod widgets;
 
 pub use commands::is_own_command;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,6 +48,7 @@ use super::print_stderr;
 use super::signals::{self, Interrupt};
 use pi_agent::event::Event;
 use pi_app::{AgentSession, AppConfig, EventSink, PromptContent};
+use pi_base::regular_file;
 use pi_extensions::ConsoleSink;
 
 /// Maximum number of events that wait to be shown; then the session waits.
@@ -125,7 +128,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
         return 1;
     }
     renderer.hide_thinking = session.settings().values().hide_thinking_block;
-    let (terminal, problem) = match open_terminal(&session, style, history) {
+    let (terminal, problem) = match open_terminal(&session, style, &history) {
         Ok(opened) => opened,
         Err(error) => {
             print_stderr(&format!("Error: cannot read from the terminal: {error}"));
@@ -154,24 +157,45 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
 fn open_terminal(
     session: &Arc<AgentSession>,
     style: Style,
-    history: std::path::PathBuf,
+    history: &Path,
 ) -> std::io::Result<(Terminal, Option<String>)> {
     if style.dumb {
         return Ok((Terminal::dumb()?, None));
     }
-    let (history, problem) = match FileBackedHistory::with_file(HISTORY_SIZE, history.clone()) {
-        Ok(history) => (history, None),
-        Err(error) => {
-            let problem = format!("no history: {}: {error}", history.display());
-            (FileBackedHistory::default(), Some(problem))
-        }
-    };
+    let (history, problem) = open_history(history);
     let terminal = Terminal::editor(editor::EditorSettings {
         history: history::SharedHistory::new(history),
         completions: Completions::new(session),
         colours: style.colours,
     })?;
     Ok((terminal, problem))
+}
+
+/// Opens the history of prompts. With a problem, which is returned for the user, the history is in
+/// memory only, and the file stays as it is.
+fn open_history(file: &Path) -> (FileBackedHistory, Option<String>) {
+    let opened = check_history(file).and_then(|()| {
+        let history = FileBackedHistory::with_file(HISTORY_SIZE, file.to_owned());
+        history.map_err(|error| error.to_string())
+    });
+    match opened {
+        Ok(history) => (history, None),
+        Err(why) => {
+            let problem = format!("no history of prompts: {}: {why}", file.display());
+            (FileBackedHistory::default(), Some(problem))
+        }
+    }
+}
+
+/// Fails if the history is neither missing nor a regular file: reading a pipe would block the start.
+fn check_history(file: &Path) -> Result<(), String> {
+    if file.is_dir() {
+        return Err("it is a folder; pi wants a file there".to_owned());
+    }
+    match regular_file::check(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 /// Formats a line about the session, then the notes about it.

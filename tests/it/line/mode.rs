@@ -1,6 +1,6 @@
 //! Line mode at a pseudo-terminal: what a user types and sees.
 
-use crate::support::{Home, Terminal};
+use crate::support::{DEMO, Home, Terminal};
 
 const ESCAPE: &str = "\x1b";
 const CONTROL_C: &str = "\x03";
@@ -45,6 +45,41 @@ async fn a_session_shows_prompts_tools_and_costs() {
         history,
         "read violets.txt\n/session\n!echo $((6*7))\n/quit\n"
     );
+}
+
+/// A pipe in the place of the history blocked the start, and a folder or a socket is no text either.
+#[tokio::test]
+async fn a_history_that_is_no_file_is_left_alone() {
+    for kind in ["pipe", "folder", "socket"] {
+        let home = home();
+        let path = home.agent_dir().join("history");
+        let socket = match kind {
+            "pipe" => {
+                let made = std::process::Command::new("mkfifo").arg(&path).status();
+                assert!(made.unwrap().success());
+                None
+            }
+            "folder" => {
+                std::fs::create_dir(&path).unwrap();
+                None
+            }
+            _ => Some(std::os::unix::net::UnixListener::bind(&path).unwrap()),
+        };
+        let before = std::fs::symlink_metadata(&path).unwrap().file_type();
+        let mut terminal = Terminal::open(&home, "xterm", &DEMO);
+        let told = terminal.see("> ");
+        // The note may be wrapped.
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(told.matches("no history of prompts").count(), 1, "{told}");
+        terminal.line("read violets.txt");
+        terminal.see("violets are blue");
+        terminal.see("> ");
+        terminal.line("/quit");
+        assert_eq!(terminal.end(), 0);
+        let after = std::fs::symlink_metadata(&path).unwrap().file_type();
+        assert_eq!(before, after);
+        drop(socket);
+    }
 }
 
 #[tokio::test]
