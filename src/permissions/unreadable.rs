@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 use crate::decide::{Answer, Decision, Rules, file_pattern};
 use crate::paths::LocatedPattern;
 use crate::rule::{Rule, text_matches};
-use crate::shell::{Area, Place, Skipped, UnnamedReads};
+use crate::shell::{Area, AreaKind, Place, Skipped, UnnamedReads};
 use pi_base::follow_links;
 
 /// Number of files and folders that are looked at for one command.
@@ -85,6 +85,13 @@ impl Rules {
                     );
                     return Some(Decision::new(Answer::Ask, Some(rule), reason));
                 }
+                Found::History(rule) => {
+                    let reason = format!(
+                        "{command} may tell what was in files that the rule {rule} is about (it \
+                         runs if it names other files: git … -- FILE)"
+                    );
+                    return Some(Decision::new(Answer::Ask, Some(rule), reason));
+                }
                 Found::TooMany => {
                     let reason = format!(
                         "{command} reads more than {MAX_ENTRIES} files, and the rule {first} may be \
@@ -101,6 +108,8 @@ impl Rules {
 enum Found<'r> {
     Nothing,
     File(PathBuf, &'r Rule),
+    /// The rule may be about a file that existed before.
+    History(&'r Rule),
     TooMany,
 }
 
@@ -150,6 +159,23 @@ impl Unreadable {
         let Some(folder) = follow_links(&area.folder) else {
             return Found::Nothing;
         };
+        match area.kind {
+            AreaKind::Folder => {}
+            AreaKind::File => {
+                let rule = self.rule_for(&area.folder, &folder);
+                return rule.map_or(Found::Nothing, |rule| {
+                    Found::File(area.folder.clone(), rule)
+                });
+            }
+            AreaKind::History => {
+                let mut rules = self.deny.iter().chain(&self.ask);
+                let may_match = |(_, pattern): &&(Rule, LocatedPattern)| {
+                    pattern.may_match_below(&area.folder) || pattern.may_match_below(&folder)
+                };
+                let rule = rules.find(may_match);
+                return rule.map_or(Found::Nothing, |(rule, _)| Found::History(rule));
+            }
+        }
         let mut rules = self.clone();
         rules.keep_below(&[&area.folder, &folder]);
         // A followed link leads to any place.

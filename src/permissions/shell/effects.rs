@@ -1,5 +1,7 @@
 //! Files that well-known commands visibly read or write.
 
+use super::git_reads::git_reads;
+use super::operands::input_of_dd;
 use super::runs::InnerCommands;
 use super::word::Word;
 use super::{awk, sed};
@@ -14,13 +16,18 @@ pub(super) fn file_arguments(words: &[Word]) -> Vec<(Word, bool)> {
     let Some((name, args)) = words.split_first() else {
         return Vec::new();
     };
-    let Some(name) = name.base_name().known() else {
-        return Vec::new();
-    };
-    let mut files = Vec::new();
-    if !TEXT_PROGRAMS.contains(&name.as_str()) {
-        files.extend(args.iter().filter_map(as_path).map(|word| (word, false)));
+    // A program that only the shell knows may read its arguments.
+    let name = name.base_name().known().unwrap_or_default();
+    let mut read = Vec::new();
+    match name.as_str() {
+        "git" => read = git_reads(args).named,
+        name if TEXT_PROGRAMS.contains(&name) => {}
+        _ => {
+            read.extend(args.iter().filter_map(as_path));
+            read.extend(input_of_dd(args).filter(|_| name == "dd"));
+        }
     }
+    let mut files: Vec<(Word, bool)> = read.into_iter().map(|word| (word, false)).collect();
     let written = written(&name, args);
     files.extend(written.into_iter().map(|word| (word, true)));
     files

@@ -2,15 +2,19 @@
 //! what runs inside `sh -c`, `xargs`, substitutions and the like. The parser is tree-sitter with
 //! the grammar of bash. If the meaning of a line is not certain, parsing fails with the reason.
 
+mod assignments;
 mod awk;
 mod effects;
 mod executors;
 mod git;
+mod git_reads;
 mod lexer;
+mod operands;
 mod redirections;
 mod runs;
 mod sed;
 mod unnamed_reads;
+mod values;
 mod variables;
 mod walk;
 mod word;
@@ -21,7 +25,7 @@ use std::path::{Path, PathBuf};
 use tree_sitter::Parser;
 
 use pi_base::normalize;
-pub(crate) use unnamed_reads::{Area, Skipped, UnnamedReads};
+pub(crate) use unnamed_reads::{Area, AreaKind, Skipped, UnnamedReads};
 pub use word::{Piece, Word};
 
 /// Longest line that is parsed, in bytes.
@@ -155,7 +159,7 @@ pub fn visible_writes(line: &str, place: &Place) -> Writes {
 pub fn parse(line: &str, place: &Place) -> Result<Line, NotUnderstood> {
     let mut walk = walk::Walk::new(place);
     walk.script(line)?;
-    Ok(walk.line)
+    Ok(walk.finish())
 }
 
 /// Returns whether a backslash at the end of a line is behind a `$` or the name of a variable, or

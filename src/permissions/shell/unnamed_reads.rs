@@ -7,6 +7,9 @@ use globset::Glob;
 use pi_base::normalize;
 
 use super::effects::{TEXT_PROGRAMS, as_path, has_flag, operands};
+use super::git_reads::{Repository, git_reads};
+use super::operands::file_operands;
+use super::values::Values;
 use super::{Command, Piece, Place, Word};
 use crate::rule::{escape, text_matches};
 
@@ -30,6 +33,11 @@ pub struct UnnamedReads {
     reads_working_folder: bool,
     /// Whether the first word may be a pattern instead of a folder.
     begins_with_pattern: bool,
+    /// Operands that name the files which are read.
+    pub(super) operands: Vec<Word>,
+    /// Whether only the shell knows one of the operands.
+    pub(super) has_unknown: bool,
+    pub(super) git: Option<Repository>,
     /// See [`super::FileUse::folders`].
     pub(super) folders: Option<Vec<PathBuf>>,
 }
@@ -70,19 +78,118 @@ impl Skipped {
     }
 }
 
+/// How an area is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AreaKind {
+    /// The files in the folder.
+    Folder,
+    /// All that the folder had at some time, as a history has it.
+    History,
+    /// The folder's own path, which is that of a file.
+    File,
+}
+
 /// The files below a folder that a command may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Area {
     pub folder: PathBuf,
+    pub kind: AreaKind,
     /// The paths in the folder that a wildcard may stand for; see [`crate::rule::text_matches`].
     pub pattern: Option<String>,
     /// The number of levels below the folder that are read.
     pub depth: Option<usize>,
 }
 
+impl Area {
+    /// Makes an area of all that is below a path.
+    pub(super) fn of(folder: PathBuf, kind: AreaKind) -> Self {
+        Self {
+            folder,
+            kind,
+            pattern: None,
+            depth: None,
+        }
+    }
+}
+
 impl UnnamedReads {
+    /// Makes the reading of all that is in some folders.
+    pub(super) fn of_folders(words: Vec<Word>) -> Self {
+        Self {
+            words,
+            is_recursive: true,
+            ..Self::default()
+        }
+    }
+
+    /// Makes the reading of files that a command names.
+    pub(super) fn of_operands(operands: Vec<Word>) -> Self {
+        Self {
+            operands,
+            ..Self::default()
+        }
+    }
+
+    /// Makes the reading of `git` in a repository. With `is_ignoring` ignored files do not count.
+    pub(super) fn of_repository(repository: Repository, is_ignoring: bool) -> Self {
+        Self {
+            skipped: Skipped {
+                is_ignoring,
+                ..Skipped::default()
+            },
+            git: Some(repository),
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether the command reads something besides what it names.
+    pub(super) fn reads_something(&self) -> bool {
+        let has_words = !self.words.is_empty() || self.reads_working_folder;
+        has_words || self.has_unknown || self.git.is_some()
+    }
+
+    /// Puts the values of variables in the place of words, as far as the line sets them. Returns the
+    /// files that operands name then.
+    pub(super) fn resolve(&mut self, values: &Values, place: &Place) -> Vec<Word> {
+        let mut named = Vec::new();
+        let is_unknown = |word: &Word| Form::of(word, place).is_none();
+        for word in std::mem::take(&mut self.operands) {
+            if !is_unknown(&word) {
+                continue;
+            }
+            match values.expand(&word) {
+                Some(words) if !words.iter().any(is_unknown) => {
+                    // A wildcard may stand for files, and other words name one.
+                    let has_wildcard = |word: &Word| {
+                        let mut pieces = word.0.iter();
+                        pieces.any(|piece| matches!(piece, Piece::Open(_)))
+                    };
+                    let (open, known): (Vec<Word>, Vec<Word>) =
+                        words.into_iter().partition(has_wildcard);
+                    named.extend(known);
+                    self.words.extend(open);
+                }
+                _ => self.has_unknown |= is_made_by_shell(&word),
+            }
+        }
+        for word in std::mem::take(&mut self.words) {
+            let words = values.expand(&word).filter(|_| is_unknown(&word));
+            self.words.extend(words.unwrap_or_else(|| vec![word]));
+        }
+        if let Some(git) = &mut self.git {
+            named.extend(git.resolve(values));
+        }
+        named
+    }
+
     /// Returns what the command may read; `None` if that is unknown. Accesses the file system.
     pub fn areas(&self, place: &Place) -> Option<Vec<Area>> {
+        if self.has_unknown {
+            return None;
+        }
+        if let Some(git) = &self.git {
+            return git.areas(self, place);
+        }
         let mut areas = Vec::new();
         let mut names_something = false;
         for (index, word) in self.words.iter().enumerate() {
@@ -95,11 +202,7 @@ impl UnnamedReads {
                             continue;
                         };
                         let folder = (kind.is_dir() && self.is_recursive).then_some(path);
-                        folder.map(|folder| Area {
-                            folder,
-                            pattern: None,
-                            depth: None,
-                        })
+                        folder.map(|folder| Area::of(folder, AreaKind::Folder))
                     }
                     Target::Wildcard { area, is_something } => {
                         if !is_something {
@@ -115,17 +218,13 @@ impl UnnamedReads {
         }
         if self.reads_working_folder && !names_something {
             let folders = self.folders.as_ref()?.iter();
-            areas.extend(folders.map(|folder| Area {
-                folder: folder.clone(),
-                pattern: None,
-                depth: None,
-            }));
+            areas.extend(folders.map(|folder| Area::of(folder.clone(), AreaKind::Folder)));
         }
         Some(areas)
     }
 
     /// Returns the paths that a word may stand for.
-    fn targets(&self, word: &Word, place: &Place) -> Vec<Target> {
+    pub(super) fn targets(&self, word: &Word, place: &Place) -> Vec<Target> {
         let Some(form) = Form::of(word, place) else {
             return vec![Target::Unknown];
         };
@@ -142,6 +241,7 @@ impl UnnamedReads {
                     is_something: form.depth == Some(1) && has_entry(&folder, pattern),
                     area: Area {
                         folder,
+                        kind: AreaKind::Folder,
                         pattern: Some(pattern.clone()),
                         depth: form.depth.filter(|_| !self.is_recursive),
                     },
@@ -152,7 +252,7 @@ impl UnnamedReads {
     }
 }
 
-enum Target {
+pub(super) enum Target {
     Path(PathBuf),
     Wildcard {
         area: Area,
@@ -219,6 +319,18 @@ impl Form {
     }
 }
 
+/// Returns whether the shell makes the word of a variable or of the output of a command. `<(ls)` is no
+/// such word, and neither is `{}` of `find -exec`, for which `find` counts.
+fn is_made_by_shell(word: &Word) -> bool {
+    word.0.iter().any(|piece| match piece {
+        Piece::Open(source) => {
+            let is_process = source.starts_with("<(") || source.starts_with(">(");
+            !is_process && (source.contains(['$', '`']) || source.starts_with('~'))
+        }
+        _ => false,
+    })
+}
+
 /// Returns the known text before and after a wildcard or braces; `None` for another expansion.
 fn wildcard(source: &str) -> Option<(&str, &str)> {
     if matches!(source, "*" | "?") || source.starts_with('[') {
@@ -240,7 +352,10 @@ fn wildcard(source: &str) -> Option<(&str, &str)> {
 pub(super) fn unnamed_reads(command: &Command) -> Option<UnnamedReads> {
     let (name, args) = command.words.split_first()?;
     let name = name.base_name().known()?;
-    let mut reads = recursive_reads(&name, args, &command.inner);
+    let mut reads = match name.as_str() {
+        "git" => git_reads(args).unnamed,
+        _ => recursive_reads(&name, args, &command.inner),
+    };
     let by_name = [&TEXT_PROGRAMS[..], &NAME_PROGRAMS[..]].concat();
     if reads.is_none() && !by_name.contains(&name.as_str()) {
         let words: Vec<Word> = args.iter().filter_map(as_path).collect();
@@ -250,7 +365,11 @@ pub(super) fn unnamed_reads(command: &Command) -> Option<UnnamedReads> {
             ..UnnamedReads::default()
         });
     }
-    let mut reads = reads.filter(|it| it.reads_working_folder || !it.words.is_empty())?;
+    let operands = file_operands(&name, args);
+    if !operands.is_empty() {
+        reads.get_or_insert_default().operands = operands;
+    }
+    let mut reads = reads.filter(|it| it.reads_something() || !it.operands.is_empty())?;
     let words: Vec<String> = command.words.iter().map(Word::quoted).collect();
     reads.command = words.join(" ");
     Some(reads)
@@ -297,22 +416,6 @@ fn recursive_reads(name: &str, args: &[Word], inner: &[Command]) -> Option<Unnam
                     is_ignoring: skips,
                     without_hidden: skips,
                     follows_links: has_flag(args, 'L', "--follow"),
-                    ..Skipped::default()
-                },
-                ..search
-            })
-        }
-        "git"
-            if words
-                .iter()
-                .any(|word| word.known().as_deref() == Some("grep")) =>
-        {
-            let is_grep = |word: &Word| word.known().as_deref() == Some("grep");
-            let at = words.iter().position(is_grep)?;
-            Some(UnnamedReads {
-                words: words[at + 1..].to_vec(),
-                skipped: Skipped {
-                    is_ignoring: !has(&["--no-index", "--no-exclude-standard"]),
                     ..Skipped::default()
                 },
                 ..search

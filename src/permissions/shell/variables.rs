@@ -60,6 +60,9 @@ const TEXTS: [&str; 6] = ["BASH_ENV", "ENV", "PS0", "PS1", "PS2", "PS4"];
 /// Tables of bash with programs and aliases by their names.
 const TABLES: [&str; 2] = ["BASH_ALIASES", "BASH_CMDS"];
 
+/// Builtins that set variables which their arguments name with a value.
+pub(super) const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
+
 /// Returns whether a command runs the same programs with the variable as without it.
 pub(super) fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name)

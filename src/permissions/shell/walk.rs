@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tree_sitter::Node;
 
 use super::lexer::read_word;
+use super::values::Values;
 use super::word::{Piece, Word};
 use super::wrappers::{self, Dialect, Inner};
 use super::{
@@ -37,9 +38,6 @@ const ARITHMETIC_COMMANDS: [&str; 13] = [
     "typeset", "unset", "wait",
 ];
 
-/// Builtins that set variables which their arguments name with a value.
-const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
-
 /// Tests that evaluate both sides as arithmetic.
 const ARITHMETIC_TESTS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
@@ -48,13 +46,14 @@ pub(super) struct Walk<'p> {
     pub line: Line,
     place: &'p Place,
     /// The folders in which the next command may run; see [`FileUse::folders`].
-    folders: Option<Vec<PathBuf>>,
+    pub folders: Option<Vec<PathBuf>>,
     /// Functions that the line defines. Their bodies count when they are defined.
     functions: Vec<String>,
     /// Variables that the line sets.
-    variables: Vec<String>,
+    pub variables: Vec<String>,
+    pub values: Values,
     /// The language of the script that is read.
-    dialect: Dialect,
+    pub dialect: Dialect,
     depth: usize,
     scripts: usize,
 }
@@ -76,6 +75,7 @@ impl<'p> Walk<'p> {
             folders: Some(vec![place.cwd.clone()]),
             functions: Vec::new(),
             variables: Vec::new(),
+            values: Values::default(),
             dialect: Dialect::Bash,
             depth: 0,
             scripts: 0,
@@ -89,8 +89,26 @@ impl<'p> Walk<'p> {
         Ok(())
     }
 
+    /// Returns the line with the files that its variables stand for.
+    pub fn finish(mut self) -> Line {
+        for mut reads in std::mem::take(&mut self.line.unnamed_reads) {
+            for word in reads.resolve(&self.values, self.place) {
+                self.line.files.push(FileUse {
+                    word,
+                    is_write: false,
+                    is_redirection: false,
+                    folders: reads.folders.clone(),
+                });
+            }
+            if reads.reads_something() {
+                self.line.unnamed_reads.push(reads);
+            }
+        }
+        self.line
+    }
+
     /// Returns the commands of a script, and adds its files to the line.
-    fn commands_of(
+    pub fn commands_of(
         &mut self,
         source: &str,
         dialect: Dialect,
@@ -226,6 +244,11 @@ impl Visit<'_, '_, '_> {
                 self.each_child(node, stdin)
             }
             "for_statement" => self.for_statement(node, stdin),
+            "expansion" => {
+                let text = self.text(node.byte_range()).to_owned();
+                self.walk.values.set_by_expansion(&text);
+                self.each_child(node, stdin)
+            }
             "compound_statement" | "test_command" => self.test(node, stdin),
             "pipeline" => self.pipeline(node),
             "subshell" | "command_substitution" | "process_substitution" => {
@@ -240,7 +263,7 @@ impl Visit<'_, '_, '_> {
 
     /// Visits the children. Text between them has to be blank: otherwise the parser has lost
     /// something.
-    fn each_child(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
+    pub fn each_child(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let children = children(node);
         let is_text = matches!(
             node.kind(),
@@ -343,6 +366,15 @@ impl Visit<'_, '_, '_> {
         read_word(self.source, range.start, range.end, ends, is_bash)
     }
 
+    /// Reads a word without visiting the substitutions in it.
+    pub fn plain_word(&self, node: Node<'_>) -> Result<Word, NotUnderstood> {
+        let mut expansions = BTreeMap::new();
+        find_expansions(node, &mut expansions, 0)?;
+        let is_bash = self.walk.dialect == Dialect::Bash;
+        let (start, end) = (node.start_byte(), node.end_byte());
+        read_word(self.source, start, end, &expansions, is_bash)
+    }
+
     /// Visits the commands that run while a word or an expression is expanded.
     pub fn substitutions(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         self.node(node, &Stdin::Unknown)
@@ -417,6 +449,9 @@ impl Visit<'_, '_, '_> {
             }
             return Ok(());
         }
+        for (name, value) in &command.assignments {
+            self.walk.values.add(name, value);
+        }
         let name = command.words[0].known().unwrap_or_default();
         if RESERVED_WORDS.contains(&name.as_str()) {
             return Err(NotUnderstood::new(format!(
@@ -436,11 +471,18 @@ impl Visit<'_, '_, '_> {
             };
             let variable = variable.split('[').next().unwrap_or_default().to_owned();
             self.set_variable(&variable, &Word::open("?"), true)?;
+            self.walk.values.add_unknown(&variable);
             self.walk.variables.push(variable);
         }
         if ARITHMETIC_COMMANDS.contains(&name.as_str()) {
             let texts: Vec<String> = command.words[1..].iter().map(Word::quoted).collect();
-            self.set_in_arithmetic(&texts.join(" "))?;
+            let declares = variables::DECLARING.contains(&name.as_str());
+            for name in variables::set_in_arithmetic(&texts.join(" ")) {
+                self.set_variable(&name, &Word::open("?"), true)?;
+                if !declares {
+                    self.walk.values.add_unknown(&name);
+                }
+            }
         }
         if command.words.len() > 1 && (name == "unset" || name == "unalias") {
             // The names of functions mean programs again.
@@ -499,39 +541,6 @@ impl Visit<'_, '_, '_> {
         Ok(found)
     }
 
-    /// Adds what runs because of the variables that are set for the command, or by it.
-    fn run_by_settings(&mut self, command: &mut Command) -> Result<(), NotUnderstood> {
-        let mut settings = command.assignments.clone();
-        let name = command.words[0].known().unwrap_or_default();
-        if DECLARING.contains(&name.as_str()) {
-            for word in &command.words[1..] {
-                let start = word.known_prefix();
-                if let Some((name, _)) = start.split_once('=') {
-                    let value = word.without_prefix(name.len() + 1);
-                    let name = name.trim_end_matches('+').split('[').next();
-                    settings.push((name.unwrap_or_default().to_owned(), value));
-                }
-            }
-        }
-        for (name, value) in settings {
-            let inner = self.run_by_variable(&name, &value)?;
-            if !inner.is_empty() {
-                command.inner.extend(inner);
-                // A rule that names the program names the variables before it, too.
-                command.inner_at.get_or_insert(0);
-            }
-        }
-        Ok(())
-    }
-
-    /// Records the variables that an arithmetic expression sets.
-    fn set_in_arithmetic(&mut self, text: &str) -> Result<(), NotUnderstood> {
-        for name in variables::set_in_arithmetic(text) {
-            self.set_variable(&name, &Word::open("?"), true)?;
-        }
-        Ok(())
-    }
-
     /// Adds the commands that a command runs.
     fn unwrap(&mut self, command: &mut Command, stdin: &Stdin) -> Result<(), NotUnderstood> {
         if self.walk.depth >= MAX_DEPTH {
@@ -555,7 +564,7 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Returns the commands of an inner command or script.
-    fn inner(
+    pub fn inner(
         &mut self,
         inner: Inner,
         stdin: &Stdin,
@@ -602,100 +611,6 @@ impl Visit<'_, '_, '_> {
         }
     }
 
-    /// Records a variable that the line sets for what follows, unless it is harmless. The value is
-    /// unknown if `is_plain_name`.
-    fn set_variable(
-        &mut self,
-        name: &str,
-        value: &Word,
-        is_plain_name: bool,
-    ) -> Result<(), NotUnderstood> {
-        if name == "HOME" || name == "PWD" {
-            // `~` and `$HOME` are somewhere else from here on.
-            self.walk.folders = None;
-        }
-        if variables::is_harmless(name) || variables::is_of_script(name) {
-            return Ok(());
-        }
-        let value = match is_plain_name {
-            true => &Word::default(),
-            false => value,
-        };
-        let inner = self.run_by_variable(name, value)?;
-        self.commands.push(Command {
-            words: vec![variables::setting(name, value)],
-            inner,
-            ..Command::default()
-        });
-        Ok(())
-    }
-
-    /// Returns the commands that programs run because of the value of a variable.
-    fn run_by_variable(&mut self, name: &str, value: &Word) -> Result<Vec<Command>, NotUnderstood> {
-        if !variables::is_command(name) || value.known().is_some_and(|text| text.is_empty()) {
-            return Ok(Vec::new());
-        }
-        if variables::is_text(name)
-            && let Some(text) = value.known()
-        {
-            const END: &str = "END_OF_THE_VALUE";
-            let script = format!(": <<{END}\n{text}\n{END}\n");
-            let mut commands = self.walk.commands_of(&script, Dialect::Bash)?;
-            commands.retain(|command| command.words != [Word::text(":")]);
-            if name == "BASH_ENV" || name == "ENV" || text.contains(['$', '`']) {
-                commands.push(open_command(value));
-            }
-            return Ok(commands);
-        }
-        let script = Inner::Script(value.clone());
-        self.inner(script, &Stdin::Unknown, Dialect::Posix)
-    }
-
-    fn assignment_statement(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
-        let (name, value) = self.assignment(node)?;
-        self.set_variable(&name, &value, false)
-    }
-
-    /// Reads an assignment. Returns the name and the value.
-    fn assignment(&mut self, node: Node<'_>) -> Result<(String, Word), NotUnderstood> {
-        let Some(name) = node.child_by_field_name("name") else {
-            return Err(NotUnderstood::new("an assignment has no name"));
-        };
-        let text = self.text(name.byte_range()).split('[').next();
-        let text = text.unwrap_or_default().to_owned();
-        self.walk.variables.push(text.clone());
-        if name.kind() == "subscript" {
-            self.substitutions(name)?;
-        }
-        let children = children(node);
-        let operator = children.iter().find(|it| matches!(it.kind(), "=" | "+="));
-        let operator = operator.ok_or_else(|| NotUnderstood::new("an assignment has no value"))?;
-        let values: Vec<_> = (children.iter().copied())
-            .filter(|it| it.start_byte() >= operator.end_byte())
-            .collect();
-        let value = match values.as_slice() {
-            [] => Word::default(),
-            [one] if one.kind() == "array" => {
-                self.substitutions(*one)?;
-                Word::open(self.text(one.byte_range()))
-            }
-            [first, .., last] if first.end_byte() != last.start_byte() || values.len() > 2 => {
-                return Err(NotUnderstood::new("an assignment was not recognized"));
-            }
-            [first, ..] => {
-                let end = values.last().map_or(first.end_byte(), Node::end_byte);
-                self.word(operator.end_byte()..end, &values)?
-            }
-        };
-        // Arithmetic evaluates the value of a variable once more.
-        for piece in &value.0 {
-            if let Piece::Text(text) = piece {
-                check_index(text)?;
-            }
-        }
-        Ok((text, value))
-    }
-
     fn function(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         self.each_child(node, &Stdin::Unknown)?;
         // Elsewhere the definition may not be reached, or hold in another shell only.
@@ -713,15 +628,6 @@ impl Visit<'_, '_, '_> {
         Ok(())
     }
 
-    fn for_statement(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
-        if let Some(name) = node.child_by_field_name("variable") {
-            let name = self.text(name.byte_range()).to_owned();
-            self.set_variable(&name, &Word::default(), true)?;
-            self.walk.variables.push(name);
-        }
-        self.each_child(node, stdin)
-    }
-
     /// Visits a pipe. The input of its commands is not known.
     fn pipeline(&mut self, node: Node<'_>) -> Result<(), NotUnderstood> {
         let folders = self.walk.folders.clone();
@@ -733,7 +639,7 @@ impl Visit<'_, '_, '_> {
 }
 
 /// Fails if arithmetic may take the text for an index with a substitution, such as `a[$(rm x)]`.
-fn check_index(text: &str) -> Result<(), NotUnderstood> {
+pub(super) fn check_index(text: &str) -> Result<(), NotUnderstood> {
     let index = text.split_once('[').map(|(_, index)| index);
     match index.is_some_and(|index| index.contains("$(") || index.contains('`')) {
         true => Err(NotUnderstood::new("an index may contain a substitution")),
@@ -766,7 +672,7 @@ fn make_uncertain(command: &mut Command, open: &Word) {
 }
 
 /// Makes a command of which only the text in the line is known.
-fn open_command(word: &Word) -> Command {
+pub(super) fn open_command(word: &Word) -> Command {
     Command {
         words: vec![Word::open(word.quoted())],
         ..Command::default()

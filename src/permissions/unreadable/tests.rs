@@ -114,6 +114,156 @@ read(.env)	cat app/*.ts	allow
 read(.env)	echo *	allow
 read(/elsewhere/**)	grep -r x .	allow
 write(.env)	grep -r x .	allow
+# What only the shell knows may be the file.
+read(.env)	cat $FILE	ask
+read(.env)	cat "$FILE"	ask
+read(.env)	cat "$(echo .env)"	ask
+read(.env)	cat $(echo .env)	ask
+read(.env)	cat `echo .env`	ask
+read(.env)	cat docs/$FILE	ask
+read(.env)	head -n 5 "$FILE"	ask
+read(.env)	grep x "$FILE"	ask
+read(.env)	sed -n 1p $FILE	ask
+read(.env)	cp $FILE x	ask
+read(.env)	dd if=$FILE	ask
+read(.env)	dd if=app/.env	deny
+read(.env)	f() { cat "$1"; }; f x	ask
+read(.env)	ls | while read f; do cat "$f"; done	ask
+read(.env)	for f in $(ls); do cat "$f"; done	ask
+read(.env)	sh -c 'cat "$1"' x app/.env	deny
+read(.env)	sh -c 'cat "$1"' x y	ask
+read(.env)	$CAT app/.env	deny
+read(/elsewhere/**)	cat $FILE	ask
+read(.env)	head -n $N docs/a.md	allow
+read(.env)	tail -n +$N docs/a.md	allow
+read(.env)	grep "$WORD" docs/a.md	allow
+read(.env)	grep -e "$WORD" docs/a.md	allow
+read(.env)	sed -n "${A},${B}p" docs/a.md	allow
+read(.env)	awk -v x="$X" '{print x}' docs/a.md	allow
+read(.env)	jq --arg x "$X" '.a' docs/a.md	allow
+read(.env)	cp docs/a.md $TARGET	allow
+read(.env)	diff <(sort docs/a.md) docs/a.md	allow
+read(.env)	echo $FILE	allow
+read(.env)	ls $FILE	allow
+read(.env)	make $TARGET	allow
+read(.env)	cat docs/a.md | head -$N	allow
+read(.env)	git grep -e x -- docs	allow
+read(.env)	git grep -e x	ask
+read(.env)	git blame $FILE	ask
+read(.env)	git diff --no-index -- docs/a.md app/.env	deny
+read(.env)	git log --patch-with-stat	ask
+read(.env)	git cat-file --batch-check	allow
+write(.env)	cat $FILE	allow
+# The line itself tells what a variable is.
+read(.env)	FILE=docs/a.md; cat $FILE	allow
+read(.env)	FILE=app/.env; cat $FILE	deny
+read(.env)	FILE=docs/a.md; cat $FILE; FILE=app/.env	deny
+read(.env)	DIR=app; FILE="$DIR/.env"; cat "${FILE}"	deny
+read(.env)	FILE='docs/a.md .env'; cat $FILE	ask
+read(.env)	FILE='.e*'; cat app/$FILE	ask
+read(.env)	IFS=,; FILE=docs/a.md,app/.env; cat $FILE	ask
+read(.env)	FILE=docs/a.md; FILE+=x; cat $FILE	ask
+read(.env)	FILE=; : ${FILE:=app/.env}; cat $FILE	ask
+read(.env)	FILE=docs/a.md; read FILE; cat $FILE	ask
+read(.env)	FILE=docs/a.md; declare -l FILE=APP/.ENV; cat $FILE	ask
+read(.env)	export FILE=app/.env; cat $FILE	deny
+read(.env)	FILE=a; env FILE=app/.env sh -c 'cat $FILE'	deny
+read(.env)	FILE=$(ls); cat $FILE	ask
+read(.env)	for f in docs/a.md app/.env; do cat "$f"; done	deny
+read(.env)	for f in docs/a.md README.md; do cat "$f"; done	allow
+read(.env)	for f in docs/*.md; do cat "$f"; done	allow
+read(.env)	for f in app/*; do cat "$f"; done	ask
+read(.env)	for d in docs app/src; do grep -r x $d; done	allow
+read(.env)	for d in docs app; do grep -r x $d; done	ask
+read(.env)	for f; do cat "$f"; done	ask
+# What git tells, in the working tree and in the history.
+read(.env)	git show HEAD:app/.env	deny
+read(.env)	git show HEAD:.env	deny
+read(.env)	git show :0:app/.env	deny
+read(.env)	git -C app show HEAD:./.env	deny
+read(.env)	git cat-file -p HEAD:app/.env	deny
+read(.env)	git cat-file blob HEAD:app/.env	deny
+read(app/.env)	cd docs && git show HEAD:app/.env	deny
+read(app/.env)	git -C docs show HEAD:app/.env	ask
+read(app/.env)	git -C docs show HEAD:docs/a.md	allow
+read(.env)	FILE=(docs/a.md app/.env); cat $FILE	ask
+read(.env)	cat ~user/$FILE	ask
+read(.env)	git show HEAD:$FILE	ask
+read(.env)	git show "$REVISION"	ask
+read(.env)	git show HEAD:docs/a.md	allow
+read(.env)	REVISION=HEAD; git show $REVISION:docs/a.md	ask
+read(.env)	git show HEAD:docs/a.md abc123	ask
+read(.env)	git show	ask
+read(.env)	git show abc123	ask
+read(.env)	git show abc123 --stat	allow
+read(.env)	git show abc123 -- docs/a.md	allow
+read(.env)	git show abc123 docs/a.md	allow
+read(.env)	git show 'HEAD@{12:00}'	ask
+read(.env)	git cat-file -p abc123	ask
+read(.env)	git cat-file --batch	ask
+read(.env)	git cat-file -t abc123	allow
+read(.env)	git log	allow
+read(.env)	git log --oneline -5	allow
+read(.env)	git log -- app/.env	allow
+read(.env)	git log -p	ask
+read(.env)	git log --patch -3	ask
+read(.env)	git log -L1,5:app/.env	ask
+read(.env)	git log $OPTIONS	ask
+read(.env)	git log --oneline $(git describe)..HEAD	allow
+read(.env)	git log -p -- app/.env	deny
+read(.env)	git log -p -- docs/a.md	allow
+read(.env)	git log -p -1 docs/a.md	allow
+read(.env)	git log -p -S docs/a.md	ask
+read(.env)	git log -p -- docs	ask
+read(docs/a.md)	git log -p -- app	allow
+read(/elsewhere/**)	git log -p	allow
+read(.env)	git diff -- app/.env	deny
+read(.env)	git diff app/.env	deny
+read(.env)	git diff	ask
+read(.env)	git diff --cached	ask
+read(.env)	git diff HEAD	ask
+read(.env)	git diff -- docs	allow
+read(.env)	git diff ':!app/.env'	ask
+read(.env)	git diff --stat	allow
+read(.env)	git diff --name-only main	allow
+read(.env)	git diff main -- docs	ask
+read(.env)	git diff main -- docs/a.md	allow
+read(*.key)	git diff	allow
+read(*.key)	git diff HEAD	allow
+read(*.key)	git diff main	ask
+read(.env)	cd docs && git diff	ask
+read(.env)	git -C docs diff	ask
+read(.env)	git -C $DIR diff	ask
+read(.env)	git --git-dir=x diff	ask
+read(.env)	git diff --no-index docs/a.md app/.env	deny
+read(.env)	git diff --no-index docs app	ask
+read(.env)	git add -p	ask
+read(.env)	git add app/.env	allow
+read(.env)	git status	allow
+read(.env)	git status -v	ask
+read(.env)	git commit -m x	allow
+read(.env)	git stash push -m x	allow
+read(.env)	git stash show -p	ask
+read(.env)	git blame app/.env	deny
+read(.env)	git blame docs/a.md	allow
+read(.env)	git archive HEAD	ask
+read(.env)	git archive HEAD docs/a.md	allow
+read(.env)	git format-patch -1	ask
+read(.env)	git grep x docs	allow
+read(.env)	git grep -n x -- docs	allow
+read(.env)	git grep -A 3 x docs	allow
+read(.env)	git grep x main	ask
+read(.env)	git grep x main -- docs/a.md	allow
+read(.env)	cd docs && git grep x	ask
+read(*.key)	git grep x	allow
+read(*.key)	git grep x HEAD~1	ask
+read(.env)	git $COMMAND	ask
+read(.env)	git push origin main	allow
+read(.env)	git checkout main	allow
+read(.env)	echo abc123 | xargs git show	ask
+read(.env)	git rev-list HEAD | xargs -I{} git show {}:app/x	ask
+read(.env)	ls -a app | xargs -I{} git show HEAD:{}	ask
+write(.env)	git log -p	allow
 "#;
 
 #[test]

@@ -346,6 +346,89 @@ async fn a_search_does_not_read_denied_files() {
     assert!(!seen.contains("hunter2"), "{seen}");
 }
 
+/// A variable, and the history of a repository, gave what a rule denies.
+#[tokio::test]
+async fn files_that_only_the_shell_knows_are_not_read() {
+    let rules = json!({ "deny": ["read(.env)"] });
+    let (server, home) = set_up(rules, &[]).await;
+    let files = [(".env", "KEY=hunter2"), ("a.txt", "KEY=public")];
+    crate::support::registry::commit(&home.cwd(), &files);
+    let call = async |line: &str| {
+        server.push(Answer::tool("bash", json!({ "command": line })));
+        server.push(Answer::text("Done."));
+        let lines = home.run(&["--mode", "json", "go"], "").await.ok();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        last_result(&lines.collect::<Vec<_>>())
+    };
+    for line in [
+        "FILE=$(ls -a | grep env); cat \"$FILE\"",
+        "cat \"$(echo .env)\"",
+        "for file in $(git ls-files); do cat $file; done",
+        "git show HEAD:.env",
+        "git cat-file -p HEAD:.env",
+        "git show",
+        "git log -p",
+        "git diff -- .env",
+        "git grep KEY",
+        "git cat-file -p $(git rev-parse HEAD:.env)",
+    ] {
+        let refused = call(line).await;
+        assert!(refused.contains("the rule read(.env)"), "{line}: {refused}");
+    }
+    for line in [
+        "FILE=a.txt; cat $FILE",
+        "for file in *.txt; do cat $file; done",
+        "git show HEAD:a.txt",
+        "git cat-file -p HEAD:a.txt",
+    ] {
+        assert_eq!(call(line).await.trim(), "KEY=public", "{line}");
+    }
+    let seen = server
+        .requests()
+        .iter()
+        .map(|request| request.body.to_string())
+        .collect::<String>();
+    assert!(!seen.contains("hunter2"), "{seen}");
+}
+
+/// An extension may replace the tool grep, or read files with a tool of its own.
+#[tokio::test]
+async fn rules_about_reading_hold_for_extensions_as_the_docs_say() {
+    let rules = json!({ "deny": ["read(.env)", "view(path:*secret*)"] });
+    let (server, home) = set_up(rules, &[]).await;
+    home.extension(
+        "tools.ts",
+        r#"export default (pi) => {
+  for (const name of ["grep", "view"]) {
+    pi.registerTool({
+      name, label: name, description: name,
+      parameters: { type: "object", properties: { path: { type: "string" } } },
+      async execute(id, { path }) { return { content: [{ type: "text", text: `${name} ran on ${path}` }] }; },
+    });
+  }
+};"#,
+    );
+    for (tool, path, runs) in [
+        ("grep", ".env", false),
+        ("grep", ".", true),
+        ("view", ".env", true),
+        ("view", "a/secret.txt", false),
+    ] {
+        server.push(Answer::tool(tool, json!({ "path": path })));
+        server.push(Answer::text("Done."));
+        let arguments = ["--mode", "json", "--tools", "grep,view", "go"];
+        let lines = home.run(&arguments, "").await.ok();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap());
+        let result = last_result(&lines.collect::<Vec<_>>());
+        let ran = result == format!("{tool} ran on {path}");
+        assert_eq!(ran, runs, "{tool} {path}: {result}");
+    }
+}
+
 /// The question of a child session goes to the client of its parent.
 #[tokio::test]
 async fn a_child_session_asks_in_the_session_of_the_user() {
