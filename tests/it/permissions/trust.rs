@@ -6,7 +6,7 @@ use std::fs;
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, command, prompt};
+use crate::support::{Home, Rpc, command, prompt, text_of};
 
 /// An extension that says `text` at each start of a session.
 fn says(text: &str) -> String {
@@ -285,4 +285,80 @@ async fn trust_can_be_changed_over_rpc() {
     assert!(recorded.contains("false"), "{recorded}");
     assert_eq!(notices(&rpc, "theirs"), 1);
     rpc.close().await;
+}
+
+/// Settings of a project that was left out at the start must not come in with another session or a
+/// reload.
+#[tokio::test]
+async fn refused_settings_stay_out_of_later_sessions() {
+    for (default, arguments, answer) in [
+        ("never", &[][..], None),
+        ("always", &["--no-approve"][..], None),
+        ("ask", &[][..], Some("Do not trust for this session")),
+        ("ask", &[][..], Some("Do not trust")),
+        // Otherwise they hold.
+        ("always", &[][..], None),
+    ] {
+        let server = ModelServer::start().await;
+        server.repeat(Answer::text("Fine."));
+        let home = Home::new(&server);
+        home.settings(json!({"defaultProjectTrust": default}));
+        let marker = home.cwd().join("ran");
+        let theirs = json!({
+            "steeringMode": "all", "followUpMode": "all", "defaultThinkingLevel": "high",
+            "defaultModel": "theirs", "compaction": {"enabled": false}, "retry": {"enabled": false},
+            "sessionDir": "theirs", "shellCommandPrefix": format!("touch {};", marker.display()),
+            "permissions": {"deny": ["bash"]},
+        });
+        home.file(".pi/settings.json", &theirs.to_string());
+        let mut rpc = home.rpc(arguments);
+        if let Some(answer) = answer {
+            let question = rpc.ui("select").await;
+            rpc.reply(&question, json!({ "value": answer })).await;
+        }
+        if default == "always" && arguments.is_empty() {
+            let state = rpc.ok(command("get_state")).await;
+            assert_eq!(state["thinkingLevel"], "high", "{state}");
+            assert_eq!(state["steeringMode"], "all", "{state}");
+            rpc.close().await;
+            continue;
+        }
+        rpc.answer_to("hi").await;
+        let state = rpc.ok(command("get_state")).await;
+        assert_eq!(state["thinkingLevel"], "medium", "{state}");
+        let first = state["sessionFile"].clone();
+        let messages = rpc.ok(command("get_fork_messages")).await;
+        let entry = messages["messages"][0]["entryId"].clone();
+        for cause in [
+            command("reload"),
+            command("new_session"),
+            json!({"type": "switch_session", "sessionPath": first}),
+            json!({"type": "fork", "entryId": entry}),
+            command("reload"),
+        ] {
+            rpc.ok(cause.clone()).await;
+            let now = rpc.ok(command("get_state")).await;
+            for member in [
+                "steeringMode",
+                "followUpMode",
+                "thinkingLevel",
+                "autoCompactionEnabled",
+                "model",
+            ] {
+                assert_eq!(now[member], state[member], "{default} {answer:?} {cause}");
+            }
+            let file = now["sessionFile"].as_str().unwrap();
+            let own = home.agent_dir().join("sessions").canonicalize().unwrap();
+            assert!(std::path::Path::new(file).starts_with(own), "{file}");
+            server.push(Answer::tool("bash", json!({"command": "echo it ran"})));
+            server.push(Answer::text("Done."));
+            let events = rpc.run("go").await;
+            let mut ends = events
+                .iter()
+                .filter(|event| event["type"] == "tool_execution_end");
+            assert_eq!(text_of(&ends.next().unwrap()["result"]).trim(), "it ran");
+            assert!(!marker.exists(), "{default} {answer:?} {cause}");
+        }
+        rpc.close().await;
+    }
 }
