@@ -173,6 +173,21 @@ fn has_unread_continuation(source: &str) -> bool {
     })
 }
 
+/// Returns whether a character behind the digits of a brace, as in `{1..2}`, is one for which the
+/// grammar reads outside of a table: <https://github.com/tree-sitter/tree-sitter-bash/issues/337>.
+fn has_crashing_brace(source: &str) -> bool {
+    const END_OF_TABLE: char = '\u{ff}';
+    let is_digit = |char: char| char.is_ascii_digit();
+    source.match_indices('{').any(|(at, _)| {
+        let first = source[at + 1..].trim_start_matches(is_digit);
+        let second = first
+            .strip_prefix("..")
+            .map(|rest| rest.trim_start_matches(is_digit));
+        let mut next = [Some(first), second].into_iter().flatten();
+        next.any(|rest| rest.starts_with(|char| char > END_OF_TABLE))
+    })
+}
+
 /// Parses a script. Fails if the script is too long or has a form that the parser and the shell may
 /// read in different ways.
 fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, NotUnderstood> {
@@ -184,6 +199,9 @@ fn syntax_tree(source: &str) -> Result<tree_sitter::Tree, NotUnderstood> {
     }
     if source.contains('\0') {
         return Err(NotUnderstood::new("it contains a NUL character"));
+    }
+    if has_crashing_brace(source) {
+        return Err(NotUnderstood::new("a special character follows a brace"));
     }
     if has_unread_continuation(source) {
         return Err(NotUnderstood::new("a word goes on in the next line"));

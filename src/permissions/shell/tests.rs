@@ -108,6 +108,23 @@ fn deep_and_long_lines_are_given_up() {
     assert!(started.elapsed() < Duration::from_secs(100));
 }
 
+/// A line with such a character ended pi with SIGSEGV, depending on the addresses of its tables.
+#[test]
+fn characters_behind_a_brace_do_not_crash() {
+    for char in ['\u{31860}', '\u{1f600}', '\u{10ffff}', '\u{100}'] {
+        for before in ["{", "a {", "{1", "{1..", "{1..2", "'{", "$(echo {12"] {
+            let line = format!("echo {before}{char}");
+            parse(&line, &place()).unwrap_err();
+        }
+        parse(
+            &format!("echo '{char} {{a,{char}}}' {{1,{char}}}"),
+            &place(),
+        )
+        .unwrap();
+    }
+    parse("echo {\u{ff} {1..\u{e4}}", &place()).unwrap();
+}
+
 #[test]
 fn options_may_lack_their_value() {
     for line in [
