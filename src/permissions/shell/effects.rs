@@ -1,7 +1,7 @@
 //! Files that well-known commands visibly read or write.
 
 use super::git_reads::git_reads;
-use super::operands::input_of_dd;
+use super::operands::{input_of_dd, sent_file};
 use super::runs::InnerCommands;
 use super::word::Word;
 use super::{awk, sed};
@@ -24,6 +24,7 @@ pub(super) fn file_arguments(words: &[Word]) -> Vec<(Word, bool)> {
         name if TEXT_PROGRAMS.contains(&name) => {}
         _ => {
             read.extend(args.iter().filter_map(as_path));
+            read.extend(args.iter().filter_map(sent_file));
             read.extend(input_of_dd(args).filter(|_| name == "dd"));
         }
     }

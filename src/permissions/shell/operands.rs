@@ -76,6 +76,9 @@ const fn with_first(
 /// Returns the operands of a command that names the files which it tells or copies. The list is empty
 /// for other commands.
 pub(super) fn file_operands(name: &str, args: &[Word]) -> Vec<Word> {
+    if matches!(name, "curl" | "http" | "https" | "xh" | "gh") {
+        return args.iter().filter_map(sent_file).collect();
+    }
     let Some(reader) = READERS.iter().find(|it| it.names.contains(&name)) else {
         return Vec::new();
     };
@@ -127,4 +130,23 @@ pub(super) fn input_of_dd(args: &[Word]) -> Option<Word> {
         .iter()
         .find(|word| word.known_prefix().starts_with("if="))?;
     Some(input.without_prefix("if=".len()))
+}
+
+/// Returns the file that a word means to be sent, as clients of HTTP write it: `@file`, `name=@file`,
+/// `-d@file`, `file://path`.
+pub(super) fn sent_file(word: &Word) -> Option<Word> {
+    let start = word.known_prefix();
+    let at = match start.find("file://") {
+        Some(at) => at + "file://".len(),
+        None => {
+            let at = start.find('@')?;
+            let before = &start[..at];
+            let is_option = before.len() == 2 && before.starts_with('-');
+            if !(before.is_empty() || before.ends_with('=') || is_option) {
+                return None;
+            }
+            at + 1
+        }
+    };
+    Some(word.without_prefix(at))
 }
