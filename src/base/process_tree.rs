@@ -145,6 +145,18 @@ fn others_in_session(first: i32) -> Vec<Process> {
     others.filter_map(Process::from_id).collect()
 }
 
+/// Returns whether a session has processes besides its leader.
+#[cfg(target_os = "linux")]
+pub fn session_has_others(first: i32) -> bool {
+    !others_in_session(first).is_empty()
+}
+
+/// Looks at the process group instead: the members of a session cannot be listed here.
+#[cfg(not(target_os = "linux"))]
+pub fn session_has_others(first: i32) -> bool {
+    nix::sys::signal::killpg(Pid::from_raw(first), None).is_ok()
+}
+
 /// Sends SIGTERM to the other processes of a session, because its leader may wait for one of them
 /// before it ends.
 #[cfg(target_os = "linux")]

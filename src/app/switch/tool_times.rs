@@ -17,6 +17,8 @@ pub(super) struct ToolTimes {
     /// Calls that run, by their id.
     running: BTreeMap<String, SystemTime>,
     past: Vec<(SystemTime, SystemTime)>,
+    /// The start of the oldest call that may have left processes behind which still run.
+    left: Option<SystemTime>,
 }
 
 impl ToolTimes {
@@ -24,9 +26,13 @@ impl ToolTimes {
         self.running.insert(call.to_owned(), SystemTime::now());
     }
 
-    pub fn end(&mut self, call: &str) {
+    /// Ends a call. `leaves_processes` says whether a process goes on that a tool has started.
+    pub fn end(&mut self, call: &str, leaves_processes: impl FnOnce() -> bool) {
         if let Some(started) = self.running.remove(call) {
             self.add(started);
+            if self.left.is_none() && leaves_processes() {
+                self.left = Some(started);
+            }
         }
     }
 
@@ -35,9 +41,18 @@ impl ToolTimes {
     }
 
     /// Ends the calls that were given up. Called when no run is active.
-    pub fn end_all(&mut self) {
-        for started in std::mem::take(&mut self.running).into_values() {
+    pub fn end_all(&mut self, leaves_processes: impl FnOnce() -> bool) {
+        let running = std::mem::take(&mut self.running);
+        let first = running.values().min().copied();
+        for started in running.into_values() {
             self.add(started);
+        }
+        let left = self.left.take().or(first);
+        match left {
+            Some(left) if leaves_processes() => self.left = Some(left),
+            // The processes have ended at an unknown time since the last look.
+            Some(left) => self.add(left),
+            None => {}
         }
     }
 
@@ -70,9 +85,9 @@ impl ToolTimes {
     }
 
     fn includes(&self, time: SystemTime) -> bool {
-        self.past
-            .iter()
-            .any(|(start, end)| *start <= time + CLOCK_STEP && time <= *end + CLOCK_STEP)
+        let mut past = self.past.iter();
+        self.left.is_some_and(|start| start <= time + CLOCK_STEP)
+            || past.any(|(start, end)| *start <= time + CLOCK_STEP && time <= *end + CLOCK_STEP)
     }
 }
 
@@ -89,18 +104,30 @@ mod tests {
         let changed = |times: &ToolTimes| times.includes_change(&file, std::iter::empty());
         assert!(!changed(&times));
         times.begin("1");
-        times.end("1");
-        times.end("unknown");
+        times.end("1", || false);
+        times.end("unknown", || false);
         assert!(changed(&times));
         let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000);
         times.past = vec![(long_ago, long_ago + Duration::from_secs(60))];
         assert!(!changed(&times));
         times.begin("2");
-        times.end_all();
+        times.end_all(|| false);
         assert!(changed(&times));
+        times = ToolTimes::default();
+        times.begin("3");
+        times.end("3", || true);
+        times.past = vec![(long_ago, long_ago)];
+        assert!(changed(&times), "a process goes on");
+        times.end_all(|| true);
+        assert!(changed(&times));
+        times.end_all(|| false);
+        assert!(changed(&times), "it has ended since");
+        times.past = vec![(long_ago, long_ago + Duration::from_secs(60))];
+        times.end_all(|| true);
+        assert!(!changed(&times));
         for call in 0..=MAX_TIMES {
             times.begin(&call.to_string());
-            times.end_all();
+            times.end_all(|| false);
         }
         assert_eq!(times.past.len(), MAX_TIMES);
         assert!(times.includes(long_ago));

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::interactive_wait;
+use pi_base::process_tree;
 
 /// Time after the end of a process for which its output is still read: background children
 /// inherit the pipe and can keep it open forever.
@@ -23,6 +24,17 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Groups to kill when pi itself is terminated.
 static LIVE_GROUPS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+
+/// Sessions of commands that have ended and left processes behind, by the leader.
+static LEFT_SESSIONS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+
+/// Returns whether a process runs that a command has left behind, in the background. A process that
+/// has started a session of its own is not known.
+pub fn has_left_processes() -> bool {
+    let mut left = LEFT_SESSIONS.lock();
+    left.retain(|pid| i32::try_from(*pid).is_ok_and(process_tree::session_has_others));
+    !left.is_empty()
+}
 
 /// Kills every running command with all its children. Called on SIGTERM and SIGHUP, which do not
 /// reach process groups other than pi's own.
@@ -165,6 +177,9 @@ impl GroupProcess {
     }
 
     fn end(&mut self, status: ExitStatus) -> ProcessEnd {
+        LEFT_SESSIONS
+            .lock()
+            .extend(self.group.pid.filter(|pid| group_exists(*pid)));
         // [`kill_all`] may have killed the group before this call is cancelled.
         let killed_by_kill_all = !self.group.release() && !status.success();
         if killed_by_kill_all || self.cancel.is_cancelled() {
@@ -233,6 +248,17 @@ fn kill_group(pid: u32) {
     if let Err(error) = killpg(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL) {
         tracing::debug!(pid, %error, "no process group to kill");
     }
+}
+
+#[cfg(unix)]
+fn group_exists(pid: u32) -> bool {
+    let pid = i32::try_from(pid).map(nix::unistd::Pid::from_raw);
+    pid.is_ok_and(|pid| nix::sys::signal::killpg(pid, None).is_ok())
+}
+
+#[cfg(not(unix))]
+fn group_exists(_pid: u32) -> bool {
+    false
 }
 
 #[cfg(not(unix))]
@@ -319,6 +345,19 @@ mod tests {
         while runs(pid) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    #[tokio::test]
+    async fn processes_that_a_command_leaves_behind_are_known() {
+        let cancel = CancellationToken::new();
+        let (text, _) = finish(&mut shell("sleep 1000 & echo $!", None, &cancel)).await;
+        assert!(has_left_processes());
+        let pid = nix::unistd::Pid::from_raw(text.trim().parse().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+        until_gone(text.trim()).await;
+        // Other tests of this program leave processes, too.
+        let session = nix::unistd::getsid(Some(pid));
+        assert!(!session.is_ok_and(|leader| process_tree::session_has_others(leader.as_raw())));
     }
 
     #[tokio::test]

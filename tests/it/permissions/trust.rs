@@ -98,6 +98,37 @@ async fn hidden_writes_are_asked_about_before_they_load() {
     rpc.close().await;
 }
 
+/// A process in the background wrote after the time of its tool, and the file was loaded.
+#[tokio::test]
+async fn writes_of_a_process_left_behind_are_asked_about() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    home.settings(json!({"protectedPaths": "ask", "extensionWatch": true}));
+    let mine = home.extension("mine.ts", &says("mine 1"));
+    let mut rpc = home.rpc(&[]);
+    rpc.notified("mine 1 startup").await;
+    home.file("payload", &says("mine 2"));
+    // Longer than the tolerance after the end of a tool. A file's time cannot be set to a later one.
+    let script = format!("sleep 4\ncp payload tmp && mv tmp '{}'\n", mine.display());
+    home.file("install.sh", &script);
+    let line = "sh install.sh >/dev/null 2>&1 &";
+    server.push(Answer::tool("bash", json!({ "command": line })));
+    server.push(Answer::text("Done."));
+    rpc.run("install it").await;
+    let question = rpc.ui("select").await;
+    let title = question["title"].as_str().unwrap();
+    assert!(title.contains("mine.ts"), "{title}");
+    rpc.reply(&question, json!({"value": "Do not load it"}))
+        .await;
+    rpc.wait("the line", |line| {
+        let message = line["message"].as_str();
+        message.is_some_and(|text| text.contains("the user does not allow it"))
+    })
+    .await;
+    assert_eq!(notices(&rpc, "mine 2"), 0);
+    rpc.close().await;
+}
+
 #[tokio::test]
 async fn visible_writes_are_asked_about_once() {
     let server = ModelServer::start().await;
