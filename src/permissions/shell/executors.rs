@@ -38,7 +38,7 @@ const WITH_OPERAND: [&str; 2] = ["direnv", "ip"];
 
 /// Returns the commands that a program may run by its subcommand. The word behind an option may be
 /// the value of the option or the command, so both readings are returned.
-pub(super) fn unwrap(name: &str, args: &[Word]) -> Option<Wrapped> {
+pub(super) fn unwrap_subcommand(name: &str, args: &[Word]) -> Option<Wrapped> {
     let (_, subcommands) = EXECUTORS.iter().find(|(program, _)| *program == name)?;
     let mut start = match subcommands {
         [""] => 0,

@@ -37,7 +37,9 @@ impl Visit<'_, '_, '_> {
             let word = self.word(range, &nodes)?;
             let command = self.commands.last_mut();
             let command = command.ok_or_else(|| NotUnderstood::new("a heredoc has no command"))?;
-            if !command.inner.is_empty() || wrappers::unwrap(&command.words, &|_| true).is_some() {
+            if !command.inner.is_empty()
+                || wrappers::unwrap_command(&command.words, &|_| true).is_some()
+            {
                 return Err(NotUnderstood::new("arguments follow a heredoc"));
             }
             command.words.push(word);

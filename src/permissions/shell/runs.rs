@@ -95,7 +95,7 @@ const fn options(
 
 /// Returns what the arguments of a program run; `None` if nothing is known to run.
 /// `is_assigned` says whether the line itself sets a variable.
-pub(super) fn unwrap(
+pub(super) fn unwrap_arguments(
     name: &str,
     args: &[Word],
     is_assigned: &dyn Fn(&str) -> bool,

@@ -496,7 +496,7 @@ impl Visit<'_, '_, '_> {
         }
         let is_function = command.is_transparent;
         let opened = self.run_by_open_name(&command, stdin)?;
-        self.unwrap(&mut command, stdin)?;
+        self.add_inner_commands(&mut command, stdin)?;
         command.is_transparent |= is_function && command.inner.is_empty();
         command.is_transparent &= !command.has_settings();
         command.inner.extend(opened);
@@ -542,13 +542,17 @@ impl Visit<'_, '_, '_> {
     }
 
     /// Adds the commands that a command runs.
-    fn unwrap(&mut self, command: &mut Command, stdin: &Stdin) -> Result<(), NotUnderstood> {
+    fn add_inner_commands(
+        &mut self,
+        command: &mut Command,
+        stdin: &Stdin,
+    ) -> Result<(), NotUnderstood> {
         if self.walk.depth >= MAX_DEPTH {
             return Err(NotUnderstood::new("commands are nested too deep"));
         }
         let variables = self.walk.variables.clone();
         let is_assigned = |name: &str| variables.iter().any(|it| it == name);
-        let Some(wrapped) = wrappers::unwrap(&command.words, &is_assigned) else {
+        let Some(wrapped) = wrappers::unwrap_command(&command.words, &is_assigned) else {
             return Ok(());
         };
         let dialect = wrapped.dialect.unwrap_or(self.walk.dialect);

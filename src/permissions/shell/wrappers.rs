@@ -193,7 +193,10 @@ const SHELLS: [&str; 13] = [
 
 /// Returns what a command runs; `None` if it is not known to run another command. `is_assigned` says
 /// whether the line sets a variable.
-pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Option<Wrapped> {
+pub(super) fn unwrap_command(
+    words: &[Word],
+    is_assigned: &dyn Fn(&str) -> bool,
+) -> Option<Wrapped> {
     let name = words.first()?.base_name().known()?;
     let args = &words[1..];
     match name.as_str() {
@@ -249,8 +252,8 @@ pub(super) fn unwrap(words: &[Word], is_assigned: &dyn Fn(&str) -> bool) -> Opti
         name => match PREFIXES.iter().find(|prefix| prefix.name == name) {
             Some(prefix) => prefixed(prefix, args),
             None => {
-                let by_subcommand = executors::unwrap(name, args);
-                let by_option = runs::unwrap(name, args, is_assigned);
+                let by_subcommand = executors::unwrap_subcommand(name, args);
+                let by_option = runs::unwrap_arguments(name, args, is_assigned);
                 match (by_subcommand, by_option) {
                     (Some(mut wrapped), Some(more)) => {
                         wrapped.inner.extend(more.inner);
