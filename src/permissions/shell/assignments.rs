@@ -2,7 +2,8 @@
 
 use tree_sitter::Node;
 
-use super::walk::{Stdin, Visit, check_index, children, open_command};
+use super::simple_command::open_command;
+use super::walk::{Stdin, Visit, check_index, children};
 use super::word::{Piece, Word};
 use super::wrappers::{Dialect, Inner};
 use super::{Command, NotUnderstood, variables};

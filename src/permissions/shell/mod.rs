@@ -13,6 +13,7 @@ mod operands;
 mod redirections;
 mod runs;
 mod sed;
+mod simple_command;
 mod unnamed_reads;
 mod values;
 mod variables;
