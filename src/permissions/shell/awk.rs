@@ -1,6 +1,7 @@
 //! Reads `awk` programs for what they run and write.
 
-use super::runs::{InnerCommands, value_at};
+use super::options::{OptionName, value_at};
+use super::runs::InnerCommands;
 use super::word::Word;
 
 /// Commands that a program runs, and files that it writes.
@@ -29,7 +30,7 @@ pub(super) fn programs(args: &[Word], found: &mut InnerCommands) -> Vec<Word> {
         let others = ["F", "v", "assign", "field-separator"];
         let value_of = |names: &[&str]| {
             let mut names = names.iter();
-            names.find_map(|name| value_at(args, index - 1, name))
+            names.find_map(|name| value_at(args, index - 1, OptionName::of(name)))
         };
         // A value in the same word may contain any letter.
         let found_at = match start.chars().nth(1) {

@@ -2,6 +2,7 @@
 
 use super::git_reads::git_reads;
 use super::operands::{input_of_dd, sent_file};
+use super::options::{OptionName, all_values};
 use super::runs::InnerCommands;
 use super::word::Word;
 use super::{awk, sed};
@@ -62,21 +63,12 @@ pub(super) fn operands(args: &[Word]) -> Vec<Word> {
     found
 }
 
-/// Returns the values of an option in the forms `-o value`, `-ovalue`, `--long value`,
-/// `--long=value`.
-fn values(args: &[Word], short: &str, long: &str) -> Vec<Word> {
-    let mut found = Vec::new();
-    for (index, word) in args.iter().enumerate() {
-        let start = word.known_prefix();
-        if start == short || start == long && !long.is_empty() {
-            found.extend(args.get(index + 1).cloned());
-        } else if !long.is_empty() && start.starts_with(&format!("{long}=")) {
-            found.push(word.without_prefix(long.len() + 1));
-        } else if start.starts_with(short) && !start.starts_with("--") {
-            found.push(word.without_prefix(short.len()));
-        }
-    }
-    found
+/// Returns the values of an option with a letter and a long name.
+fn values(args: &[Word], letter: char, long: &str) -> Vec<Word> {
+    all_values(
+        args,
+        &[OptionName::FirstLetter(letter), OptionName::Long(long)],
+    )
 }
 
 /// Returns whether an option is set: by its letter, also beside other letters, or by its long name.
@@ -114,7 +106,7 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
         "chmod" | "chown" | "chgrp" => all.get(1..).unwrap_or_default().to_vec(),
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" => {
             let mut found = Vec::new();
-            for folder in values(args, "-t", "--target-directory") {
+            for folder in values(args, 't', "target-directory") {
                 found.extend(copied(&all, &folder));
             }
             match all.split_last() {
@@ -153,20 +145,20 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             };
             args.iter().filter_map(target).collect()
         }
-        "curl" => values(args, "-o", "--output"),
-        "wget" => values(args, "-O", "--output-document"),
-        "sort" | "gcc" | "cc" | "clang" | "rustc" => values(args, "-o", "--output"),
+        "curl" => values(args, 'o', "output"),
+        "wget" => values(args, 'O', "output-document"),
+        "sort" | "gcc" | "cc" | "clang" | "rustc" => values(args, 'o', "output"),
         "patch" => all,
         "find" => {
             let mut found = Vec::new();
-            for option in ["-fprint", "-fprint0", "-fls", "-fprintf"] {
-                found.extend(values(args, option, option));
+            for option in ["fprint", "fprint0", "fls", "fprintf"] {
+                found.extend(all_values(args, &[OptionName::AnyDashes(option)]));
             }
             found
         }
         "git" => {
             let mut found = git(args, &all);
-            found.extend(values(args, "-o", "--output"));
+            found.extend(values(args, 'o', "output"));
             found
         }
         _ => Vec::new(),
@@ -209,7 +201,7 @@ fn git(args: &[Word], operands: &[Word]) -> Vec<Word> {
                     "-l",
                 ]);
             let changes = !is_reading && (operands.len() > 2 || has(&CHANGING));
-            let mut found = values(args, "-f", "--file");
+            let mut found = values(args, 'f', "file");
             match changes {
                 true if has(&["--global"]) => found.push(Word(vec![
                     super::word::Piece::Tilde,

@@ -1,7 +1,8 @@
 //! Commands that the arguments of `git` run: settings such as `-c core.pager=…`, and options such
 //! as `rebase --exec`.
 
-use super::runs::{InnerCommands, may_be_option, value_at};
+use super::options::{OptionName, value_at};
+use super::runs::{InnerCommands, may_be_option};
 use super::word::Word;
 
 /// Sections of settings that run nothing.
@@ -135,7 +136,7 @@ pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mu
                 found.unknown(index, &args[index]);
             }
             for option in *options {
-                if let Some((at, value)) = value_at(args, index, option) {
+                if let Some((at, value)) = value_at(args, index, OptionName::of(option)) {
                     found.script(at, value);
                 }
             }
@@ -156,14 +157,14 @@ pub(super) fn find(args: &[Word], is_assigned: &dyn Fn(&str) -> bool, found: &mu
         }
         "clone" | "submodule" | "init" => {
             for index in rest..args.len() {
+                let value_of = |name| value_at(args, index, OptionName::of(name));
                 if command == "clone"
-                    && let Some((at, value)) =
-                        value_at(args, index, "c").or_else(|| value_at(args, index, "config"))
+                    && let Some((at, value)) = value_of("c").or_else(|| value_of("config"))
                 {
                     setting_of(&value, at, found);
                 }
                 // The hooks in the template run later.
-                if let Some((at, value)) = value_at(args, index, "template") {
+                if let Some((at, value)) = value_of("template") {
                     found.unknown(at, &value);
                 }
             }

@@ -10,6 +10,7 @@ mod git;
 mod git_reads;
 mod lexer;
 mod operands;
+mod options;
 mod redirections;
 mod runs;
 mod sed;

@@ -2,6 +2,7 @@
 //! `git -c core.pager=…`, `sed e`, `awk 'BEGIN { system(…) }'`. A rule with a wildcard for the
 //! program does not mean these commands.
 
+use super::options::{OptionName, value_at};
 use super::word::{Piece, Word};
 use super::wrappers::{Dialect, Inner, Wrapped};
 use super::{awk, sed};
@@ -214,41 +215,6 @@ pub(super) fn may_be_option(
     })
 }
 
-/// Returns the value of an option at `index`, with the index of its word. The option is `name`
-/// without dashes. Programs take a long one by its beginning, too.
-pub(super) fn value_at(args: &[Word], index: usize, name: &str) -> Option<(usize, Word)> {
-    let word = &args[index];
-    let start = word.known_prefix();
-    let next = || args.get(index + 1).map(|value| (index + 1, value.clone()));
-    if name.len() == 1 {
-        let cluster = start
-            .strip_prefix('-')
-            .filter(|it| !it.starts_with('-') && !it.is_empty())?;
-        // The letter may follow others that take no value.
-        let at = cluster.find(name)?;
-        let rest = word.without_prefix(1 + at + 1);
-        return match rest.known().is_some_and(|text| text.is_empty()) {
-            true => next(),
-            false => Some((index, rest)),
-        };
-    }
-    let dashes = start.len() - start.trim_start_matches('-').len();
-    if !(1..=2).contains(&dashes) {
-        return None;
-    }
-    let given = &start[dashes..];
-    let (given, has_value) = match given.split_once('=') {
-        Some((given, _)) => (given, true),
-        None => (given, false),
-    };
-    let is_it = given == name || dashes == 2 && given.len() > 1 && name.starts_with(given);
-    match (is_it, has_value) {
-        (false, _) => None,
-        (true, true) => Some((index, word.without_prefix(dashes + given.len() + 1))),
-        (true, false) => next(),
-    }
-}
-
 impl Options {
     fn find(&self, args: &[Word], found: &mut InnerCommands) {
         for index in 0..args.len() {
@@ -256,17 +222,17 @@ impl Options {
                 return;
             }
             for letter in self.short.chars() {
-                if let Some((at, value)) = value_at(args, index, &letter.to_string()) {
+                if let Some((at, value)) = value_at(args, index, OptionName::Letter(letter)) {
                     found.script(at, value);
                 }
             }
             for name in self.long {
-                if let Some((at, value)) = value_at(args, index, name) {
+                if let Some((at, value)) = value_at(args, index, OptionName::of(name)) {
                     found.script(at, value);
                 }
             }
             for name in self.opaque {
-                if let Some((at, value)) = value_at(args, index, name) {
+                if let Some((at, value)) = value_at(args, index, OptionName::of(name)) {
                     found.unknown(at, &value);
                 }
             }
@@ -280,7 +246,9 @@ fn special(name: &str, args: &[Word], found: &mut InnerCommands) {
         let start = word.known_prefix();
         match name {
             "tar" | "gtar" | "bsdtar" => {
-                if let Some((at, value)) = value_at(args, index, "checkpoint-action") {
+                if let Some((at, value)) =
+                    value_at(args, index, OptionName::AnyDashes("checkpoint-action"))
+                {
                     match value.known_prefix().strip_prefix("exec=") {
                         Some(_) => found.script(at, value.without_prefix("exec=".len())),
                         None if value.is_open() => found.unknown(at, &value),
@@ -293,7 +261,7 @@ fn special(name: &str, args: &[Word], found: &mut InnerCommands) {
                 }
             }
             "ssh" | "autossh" | "scp" | "sftp" => {
-                if let Some((at, value)) = value_at(args, index, "o") {
+                if let Some((at, value)) = value_at(args, index, OptionName::Letter('o')) {
                     let setting = value.known_prefix().to_lowercase();
                     let runs = ["proxycommand", "localcommand", "knownhostscommand", "match"];
                     if value.known_prefix().is_empty() && value.is_open() {

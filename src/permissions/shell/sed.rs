@@ -1,7 +1,8 @@
 //! Reads `sed` scripts for what they run and write.
 
 use super::awk::Effects;
-use super::runs::{InnerCommands, value_at};
+use super::options::{OptionName, value_at};
+use super::runs::InnerCommands;
 use super::word::{Piece, Word};
 
 /// Returns the scripts in the arguments. Files with scripts count as unknown.
@@ -27,7 +28,10 @@ pub(super) fn scripts(args: &[Word], found: &mut InnerCommands) -> Vec<Word> {
         if start.starts_with("-i") || start.starts_with("--in-place") {
             continue;
         }
-        let value_of = |names: &[&str]| names.iter().find_map(|name| value_at(args, this, name));
+        let value_of = |names: &[&str]| {
+            let mut names = names.iter();
+            names.find_map(|name| value_at(args, this, OptionName::of(name)))
+        };
         if let Some((at, value)) = value_of(&["e", "expression"]) {
             has_script = true;
             scripts.push(value);

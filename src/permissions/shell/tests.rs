@@ -36,6 +36,8 @@ fn visible_writes_are_found() {
         ("sed -i s/a/b/ f; sed s/a/b/ g", &["/w/f", "/w/s/a/b"], &[]),
         ("rm -rf .git/hooks", &["/w/.git/hooks"], &[]),
         ("dd if=a of=b", &["/w/b"], &[]),
+        ("sort -o a --out=b c", &["/w/a", "/w/b"], &[]),
+        ("sort -o$F a", &[], &["$F"]),
         ("sudo sh -c 'echo x > /etc/y'", &["/etc/y"], &[]),
         ("cd /a && touch b", &["/a/b", "/w/b"], &[]),
         (

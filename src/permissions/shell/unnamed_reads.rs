@@ -9,6 +9,7 @@ use pi_base::normalize;
 use super::effects::{TEXT_PROGRAMS, as_path, has_flag, operands};
 use super::git_reads::{Repository, git_reads};
 use super::operands::file_operands;
+use super::options::{OptionName, value_at};
 use super::values::Values;
 use super::{Command, Piece, Place, Word};
 use crate::rule::{escape, text_matches};
@@ -496,27 +497,24 @@ fn tells_contents(commands: &[Command]) -> bool {
 fn skipped_by_options(args: &[Word]) -> Skipped {
     let mut skipped = Skipped::default();
     for (index, word) in args.iter().enumerate() {
-        let Some(text) = word.known() else {
+        if word.is_open() {
             continue;
-        };
+        }
         let lists = [
-            ("--include", &mut skipped.include),
-            ("--exclude", &mut skipped.exclude),
-            ("--exclude-dir", &mut skipped.exclude_folders),
+            ("include", &mut skipped.include),
+            ("exclude", &mut skipped.exclude),
+            ("exclude-dir", &mut skipped.exclude_folders),
         ];
         for (option, list) in lists {
-            let value = match text.strip_prefix(option) {
-                Some("") => args.get(index + 1).and_then(Word::known),
-                Some(rest) => rest.strip_prefix('=').map(str::to_owned),
-                None => None,
-            };
-            let Some(value) = value else {
+            // An abbreviation may be another option, which leaves nothing out.
+            let value = value_at(args, index, OptionName::Exact(option));
+            let Some(value) = value.and_then(|(_, value)| value.known()) else {
                 continue;
             };
             let value = value.trim_end_matches('/').to_owned();
             match option {
                 // A pattern with a folder is not compared with a name alone.
-                "--include" if value.contains('/') => list.push("*".into()),
+                "include" if value.contains('/') => list.push("*".into()),
                 _ if value.contains('/') => {}
                 _ => list.push(value),
             }

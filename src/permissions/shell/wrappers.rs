@@ -1,5 +1,7 @@
 //! Commands that run other commands: `env`, `sudo`, `sh -c`, `xargs`, `find -exec`.
 
+use super::options::OptionName::{Letter, Long};
+use super::options::first_value;
 use super::word::{Piece, Word};
 use super::{executors, runs};
 
@@ -220,18 +222,19 @@ pub(super) fn unwrap_command(
         },
         "su" => su(args),
         "runuser" => su(args).or_else(|| prefixed(&RUNUSER, args)),
-        "script" => option_value(args, 'c', "--command").map(|(at, it)| script(it, Some(at))),
+        "script" => first_value(args, &[Letter('c'), Long("command")])
+            .map(|(at, it)| script(it, Some(at + 1))),
         "watch" => Some(watch(args)),
         "parallel" | "sem" | "hyperfine" | "watchexec" | "entr" | "nodemon" | "tmux" | "screen"
         | "expect" | "gdb" | "bwrap" => Some(unknown(Inner::Script(open(&join(args))))),
         "hash" => hash(args),
         "enable" => {
-            let (_, file) = option_value(args, 'f', "")?;
+            let (_, file) = first_value(args, &[Letter('f')])?;
             Some(unknown(Inner::Script(open(&file))))
         }
         "mapfile" | "readarray" | "complete" | "compgen" => {
-            let (at, callback) = option_value(args, 'C', "")?;
-            Some(callback_script(callback, at))
+            let (at, callback) = first_value(args, &[Letter('C')])?;
+            Some(callback_script(callback, at + 1))
         }
         "bind" => bind(args),
         "at" | "batch" => Some(unknown(Inner::Stdin)),
@@ -297,21 +300,22 @@ fn trap(args: &[Word]) -> Option<Wrapped> {
 
 /// Reads `hash -p program name`, after which the name means the program.
 fn hash(args: &[Word]) -> Option<Wrapped> {
-    let (at, program) = option_value(args, 'p', "")?;
+    let (at, program) = first_value(args, &[Letter('p')])?;
     Some(Wrapped {
         inner: command(Vec::new(), &[program, Word::open("$@")]),
         dialect: None,
-        at: Some(at),
+        at: Some(at + 1),
         is_transparent: false,
     })
 }
 
 /// Reads `bind -x '"keys": command'` and `bind -f file`.
 fn bind(args: &[Word]) -> Option<Wrapped> {
-    let (at, value) = option_value(args, 'x', "").or_else(|| option_value(args, 'f', ""))?;
+    let run = first_value(args, &[Letter('x')]);
+    let (at, value) = run.or_else(|| first_value(args, &[Letter('f')]))?;
     let start = value.known_prefix();
     match start.find(':') {
-        Some(colon) => Some(script(value.without_prefix(colon + 1), Some(at))),
+        Some(colon) => Some(script(value.without_prefix(colon + 1), Some(at + 1))),
         None => Some(unknown(Inner::Script(open(&value)))),
     }
 }
@@ -418,11 +422,11 @@ fn prefixed(prefix: &Prefix, args: &[Word]) -> Option<Wrapped> {
         return Some(unknown(Inner::Script(join(args))));
     };
     if prefix.name == "flock"
-        && let Some((at, value)) = option_value(&args[operand..], 'c', "--command")
+        && let Some((at, value)) = first_value(&args[operand..], &[Letter('c'), Long("command")])
     {
         return Some(Wrapped {
             is_transparent: false,
-            ..script(value, Some(operand + at))
+            ..script(value, Some(operand + at + 1))
         });
     }
     let mut at = operand + prefix.operands;
@@ -456,14 +460,14 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
 
 /// Reads the arguments of `env`.
 fn env(args: &[Word]) -> Wrapped {
-    if let Some((at, value)) = option_value(args, 'S', "--split-string") {
+    if let Some((at, value)) = first_value(args, &[Letter('S'), Long("split-string")]) {
         let is_plain = |char: char| char.is_alphanumeric() || " -_./=:,@%+".contains(char);
         let Some(text) = value.known().filter(|text| text.chars().all(is_plain)) else {
             return unknown(Inner::Script(open(&join(args))));
         };
         // The words of the value stand in its place.
         let mut words: Vec<Word> = text.split_whitespace().map(Word::text).collect();
-        words.extend(args.get(at..).unwrap_or_default().iter().cloned());
+        words.extend(args.get(at + 1..).unwrap_or_default().iter().cloned());
         return Wrapped {
             at: None,
             is_transparent: false,
@@ -507,34 +511,6 @@ fn env(args: &[Word]) -> Wrapped {
     }
 }
 
-/// Returns the value of an option, with the index of its word counted with the command's name.
-fn option_value(args: &[Word], short: char, long: &str) -> Option<(usize, Word)> {
-    for (index, word) in args.iter().enumerate() {
-        let start = word.known_prefix();
-        if start == "--" {
-            return None;
-        }
-        if start == long && !long.is_empty() {
-            return args.get(index + 1).map(|value| (index + 2, value.clone()));
-        }
-        if !long.is_empty() && start.starts_with(&format!("{long}=")) {
-            return Some((index + 1, word.without_prefix(long.len() + 1)));
-        }
-        if start.starts_with('-')
-            && !start.starts_with("--")
-            && let Some(at) = start.find(short)
-        {
-            let rest = word.without_prefix(at + short.len_utf8());
-            let is_last = rest.known().is_some_and(|text| text.is_empty());
-            return match is_last {
-                true => args.get(index + 1).map(|value| (index + 2, value.clone())),
-                false => Some((index + 1, rest)),
-            };
-        }
-    }
-    None
-}
-
 /// Reads the arguments of `xargs`, which adds words of its input to the command.
 fn xargs(args: &[Word]) -> Wrapped {
     let long = [
@@ -549,7 +525,7 @@ fn xargs(args: &[Word]) -> Wrapped {
     let Ok(at) = first_operand(args, "adEILnPsRSJ", &long) else {
         return unknown(Inner::Script(join(args)));
     };
-    let replaced = option_value(&args[..at], 'I', "--replace")
+    let replaced = first_value(&args[..at], &[Letter('I'), Long("replace")])
         .and_then(|(_, value)| value.known())
         .or_else(|| {
             let short = |word: &Word| word.known().is_some_and(|text| text.starts_with("-i"));
@@ -668,10 +644,10 @@ fn alias(args: &[Word]) -> Wrapped {
 
 /// Reads the option `-c` of `su`.
 fn su(args: &[Word]) -> Option<Wrapped> {
-    let (at, value) = option_value(args, 'c', "--command")?;
+    let (at, value) = first_value(args, &[Letter('c'), Long("command")])?;
     Some(Wrapped {
         is_transparent: false,
-        ..script(value, Some(at))
+        ..script(value, Some(at + 1))
     })
 }
 
