@@ -38,7 +38,7 @@ pub use prompt::{Accepted, Behavior, Disposition, PromptError, PromptRequest, So
 pub use session::{AgentSession, EventSink};
 pub use startup::StartError;
 pub use startup::config::{
-    AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice,
+    AppConfig, KindFlags, Mode, ModelChoice, ResourceFlags, SessionTarget, ToolChoice,
 };
 pub use startup::find_session::{FoundSession, find_session, list_sessions, missing_cwd};
 pub use startup::install_missing::{Progress, is_offline};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::AgentSession;
 use crate::error::{CommandError, ErrorCode};
 use crate::run::json_object;
 use crate::startup::find_user_extensions;
+use crate::{AgentSession, Mode};
 use pi_agent::event::{Event, ProjectTrustRequest, UiAnswer, UiMethod};
 use pi_resources::paths::Paths;
 use pi_resources::settings::Settings;
@@ -202,7 +202,7 @@ impl AgentSession {
             options: options.clone(),
         }))
         .await;
-        let limit = (self.config.mode == "rpc").then_some(CLIENT_TIMEOUT);
+        let limit = (self.config.mode == Mode::Rpc).then_some(CLIENT_TIMEOUT);
         let method = UiMethod::Select {
             title: question.text(),
             options,

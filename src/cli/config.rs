@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::{Arguments, Options, is_own_option};
-use super::{CliError, Mode, print_stderr};
+use super::{CliError, print_stderr};
 use pi_ai::model::ThinkingLevel;
-use pi_app::{AppConfig, KindFlags, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use pi_app::{AppConfig, KindFlags, Mode, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
 use pi_extensions::OwnNames;
 use pi_modes::line::is_own_command;
 use pi_resources::discovery::is_local_source;
@@ -54,7 +54,7 @@ pub fn build(
 ) -> Result<AppConfig, CliError> {
     let options = &arguments.options;
     Ok(AppConfig {
-        mode: mode.name(),
+        mode,
         has_ui: mode.has_ui(),
         session: session_target(options)?,
         session_id: session_id(options)?,
@@ -83,7 +83,7 @@ pub fn build(
         resources: resource_flags(options, &paths),
         flags: arguments.flags.clone(),
         own_names: OWN_NAMES,
-        console: mode.console(),
+        console: super::console(mode),
         fetch_packages: !pi_app::is_offline(),
         progress: Arc::new(print_stderr),
         paths,
@@ -451,6 +451,6 @@ mod tests {
         assert!(config.no_context_files);
         assert!(!config.discover_extensions);
         assert_eq!(config.flags, [("plan".to_string(), None)]);
-        assert_eq!((config.mode, config.has_ui), ("print", false));
+        assert_eq!((config.mode, config.has_ui), (Mode::Print, false));
     }
 }

@@ -8,9 +8,9 @@ use clap::CommandFactory;
 
 use super::args::{Arguments, Options};
 use super::config;
-use super::{CliError, Mode, output, paths, runtime, warn};
+use super::{CliError, output, paths, runtime, warn};
 use pi_agent::event::Event;
-use pi_app::{AgentSession, AppConfig, EventSink, ModelChoice, SessionTarget, StartError};
+use pi_app::{AgentSession, AppConfig, EventSink, Mode, ModelChoice, SessionTarget, StartError};
 use pi_extensions::registry::{FlagKind, FlagRegistration};
 use pi_resources::discovery::extensions::{ResourceSources, find_extensions};
 use pi_resources::settings::Settings;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Arguments;
-use super::{CliError, Mode, config, output, paths, proxy, runtime, warn};
+use super::{CliError, config, output, paths, proxy, runtime, warn};
 use pi_ai::demo;
 use pi_ai::model::Model;
-use pi_app::known_models;
+use pi_app::{Mode, known_models};
 
 pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
     let mut warnings = Vec::new();

@@ -34,7 +34,7 @@ use startup_prompts::Decision;
 
 use pi_ai::json::depth;
 use pi_ai::models::registry::ModelRegistry;
-use pi_app::{AppConfig, PromptContent, SessionTarget, StartError};
+use pi_app::{AppConfig, Mode, PromptContent, SessionTarget, StartError};
 use pi_base::{VERSION, compared_version, secrets};
 use pi_export::{ExportError, PageColors, export_file};
 use pi_extensions::ConsoleSink;
@@ -101,14 +101,6 @@ enum Task {
     ListModels(String),
     Export(PathBuf),
     Session(Mode),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Print,
-    Json,
-    Rpc,
-    Line,
 }
 
 pub fn main() -> ExitCode {
@@ -282,7 +274,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     if let Err(problem) = log::start(&paths.agent_dir, filter, arguments.options.verbose) {
         warnings.push(problem.to_string());
     }
-    tracing::info!(version = VERSION, mode = mode.name(), cwd = %paths.cwd.display(), "pi starts");
+    tracing::info!(version = VERSION, mode = mode.as_str(), cwd = %paths.cwd.display(), "pi starts");
     for note in migrations::run(&paths) {
         print_stderr(&note);
     }
@@ -319,7 +311,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     js_runtime::init();
     start_inspector(debugger, host)?;
     let runtime = runtime()?;
-    let code = runtime.block_on(mode.run(config, prompts, &capabilities));
+    let code = runtime.block_on(run_mode(mode, config, prompts, &capabilities));
     // Warned at the end, because wrong options may be the reason.
     if has_no_prompt && code == 0 {
         warn("nothing was asked: give a message, or pipe one in (see pi --help)");
@@ -366,47 +358,27 @@ fn start_inspector(
     started.map_err(CliError::Debugger)
 }
 
-impl Mode {
-    /// Runs the mode and returns the exit code. `capabilities` are those of an RPC client.
-    async fn run(
-        self,
-        config: AppConfig,
-        prompts: Vec<PromptContent>,
-        capabilities: &[String],
-    ) -> u8 {
-        match self {
-            Self::Print => pi_modes::print::run(config, prompts).await,
-            Self::Json => pi_modes::json::run(config, prompts).await,
-            Self::Rpc => pi_modes::rpc::run(config, capabilities).await,
-            Self::Line => pi_modes::line::run(config, prompts).await,
-        }
+/// Runs the mode and returns the exit code. `capabilities` are those of an RPC client.
+async fn run_mode(
+    mode: Mode,
+    config: AppConfig,
+    prompts: Vec<PromptContent>,
+    capabilities: &[String],
+) -> u8 {
+    match mode {
+        Mode::Print => pi_modes::print::run(config, prompts).await,
+        Mode::Json => pi_modes::json::run(config, prompts).await,
+        Mode::Rpc => pi_modes::rpc::run(config, capabilities).await,
+        Mode::Line => pi_modes::line::run(config, prompts).await,
     }
+}
 
-    /// The mode's name in the extension API.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Print => "print",
-            Self::Json => "json",
-            Self::Rpc => "rpc",
-            Self::Line => "interactive",
-        }
-    }
-
-    /// Whether a user or a client can answer dialogs.
-    fn has_ui(self) -> bool {
-        match self {
-            Self::Rpc | Self::Line => true,
-            Self::Print | Self::Json => false,
-        }
-    }
-
-    /// Where console output of extensions goes, which is never stdout.
-    fn console(self) -> ConsoleSink {
-        match self {
-            Self::Line => log::console(),
-            Self::Print | Self::Json | Self::Rpc => {
-                Arc::new(|_: Console, line: &str| print_stderr(line))
-            }
+/// Returns where console output of extensions goes, which is never stdout.
+fn console(mode: Mode) -> ConsoleSink {
+    match mode {
+        Mode::Line => log::console(),
+        Mode::Print | Mode::Json | Mode::Rpc => {
+            Arc::new(|_: Console, line: &str| print_stderr(line))
         }
     }
 }

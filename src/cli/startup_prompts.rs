@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 
-use super::{CliError, Mode, output};
+use super::{CliError, output};
 use pi_app::{
-    AppConfig, FoundSession, SessionTarget, StartError, find_session, list_sessions, missing_cwd,
+    AppConfig, FoundSession, Mode, SessionTarget, StartError, find_session, list_sessions,
+    missing_cwd,
 };
 use pi_modes::session_list::{Choice, SessionList};
 use pi_resources::settings::Settings;

@@ -12,7 +12,9 @@ use super::calls;
 use crate::AgentSession;
 use crate::command::SessionCommand;
 use crate::session::EventSink;
-use crate::startup::config::{AppConfig, ModelChoice, ResourceFlags, SessionTarget, ToolChoice};
+use crate::startup::config::{
+    AppConfig, Mode, ModelChoice, ResourceFlags, SessionTarget, ToolChoice,
+};
 use crate::user_commands::{UserCommandRequest, UserCommandRunner};
 use pi_agent::event::Event;
 use pi_ai::model::Model;
@@ -148,7 +150,7 @@ impl AgentSession {
         let settings = Settings::in_memory(settings);
         let config = AppConfig {
             paths,
-            mode: "print",
+            mode: Mode::Print,
             has_ui: false,
             session: SessionTarget::InMemory,
             session_id: None,

@@ -23,7 +23,7 @@ pub(super) fn call_now(session: &AgentSession, method: &str, args: &str) -> Brid
             let name = required(method, "method", args.method)?;
             return Ok(json!(session.ui.supports(&name)));
         }
-        "ctx.mode" => return Ok(json!(session.config.mode)),
+        "ctx.mode" => return Ok(json!(session.config.mode.as_str())),
         "ctx.isProjectTrusted" => {
             let paths = session.config.paths.with_cwd(&session.cwd());
             return Ok(json!(!paths.ignores_project()));

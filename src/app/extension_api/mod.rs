@@ -8,10 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::AgentSession;
 use super::command::{CommandResult, SessionCommand};
 use super::error::CommandError;
 use super::ui::dialog_events::DialogEvents;
+use super::{AgentSession, Mode};
 use pi_agent::event::{Event, UiEnd, UiMethod};
 use pi_extensions::api::session_api::{ActionError, ActionResult, SessionApi};
 use pi_extensions::api::session_manager;
@@ -75,7 +75,7 @@ impl SessionApi for AgentSession {
 
     fn fetches_models(&self) -> bool {
         // One prompt is over before the list has been fetched.
-        let is_one_prompt = ["print", "json"].contains(&self.config.mode);
+        let is_one_prompt = matches!(self.config.mode, Mode::Print | Mode::Json);
         !is_one_prompt && !super::is_offline()
     }
 

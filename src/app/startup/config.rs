@@ -8,11 +8,39 @@ use pi_extensions::{ConsoleSink, OwnNames};
 use pi_resources::paths::Paths;
 use pi_resources::prompts::system_prompt_files::PromptFlags;
 
+/// The client of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Print,
+    Json,
+    Rpc,
+    Line,
+}
+
+impl Mode {
+    /// Returns the name of the mode in the extension API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Print => "print",
+            Self::Json => "json",
+            Self::Rpc => "rpc",
+            Self::Line => "interactive",
+        }
+    }
+
+    /// Returns whether a user or a client can answer dialogs.
+    pub fn has_ui(self) -> bool {
+        match self {
+            Self::Rpc | Self::Line => true,
+            Self::Print | Self::Json => false,
+        }
+    }
+}
+
 pub struct AppConfig {
     /// The working folder, the user's home and `~/.pi/agent`.
     pub paths: Paths,
-    /// `interactive`, `rpc`, `json` or `print`, for extensions.
-    pub mode: &'static str,
+    pub mode: Mode,
     /// Whether extensions can show dialogs.
     pub has_ui: bool,
     pub session: SessionTarget,

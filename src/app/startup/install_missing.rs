@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::AgentSession;
+use crate::{AgentSession, Mode};
 use pi_packages::{Output, Packages};
 use pi_resources::discovery::is_local_source;
 use pi_resources::settings::SettingsScope;
@@ -49,7 +49,7 @@ impl AgentSession {
     /// Returns where progress after the start goes: into the warnings if the mode draws on the
     /// screen.
     pub(crate) fn progress_to_warnings(&self) -> Progress {
-        if self.config.mode != "interactive" {
+        if self.config.mode != Mode::Line {
             return self.config.progress.clone();
         }
         let session = self.arc();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::AgentSession;
 use crate::activity::Work;
 use crate::compaction::json_of;
 use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
 use crate::run::json_object;
 use crate::state::State;
+use crate::{AgentSession, Mode};
 use pi_agent::AgentMessage;
 use pi_agent::event::SummarySource;
 use pi_ai::message::{ContentBlock, UserContent};
@@ -135,7 +135,7 @@ impl AgentSession {
             .await;
         drop(summarizing);
         // The text goes into the user's editor if the mode has one.
-        if let (Some(text), "interactive") = (&editor_text, self.config.mode) {
+        if let (Some(text), Mode::Line) = (&editor_text, self.config.mode) {
             self.set_editor_text(text.clone()).await;
         }
         Ok(Navigated {
