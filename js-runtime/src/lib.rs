@@ -42,7 +42,7 @@ mod syntax;
 
 pub use attribution::heap_snapshot::RetainedHeap;
 pub use attribution::imports::Imports;
-pub use attribution::load_input::{Answer, InputKind, LoadInput};
+pub use attribution::load_input::{InputAnswer, InputKind, LoadInput};
 pub use attribution::sources::Sources;
 pub use backend::process::run_if_host_process;
 pub use commands::LoadPhase;

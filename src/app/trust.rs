@@ -13,7 +13,7 @@ use crate::{AgentSession, Mode};
 use pi_agent::event::{Event, ProjectTrustRequest, UiAnswer, UiMethod};
 use pi_resources::paths::Paths;
 use pi_resources::settings::Settings;
-use pi_resources::trust::{self, Answer, Question};
+use pi_resources::trust::{self, Question, TrustAnswer};
 
 /// How long a client may take to answer. One that does not know the question must not wait
 /// forever for its session.
@@ -44,7 +44,7 @@ pub struct AskedTrust {
 
 /// The response of the user to the question.
 enum Asked {
-    Answer(Answer),
+    Answer(TrustAnswer),
     /// The user looked at the changes.
     Again,
     Dismissed,
@@ -122,8 +122,8 @@ impl AgentSession {
                 trust::answer_of_extension(paths, trusted);
                 Ok(())
             }
-            (true, true) => trust::answer(paths, Answer::Trust),
-            (true, false) => trust::answer(paths, Answer::Deny),
+            (true, true) => trust::answer(paths, TrustAnswer::Trust),
+            (true, false) => trust::answer(paths, TrustAnswer::Deny),
         };
         if let Err(error) = applied {
             self.pending_warnings.lock().push(error.to_string());
@@ -137,7 +137,7 @@ impl AgentSession {
                 Asked::Answer(answer) => answer,
                 Asked::Again => continue,
                 // The next start asks again.
-                Asked::Dismissed => Answer::DenySession,
+                Asked::Dismissed => TrustAnswer::DenySession,
             };
             if let Err(error) = trust::answer(paths, answer) {
                 self.pending_warnings.lock().push(error.to_string());

@@ -10,7 +10,7 @@ use pi_resources::paths::Paths;
 use pi_resources::trust::answers;
 use pi_resources::trust::file_set::ProjectFolder;
 use pi_resources::trust::record::Record;
-use pi_resources::trust::{self, Answer, Distrust};
+use pi_resources::trust::{self, Distrust, TrustAnswer};
 
 const USAGE: &str = "\
 Usage: pi trust [status] [FOLDER] [--json]   whether a folder is trusted, and what it brings
@@ -75,12 +75,12 @@ pub fn run(args: &[String]) -> Result<u8, CliError> {
         "status" => status(&paths, json)?,
         "allow" => {
             let answer = match changes {
-                true => Answer::TrustChanges,
-                false => Answer::Trust,
+                true => TrustAnswer::TrustChanges,
+                false => TrustAnswer::Trust,
             };
             changed(&paths, trust::answer(&paths, answer))?
         }
-        "deny" => changed(&paths, trust::answer(&paths, Answer::Deny))?,
+        "deny" => changed(&paths, trust::answer(&paths, TrustAnswer::Deny))?,
         "forget" => changed(&paths, forget(&paths))?,
         "diff" => diff(&paths)?,
         "list" => list(&paths, json)?,

@@ -22,7 +22,7 @@ pub use events::event_body::EventBody;
 pub use events::mutations::Mutation;
 pub use events::table::{ineffective_limits, unknown_event};
 pub use events::turn_end::{Draft, Proposal, parse_drafts};
-pub use js_runtime::{Answer, HostError, InputKind, LoadInput};
+pub use js_runtime::{HostError, InputAnswer, InputKind, LoadInput};
 pub use lifecycle::debugger::waits_for_debugger;
 pub use lifecycle::load_error::LoadFailure;
 pub use lifecycle::load_record::LoadRecord;

@@ -9,9 +9,9 @@ use crate::pattern::CommandPattern;
 use crate::rule::{self, Rule, RuleError, Subject};
 use crate::shell::{self, Command, FileUse, Place, Word};
 
-/// The answer to a call.
+/// A statement of the rules about a call, from the mildest to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
+pub enum Verdict {
     #[default]
     Allow,
     Ask,
@@ -42,7 +42,7 @@ pub struct Call<'a> {
 /// A decision with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub answer: Answer,
+    pub verdict: Verdict,
     /// The rule that decided.
     pub rule: Option<String>,
     /// Why, in words for the user and the model. Empty if no rule concerned the call.
@@ -52,9 +52,9 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub(crate) fn new(answer: Answer, rule: Option<&Rule>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(verdict: Verdict, rule: Option<&Rule>, reason: impl Into<String>) -> Self {
         Self {
-            answer,
+            verdict,
             rule: rule.map(ToString::to_string),
             reason: reason.into(),
             remember: Vec::new(),
@@ -101,7 +101,7 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, mut decision: Decision) {
-        if decision.answer == Answer::Ask {
+        if decision.verdict == Verdict::Ask {
             self.has_part_without_rule |= decision.remember.is_empty();
             for rule in std::mem::take(&mut decision.remember) {
                 if !self.remember.contains(&rule) {
@@ -109,7 +109,7 @@ impl Sum {
                 }
             }
         }
-        let is_worse = (self.worst.as_ref()).is_none_or(|worst| decision.answer > worst.answer);
+        let is_worse = (self.worst.as_ref()).is_none_or(|worst| decision.verdict > worst.verdict);
         if is_worse {
             self.worst = Some(decision);
         }
@@ -117,7 +117,7 @@ impl Sum {
 
     fn finish(self) -> Option<Decision> {
         let mut decision = self.worst?;
-        if decision.answer == Answer::Ask && !self.has_part_without_rule {
+        if decision.verdict == Verdict::Ask && !self.has_part_without_rule {
             decision.remember = self.remember;
         }
         Some(decision)
@@ -130,14 +130,14 @@ pub struct Rules {
     pub deny: Vec<Rule>,
     pub ask: Vec<Rule>,
     pub allow: Vec<Rule>,
-    /// The answer where no rule matches.
-    pub default: Answer,
+    /// The verdict where no rule matches.
+    pub default: Verdict,
 }
 
 impl Rules {
     /// Parses the rules to allow, to ask and to deny, in this order. Returns an error for each rule
     /// that cannot be used, beside the rules that can.
-    pub fn parse(texts: [&[String]; 3], default: Answer) -> (Self, Vec<RuleError>) {
+    pub fn parse(texts: [&[String]; 3], default: Verdict) -> (Self, Vec<RuleError>) {
         let mut errors = Vec::new();
         let [allow, ask, deny] = texts.map(|texts| {
             let mut rules = Vec::new();
@@ -160,22 +160,22 @@ impl Rules {
 
     /// Returns whether every call runs without a question.
     pub fn allow_everything(&self) -> bool {
-        self.deny.is_empty() && self.ask.is_empty() && self.default == Answer::Allow
+        self.deny.is_empty() && self.ask.is_empty() && self.default == Verdict::Allow
     }
 
     /// Decides about a call that runs at `place`.
     pub fn decide(&self, call: &Call<'_>, place: &Place) -> Decision {
         if self.allow_everything() {
-            return Decision::new(Answer::Allow, None, "");
+            return Decision::new(Verdict::Allow, None, "");
         }
         if let Some(rule) = by_name(&self.deny, call.tool) {
             let reason = format!("the rule {rule} denies it");
-            return Decision::new(Answer::Deny, Some(rule), reason);
+            return Decision::new(Verdict::Deny, Some(rule), reason);
         }
         if self.concerns_unread_input(call) {
             let reason = format!("the input of {} was not understood", call.tool);
-            let answer = self.default.max(Answer::Ask);
-            return Decision::new(answer, by_name(&self.ask, call.tool), reason);
+            let verdict = self.default.max(Verdict::Ask);
+            return Decision::new(verdict, by_name(&self.ask, call.tool), reason);
         }
         match call.access {
             Access::Bash(line) => self.decide_line(call.tool, line, place),
@@ -203,11 +203,11 @@ impl Rules {
             return match is_sure {
                 true => {
                     let reason = format!("the rule {rule} denies {what}");
-                    Decision::new(Answer::Deny, Some(rule), reason)
+                    Decision::new(Verdict::Deny, Some(rule), reason)
                 }
                 false => {
                     let reason = format!("{what} may become what the rule {rule} denies");
-                    Decision::new(Answer::Ask, Some(rule), reason)
+                    Decision::new(Verdict::Ask, Some(rule), reason)
                 }
             };
         }
@@ -225,16 +225,16 @@ impl Rules {
                 };
                 return Decision {
                     remember,
-                    ..Decision::new(Answer::Ask, Some(rule), reason)
+                    ..Decision::new(Verdict::Ask, Some(rule), reason)
                 };
             }
         }
         if let Some(rule) = matches.allow {
             let reason = format!("the rule {rule} allows it");
-            return Decision::new(Answer::Allow, Some(rule), reason);
+            return Decision::new(Verdict::Allow, Some(rule), reason);
         }
-        if matches.is_harmless || self.default == Answer::Allow {
-            return Decision::new(Answer::Allow, None, "");
+        if matches.is_harmless || self.default == Verdict::Allow {
+            return Decision::new(Verdict::Allow, None, "");
         }
         Decision {
             remember,
@@ -318,20 +318,20 @@ impl Rules {
         let named_allow = by_name(&self.allow, tool);
         let has_patterns = (self.deny.iter().chain(&self.ask)).any(is_about_lines);
         let is_asked = by_name(&self.ask, tool).is_some();
-        let is_allowed = named_allow.is_some() || self.default == Answer::Allow;
+        let is_allowed = named_allow.is_some() || self.default == Verdict::Allow;
         if !has_patterns && !is_asked && is_allowed {
             return self.decide_name(tool);
         }
         let parsed = match shell::parse(line, place) {
             Ok(parsed) => parsed,
             Err(reason) => {
-                let answer = match is_allowed {
-                    true => Answer::Ask,
-                    false => self.default.max(Answer::Ask),
+                let verdict = match is_allowed {
+                    true => Verdict::Ask,
+                    false => self.default.max(Verdict::Ask),
                 };
                 let rule = by_name(&self.ask, tool);
                 let reason = format!("the line was not understood: {reason}");
-                return Decision::new(answer, rule, reason);
+                return Decision::new(verdict, rule, reason);
             }
         };
         let mut sum = Sum::default();
@@ -432,7 +432,7 @@ impl Rules {
                     None => &self.ask[first(&self.ask).unwrap_or_default()],
                 };
                 let reason = format!("the rule {rule} may be about {what}");
-                sum.add(Decision::new(Answer::Ask, Some(rule), reason));
+                sum.add(Decision::new(Verdict::Ask, Some(rule), reason));
             } else if file.is_redirection {
                 let matches = Matches {
                     allow: by_name(&self.allow, tool),

@@ -8,7 +8,7 @@ mod rule;
 mod shell;
 mod unreadable;
 
-pub use decide::{Access, Answer, Call, Decision, Rules};
+pub use decide::{Access, Call, Decision, Rules, Verdict};
 pub use rule::{Rule, RuleError};
 pub use shell::{Place, Writes, visible_writes};
 pub use unreadable::Unreadable;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use crate::decide::{Answer, Decision, Rules, file_pattern};
+use crate::decide::{Decision, Rules, Verdict, file_pattern};
 use crate::paths::LocatedPattern;
 use crate::rule::{Rule, text_matches};
 use crate::shell::{Area, AreaKind, Place, Skipped, UnnamedReads};
@@ -67,7 +67,7 @@ impl Rules {
         let command = &reads.command;
         let Some(areas) = reads.areas(place) else {
             let reason = format!("{command} may read what the rule {first} is about");
-            return Some(Decision::new(Answer::Ask, Some(first), reason));
+            return Some(Decision::new(Verdict::Ask, Some(first), reason));
         };
         let mut left = MAX_ENTRIES;
         for area in &areas {
@@ -83,7 +83,7 @@ impl Rules {
                          files out)",
                         path.display()
                     );
-                    return Some(Decision::new(Answer::Ask, Some(rule), reason));
+                    return Some(Decision::new(Verdict::Ask, Some(rule), reason));
                 }
                 Found::History(rule) => {
                     let reason = format!(
@@ -97,7 +97,7 @@ impl Rules {
                         "{command} reads more than {MAX_ENTRIES} files, and the rule {first} may be \
                          about one of them"
                     );
-                    return Some(Decision::new(Answer::Ask, Some(first), reason));
+                    return Some(Decision::new(Verdict::Ask, Some(first), reason));
                 }
             }
         }

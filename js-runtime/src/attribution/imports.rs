@@ -10,7 +10,7 @@ use deno_path_util::url_to_file_path;
 use js_runtime_ext::Author;
 use tokio::sync::Notify;
 
-use crate::attribution::load_input::{Answer, InputKind, LoadInput, is_within_package};
+use crate::attribution::load_input::{InputAnswer, InputKind, LoadInput, is_within_package};
 use crate::attribution::sources::Sources;
 
 /// Maximum number of files of packages of which the contents are recorded.
@@ -30,7 +30,7 @@ struct Inner {
     /// Number of files of packages of which the content is recorded.
     packaged_contents: usize,
     /// First answers, by the extension that asked; `None` if several may have.
-    inputs: HashMap<Option<u32>, BTreeMap<LoadInput, Answer>>,
+    inputs: HashMap<Option<u32>, BTreeMap<LoadInput, InputAnswer>>,
     sources: HashMap<u32, Sources>,
     /// Extension that is being loaded. Files that are required meanwhile belong to it.
     loading: Option<u32>,
@@ -52,7 +52,7 @@ pub(crate) enum Recorded<'a> {
         /// `None` if several extensions may have asked.
         extension: Option<u32>,
         input: &'a LoadInput,
-        answer: Answer,
+        answer: InputAnswer,
     },
 }
 
@@ -76,7 +76,7 @@ impl Inner {
         }
     }
 
-    fn note_input(&mut self, extension: Option<u32>, input: LoadInput, answer: Answer) {
+    fn note_input(&mut self, extension: Option<u32>, input: LoadInput, answer: InputAnswer) {
         let inputs = self.inputs.entry(extension).or_default();
         // Code of the first answer stays loaded.
         if inputs.contains_key(&input) {
@@ -121,7 +121,7 @@ impl Imports {
 
     /// Returns what the loads read or looked for, with the answers that they got. Of the files of
     /// packages these are the first 2,000.
-    pub fn inputs(&self) -> Vec<(LoadInput, Answer)> {
+    pub fn inputs(&self) -> Vec<(LoadInput, InputAnswer)> {
         let inner = self.inner();
         let inputs = inner.inputs.values().flatten();
         inputs
@@ -131,7 +131,7 @@ impl Imports {
 
     /// Returns what the load of one extension looked for, and the contents of its files; see
     /// [`Self::inputs`].
-    pub fn inputs_of(&self, extension: u32) -> Vec<(LoadInput, Answer)> {
+    pub fn inputs_of(&self, extension: u32) -> Vec<(LoadInput, InputAnswer)> {
         let inner = self.inner();
         let own = inner.inputs.get(&Some(extension)).into_iter().flatten();
         let files = inner.files.get(&extension);
@@ -144,12 +144,12 @@ impl Imports {
     }
 
     /// Records what an extension read or looked for; see [`Self::inputs`].
-    pub fn note_input(&self, extension: Option<u32>, input: LoadInput, answer: Answer) {
+    pub fn note_input(&self, extension: Option<u32>, input: LoadInput, answer: InputAnswer) {
         self.inner().note_input(extension, input, answer);
     }
 
     /// Records the digest of a file that was read.
-    pub(crate) fn note_content(&self, file: &Path, digest: Answer) {
+    pub(crate) fn note_content(&self, file: &Path, digest: InputAnswer) {
         let mut inner = self.inner();
         let is_packaged = is_within_package(file) && !inner.own.contains(file);
         if !is_packaged || inner.packaged_contents < MAX_PACKAGED_CONTENTS {

@@ -32,8 +32,9 @@ pub struct LoadInput {
     pub path: PathBuf,
 }
 
-/// Digest of what was found: of bytes, or of a path without links. `None` if nothing was found.
-pub type Answer = Option<u64>;
+/// The answer to a [`LoadInput`]: the digest of the bytes, or of the path without links, that were
+/// found; `None` if nothing was.
+pub type InputAnswer = Option<u64>;
 
 impl LoadInput {
     pub fn new(kind: InputKind, path: impl Into<PathBuf>) -> Self {
@@ -44,7 +45,7 @@ impl LoadInput {
     }
 
     /// Asks the question again.
-    pub fn answer(&self) -> Answer {
+    pub fn answer(&self) -> InputAnswer {
         if self.kind == InputKind::Content {
             let bytes = regular_file::read(&self.path).ok()?;
             return Some(digest(&bytes));

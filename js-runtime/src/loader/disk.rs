@@ -26,7 +26,9 @@ use sys_traits::{
 use super::cache::memory::MemoryCache;
 use super::expected_files;
 use crate::attribution::imports::Imports;
-use crate::attribution::load_input::{Answer, InputKind, LoadInput, digest, is_within_package};
+use crate::attribution::load_input::{
+    InputAnswer, InputKind, LoadInput, digest, is_within_package,
+};
 
 /// Maximum number of missing files of packages that are remembered while an extension is loaded.
 const MAX_MISSING: usize = 2000;
@@ -137,7 +139,7 @@ impl Disk {
     }
 
     /// Notes the digest of a file that was read, if it is a `package.json`.
-    fn note_package_json(&self, path: &Path, digest: Answer) {
+    fn note_package_json(&self, path: &Path, digest: InputAnswer) {
         if path.ends_with("package.json") && !is_within_package(path) {
             self.imports.note_content(path, digest);
         }

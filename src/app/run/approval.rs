@@ -19,7 +19,7 @@ use crate::redaction::{redact_text, redact_value};
 use pi_agent::permission::PermissionOption;
 use pi_agent::run::Refusal;
 use pi_ai::message::ToolCall;
-use pi_permissions::{Access, Answer, Call, Decision, Place, Unreadable};
+use pi_permissions::{Access, Call, Decision, Place, Unreadable, Verdict};
 use pi_tools::files::paths;
 
 /// The rules from answers of the user and the open questions of one session.
@@ -137,26 +137,26 @@ impl AgentSession {
                 return Err(refusal(reason));
             }
         };
-        if decision.answer == Answer::Ask
+        if decision.verdict == Verdict::Ask
             && decision.rule.is_none()
             && let Some(mistake) = compiled.mistakes.first()
         {
             decision.reason = format!("{}; {mistake}", decision.reason);
         }
-        let outcome = match decision.answer {
-            Answer::Allow => Outcome {
+        let outcome = match decision.verdict {
+            Verdict::Allow => Outcome {
                 is_allowed: true,
                 decided_by: "rule",
                 answer: None,
                 reason: decision.reason.clone(),
             },
-            Answer::Deny => Outcome {
+            Verdict::Deny => Outcome {
                 is_allowed: false,
                 decided_by: "rule",
                 answer: None,
                 reason: format!("The call of {} was denied: {}.", call.name, decision.reason),
             },
-            Answer::Ask => {
+            Verdict::Ask => {
                 self.ask_permission(call, input, &decision, &access, cancel)
                     .await
             }

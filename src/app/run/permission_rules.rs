@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::AgentSession;
-use pi_permissions::{Answer, Rules};
+use pi_permissions::{Rules, Verdict};
 use pi_resources::settings::{PermissionSettings, SettingsScope, UnmatchedCalls};
 
 /// The rules that hold, with the settings and answers that they were made of.
@@ -120,7 +120,7 @@ fn compile(sources: [Source; 2], session_rules: Vec<String>) -> RulesOfSession {
             }
         };
         let lists = [&settings.allow, &settings.ask, &settings.deny];
-        let (_, errors) = Rules::parse(lists.map(Vec::as_slice), Answer::Allow);
+        let (_, errors) = Rules::parse(lists.map(Vec::as_slice), Verdict::Allow);
         let found = found
             .into_iter()
             .chain(errors.iter().map(ToString::to_string));
@@ -133,14 +133,14 @@ fn compile(sources: [Source; 2], session_rules: Vec<String>) -> RulesOfSession {
     let ask = [user.ask, project.ask].concat();
     let deny = [user.deny, project.deny].concat();
     let default = match user.default.max(project.default) {
-        UnmatchedCalls::Allow => Answer::Allow,
-        UnmatchedCalls::Ask => Answer::Ask,
-        UnmatchedCalls::Deny => Answer::Deny,
+        UnmatchedCalls::Allow => Verdict::Allow,
+        UnmatchedCalls::Ask => Verdict::Ask,
+        UnmatchedCalls::Deny => Verdict::Deny,
     };
     // The mistakes of each file are known already.
     let (mut rules, _) = Rules::parse([&allow, &ask, &deny], default);
     if !mistakes.is_empty() {
-        rules.default = rules.default.max(Answer::Ask);
+        rules.default = rules.default.max(Verdict::Ask);
     }
     if !project.allow.is_empty() {
         tracing::info!(
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(texts(&compiled.rules.allow), ["bash(a)"]);
         assert_eq!(texts(&compiled.rules.ask), ["bash(c)"]);
         assert_eq!(texts(&compiled.rules.deny), ["bash(d)"]);
-        assert_eq!(compiled.rules.default, Answer::Ask);
+        assert_eq!(compiled.rules.default, Verdict::Ask);
         assert!(compiled.mistakes.is_empty());
     }
 
@@ -190,7 +190,7 @@ mod tests {
     fn unreadable_rules_make_pi_ask() {
         for broken in [Found::Broken, Found::Value(json!("bash"))] {
             let compiled = rules(broken, Found::Nothing);
-            assert_eq!(compiled.rules.default, Answer::Ask);
+            assert_eq!(compiled.rules.default, Verdict::Ask);
             assert_eq!(compiled.mistakes.len(), 1);
         }
         let none = rules(Found::Nothing, Found::Nothing);

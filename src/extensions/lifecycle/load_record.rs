@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use js_runtime::{Answer, Imports, LoadInput};
+use js_runtime::{Imports, InputAnswer, LoadInput};
 use tokio::sync::watch;
 
 use super::Extensions;
@@ -26,7 +26,7 @@ impl Extensions {
 
     /// Returns what the last load read and looked for, with the answers that it got. What
     /// quarantined extensions had read is included. The list grows while extensions import more.
-    pub fn load_inputs(&self) -> Vec<(LoadInput, Answer)> {
+    pub fn load_inputs(&self) -> Vec<(LoadInput, InputAnswer)> {
         let record = self.last_load.borrow().clone();
         let mut inputs = self.quarantine.inputs();
         inputs.extend(record.imports.iter().flat_map(Imports::inputs));

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use js_runtime::{Answer, InputKind, LoadInput};
+use js_runtime::{InputAnswer, InputKind, LoadInput};
 use parking_lot::Mutex;
 
 use crate::bridge::BridgeHost;
@@ -26,7 +26,7 @@ struct Offender {
     packaged: Inputs,
 }
 
-type Inputs = Vec<(LoadInput, Answer)>;
+type Inputs = Vec<(LoadInput, InputAnswer)>;
 
 impl Offender {
     fn has_changed(&self) -> bool {
@@ -146,7 +146,7 @@ fn matches_name(path: &Path, name: &str) -> bool {
     is_here || extension_name(path).name == name
 }
 
-fn asked(input: LoadInput) -> (LoadInput, Answer) {
+fn asked(input: LoadInput) -> (LoadInput, InputAnswer) {
     let answer = input.answer();
     (input, answer)
 }

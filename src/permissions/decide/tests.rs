@@ -13,7 +13,7 @@ fn place() -> Place {
     }
 }
 
-fn rules(allow: &[&str], ask: &[&str], deny: &[&str], default: Answer) -> Rules {
+fn rules(allow: &[&str], ask: &[&str], deny: &[&str], default: Verdict) -> Rules {
     let texts = |rules: &[&str]| -> Vec<String> { rules.iter().map(ToString::to_string).collect() };
     let (allow, ask, deny) = (texts(allow), texts(ask), texts(deny));
     let (rules, errors) = Rules::parse([&allow, &ask, &deny], default);
@@ -59,7 +59,7 @@ fn rules_of_the_table() -> Rules {
             "Read(*.pem)",
             "edit(.env.*)",
         ],
-        Answer::Ask,
+        Verdict::Ask,
     )
 }
 
@@ -69,7 +69,7 @@ fn shell_lines_are_decided_as_the_table_says() {
     let mut wrong = Vec::new();
     let mut count = 0;
     for row in include_str!("lines.txt").lines() {
-        let Some((answer, line)) = row.split_once('\t').filter(|_| !row.starts_with("# ")) else {
+        let Some((verdict, line)) = row.split_once('\t').filter(|_| !row.starts_with("# ")) else {
             continue;
         };
         count += 1;
@@ -77,14 +77,14 @@ fn shell_lines_are_decided_as_the_table_says() {
             .replace("\\n", "\n")
             .replace("\\\\", "\\")
             .replace("\\t", "\t");
-        let expected = match answer {
-            "allow" => Answer::Allow,
-            "ask" => Answer::Ask,
-            "deny" => Answer::Deny,
-            other => panic!("{other} is no answer"),
+        let expected = match verdict {
+            "allow" => Verdict::Allow,
+            "ask" => Verdict::Ask,
+            "deny" => Verdict::Deny,
+            other => panic!("{other} is no verdict"),
         };
         let decision = bash(&rules, &line);
-        if decision.answer != expected {
+        if decision.verdict != expected {
             wrong.push(format!("{line:?}: {decision:?}, not {expected:?}"));
         }
     }
@@ -100,47 +100,47 @@ fn shell_lines_are_decided_as_the_table_says() {
 #[test]
 fn nothing_is_asked_without_rules() {
     let decision = bash(&Rules::default(), "rm -rf / `");
-    assert_eq!(decision, Decision::new(Answer::Allow, None, ""));
+    assert_eq!(decision, Decision::new(Verdict::Allow, None, ""));
     // Rules to allow change nothing where everything is allowed.
-    let rules = rules(&["bash(ls)"], &[], &[], Answer::Allow);
-    assert_eq!(bash(&rules, "rm x").answer, Answer::Allow);
+    let rules = rules(&["bash(ls)"], &[], &[], Verdict::Allow);
+    assert_eq!(bash(&rules, "rm x").verdict, Verdict::Allow);
 }
 
 #[test]
 fn deny_wins_then_ask_then_allow() {
-    let answer =
-        |allow, ask, deny| bash(&rules(allow, ask, deny, Answer::Allow), "git push x").answer;
+    let verdict =
+        |allow, ask, deny| bash(&rules(allow, ask, deny, Verdict::Allow), "git push x").verdict;
     let all: &[&str] = &["bash(git *)"];
-    assert_eq!(answer(all, all, all), Answer::Deny);
-    assert_eq!(answer(all, all, &[]), Answer::Ask);
-    assert_eq!(answer(all, &["bash"], &[]), Answer::Ask);
-    assert_eq!(answer(&["bash"], all, &[]), Answer::Ask);
-    assert_eq!(answer(all, &[], &["bash"]), Answer::Deny);
-    assert_eq!(answer(&[], &["*"], &[]), Answer::Ask);
+    assert_eq!(verdict(all, all, all), Verdict::Deny);
+    assert_eq!(verdict(all, all, &[]), Verdict::Ask);
+    assert_eq!(verdict(all, &["bash"], &[]), Verdict::Ask);
+    assert_eq!(verdict(&["bash"], all, &[]), Verdict::Ask);
+    assert_eq!(verdict(all, &[], &["bash"]), Verdict::Deny);
+    assert_eq!(verdict(&[], &["*"], &[]), Verdict::Ask);
     // An answer "always" is a rule without a wildcard.
-    assert_eq!(answer(&["bash(git push x)"], all, &[]), Answer::Allow);
+    assert_eq!(verdict(&["bash(git push x)"], all, &[]), Verdict::Allow);
     assert_eq!(
-        answer(&["bash(git push x)"], &["bash(git push x)"], &[]),
-        Answer::Ask
+        verdict(&["bash(git push x)"], &["bash(git push x)"], &[]),
+        Verdict::Ask
     );
-    assert_eq!(answer(&["bash(git push x)"], &[], all), Answer::Deny);
+    assert_eq!(verdict(&["bash(git push x)"], &[], all), Verdict::Deny);
 }
 
 #[test]
 fn what_is_not_understood_is_asked() {
     let line = "rm 'x";
     for deny in ["bash(git *)", "edit(.env)", "read(.env)"] {
-        let decision = bash(&rules(&["bash"], &[], &[deny], Answer::Allow), line);
-        assert_eq!(decision.answer, Answer::Ask, "{decision:?}");
+        let decision = bash(&rules(&["bash"], &[], &[deny], Verdict::Allow), line);
+        assert_eq!(decision.verdict, Verdict::Ask, "{decision:?}");
         assert!(decision.remember.is_empty());
     }
-    let bare = rules(&["bash"], &[], &["write"], Answer::Ask);
-    assert_eq!(bash(&bare, line).answer, Answer::Allow);
+    let bare = rules(&["bash"], &[], &["write"], Verdict::Ask);
+    assert_eq!(bash(&bare, line).verdict, Verdict::Allow);
 }
 
 #[test]
 fn remembered_rules_allow_this_call_and_no_other() {
-    let asking = rules(&["bash(ls)"], &["bash(git push *)"], &[], Answer::Ask);
+    let asking = rules(&["bash(ls)"], &["bash(git push *)"], &[], Verdict::Ask);
     for (line, remember) in [
         ("git push && ls", vec!["bash(git push)"]),
         (
@@ -158,9 +158,9 @@ fn remembered_rules_allow_this_call_and_no_other() {
     ] {
         let decision = bash(&asking, line);
         assert_eq!(
-            (decision.answer, &decision.remember),
+            (decision.verdict, &decision.remember),
             (
-                Answer::Ask,
+                Verdict::Ask,
                 &remember.iter().map(ToString::to_string).collect()
             ),
             "{line}"
@@ -171,17 +171,17 @@ fn remembered_rules_allow_this_call_and_no_other() {
         let mut remembering = asking.clone();
         let more = remember.iter().map(|rule| Rule::parse(rule).unwrap());
         remembering.allow.extend(more);
-        assert_eq!(bash(&remembering, line).answer, Answer::Allow, "{line}");
+        assert_eq!(bash(&remembering, line).verdict, Verdict::Allow, "{line}");
         for other in [format!("{line} x"), format!("x {line}")] {
-            assert_eq!(bash(&remembering, &other).answer, Answer::Ask, "{other}");
+            assert_eq!(bash(&remembering, &other).verdict, Verdict::Ask, "{other}");
         }
     }
 }
 
 #[test]
 fn an_input_without_a_line_or_a_file_is_asked_about() {
-    let answer = |deny: &str, tool, access| {
-        let rules = rules(&["bash", "write"], &[], &[deny], Answer::Allow);
+    let verdict = |deny: &str, tool, access| {
+        let rules = rules(&["bash", "write"], &[], &[deny], Verdict::Allow);
         let input = &json!({ "other": "x" });
         rules
             .decide(
@@ -192,18 +192,21 @@ fn an_input_without_a_line_or_a_file_is_asked_about() {
                 },
                 &place(),
             )
-            .answer
+            .verdict
     };
-    assert_eq!(answer("bash(rm *)", "bash", Access::Other), Answer::Ask);
+    assert_eq!(verdict("bash(rm *)", "bash", Access::Other), Verdict::Ask);
     assert_eq!(
-        answer("edit(.env)", "write", Access::Write(Vec::new())),
-        Answer::Ask
+        verdict("edit(.env)", "write", Access::Write(Vec::new())),
+        Verdict::Ask
     );
-    assert_eq!(answer("fetch", "bash", Access::Other), Answer::Allow);
-    assert_eq!(answer("bash(rm *)", "fetch", Access::Other), Answer::Allow);
+    assert_eq!(verdict("fetch", "bash", Access::Other), Verdict::Allow);
+    assert_eq!(
+        verdict("bash(rm *)", "fetch", Access::Other),
+        Verdict::Allow
+    );
 }
 
-fn file(rules: &Rules, access: Access, place: &Place) -> Answer {
+fn file(rules: &Rules, access: Access, place: &Place) -> Verdict {
     let tool = match access {
         Access::Write(_) => "write",
         _ => "read",
@@ -213,7 +216,7 @@ fn file(rules: &Rules, access: Access, place: &Place) -> Answer {
         input: &json!({}),
         access: &access,
     };
-    rules.decide(&call, place).answer
+    rules.decide(&call, place).verdict
 }
 
 #[test]
@@ -238,85 +241,85 @@ fn file_rules_hold_behind_symbolic_links() {
         &[],
         &[],
         &["edit(.env)", "edit(~/.ssh/**)", "edit(/**/nowhere)"],
-        Answer::Allow,
+        Verdict::Allow,
     );
-    let allowing = rules(&["edit(./**)"], &[], &[], Answer::Ask);
+    let allowing = rules(&["edit(./**)"], &[], &[], Verdict::Ask);
     let write =
         |rules: &Rules, path: &str| file(rules, Access::Write(vec![root.join(path)]), &place);
     for (path, denied, allowed) in [
-        ("project/.env", Answer::Deny, Answer::Allow),
-        ("project/a/../.env", Answer::Deny, Answer::Allow),
-        ("project/src/settings", Answer::Deny, Answer::Allow),
-        ("project/keys/id", Answer::Deny, Answer::Ask),
-        ("project/keys/new/id", Answer::Deny, Answer::Ask),
-        ("project/keys", Answer::Allow, Answer::Ask),
-        ("project/dangling", Answer::Deny, Answer::Allow),
-        ("project/out/x", Answer::Allow, Answer::Ask),
-        ("project/out/../x", Answer::Allow, Answer::Ask),
-        ("project/loop", Answer::Allow, Answer::Ask),
-        ("project/src/new/file", Answer::Allow, Answer::Allow),
-        ("link/src/new", Answer::Allow, Answer::Allow),
-        ("link/.env", Answer::Deny, Answer::Allow),
-        ("elsewhere/x", Answer::Allow, Answer::Ask),
+        ("project/.env", Verdict::Deny, Verdict::Allow),
+        ("project/a/../.env", Verdict::Deny, Verdict::Allow),
+        ("project/src/settings", Verdict::Deny, Verdict::Allow),
+        ("project/keys/id", Verdict::Deny, Verdict::Ask),
+        ("project/keys/new/id", Verdict::Deny, Verdict::Ask),
+        ("project/keys", Verdict::Allow, Verdict::Ask),
+        ("project/dangling", Verdict::Deny, Verdict::Allow),
+        ("project/out/x", Verdict::Allow, Verdict::Ask),
+        ("project/out/../x", Verdict::Allow, Verdict::Ask),
+        ("project/loop", Verdict::Allow, Verdict::Ask),
+        ("project/src/new/file", Verdict::Allow, Verdict::Allow),
+        ("link/src/new", Verdict::Allow, Verdict::Allow),
+        ("link/.env", Verdict::Deny, Verdict::Allow),
+        ("elsewhere/x", Verdict::Allow, Verdict::Ask),
     ] {
         assert_eq!(write(&denying, path), denied, "{path}");
         assert_eq!(write(&allowing, path), allowed, "{path}");
     }
     // A rule through a link means where it leads.
-    let through = rules(&[], &[], &["edit(./out/**)"], Answer::Allow);
-    assert_eq!(write(&through, "elsewhere/x"), Answer::Deny);
-    let through = rules(&["edit(./out/**)"], &[], &[], Answer::Ask);
-    assert_eq!(write(&through, "elsewhere/x"), Answer::Allow);
+    let through = rules(&[], &[], &["edit(./out/**)"], Verdict::Allow);
+    assert_eq!(write(&through, "elsewhere/x"), Verdict::Deny);
+    let through = rules(&["edit(./out/**)"], &[], &[], Verdict::Ask);
+    assert_eq!(write(&through, "elsewhere/x"), Verdict::Allow);
     // A rule to read is none to write.
-    let reading = rules(&["read(./**)"], &[], &[], Answer::Ask);
-    assert_eq!(write(&reading, "project/x"), Answer::Ask);
+    let reading = rules(&["read(./**)"], &[], &[], Verdict::Ask);
+    assert_eq!(write(&reading, "project/x"), Verdict::Ask);
     let path = || vec![root.join("project/x")];
-    assert_eq!(file(&reading, Access::Read(path()), &place), Answer::Allow);
+    assert_eq!(file(&reading, Access::Read(path()), &place), Verdict::Allow);
 }
 
 #[test]
 fn extension_tools_match_by_name_and_members() {
-    let answer = |allow, deny, tool, input: Value| {
-        let rules = rules(allow, &[], deny, Answer::Ask);
+    let verdict = |allow, deny, tool, input: Value| {
+        let rules = rules(allow, &[], deny, Verdict::Ask);
         let call = Call {
             tool,
             input: &input,
             access: &Access::Other,
         };
-        rules.decide(&call, &place()).answer
+        rules.decide(&call, &place()).verdict
     };
     let page =
         || json!({ "url": "https://example.com/a", "headers": [{ "name": "x" }, { "name": "y" }] });
     for (allow, deny, expected) in [
-        (&["fetch"][..], &[][..], Answer::Allow),
-        (&["Fetch"], &[], Answer::Ask),
-        (&["f*"], &[], Answer::Allow),
-        (&["fetch(url:https://example.com/*)"], &[], Answer::Allow),
-        (&["fetch(url:https://example.org/*)"], &[], Answer::Ask),
-        (&["fetch(https://example.com/*)"], &[], Answer::Ask),
-        (&["fetch(headers.name:x)"], &[], Answer::Ask),
-        (&["fetch(headers.name:*)"], &[], Answer::Allow),
-        (&["fetch(missing:*)"], &[], Answer::Ask),
-        (&["fetch"], &["fetch(headers.name:x)"], Answer::Deny),
-        (&["fetch"], &["fetch(https://*)"], Answer::Deny),
-        (&["fetch"], &["fetch(z)"], Answer::Allow),
+        (&["fetch"][..], &[][..], Verdict::Allow),
+        (&["Fetch"], &[], Verdict::Ask),
+        (&["f*"], &[], Verdict::Allow),
+        (&["fetch(url:https://example.com/*)"], &[], Verdict::Allow),
+        (&["fetch(url:https://example.org/*)"], &[], Verdict::Ask),
+        (&["fetch(https://example.com/*)"], &[], Verdict::Ask),
+        (&["fetch(headers.name:x)"], &[], Verdict::Ask),
+        (&["fetch(headers.name:*)"], &[], Verdict::Allow),
+        (&["fetch(missing:*)"], &[], Verdict::Ask),
+        (&["fetch"], &["fetch(headers.name:x)"], Verdict::Deny),
+        (&["fetch"], &["fetch(https://*)"], Verdict::Deny),
+        (&["fetch"], &["fetch(z)"], Verdict::Allow),
     ] {
         assert_eq!(
-            answer(allow, deny, "fetch", page()),
+            verdict(allow, deny, "fetch", page()),
             expected,
             "{allow:?} {deny:?}"
         );
     }
     let tool = "mcp__github__create";
     assert_eq!(
-        answer(&["mcp__github"], &[], tool, json!({})),
-        Answer::Allow
+        verdict(&["mcp__github"], &[], tool, json!({})),
+        Verdict::Allow
     );
     assert_eq!(
-        answer(&["mcp__github__*"], &[], tool, json!({})),
-        Answer::Allow
+        verdict(&["mcp__github__*"], &[], tool, json!({})),
+        Verdict::Allow
     );
-    assert_eq!(answer(&["mcp__git"], &[], tool, json!({})), Answer::Ask);
+    assert_eq!(verdict(&["mcp__git"], &[], tool, json!({})), Verdict::Ask);
 }
 
 #[test]
@@ -361,7 +364,7 @@ proptest! {
         bash(&rules, &line);
         // A command that runs with certainty is never missed, whatever is around it.
         let joined = bash(&rules, &format!("rm x\n{line}"));
-        prop_assert_ne!(joined.answer, Answer::Allow);
+        prop_assert_ne!(joined.verdict, Verdict::Allow);
         shell::visible_writes(&line, &place());
     }
 

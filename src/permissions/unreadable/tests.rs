@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::{Access, Answer, Call, Place, Rules};
+use crate::{Access, Call, Place, Rules, Verdict};
 
 fn rules(ask: &[&str], deny: &[&str]) -> Rules {
     let texts = |rules: &[&str]| -> Vec<String> { rules.iter().map(ToString::to_string).collect() };
-    let (rules, errors) = Rules::parse([&[], &texts(ask), &texts(deny)], Answer::Allow);
+    let (rules, errors) = Rules::parse([&[], &texts(ask), &texts(deny)], Verdict::Allow);
     assert_eq!(errors, []);
     rules
 }
@@ -37,16 +37,16 @@ fn project() -> (tempfile::TempDir, Place) {
     (dir, place)
 }
 
-fn answer(rules: &Rules, line: &str, place: &Place) -> Answer {
+fn verdict(rules: &Rules, line: &str, place: &Place) -> Verdict {
     let call = Call {
         tool: "bash",
         input: &json!({ "command": line }),
         access: &Access::Bash(line.to_owned()),
     };
-    rules.decide(&call, place).answer
+    rules.decide(&call, place).verdict
 }
 
-/// Rows of a rule, a line and the answer to it if the rule is one to deny.
+/// Rows of a rule, a line and the verdict about it if the rule is one to deny.
 const LINES: &str = r#"
 read(.env)	grep -r x .	ask
 read(.env)	grep -rn x	ask
@@ -286,16 +286,16 @@ fn reading_a_folder_with_a_denied_file_is_asked() {
             continue;
         };
         let expected = match expected {
-            "allow" => Answer::Allow,
-            "ask" => Answer::Ask,
-            _ => Answer::Deny,
+            "allow" => Verdict::Allow,
+            "ask" => Verdict::Ask,
+            _ => Verdict::Deny,
         };
-        let answers = [
-            answer(&rules(&[], &[rule]), line, &place),
-            answer(&rules(&[rule], &[]), line, &place),
+        let verdicts = [
+            verdict(&rules(&[], &[rule]), line, &place),
+            verdict(&rules(&[rule], &[]), line, &place),
         ];
-        if answers != [expected, expected.min(Answer::Ask)] {
-            wrong.push(format!("{rule} {line}: {answers:?}, not {expected:?}"));
+        if verdicts != [expected, expected.min(Verdict::Ask)] {
+            wrong.push(format!("{rule} {line}: {verdicts:?}, not {expected:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -306,8 +306,8 @@ fn links_to_denied_files_count_in_a_wildcard() {
     let (_dir, place) = project();
     symlink("../app/.env", place.cwd.join("docs/link")).unwrap();
     let rules = rules(&[], &["read(.env)"]);
-    assert_eq!(answer(&rules, "cat docs/*", &place), Answer::Ask);
-    assert_eq!(answer(&rules, "grep -R x docs", &place), Answer::Ask);
+    assert_eq!(verdict(&rules, "cat docs/*", &place), Verdict::Ask);
+    assert_eq!(verdict(&rules, "grep -R x docs", &place), Verdict::Ask);
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_search_leaves_out_what_rules_are_about() {
     // An answer "always" holds for the file.
     let allow = format!("read({})", place.cwd.join("app/key.pem").display());
     let ask = ["read(*.pem)".to_owned()];
-    let (answered, _) = Rules::parse([&[allow], &ask, &[]], Answer::Allow);
+    let (answered, _) = Rules::parse([&[allow], &ask, &[]], Verdict::Allow);
     assert!(!leaves_out(&answered, "app", "app/key.pem"));
     let elsewhere = Rules {
         deny: rules.deny[1..].to_vec(),

@@ -114,7 +114,7 @@ impl Distrust {
 
 /// The user's answer about a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum TrustAnswer {
     Trust,
     TrustParent,
     /// Trust, and do not ask about later changes.
@@ -217,7 +217,7 @@ pub fn question_anew(paths: &Paths) -> Result<Question, TrustError> {
 }
 
 /// Applies the user's answer. It is in effect also if it could not be recorded.
-pub fn answer(paths: &Paths, answer: Answer) -> Result<(), TrustError> {
+pub fn answer(paths: &Paths, answer: TrustAnswer) -> Result<(), TrustError> {
     with_decision_of(paths, |decision| decision.apply(answer))
 }
 
@@ -504,7 +504,7 @@ impl Decision {
             Some("always") => Ok(None),
             Some("never") => Err(Distrust::Default { file }),
             // All of it was written for the user in this session.
-            _ if self.was_empty && self.is_own() => match self.apply(Answer::Trust) {
+            _ if self.was_empty && self.is_own() => match self.apply(TrustAnswer::Trust) {
                 Ok(()) => Ok(self.files.clone()),
                 Err(error) => Err(Distrust::Unreadable {
                     why: error.to_string(),
@@ -580,7 +580,7 @@ impl Decision {
         files.map(Arc::new)
     }
 
-    fn apply(&mut self, answer: Answer) -> Result<(), TrustError> {
+    fn apply(&mut self, answer: TrustAnswer) -> Result<(), TrustError> {
         let project = self.folder.path.clone();
         let file = self.trust_file();
         let files = match self.shown.take() {
@@ -588,51 +588,51 @@ impl Decision {
             None => Arc::new(self.folder.read()?),
         };
         let changes = match answer {
-            Answer::TrustParent => {
+            TrustAnswer::TrustParent => {
                 let parent = project.parent().unwrap_or(&project).to_owned();
                 vec![(parent, Some(true)), (project.clone(), None)]
             }
-            Answer::Trust | Answer::TrustChanges => {
+            TrustAnswer::Trust | TrustAnswer::TrustChanges => {
                 let known = recorded_answer(&file, &project).ok().flatten();
                 match known {
                     Some((_, true)) => Vec::new(),
                     _ => vec![(project.clone(), Some(true))],
                 }
             }
-            Answer::Deny => vec![(project.clone(), Some(false))],
-            Answer::TrustSession | Answer::DenySession => Vec::new(),
+            TrustAnswer::Deny => vec![(project.clone(), Some(false))],
+            TrustAnswer::TrustSession | TrustAnswer::DenySession => Vec::new(),
         };
         let recorded = match changes.is_empty() {
             true => Ok(()),
             false => answers::record(&file, &changes),
         };
         self.session = match answer {
-            Answer::DenySession => Some(SessionAnswer::Declined {
+            TrustAnswer::DenySession => Some(SessionAnswer::Declined {
                 by_extension: false,
             }),
-            Answer::Deny if recorded.is_err() => Some(SessionAnswer::Declined {
+            TrustAnswer::Deny if recorded.is_err() => Some(SessionAnswer::Declined {
                 by_extension: false,
             }),
-            Answer::TrustSession => Some(SessionAnswer::Trusted(Arc::clone(&files))),
+            TrustAnswer::TrustSession => Some(SessionAnswer::Trusted(Arc::clone(&files))),
             _ if recorded.is_err() => Some(SessionAnswer::Trusted(Arc::clone(&files))),
             _ => None,
         };
         match answer {
-            Answer::Trust | Answer::TrustParent | Answer::TrustChanges => {
-                let trusts_changes = answer == Answer::TrustChanges;
+            TrustAnswer::Trust | TrustAnswer::TrustParent | TrustAnswer::TrustChanges => {
+                let trusts_changes = answer == TrustAnswer::TrustChanges;
                 self.save(&Record::new(&self.folder, &files, trusts_changes));
                 self.distrust = None;
                 self.files = (!trusts_changes).then(|| known(&files));
             }
-            Answer::TrustSession => {
+            TrustAnswer::TrustSession => {
                 self.distrust = None;
                 self.files = Some(known(&files));
             }
-            Answer::Deny => {
+            TrustAnswer::Deny => {
                 Record::remove(&self.agent_dir, &project);
                 self.decide();
             }
-            Answer::DenySession => self.decide(),
+            TrustAnswer::DenySession => self.decide(),
         }
         recorded
     }
@@ -674,7 +674,7 @@ impl Decision {
         let before = match (&self.files, &self.distrust) {
             (Some(files), _) => Some(files.all().clone()),
             (None, Some(Distrust::Unanswered)) if self.was_empty => {
-                return self.apply(Answer::Trust);
+                return self.apply(TrustAnswer::Trust);
             }
             // Another process has installed packages into the empty folder as well.
             (None, Some(Distrust::Changed(_))) if self.was_empty => {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::difference::{Change, SHOWN, shortened, shown_path};
 use super::file_set::{FileRole, Files, ProjectFolder, package_sources, path_of};
-use super::{Answer, Difference, Distrust};
+use super::{Difference, Distrust, TrustAnswer};
 use crate::packages::PackageSource;
 use crate::settings::parse_text;
 
@@ -128,25 +128,28 @@ impl Question {
     }
 
     /// Returns the answers with their labels. The labels are those of the original.
-    pub fn answers(&self) -> Vec<(String, Answer)> {
-        let mut answers = vec![("Trust".to_owned(), Answer::Trust)];
+    pub fn answers(&self) -> Vec<(String, TrustAnswer)> {
+        let mut answers = vec![("Trust".to_owned(), TrustAnswer::Trust)];
         match (self.reason, self.folder.parent()) {
             (TrustReason::Unanswered, Some(parent)) => {
                 let parent = shown_path(Path::new(""), parent);
                 let label = format!("Trust parent folder ({parent})");
-                answers.push((label, Answer::TrustParent));
+                answers.push((label, TrustAnswer::TrustParent));
             }
             (TrustReason::Unanswered, None) => {}
             (TrustReason::Changed, _) => {
                 let label = "Trust changes in this folder from now on".to_owned();
-                answers.push((label, Answer::TrustChanges));
+                answers.push((label, TrustAnswer::TrustChanges));
             }
         }
-        answers.push(("Trust (this session only)".to_owned(), Answer::TrustSession));
-        answers.push(("Do not trust".to_owned(), Answer::Deny));
+        answers.push((
+            "Trust (this session only)".to_owned(),
+            TrustAnswer::TrustSession,
+        ));
+        answers.push(("Do not trust".to_owned(), TrustAnswer::Deny));
         answers.push((
             "Do not trust (this session only)".to_owned(),
-            Answer::DenySession,
+            TrustAnswer::DenySession,
         ));
         answers
     }

@@ -117,7 +117,7 @@ fn answers_are_recorded_as_by_the_original() {
     let fixture = Fixture::with_extension();
     let other = r#"{"/b": false, "/a": null}"#;
     fixture.write_answers(other);
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert_eq!(fixture.distrust(), None);
     let project = fixture.project().display().to_string();
     let expected = serde_json::to_string_pretty(&BTreeMap::from([
@@ -127,7 +127,7 @@ fn answers_are_recorded_as_by_the_original() {
     ]));
     let text = fs::read_to_string(fixture.trust_file()).unwrap();
     assert_eq!(text, format!("{}\n", expected.unwrap()));
-    answer(&fixture.paths(), Answer::Deny).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Deny).unwrap();
     assert!(matches!(
         fixture.distrust(),
         Some(Distrust::Recorded { .. })
@@ -143,7 +143,7 @@ fn damaged_answers_are_kept_and_trust_nothing() {
             matches!(fixture.distrust(), Some(Distrust::Unreadable { .. })),
             "{text}"
         );
-        assert!(answer(&fixture.paths(), Answer::Trust).is_err());
+        assert!(answer(&fixture.paths(), TrustAnswer::Trust).is_err());
         assert_eq!(fs::read_to_string(fixture.trust_file()).unwrap(), text);
     }
 }
@@ -184,7 +184,7 @@ fn every_change_of_what_runs_is_asked_about() {
     );
     fixture.file(".agents/skills/s/SKILL.md", "x");
     fixture.file(".pi/extensions/node_modules/m/index.js", "1");
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert_eq!(fixture.distrust(), None);
 
     fixture.file("lib/unrelated.ts", "2");
@@ -287,7 +287,7 @@ fn native_addons_outside_of_node_modules_count() {
     );
     fixture.file("node_modules/m/build/Release/m.node", "1");
     fixture.file("native/out.node", "1");
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     fixture.file("node_modules/m/build/Release/m.node", "2");
     assert_eq!(fixture.distrust(), None);
     fixture.file("native/out.node", "2");
@@ -303,7 +303,7 @@ fn native_addons_outside_of_node_modules_count() {
         ]
     );
     // An addon that is built later is found, too, by the state of the folder.
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     let record = fixture.settled_record();
     assert!(fixture.folder().is_unchanged_since(&record));
     fixture.file("build/Release/late.node", "1");
@@ -355,7 +355,7 @@ fn links_count_with_target_and_content() {
     fs::create_dir_all(fixture.project().join(".pi/extensions")).unwrap();
     let link = fixture.project().join(".pi/extensions/x.ts");
     symlink(&outside, &link).unwrap();
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     fs::write(&outside, "2").unwrap();
     assert_eq!(fixture.changes().len(), 1);
     fs::write(&outside, "1").unwrap();
@@ -373,14 +373,14 @@ fn loops_of_links_end() {
     fs::create_dir_all(fixture.project().join(".pi/skills")).unwrap();
     symlink("..", fixture.project().join(".pi/skills/up")).unwrap();
     symlink("self", fixture.project().join(".pi/extensions")).unwrap();
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert_eq!(fixture.distrust(), None);
 }
 
 #[test]
 fn own_changes_are_not_asked_about() {
     let fixture = Fixture::with_extension();
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     let path = fixture.file(".pi/extensions/a.ts", "export default () => 1");
     note_own_change(&path);
     assert_eq!(fixture.distrust(), None);
@@ -411,11 +411,11 @@ fn what_pi_wrote_into_an_empty_folder_is_trusted() {
 #[test]
 fn answers_for_the_session_record_nothing() {
     let fixture = Fixture::with_extension();
-    answer(&fixture.paths(), Answer::TrustSession).unwrap();
+    answer(&fixture.paths(), TrustAnswer::TrustSession).unwrap();
     assert_eq!(fixture.distrust(), None);
     fixture.file(".pi/extensions/a.ts", "2");
     assert_eq!(fixture.changes().len(), 1);
-    answer(&fixture.paths(), Answer::DenySession).unwrap();
+    answer(&fixture.paths(), TrustAnswer::DenySession).unwrap();
     assert_eq!(
         fixture.distrust(),
         Some(Distrust::Declined {
@@ -428,10 +428,10 @@ fn answers_for_the_session_record_nothing() {
 #[test]
 fn trust_in_changes_is_given_once() {
     let fixture = Fixture::with_extension();
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     fixture.file(".pi/extensions/a.ts", "2");
     assert_eq!(fixture.changes().len(), 1);
-    answer(&fixture.paths(), Answer::TrustChanges).unwrap();
+    answer(&fixture.paths(), TrustAnswer::TrustChanges).unwrap();
     fixture.file(".pi/extensions/a.ts", "3");
     assert_eq!(fixture.distrust(), None);
 }
@@ -442,7 +442,7 @@ fn an_answer_is_about_the_contents_that_were_shown() {
     let asked = question(&fixture.paths()).unwrap();
     assert_eq!(asked.reason, TrustReason::Unanswered);
     let path = fixture.file(".pi/extensions/a.ts", "swapped");
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert!(check(&path, b"swapped").is_err());
     assert!(check(&path, b"export default () => {}").is_ok());
     let added = fixture.file(".pi/extensions/new.ts", "x");
@@ -453,7 +453,7 @@ fn an_answer_is_about_the_contents_that_were_shown() {
     let asked = question(&fixture.paths()).unwrap();
     let diff = asked.diff().unwrap();
     assert!(diff.contains("a.ts (no text to compare)"), "{diff}");
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     fixture.file(".pi/extensions/a.ts", "swapped\nagain");
     recheck(&fixture.paths());
     let asked = question(&fixture.paths()).unwrap();
@@ -468,7 +468,7 @@ fn an_answer_is_about_the_contents_that_were_shown() {
 #[test]
 fn a_damaged_record_asks_again() {
     let fixture = Fixture::with_extension();
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     let folder = fixture.dir.path().join("home/.pi/agent/trust");
     for entry in fs::read_dir(folder).unwrap().flatten() {
         if entry.path().is_file() {

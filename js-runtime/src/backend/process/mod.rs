@@ -26,7 +26,7 @@ use std::time::Duration;
 use js_runtime_ext::program;
 use serde::{Deserialize, Serialize};
 
-use crate::attribution::load_input::{Answer, InputKind};
+use crate::attribution::load_input::{InputAnswer, InputKind};
 use crate::attribution::sources::Sources;
 use crate::commands::LoadPhase;
 use crate::error::Thrown;
@@ -140,7 +140,7 @@ struct LoadRequest {
 struct InputFrame {
     extension: Option<u32>,
     kind: InputKind,
-    answer: Answer,
+    answer: InputAnswer,
 }
 
 /// Head of a [`wire::Kind::HostResult`] that is an error.

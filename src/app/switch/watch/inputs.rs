@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::stamps::{Stamps, first_missing};
-use pi_extensions::{Answer, InputKind, LoadInput};
+use pi_extensions::{InputAnswer, InputKind, LoadInput};
 
 #[derive(Default)]
 pub(super) struct WatchedInputs {
@@ -14,7 +14,7 @@ pub(super) struct WatchedInputs {
 
 struct Watched {
     /// The answer that the load got.
-    answer: Answer,
+    answer: InputAnswer,
     /// While the stamps of these paths are the same, so is the answer.
     witnesses: Vec<PathBuf>,
     has_changed: bool,
@@ -22,7 +22,7 @@ struct Watched {
 
 impl WatchedInputs {
     /// Replaces the inputs by those of another load, or adds later ones.
-    pub fn renew(&mut self, inputs: Vec<(LoadInput, Answer)>) {
+    pub fn renew(&mut self, inputs: Vec<(LoadInput, InputAnswer)>) {
         let mut before = std::mem::take(&mut self.inputs);
         let used = before.len();
         for (input, answer) in inputs {
@@ -51,7 +51,7 @@ impl WatchedInputs {
     }
 
     /// Asks a question, after looking at the stamps that the answer depends on.
-    fn asked(&mut self, input: &LoadInput, answer: Answer) -> Watched {
+    fn asked(&mut self, input: &LoadInput, answer: InputAnswer) -> Watched {
         let witnesses = witnesses(input);
         for path in &witnesses {
             self.stamps.add(path);
@@ -72,7 +72,7 @@ impl WatchedInputs {
                 witnesses.any(|path| stamps.is_suspect(path))
             };
             let suspect = inputs.iter().filter(|(_, watched)| is_suspect(watched));
-            let suspect: Vec<(LoadInput, Answer)> = suspect
+            let suspect: Vec<(LoadInput, InputAnswer)> = suspect
                 .map(|(input, watched)| (input.clone(), watched.answer))
                 .collect();
             for (input, answer) in suspect {
