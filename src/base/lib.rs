@@ -3,6 +3,7 @@
 
 pub mod active_clock;
 pub mod file_lock;
+mod file_state;
 mod nearest;
 mod paths;
 pub mod process_tree;
@@ -11,6 +12,7 @@ pub mod secrets;
 pub mod stale_temp_files;
 mod version;
 
+pub use file_state::{FileState, FileTime};
 pub use nearest::nearest;
 pub use paths::{follow_links, normalize};
 pub use version::{OWN_VERSION, VERSION, compared_version};

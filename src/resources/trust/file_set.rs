@@ -10,14 +10,14 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use pi_base::regular_file;
+use pi_base::{FileState, regular_file};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::imports::Imports;
 use super::record::Record;
-use super::states::{self, FileState};
+use super::states;
 use super::walk::{Walk, is_script};
 use crate::paths::PROJECT_DIR_NAME;
 use crate::settings::parse_text;
@@ -75,7 +75,11 @@ pub struct TrustedFile {
     pub role: FileRole,
     pub sha256: String,
     /// Absent if the file may have changed right after it was read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "states::stored_state"
+    )]
     pub(super) state: Option<FileState>,
     /// Folders in which another file may appear that this module would load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,6 +90,7 @@ pub struct TrustedFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SearchedFolder {
     pub key: String,
+    #[serde(default, with = "states::stored_state")]
     pub state: Option<FileState>,
 }
 
@@ -216,7 +221,7 @@ impl ProjectFolder {
                 let state = found.map(|found| FileState::from_metadata(&found));
                 SearchedFolder {
                     key: key_of(&self.path, &folder),
-                    state: state.filter(|state| !state.is_recent(now)),
+                    state: state.filter(|state| !states::is_recent(state, now)),
                 }
             })
             .collect()
@@ -257,7 +262,7 @@ impl ProjectFolder {
         let file = TrustedFile {
             role,
             sha256,
-            state: (is_settled && !state.is_recent(now)).then_some(state),
+            state: (is_settled && !states::is_recent(&state, now)).then_some(state),
             searched: Vec::new(),
         };
         let is_module = is_script(path)

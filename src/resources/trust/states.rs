@@ -3,15 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use nix::fcntl::AtFlags;
-use nix::sys::stat::fstatat;
-use serde::{Deserialize, Serialize};
+use pi_base::FileState;
 use sha2::{Digest, Sha256};
 
 use super::file_set::{FileRole, Files, SearchedFolder, hash, path_of, to_hex};
@@ -21,53 +18,71 @@ use super::walk::Listing;
 const FILES_OF_THREAD: usize = 256;
 const MAX_THREADS: usize = 4;
 
-/// Identifies the state of a file without reading it. The time of the last change of the inode
-/// cannot be set by a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileState(u64, i64, i64, i64, i64, u64, u64);
+/// Returns whether the file could have been changed again without a difference, because it was
+/// changed within two seconds before `now`, in seconds of the Unix time.
+pub(super) fn is_recent(state: &FileState, now: i64) -> bool {
+    state.changed.seconds + 2 > now
+}
 
-impl FileState {
-    pub fn from_metadata(found: &Metadata) -> Self {
-        Self(
-            found.len(),
-            found.mtime(),
-            found.mtime_nsec(),
-            found.ctime(),
-            found.ctime_nsec(),
-            found.ino(),
-            found.dev(),
-        )
+fn add_to(hasher: &mut Sha256, state: FileState) {
+    for number in [state.length, state.inode, state.device] {
+        hasher.update(number.to_le_bytes());
     }
-
-    /// Returns the state of a file in an open folder, which costs less than by a long path. A
-    /// symbolic link has a state of its own.
-    fn at(folder: &File, name: &OsString) -> Option<Self> {
-        let found = fstatat(folder, name.as_os_str(), AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
-        Some(Self(
-            found.st_size as u64,
-            found.st_mtime,
-            found.st_mtime_nsec,
-            found.st_ctime,
-            found.st_ctime_nsec,
-            found.st_ino,
-            found.st_dev as u64,
-        ))
-    }
-
-    /// Returns whether the file could have been changed again without a difference, because it
-    /// was changed within two seconds before `seconds` of the Unix time.
-    pub fn is_recent(&self, seconds: i64) -> bool {
-        self.3 + 2 > seconds
-    }
-
-    fn add_to(self, hasher: &mut Sha256) {
-        let Self(length, mtime, mtime_nsec, ctime, ctime_nsec, inode, device) = self;
-        for number in [length, inode, device] {
+    for time in [state.modified, state.changed] {
+        for number in [time.seconds, time.nanoseconds] {
             hasher.update(number.to_le_bytes());
         }
-        for number in [mtime, mtime_nsec, ctime, ctime_nsec] {
-            hasher.update(number.to_le_bytes());
-        }
+    }
+}
+
+/// The form of the state of a file in a record: seven numbers, or `null`.
+pub(super) mod stored_state {
+    use pi_base::{FileState, FileTime};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Length, times of the last change of the content and of the inode, number of the inode and
+    /// of the device.
+    type Numbers = (u64, i64, i64, i64, i64, u64, u64);
+
+    pub fn serialize<S: Serializer>(
+        state: &Option<FileState>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let numbers = |state: &FileState| -> Numbers {
+            (
+                state.length,
+                state.modified.seconds,
+                state.modified.nanoseconds,
+                state.changed.seconds,
+                state.changed.nanoseconds,
+                state.inode,
+                state.device,
+            )
+        };
+        state.as_ref().map(numbers).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<FileState>, D::Error> {
+        let state = |numbers: Numbers| {
+            let (length, modified, modified_nanoseconds, changed, changed_nanoseconds, ..) =
+                numbers;
+            FileState {
+                length,
+                modified: FileTime {
+                    seconds: modified,
+                    nanoseconds: modified_nanoseconds,
+                },
+                changed: FileTime {
+                    seconds: changed,
+                    nanoseconds: changed_nanoseconds,
+                },
+                inode: numbers.5,
+                device: numbers.6,
+            }
+        };
+        Ok(Option::<Numbers>::deserialize(deserializer)?.map(state))
     }
 }
 
@@ -148,7 +163,7 @@ fn digest(
         for ((name, role), state) in names.iter().zip(states.by_ref()) {
             text(&mut hasher, name.as_bytes());
             hasher.update([*role as u8]);
-            state.add_to(&mut hasher);
+            add_to(&mut hasher, *state);
         }
     }
     hasher.update(u64::MAX.to_le_bytes());
@@ -159,7 +174,7 @@ fn digest(
     hasher.update(u64::MAX.to_le_bytes());
     for (path, state) in searched {
         text(&mut hasher, path.as_os_str().as_bytes());
-        state.add_to(&mut hasher);
+        add_to(&mut hasher, *state);
     }
     to_hex(&hasher.finalize())
 }
@@ -214,6 +229,21 @@ fn states_in(pieces: &[Piece]) -> Option<Vec<FileState>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Records of earlier versions stay valid.
+    #[test]
+    fn state_is_stored_as_seven_numbers() {
+        let text = r#"{"key":"a","state":[1,2,3,4,5,6,7]}"#;
+        let folder: SearchedFolder = serde_json::from_str(text).unwrap();
+        let state = folder.state.unwrap();
+        assert_eq!((state.length, state.inode, state.device), (1, 6, 7));
+        assert_eq!((state.modified.seconds, state.modified.nanoseconds), (2, 3));
+        assert_eq!((state.changed.seconds, state.changed.nanoseconds), (4, 5));
+        assert_eq!(serde_json::to_string(&folder).unwrap(), text);
+        let unknown = r#"{"key":"a","state":null}"#;
+        let folder: SearchedFolder = serde_json::from_str(unknown).unwrap();
+        assert_eq!(serde_json::to_string(&folder).unwrap(), unknown);
+    }
 
     #[test]
     fn states_are_the_same_by_path_and_in_a_folder() {

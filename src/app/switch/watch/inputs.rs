@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::stamps::{Stamps, first_missing};
+use super::path_states::{PathStates, first_missing};
 use pi_extensions::{InputAnswer, InputKind, LoadInput};
 
 #[derive(Default)]
 pub(super) struct WatchedInputs {
     inputs: BTreeMap<LoadInput, Watched>,
-    stamps: Stamps,
+    states: PathStates,
 }
 
 struct Watched {
     /// The answer that the load got.
     answer: InputAnswer,
-    /// While the stamps of these paths are the same, so is the answer.
+    /// While the states of these paths are the same, so is the answer.
     witnesses: Vec<PathBuf>,
     has_changed: bool,
 }
@@ -37,12 +37,12 @@ impl WatchedInputs {
         }
         // Otherwise paths of deleted files would be looked at for ever.
         if used > 0 && before.len() > used / 2 {
-            self.forget_stamps();
+            self.forget_states();
         }
     }
 
-    fn forget_stamps(&mut self) {
-        self.stamps = Stamps::default();
+    fn forget_states(&mut self) {
+        self.states = PathStates::default();
         let inputs = std::mem::take(&mut self.inputs);
         for (input, watched) in inputs {
             let watched = self.asked(&input, watched.answer);
@@ -50,11 +50,11 @@ impl WatchedInputs {
         }
     }
 
-    /// Asks a question, after looking at the stamps that the answer depends on.
+    /// Asks a question, after looking at the states that the answer depends on.
     fn asked(&mut self, input: &LoadInput, answer: InputAnswer) -> Watched {
         let witnesses = witnesses(input);
         for path in &witnesses {
-            self.stamps.add(path);
+            self.states.add(path);
         }
         Watched {
             has_changed: input.answer() != answer,
@@ -65,11 +65,11 @@ impl WatchedInputs {
 
     /// Looks at all paths again. Returns the files that have changed.
     pub fn look(&mut self) -> BTreeSet<PathBuf> {
-        if self.stamps.look() {
-            let Self { inputs, stamps } = self;
+        if self.states.look() {
+            let Self { inputs, states } = self;
             let is_suspect = |watched: &Watched| {
                 let mut witnesses = watched.witnesses.iter();
-                witnesses.any(|path| stamps.is_suspect(path))
+                witnesses.any(|path| states.is_suspect(path))
             };
             let suspect = inputs.iter().filter(|(_, watched)| is_suspect(watched));
             let suspect: Vec<(LoadInput, InputAnswer)> = suspect
@@ -113,11 +113,11 @@ impl WatchedInputs {
     /// Returns the number of paths that a look takes into account.
     #[cfg(test)]
     pub fn path_count(&self) -> usize {
-        self.stamps.count()
+        self.states.count()
     }
 }
 
-/// Returns the paths of which the stamps show that an answer is still the same.
+/// Returns the paths of which the states show that an answer is still the same.
 fn witnesses(input: &LoadInput) -> Vec<PathBuf> {
     let path = &input.path;
     let mut witnesses = vec![first_missing(path).to_path_buf()];

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::stamps::{Stamps, first_missing};
+use super::path_states::{PathStates, first_missing};
 use crate::AgentSession;
 use crate::startup::search_extensions;
 use pi_extensions::LoadRecord;
@@ -15,7 +15,7 @@ const SCOPES: [SettingsScope; 2] = [SettingsScope::Global, SettingsScope::Projec
 /// Whether a reload would load other extensions than the last load.
 #[derive(Default)]
 pub(super) struct WatchedLists {
-    stamps: Stamps,
+    states: PathStates,
     /// Folders that were listed.
     folders: BTreeSet<PathBuf>,
     difference: Difference,
@@ -35,13 +35,13 @@ pub(super) struct Difference {
 impl WatchedLists {
     /// Searches again, after another load.
     pub fn renew(&mut self, session: &AgentSession, record: &LoadRecord) {
-        self.stamps = Stamps::default();
+        self.states = PathStates::default();
         self.search(session, record);
     }
 
     /// Looks at all places again. Returns what differs from the last load.
     pub fn look(&mut self, session: &AgentSession, record: &LoadRecord) -> Difference {
-        if self.stamps.look() {
+        if self.states.look() {
             self.search(session, record);
         }
         self.difference.clone()
@@ -57,18 +57,18 @@ impl WatchedLists {
         let paths = session.config.paths.with_cwd(&cwd);
         let files = [paths.global_settings(), paths.project_settings()];
         for file in &files {
-            self.stamps.add(first_missing(file));
+            self.states.add(first_missing(file));
         }
         let Some(settings) = session.settings.read_again() else {
             // A file is half-written, or the settings are not in files.
             return;
         };
-        // The places are known only after a search, and a stamp counts only if it was taken
+        // The places are known only after a search, and a state counts only if it was taken
         // before one.
         let mut found = search_extensions(&session.config, &settings, &cwd);
         let mut is_new = false;
         for path in &found.looked_up {
-            is_new |= self.stamps.add(first_missing(path));
+            is_new |= self.states.add(first_missing(path));
         }
         if is_new {
             found = search_extensions(&session.config, &settings, &cwd);

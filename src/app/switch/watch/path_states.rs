@@ -1,73 +1,54 @@
-//! Stamps of paths, by which unchanged files are recognized without reading them.
+//! States of paths, by which unchanged files are recognized without reading them.
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pi_base::{FileState, FileTime};
 
 /// Coarsest clock of a file system: FAT counts in steps of two seconds. A file that has changed
 /// within this time may change again without another time stamp.
 pub(in crate::switch) const CLOCK_STEP: Duration = Duration::from_millis(2500);
 
-/// Metadata of what a path leads to. Links are followed, so that it also changes when a link on
-/// the way leads elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    /// Times of the last change of the content and of the metadata, in nanoseconds.
-    modified: i128,
-    changed: i128,
+/// Returns the state of what a path leads to; `None` if nothing is there. Links are followed, so
+/// that the state also changes when a link on the way leads elsewhere.
+fn state_of(path: &Path) -> Option<FileState> {
+    let found = fs::metadata(path).ok()?;
+    Some(FileState::from_metadata(&found))
 }
 
-impl Stamp {
-    fn now(path: &Path) -> Option<Self> {
-        let found = fs::metadata(path).ok()?;
-        let nanoseconds =
-            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Some(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            length: found.len(),
-            modified: nanoseconds(found.mtime(), found.mtime_nsec()),
-            changed: nanoseconds(found.ctime(), found.ctime_nsec()),
-        })
-    }
-
-    /// Returns whether a change from `now` on would give another stamp.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let step = CLOCK_STEP.as_nanos().cast_signed();
-        let now = now.as_nanos().cast_signed();
-        // The clock of a server may be ahead.
-        let is_recent = |time: i128| (now - time).abs() < step;
-        !is_recent(self.modified) && !is_recent(self.changed)
-    }
+/// Returns whether a change from `now` on would give another state.
+fn is_settled(state: FileState, now: SystemTime) -> bool {
+    let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let step = CLOCK_STEP.as_nanos().cast_signed();
+    let now = now.as_nanos().cast_signed();
+    // The clock of a server may be ahead.
+    let is_recent = |time: FileTime| (now - time.total_nanoseconds()).abs() < step;
+    !is_recent(state.modified) && !is_recent(state.changed)
 }
 
-/// The stamps of paths when they were looked at last.
+/// The states of paths when they were looked at last.
 #[derive(Default)]
-pub(super) struct Stamps(HashMap<PathBuf, Looked>);
+pub(super) struct PathStates(HashMap<PathBuf, Looked>);
 
 struct Looked {
     /// `None` for a missing path.
-    stamp: Option<Stamp>,
+    state: Option<FileState>,
     is_settled: bool,
     /// Whether the path may have changed between the last two looks.
     is_suspect: bool,
 }
 
-impl Stamps {
+impl PathStates {
     /// Adds a path. Must be called before what it leads to is read. Returns whether it is new.
     pub fn add(&mut self, path: &Path) -> bool {
         let is_new = !self.0.contains_key(path);
         if is_new {
-            let stamp = Stamp::now(path);
+            let state = state_of(path);
             let looked = Looked {
-                is_settled: stamp.is_none_or(|stamp| stamp.is_settled(SystemTime::now())),
-                stamp,
+                is_settled: state.is_none_or(|state| is_settled(state, SystemTime::now())),
+                state,
                 is_suspect: false,
             };
             self.0.insert(path.to_path_buf(), looked);
@@ -80,11 +61,11 @@ impl Stamps {
         let mut is_any = false;
         let now = SystemTime::now();
         for (path, looked) in &mut self.0 {
-            let stamp = Stamp::now(path);
-            looked.is_suspect = !looked.is_settled || stamp != looked.stamp;
+            let state = state_of(path);
+            looked.is_suspect = !looked.is_settled || state != looked.state;
             is_any |= looked.is_suspect;
-            looked.is_settled = stamp.is_none_or(|stamp| stamp.is_settled(now));
-            looked.stamp = stamp;
+            looked.is_settled = state.is_none_or(|state| is_settled(state, now));
+            looked.state = state;
         }
         is_any
     }
@@ -111,9 +92,9 @@ pub(super) fn first_missing(path: &Path) -> &Path {
 mod tests {
     use super::*;
 
-    fn look(stamps: &mut Stamps, path: &Path) -> bool {
-        stamps.look();
-        stamps.is_suspect(path)
+    fn look(states: &mut PathStates, path: &Path) -> bool {
+        states.look();
+        states.is_suspect(path)
     }
 
     /// Sets the time of the last change of the content; that of the metadata is now.
@@ -128,10 +109,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         fs::write(&path, "1").unwrap();
-        let mut stamps = Stamps::default();
-        stamps.add(&path);
-        assert!(look(&mut stamps, &path));
-        assert!(look(&mut stamps, &path));
+        let mut states = PathStates::default();
+        states.add(&path);
+        assert!(look(&mut states, &path));
+        assert!(look(&mut states, &path));
     }
 
     #[test]
@@ -141,16 +122,16 @@ mod tests {
         let old = SystemTime::now() - Duration::from_secs(60);
         saved_at(&path, "1", old);
         std::thread::sleep(CLOCK_STEP);
-        let mut stamps = Stamps::default();
-        stamps.add(&path);
-        assert!(!look(&mut stamps, &path));
+        let mut states = PathStates::default();
+        states.add(&path);
+        assert!(!look(&mut states, &path));
         // An editor that restores the time of the last change.
         saved_at(&path, "2", old);
-        assert!(look(&mut stamps, &path));
-        assert!(look(&mut stamps, &path), "the last stamp was too recent");
+        assert!(look(&mut states, &path));
+        assert!(look(&mut states, &path), "the last state was too recent");
         fs::remove_file(&path).unwrap();
-        assert!(look(&mut stamps, &path));
-        assert!(!look(&mut stamps, &path));
+        assert!(look(&mut states, &path));
+        assert!(!look(&mut states, &path));
     }
 
     #[test]
@@ -162,10 +143,10 @@ mod tests {
             fs::write(at(store).join("a"), "1").unwrap();
         }
         std::os::unix::fs::symlink(at("one"), at("link")).unwrap();
-        let before = Stamp::now(&at("link/a"));
+        let before = state_of(&at("link/a"));
         fs::remove_file(at("link")).unwrap();
         std::os::unix::fs::symlink(at("two"), at("link")).unwrap();
-        assert_ne!(Stamp::now(&at("link/a")), before);
+        assert_ne!(state_of(&at("link/a")), before);
     }
 
     #[test]
