@@ -102,15 +102,18 @@ impl Packages<'_> {
         source: &PackageSource,
         scope: SourceScope,
     ) -> Result<Fetched, PackageError> {
-        let path = self.lock_path(settings_scope(scope));
+        let settings_scope = settings_scope(scope);
+        let path = self.lock_path(settings_scope);
         let Some(locked) = self.locked(source, scope)? else {
             return Err(PackageError::NotLocked {
+                scope: settings_scope,
                 path,
                 source_text: text.to_owned(),
             });
         };
         if locked.source != text.trim() {
             return Err(PackageError::LockedOther {
+                scope: settings_scope,
                 path,
                 source_text: text.to_owned(),
                 locked: locked.source,

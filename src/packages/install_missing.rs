@@ -48,8 +48,8 @@ impl Packages<'_> {
             match self.install_at_start(&text, &source, scope) {
                 Ok(()) => {}
                 Err(PackageError::NotLocked { path, .. }) => problems.push(format!(
-                    "The package {text} of this project is not installed: {} does not name it. \
-                     \"pi install -l {text}\" installs it",
+                    "The package {text} of this project is not installed: the project's lock \
+                     file {} does not name it. \"pi install -l {text}\" installs it",
                     path.display()
                 )),
                 Err(error) => problems.push(format!(

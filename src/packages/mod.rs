@@ -62,10 +62,21 @@ pub enum PackageError {
     },
     #[error("{}: {why}", .path.display())]
     Lock { path: PathBuf, why: String },
-    #[error("{} has nothing for {source_text}: \"pi install {source_text}\" adds it", .path.display())]
-    NotLocked { path: PathBuf, source_text: String },
-    #[error("{} is for {locked}, the settings have {source_text}: \"pi install {source_text}\" changes it", .path.display())]
+    #[error(
+        "{} {} has nothing for {source_text}: \"{} {source_text}\" adds it",
+        lock_name(*.scope), .path.display(), install_command(*.scope)
+    )]
+    NotLocked {
+        scope: SettingsScope,
+        path: PathBuf,
+        source_text: String,
+    },
+    #[error(
+        "{} {} is for {locked}, the settings have {source_text}: \"{} {source_text}\" changes it",
+        lock_name(*.scope), .path.display(), install_command(*.scope)
+    )]
     LockedOther {
+        scope: SettingsScope,
         path: PathBuf,
         source_text: String,
         locked: String,
@@ -430,6 +441,22 @@ fn source_scope(scope: SettingsScope) -> SourceScope {
 }
 
 /// Returns the settings that name the packages of a scope.
+/// Returns what the lock file of a scope is called in errors.
+fn lock_name(scope: SettingsScope) -> &'static str {
+    match scope {
+        SettingsScope::Global => "the user's lock file",
+        SettingsScope::Project => "the project's lock file",
+    }
+}
+
+/// Returns the command that installs packages of a scope.
+fn install_command(scope: SettingsScope) -> &'static str {
+    match scope {
+        SettingsScope::Global => "pi install",
+        SettingsScope::Project => "pi install -l",
+    }
+}
+
 fn settings_scope(scope: SourceScope) -> SettingsScope {
     match scope {
         SourceScope::Project => SettingsScope::Project,

@@ -91,13 +91,19 @@ async fn the_same_is_installed_again() {
         .await
         .failed(1);
     assert!(
-        error.contains("is for npm:top, the settings have npm:top@^2"),
+        error.contains("the project's lock file")
+            && error.contains("is for npm:top, the settings have npm:top@^2")
+            && error.contains("\"pi install -l npm:top@^2\""),
         "{error}"
     );
     let error = pi(&registry, &home, &["install", "--locked", "npm:dep"])
         .await
         .failed(1);
-    assert!(error.contains("pi.lock has nothing for npm:dep"), "{error}");
+    assert!(
+        error.contains("the user's lock file")
+            && error.contains("pi.lock has nothing for npm:dep: \"pi install npm:dep\""),
+        "{error}"
+    );
     pi(&registry, &home, &["remove", "-l", "npm:top"])
         .await
         .ok();
