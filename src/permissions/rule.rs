@@ -171,7 +171,9 @@ fn has_star(pattern: &str) -> bool {
     pattern.replace("\\*", "").contains('*')
 }
 
-/// Returns whether a text matches a pattern with `*` for any text and `\*` for a star.
+/// Returns whether a text matches a pattern, in which `*` stands for any text, `\*` for a star and
+/// `\\` for a backslash. The options that select tools have no escapes, because names of tools have
+/// neither character, and match their `*` on their own.
 pub(crate) fn text_matches(pattern: &str, text: &str) -> bool {
     // The parts between the stars.
     let mut parts = vec![String::new()];

@@ -4,7 +4,9 @@ use crate::startup::config::ToolChoice;
 
 use pi_tools::tool::Tool;
 
-/// Returns whether `name` matches `entry`, in which `*` stands for any characters.
+/// Returns whether `name` matches `entry`, in which `*` stands for any characters. An entry has no
+/// escapes, unlike a pattern of the setting `permissions`: the names of tools that providers accept
+/// have neither `*` nor `\`.
 pub(crate) fn matches(entry: &str, name: &str) -> bool {
     let Some((first, rest)) = entry.split_once('*') else {
         return entry == name;
