@@ -1391,7 +1391,7 @@ export interface ToolOutput {
  */
 export interface ExtensionError {
   /**
-   * Path of the extension's file, `command:<name>` or `<runtime>`.
+   * Path of the file of the extension or the skill, `command:<name>` or `<runtime>`.
    */
   extensionPath: string;
   /**

@@ -217,7 +217,7 @@ pub enum SummarySource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExtensionError {
-    /// Path of the extension's file, `command:<name>` or `<runtime>`.
+    /// Path of the file of the extension or the skill, `command:<name>` or `<runtime>`.
     pub extension_path: String,
     /// The event that was being handled, or `command`, `load`, `send_message`, …
     pub event: String,

@@ -11,6 +11,7 @@ use crate::AgentSession;
 use crate::startup::config::{AppConfig, KindFlags};
 use crate::tools::{CommandSource, SlashCommand};
 use pi_extensions::child::ChildResources;
+use pi_resources::diagnostic::Diagnostic;
 use pi_resources::discovery::{NamedPath, ResourceSources};
 use pi_resources::prompts::templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
@@ -164,11 +165,11 @@ impl PromptResources {
 
     /// Expands a call of a skill or prompt template at the start of the text. Fails if the skill
     /// cannot be read.
-    pub fn expand(&self, text: &str) -> Result<Option<String>, String> {
+    pub fn expand(&self, text: &str) -> Result<Option<String>, Diagnostic> {
         let loaded = self.loaded.lock();
         let template = expand_prompt_template(text, &loaded.templates);
-        let skill = expand_skill_command(text, &loaded.skills);
-        Ok(skill.map_err(|problem| problem.to_string())?.or(template))
+        let skill = expand_skill_command(text, &loaded.skills)?;
+        Ok(skill.or(template))
     }
 }
 
@@ -187,7 +188,9 @@ impl AgentSession {
         match self.prompt_resources.expand(&text) {
             Ok(expanded) => expanded.unwrap_or(text),
             Err(problem) => {
-                self.report("<runtime>", "skill_expansion", problem).await;
+                // The original names the file of the skill, too.
+                let file = problem.path.display().to_string();
+                self.report(&file, "skill_expansion", problem).await;
                 text
             }
         }

@@ -407,7 +407,8 @@ impl Renderer {
             Severity::Warning => ("warning", Style::yellow),
         };
         let name = match error.extension_path.as_str() {
-            "<session>" => {
+            // The fault is in no extension.
+            path if path == "<session>" || error.event == "skill_expansion" => {
                 let text = format!("{}: {}", error.event, one_line(&error.error));
                 return match error.severity {
                     Severity::Error => self.error(&text),

@@ -564,3 +564,22 @@ async fn a_byte_order_mark_never_reaches_the_model() {
         "{body}"
     );
 }
+
+#[tokio::test]
+async fn error_of_a_skill_that_is_gone_names_its_file() {
+    let server = ModelServer::start().await;
+    let home = Home::new(&server);
+    let file = home.agent_dir().join("skills/gone/SKILL.md");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "---\nname: gone\ndescription: about it\n---\nDo it.").unwrap();
+    let mut rpc = ours(&home, &[]);
+    assert_eq!(names(&commands(&mut rpc).await), ["skill:gone"]);
+    fs::remove_file(&file).unwrap();
+    server.push(Answer::text("Yes."));
+    rpc.run("/skill:gone").await;
+    let lines = rpc.lines();
+    let error = lines.iter().find(|it| it["type"] == "extension_error");
+    let error = error.unwrap();
+    assert_eq!(error["event"], "skill_expansion");
+    assert_eq!(error["extensionPath"], file.display().to_string());
+}
