@@ -81,6 +81,8 @@ impl From<String> for CommandError {
     }
 }
 
+impl std::error::Error for CommandError {}
+
 /// For callers that need the sentence only.
 impl From<CommandError> for String {
     fn from(refusal: CommandError) -> Self {

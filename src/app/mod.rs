@@ -44,7 +44,7 @@ pub use startup::find_session::{FoundSession, find_session, list_sessions, missi
 pub use startup::install_missing::{Progress, is_offline};
 pub use startup::list_models::known_models;
 pub use stats::{SessionState, SessionStats};
-pub use switch::fork::{ForkPosition, Forked};
+pub use switch::fork::{ForkPosition, Forked, ListError};
 pub use tools::{CommandSource, SlashCommand};
 pub use trust::AskedTrust;
 pub use user_commands::{UserCommandRequest, UserCommandResult, UserCommandRunner};

@@ -130,7 +130,7 @@ impl SessionApi for AgentSession {
     ) -> ActionResult<Option<UnlockedSession>> {
         let parent = parent.map(PathBuf::from);
         let prepared = AgentSession::prepare_session(self, parent).await;
-        prepared.map_err(ActionError::new)
+        prepared.map_err(|error| ActionError::new(error.to_string()))
     }
 
     async fn enter_session(&self, prepared: UnlockedSession) -> BridgeResult {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{SecondsFormat, Utc};
 use serde_json::json;
+use tokio::task::JoinError;
 
 use crate::AgentSession;
 use crate::error::{CommandError, ErrorCode};
@@ -12,7 +13,7 @@ use crate::run::json_object;
 use crate::switch::background::SwitchTarget;
 use pi_agent::AgentMessage;
 use pi_resources::paths::expand_tilde;
-use pi_session::{NewSession, Session, SessionInfo, UnlockedSession};
+use pi_session::{NewSession, Session, SessionError, SessionInfo, UnlockedSession};
 
 /// The end of the part that a fork copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,38 @@ impl ForkPosition {
 pub struct Forked {
     /// The text of the message that the fork ends before.
     pub text: Option<String>,
+}
+
+/// The reason why a session file was not imported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImportError {
+    #[error("File not found: {}", .0.display())]
+    NoFile(PathBuf),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The copy was made, and cannot be entered.
+    #[error(transparent)]
+    Resume(#[from] CommandError),
+}
+
+impl From<ImportError> for CommandError {
+    fn from(error: ImportError) -> Self {
+        match error {
+            ImportError::NoFile(_) => Self::new(ErrorCode::SessionUnavailable, error.to_string()),
+            ImportError::Session(error) => error.into(),
+            ImportError::Resume(error) => error,
+        }
+    }
+}
+
+/// The reason why sessions were not listed.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The thread that reads the files panicked.
+    #[error(transparent)]
+    Thread(#[from] JoinError),
 }
 
 impl AgentSession {
@@ -136,7 +169,7 @@ impl AgentSession {
     pub(crate) async fn prepare_session(
         &self,
         parent: Option<PathBuf>,
-    ) -> Result<Option<UnlockedSession>, String> {
+    ) -> Result<Option<UnlockedSession>, SessionError> {
         let _switch_guard = self.switcher.lock.lock().await;
         if !self.allows_new_session().await {
             return Ok(None);
@@ -150,22 +183,21 @@ impl AgentSession {
             Some(dir) => UnlockedSession::create(&dir, &cwd, new),
             None => UnlockedSession::in_memory(&cwd, new),
         };
-        let mut made = made.map_err(|error| error.to_string())?;
+        let mut made = made?;
         let (model, thinking) = (self.model(), self.thinking_level());
-        let begun = made.write(|session| {
+        made.write(|session| {
             if let Some(model) = model {
                 session.append_model_change(&model.provider, &model.id)?;
             }
             session.append_thinking_level_change(thinking.as_str())
-        });
-        begun.map_err(|error| error.to_string())?;
+        })?;
         Ok(Some(made))
     }
 
     /// Switches to a session from [`Self::prepare_session`].
-    pub(crate) async fn enter_session(&self, prepared: UnlockedSession) -> Result<(), String> {
+    pub(crate) async fn enter_session(&self, created: UnlockedSession) -> Result<(), SessionError> {
         let _switch_guard = self.switcher.lock.lock().await;
-        let session = prepared.into_session().map_err(|error| error.to_string())?;
+        let session = created.into_session()?;
         self.replace(session, "new").await;
         Ok(())
     }
@@ -176,12 +208,12 @@ impl AgentSession {
         &self,
         path: &str,
         cwd: Option<&Path>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, ImportError> {
         let _switch_guard = self.switcher.lock.lock().await;
         let current_dir = self.cwd();
         let source = current_dir.join(expand_tilde(path, &self.config.paths.home));
         if !source.exists() {
-            return Err(format!("File not found: {}", source.display()));
+            return Err(ImportError::NoFile(source));
         }
         let dir = match self.session_dir(&current_dir) {
             Some(dir) => dir,
@@ -193,13 +225,13 @@ impl AgentSession {
         if self.is_vetoed("session_before_switch", event).await {
             return Ok(false);
         }
-        let copy = pi_session::import(&source, &dir).map_err(|error| error.to_string())?;
+        let copy = pi_session::import(&source, &dir)?;
         self.resume_session(&copy, cwd).await?;
         Ok(true)
     }
 
     /// Writes the current branch into a session file; returns its path.
-    pub(crate) fn export_jsonl(&self, path: Option<&str>) -> Result<PathBuf, String> {
+    pub(crate) fn export_jsonl(&self, path: Option<&str>) -> Result<PathBuf, SessionError> {
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
         let usual = || format!("session-{}.jsonl", time.replace([':', '.'], "-"));
         let path = path.map_or_else(usual, str::to_owned);
@@ -207,7 +239,7 @@ impl AgentSession {
             .cwd()
             .join(expand_tilde(&path, &self.config.paths.home));
         let state = self.state.lock();
-        state.session.export_branch(&path).map_err(text)
+        state.session.export_branch(&path)
     }
 
     /// Returns the entries after `since`, or all, and the current leaf as JSON.
@@ -221,7 +253,7 @@ impl AgentSession {
     }
 
     /// Lists the sessions of this folder, or of all, the most recently active first.
-    pub async fn list_sessions(&self, all: bool) -> Result<Vec<SessionInfo>, String> {
+    pub async fn list_sessions(&self, all: bool) -> Result<Vec<SessionInfo>, ListError> {
         let cwd = self.cwd();
         let dir = match self.session_dir(&cwd) {
             Some(dir) => dir,
@@ -232,7 +264,7 @@ impl AgentSession {
             true => pi_session::list_all(&everywhere),
             false => pi_session::list(&dir),
         });
-        listed.await.map_err(text)?.map_err(text)
+        Ok(listed.await??)
     }
 
     pub(crate) async fn resume_session(
@@ -269,8 +301,4 @@ impl AgentSession {
         self.replace(target, "resume").await;
         Ok(())
     }
-}
-
-fn text(error: impl ToString) -> String {
-    error.to_string()
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::activity::Work;
 use crate::compaction::json_of;
 use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
+use crate::error::{CommandError, ErrorCode};
+use crate::prompt::PromptError;
 use crate::run::json_object;
 use crate::state::State;
 use crate::{AgentSession, Mode};
@@ -18,6 +20,37 @@ use pi_ai::message::{ContentBlock, UserContent};
 use pi_compaction::{BranchPart, BranchRequest, SummaryError, branch_part, summarize_branch};
 use pi_extensions::api::session_api::{NavigateOptions, Navigated};
 use pi_session::{Entry, SessionError, TreeNode};
+
+/// The reason why the leaf was not moved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NavigateError {
+    #[error("Wait for the current response to finish before going elsewhere in the tree")]
+    Busy,
+    #[error("No model available for summarization")]
+    NoModel,
+    #[error("Entry {0} not found")]
+    UnknownEntry(String),
+    #[error(transparent)]
+    Lock(#[from] PromptError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Summary(#[from] SummaryError),
+}
+
+impl From<NavigateError> for CommandError {
+    fn from(error: NavigateError) -> Self {
+        let code = match error {
+            NavigateError::Busy => ErrorCode::Busy,
+            NavigateError::NoModel => ErrorCode::NoModel,
+            NavigateError::UnknownEntry(_) => ErrorCode::InvalidEntry,
+            NavigateError::Lock(error) => return error.into(),
+            NavigateError::Session(error) => return error.into(),
+            NavigateError::Summary(_) => ErrorCode::SummaryFailed,
+        };
+        Self::new(code, error.to_string())
+    }
+}
 
 /// The result of `session_before_tree` handlers.
 #[derive(Default, Deserialize)]
@@ -56,7 +89,7 @@ impl AgentSession {
         &self,
         target: &str,
         options: NavigateOptions,
-    ) -> Result<Navigated, String> {
+    ) -> Result<Navigated, NavigateError> {
         let cancel = self.handler_cancel.token();
         let summarizing = tokio::select! {
             free = self.acquire_for_navigation() => free?,
@@ -65,15 +98,14 @@ impl AgentSession {
         let work = &summarizing.work;
         let stores = options.summarize == Some(true) || options.label.is_some();
         if stores {
-            let held = self.acquire_session_lock(&work.cancel).await;
-            held.map_err(|error| error.to_string())?;
+            self.acquire_session_lock(&work.cancel).await?;
         }
         let Some(navigation) = self.state.lock().navigation_to(target)? else {
             return Ok(Navigated::default());
         };
         let wanted = options.summarize.unwrap_or(false);
         if wanted && self.model().is_none() {
-            return Err("No model available for summarization".into());
+            return Err(NavigateError::NoModel);
         }
         let Some(result) = self.emit_before_tree(&navigation, &options, work).await else {
             return Ok(Navigated::cancelled());
@@ -102,7 +134,7 @@ impl AgentSession {
                 {
                     Ok(summary) => Some(summary),
                     Err(SummaryError::Cancelled) => return Ok(Navigated::aborted()),
-                    Err(error) => return Err(error.to_string()),
+                    Err(error) => return Err(error.into()),
                 }
             }
             None => None,
@@ -116,7 +148,7 @@ impl AgentSession {
             let (leaf, editor_text) = target_position(&navigation.target);
             let moved = state.move_to(&navigation.target, leaf, summary.as_ref(), label.as_deref());
             state.context = state.session.build_context().messages;
-            let summary_entry = moved.map_err(|error| error.to_string())?;
+            let summary_entry = moved?;
             let new_leaf = state.session.leaf_id().map(str::to_string);
             (
                 new_leaf,
@@ -152,7 +184,7 @@ impl AgentSession {
         (state.session.tree(), leaf)
     }
 
-    async fn acquire_for_navigation(&self) -> Result<SummaryGuard<'_>, String> {
+    async fn acquire_for_navigation(&self) -> Result<SummaryGuard<'_>, NavigateError> {
         loop {
             drop(self.switcher.lock.lock().await);
             self.summary_right.wait_free().await;
@@ -160,10 +192,7 @@ impl AgentSession {
                 return Ok(summarizing);
             }
             if self.is_busy() {
-                return Err(
-                    "Wait for the current response to finish before going elsewhere in the tree"
-                        .into(),
-                );
+                return Err(NavigateError::Busy);
             }
         }
     }
@@ -240,7 +269,7 @@ impl AgentSession {
 
 impl State {
     /// Returns `None` if `target` is the leaf already.
-    fn navigation_to(&self, target: &str) -> Result<Option<Navigation>, String> {
+    fn navigation_to(&self, target: &str) -> Result<Option<Navigation>, NavigateError> {
         let session = &self.session;
         let old_leaf = session.leaf_id().map(str::to_string);
         if old_leaf.as_deref() == Some(target) {
@@ -248,7 +277,7 @@ impl State {
         }
         let entry = session
             .entry(target)
-            .ok_or_else(|| format!("Entry {target} not found"))?;
+            .ok_or_else(|| NavigateError::UnknownEntry(target.to_owned()))?;
         let old = session.branch(None);
         Ok(Some(Navigation {
             target: Arc::clone(entry),

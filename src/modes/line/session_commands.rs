@@ -18,11 +18,9 @@ const NOTHING_CHOSEN: &str = "Nothing was chosen.";
 
 pub async fn resume(session: &Arc<AgentSession>, query: &str) -> CommandOutput {
     let list = async |all, query: &str| -> Result<SessionList, String> {
-        Ok(SessionList::new(
-            session.list_sessions(all).await?,
-            all,
-            query,
-        ))
+        let found = session.list_sessions(all).await;
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(SessionList::new(found, all, query))
     };
     let mut shown = list(false, query).await?;
     loop {
