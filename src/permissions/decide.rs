@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::paths::PathPattern;
 use crate::pattern::CommandPattern;
 use crate::rule::{self, Rule, RuleError, Subject};
-use crate::shell::{self, Command, FileUse, Place, Word};
+use crate::shell::{self, BaseFolders, Command, FileUse, Word};
 
 /// A statement of the rules about a call, from the mildest to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -164,7 +164,7 @@ impl Rules {
     }
 
     /// Decides about a call that runs at `place`.
-    pub fn decide(&self, call: &Call<'_>, place: &Place) -> Decision {
+    pub fn decide(&self, call: &Call<'_>, base_folders: &BaseFolders) -> Decision {
         if self.allow_everything() {
             return Decision::new(Verdict::Allow, None, "");
         }
@@ -178,9 +178,9 @@ impl Rules {
             return Decision::new(verdict, by_name(&self.ask, call.tool), reason);
         }
         match call.access {
-            Access::Bash(line) => self.decide_line(call.tool, line, place),
-            Access::Read(paths) => self.decide_files(call.tool, paths, false, place),
-            Access::Write(paths) => self.decide_files(call.tool, paths, true, place),
+            Access::Bash(line) => self.decide_line(call.tool, line, base_folders),
+            Access::Read(paths) => self.decide_files(call.tool, paths, false, base_folders),
+            Access::Write(paths) => self.decide_files(call.tool, paths, true, base_folders),
             Access::Other => self.decide_input(call),
         }
     }
@@ -258,15 +258,15 @@ impl Rules {
         tool: &str,
         paths: &[PathBuf],
         is_write: bool,
-        place: &Place,
+        base_folders: &BaseFolders,
     ) -> Decision {
         let mut sum = Sum::default();
         for path in paths {
             let may = |rule: &&Rule| {
-                file_pattern(rule, is_write).is_some_and(|it| it.may_match(path, place))
+                file_pattern(rule, is_write).is_some_and(|it| it.may_match(path, base_folders))
             };
             let must = |rule: &&Rule| {
-                file_pattern(rule, is_write).is_some_and(|it| it.must_match(path, place))
+                file_pattern(rule, is_write).is_some_and(|it| it.must_match(path, base_folders))
             };
             let by_path = self.ask.iter().find(may);
             let matches = Matches {
@@ -314,7 +314,7 @@ impl Rules {
     }
 
     /// Decides about a shell line by its commands and files.
-    fn decide_line(&self, tool: &str, line: &str, place: &Place) -> Decision {
+    fn decide_line(&self, tool: &str, line: &str, base_folders: &BaseFolders) -> Decision {
         let named_allow = by_name(&self.allow, tool);
         let has_patterns = (self.deny.iter().chain(&self.ask)).any(is_about_lines);
         let is_asked = by_name(&self.ask, tool).is_some();
@@ -322,7 +322,7 @@ impl Rules {
         if !has_patterns && !is_asked && is_allowed {
             return self.decide_name(tool);
         }
-        let parsed = match shell::parse(line, place) {
+        let parsed = match shell::parse(line, base_folders) {
             Ok(parsed) => parsed,
             Err(reason) => {
                 let verdict = match is_allowed {
@@ -339,10 +339,10 @@ impl Rules {
             self.judge_command(tool, command, false, &mut sum);
         }
         for file in &parsed.files {
-            self.judge_file(file, tool, place, &mut sum);
+            self.judge_file(file, tool, base_folders, &mut sum);
         }
         for reads in &parsed.unnamed_reads {
-            if let Some(decision) = self.decide_unnamed(reads, place) {
+            if let Some(decision) = self.decide_unnamed(reads, base_folders) {
                 sum.add(decision);
             }
         }
@@ -413,14 +413,14 @@ impl Rules {
     }
 
     /// Decides about a file that a line visibly uses.
-    fn judge_file(&self, file: &FileUse, tool: &str, place: &Place, sum: &mut Sum) {
+    fn judge_file(&self, file: &FileUse, tool: &str, base_folders: &BaseFolders, sum: &mut Sum) {
         let rules = |rules: &'_ [Rule]| {
             rules
                 .iter()
                 .any(|rule| file_pattern(rule, file.is_write).is_some())
         };
         let what = format!("the file {}", file.word.quoted());
-        let Some(paths) = file.paths(place) else {
+        let Some(paths) = file.paths(base_folders) else {
             let is_open_write = file.is_write || file.is_redirection;
             let first = |list: &'_ [Rule]| {
                 list.iter()
@@ -444,10 +444,11 @@ impl Rules {
         };
         for path in &paths {
             let may = |rule: &&Rule| {
-                file_pattern(rule, file.is_write).is_some_and(|it| it.may_match(path, place))
+                file_pattern(rule, file.is_write).is_some_and(|it| it.may_match(path, base_folders))
             };
             let must = |rule: &&Rule| {
-                file_pattern(rule, file.is_write).is_some_and(|it| it.must_match(path, place))
+                file_pattern(rule, file.is_write)
+                    .is_some_and(|it| it.must_match(path, base_folders))
             };
             let tools: &[&str] = if file.is_write {
                 &["write", "edit"]

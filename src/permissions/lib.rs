@@ -10,5 +10,5 @@ mod unreadable;
 
 pub use decide::{Access, Call, Decision, Rules, Verdict};
 pub use rule::{Rule, RuleError};
-pub use shell::{Place, Writes, visible_writes};
+pub use shell::{BaseFolders, Writes, visible_writes};
 pub use unreadable::Unreadable;

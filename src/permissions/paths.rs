@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use pi_base::{follow_links, normalize};
 
-use crate::shell::Place;
+use crate::shell::BaseFolders;
 
 /// A pattern of a rule about files: `src/**`, `~/.ssh/*`, `/etc/passwd`, `.env`.
 #[derive(Clone, Debug)]
@@ -60,15 +60,17 @@ impl PathPattern {
 
     /// Returns whether the path as written, the file behind its links, or a folder above one of them
     /// matches. Rules to deny and to ask use this.
-    pub fn may_match(&self, path: &Path, place: &Place) -> bool {
+    pub fn may_match(&self, path: &Path, base_folders: &BaseFolders) -> bool {
         // A loop of links cannot be opened.
-        follow_links(path)
-            .is_some_and(|resolved| self.located(place).matches(&normalize(path), &resolved))
+        follow_links(path).is_some_and(|resolved| {
+            self.located(base_folders)
+                .matches(&normalize(path), &resolved)
+        })
     }
 
     /// Prepares the pattern for many paths of a place.
-    pub fn located(&self, place: &Place) -> LocatedPattern {
-        let Some(folder) = self.folder(place) else {
+    pub fn located(&self, base_folders: &BaseFolders) -> LocatedPattern {
+        let Some(folder) = self.folder(base_folders) else {
             return match (self.root, glob(&self.rest)) {
                 (Root::Anywhere, Ok(name)) => LocatedPattern::Name(name),
                 (Root::Anywhere, Err(_)) => LocatedPattern::Any,
@@ -96,12 +98,12 @@ impl PathPattern {
     }
 
     /// Returns whether the file behind the links of `path` matches. Rules to allow use this.
-    pub fn must_match(&self, path: &Path, place: &Place) -> bool {
+    pub fn must_match(&self, path: &Path, base_folders: &BaseFolders) -> bool {
         let Some(resolved) = follow_links(path) else {
             return false;
         };
-        let (folder, rest) = match (self.root, self.folder(place)) {
-            (Root::Anywhere, _) => (place.cwd.clone(), format!("**/{}", self.rest)),
+        let (folder, rest) = match (self.root, self.folder(base_folders)) {
+            (Root::Anywhere, _) => (base_folders.cwd.clone(), format!("**/{}", self.rest)),
             (_, Some(folder)) => (folder, self.rest.clone()),
             (_, None) => return false,
         };
@@ -119,11 +121,11 @@ impl PathPattern {
 
     /// Returns the folder in which the pattern starts. `None` if that is any folder, or if the home
     /// folder is unknown.
-    fn folder(&self, place: &Place) -> Option<PathBuf> {
+    fn folder(&self, base_folders: &BaseFolders) -> Option<PathBuf> {
         match self.root {
             Root::Absolute => Some(PathBuf::from("/")),
-            Root::Home => place.home.clone(),
-            Root::Folder => Some(place.cwd.clone()),
+            Root::Home => base_folders.home.clone(),
+            Root::Folder => Some(base_folders.cwd.clone()),
             Root::Anywhere => None,
         }
     }

@@ -8,7 +8,7 @@ use ignore::WalkBuilder;
 use crate::decide::{Decision, Rules, Verdict, file_pattern};
 use crate::paths::LocatedPattern;
 use crate::rule::{Rule, text_matches};
-use crate::shell::{Area, AreaKind, Place, Skipped, UnnamedReads};
+use crate::shell::{Area, AreaKind, BaseFolders, Skipped, UnnamedReads};
 use pi_base::follow_links;
 
 /// Number of files and folders that are looked at for one command.
@@ -17,7 +17,7 @@ const MAX_ENTRIES: usize = 200_000;
 /// The files that rules deny or ask about reading.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    place: Place,
+    base_folders: BaseFolders,
     /// The folder that is searched, and the one behind its links.
     root: (PathBuf, PathBuf),
     deny: Vec<(Rule, LocatedPattern)>,
@@ -29,9 +29,9 @@ pub struct Unreadable {
 impl Rules {
     /// Returns the files that a search leaves out; `None` if no rule is about reading files below
     /// `root`. A rule that asks about `root` itself does not count: the question was answered.
-    pub fn unreadable_in(&self, root: &Path, place: &Place) -> Option<Unreadable> {
+    pub fn unreadable_in(&self, root: &Path, base_folders: &BaseFolders) -> Option<Unreadable> {
         let resolved = follow_links(root)?;
-        let mut unreadable = self.unreadable(place);
+        let mut unreadable = self.unreadable(base_folders);
         unreadable.root = (root.to_owned(), resolved.clone());
         unreadable
             .ask
@@ -40,16 +40,16 @@ impl Rules {
         (!unreadable.is_empty()).then_some(unreadable)
     }
 
-    fn unreadable(&self, place: &Place) -> Unreadable {
+    fn unreadable(&self, base_folders: &BaseFolders) -> Unreadable {
         let located = |rules: &[Rule]| -> Vec<_> {
             let patterns = rules.iter().filter_map(|rule| {
                 let pattern = file_pattern(rule, false)?;
-                Some((rule.clone(), pattern.located(place)))
+                Some((rule.clone(), pattern.located(base_folders)))
             });
             patterns.collect()
         };
         Unreadable {
-            place: place.clone(),
+            base_folders: base_folders.clone(),
             root: Default::default(),
             deny: located(&self.deny),
             ask: located(&self.ask),
@@ -61,11 +61,15 @@ impl Rules {
 
     /// Decides about a command that reads files which it does not name. Returns a question if a rule
     /// denies or asks about one of them.
-    pub(crate) fn decide_unnamed(&self, reads: &UnnamedReads, place: &Place) -> Option<Decision> {
-        let unreadable = self.unreadable(place);
+    pub(crate) fn decide_unnamed(
+        &self,
+        reads: &UnnamedReads,
+        base_folders: &BaseFolders,
+    ) -> Option<Decision> {
+        let unreadable = self.unreadable(base_folders);
         let (first, _) = unreadable.deny.first().or(unreadable.ask.first())?;
         let command = &reads.command;
-        let Some(areas) = reads.areas(place) else {
+        let Some(areas) = reads.areas(base_folders) else {
             let reason = format!("{command} may read what the rule {first} is about");
             return Some(Decision::new(Verdict::Ask, Some(first), reason));
         };
@@ -90,7 +94,7 @@ impl Rules {
                         "{command} may tell what was in files that the rule {rule} is about (it \
                          runs if it names other files: git … -- FILE)"
                     );
-                    return Some(Decision::new(Answer::Ask, Some(rule), reason));
+                    return Some(Decision::new(Verdict::Ask, Some(rule), reason));
                 }
                 Found::TooMany => {
                     let reason = format!(
@@ -148,7 +152,7 @@ impl Unreadable {
         }
         let (rule, _) = &self.ask[matching(&self.ask)?];
         let is_allowed = |allow: &Rule| {
-            file_pattern(allow, false).is_some_and(|it| it.must_match(plain, &self.place))
+            file_pattern(allow, false).is_some_and(|it| it.must_match(plain, &self.base_folders))
         };
         let is_answered = !rule.is_exact() && self.allow.iter().any(is_allowed);
         (!is_answered).then_some(rule)
@@ -178,7 +182,7 @@ impl Unreadable {
         }
         let mut rules = self.clone();
         rules.keep_below(&[&area.folder, &folder]);
-        // A followed link leads to any place.
+        // A followed link leads to any base_folders.
         if rules.is_empty() && !skipped.follows_links {
             return Found::Nothing;
         }

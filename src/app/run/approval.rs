@@ -19,7 +19,7 @@ use crate::redaction::{redact_text, redact_value};
 use pi_agent::permission::PermissionOption;
 use pi_agent::run::Refusal;
 use pi_ai::message::ToolCall;
-use pi_permissions::{Access, Call, Decision, Place, Unreadable, Verdict};
+use pi_permissions::{Access, BaseFolders, Call, Decision, Unreadable, Verdict};
 use pi_tools::files::paths;
 
 /// The rules from answers of the user and the open questions of one session.
@@ -105,23 +105,23 @@ impl AgentSession {
         }
         let cwd = self.cwd();
         let (name, input_copy) = (call.name.clone(), input.clone());
-        let place = Place {
+        let base_folders = BaseFolders {
             cwd: cwd.clone(),
             home: Some(self.config.paths.home.clone()),
         };
         let rules = compiled.rules.clone();
         let deciding = tokio::task::spawn_blocking(move || {
-            let access = access(&name, &input_copy, &place.cwd);
+            let access = access(&name, &input_copy, &base_folders.cwd);
             let call = Call {
                 tool: &name,
                 input: &input_copy,
                 access: &access,
             };
-            let decision = rules.decide(&call, &place);
+            let decision = rules.decide(&call, &base_folders);
             let unreadable = match &access {
                 Access::Read(paths) if name == "grep" => {
                     let root = paths.first();
-                    root.and_then(|root| rules.unreadable_in(root, &place))
+                    root.and_then(|root| rules.unreadable_in(root, &base_folders))
                 }
                 _ => None,
             };

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::AgentSession;
 use pi_agent::event::{UiAnswer, UiMethod};
 use pi_agent::run::Refusal;
-use pi_permissions::{Place, visible_writes};
+use pi_permissions::{BaseFolders, visible_writes};
 use pi_resources::paths::Paths;
 use pi_resources::settings::{ProtectedPaths, SettingsScope};
 use pi_resources::trust;
@@ -98,13 +98,13 @@ impl AgentSession {
                 unclear: Vec::new(),
             },
             ("bash", _, Some(line)) => {
-                let place = Place {
+                let base_folders = BaseFolders {
                     cwd: self.cwd(),
                     home: Some(self.config.paths.home.clone()),
                 };
                 let copy = line.to_owned();
                 // A long line takes a while.
-                let reading = tokio::task::spawn_blocking(move || written_by(copy, &place));
+                let reading = tokio::task::spawn_blocking(move || written_by(copy, &base_folders));
                 reading.await.unwrap_or_else(|_| Targets {
                     files: Vec::new(),
                     unclear: vec![line.to_owned()],
@@ -123,8 +123,8 @@ impl AgentSession {
 }
 
 /// Returns the files that a shell line visibly writes.
-fn written_by(line: String, place: &Place) -> Targets {
-    let writes = visible_writes(&line, place);
+fn written_by(line: String, base_folders: &BaseFolders) -> Targets {
+    let writes = visible_writes(&line, base_folders);
     let mut unclear = writes.open;
     if writes.not_understood.is_some() {
         unclear.push(line);

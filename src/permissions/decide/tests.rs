@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::*;
 
-fn place() -> Place {
-    Place {
+fn base_folders() -> BaseFolders {
+    BaseFolders {
         cwd: "/home/me/project".into(),
         home: Some("/home/me".into()),
     }
@@ -27,7 +27,7 @@ fn bash(rules: &Rules, line: &str) -> Decision {
         input: &json!({ "command": line }),
         access: &Access::Bash(line.to_owned()),
     };
-    rules.decide(&call, &place())
+    rules.decide(&call, &base_folders())
 }
 
 /// The rules of `lines.txt`.
@@ -190,7 +190,7 @@ fn an_input_without_a_line_or_a_file_is_asked_about() {
                     input,
                     access: &access,
                 },
-                &place(),
+                &base_folders(),
             )
             .verdict
     };
@@ -206,7 +206,7 @@ fn an_input_without_a_line_or_a_file_is_asked_about() {
     );
 }
 
-fn file(rules: &Rules, access: Access, place: &Place) -> Verdict {
+fn file(rules: &Rules, access: Access, base_folders: &BaseFolders) -> Verdict {
     let tool = match access {
         Access::Write(_) => "write",
         _ => "read",
@@ -216,14 +216,14 @@ fn file(rules: &Rules, access: Access, place: &Place) -> Verdict {
         input: &json!({}),
         access: &access,
     };
-    rules.decide(&call, place).verdict
+    rules.decide(&call, base_folders).verdict
 }
 
 #[test]
 fn file_rules_hold_behind_symbolic_links() {
     let dir = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(dir.path()).unwrap();
-    let place = Place {
+    let base_folders = BaseFolders {
         cwd: root.join("project"),
         home: Some(root.join("home")),
     };
@@ -244,8 +244,9 @@ fn file_rules_hold_behind_symbolic_links() {
         Verdict::Allow,
     );
     let allowing = rules(&["edit(./**)"], &[], &[], Verdict::Ask);
-    let write =
-        |rules: &Rules, path: &str| file(rules, Access::Write(vec![root.join(path)]), &place);
+    let write = |rules: &Rules, path: &str| {
+        file(rules, Access::Write(vec![root.join(path)]), &base_folders)
+    };
     for (path, denied, allowed) in [
         ("project/.env", Verdict::Deny, Verdict::Allow),
         ("project/a/../.env", Verdict::Deny, Verdict::Allow),
@@ -274,7 +275,10 @@ fn file_rules_hold_behind_symbolic_links() {
     let reading = rules(&["read(./**)"], &[], &[], Verdict::Ask);
     assert_eq!(write(&reading, "project/x"), Verdict::Ask);
     let path = || vec![root.join("project/x")];
-    assert_eq!(file(&reading, Access::Read(path()), &place), Verdict::Allow);
+    assert_eq!(
+        file(&reading, Access::Read(path()), &base_folders),
+        Verdict::Allow
+    );
 }
 
 #[test]
@@ -286,7 +290,7 @@ fn extension_tools_match_by_name_and_members() {
             input: &input,
             access: &Access::Other,
         };
-        rules.decide(&call, &place()).verdict
+        rules.decide(&call, &base_folders()).verdict
     };
     let page =
         || json!({ "url": "https://example.com/a", "headers": [{ "name": "x" }, { "name": "y" }] });
@@ -365,7 +369,7 @@ proptest! {
         // A command that runs with certainty is never missed, whatever is around it.
         let joined = bash(&rules, &format!("rm x\n{line}"));
         prop_assert_ne!(joined.verdict, Verdict::Allow);
-        shell::visible_writes(&line, &place());
+        shell::visible_writes(&line, &base_folders());
     }
 
     #[test]

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn patterns_match_as_in_other_agents() {
-    let place = Place {
+    let base_folders = BaseFolders {
         cwd: "/w".into(),
         home: Some("/h".into()),
     };
@@ -30,7 +30,10 @@ fn patterns_match_as_in_other_agents() {
     ] {
         let rule = PathPattern::parse(pattern).unwrap();
         let path = Path::new(path);
-        let answers = (rule.may_match(path, &place), rule.must_match(path, &place));
+        let answers = (
+            rule.may_match(path, &base_folders),
+            rule.must_match(path, &base_folders),
+        );
         assert_eq!(answers, (may, must), "{pattern} {}", path.display());
     }
 }

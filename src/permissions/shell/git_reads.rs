@@ -9,7 +9,7 @@ use super::effects::has_flag;
 use super::unnamed_reads::{Area, AreaKind, Target, UnnamedReads};
 use super::values::Values;
 use super::word::Word;
-use super::{Place, effects};
+use super::{BaseFolders, effects};
 
 /// Options of `git` before the subcommand that take the next word.
 const TAKING_NEXT: [&str; 6] = [
@@ -398,13 +398,13 @@ impl Repository {
     }
 
     /// Returns what the command may read; `None` if that is unknown. Accesses the file system.
-    pub fn areas(&self, reads: &UnnamedReads, place: &Place) -> Option<Vec<Area>> {
+    pub fn areas(&self, reads: &UnnamedReads, base_folders: &BaseFolders) -> Option<Vec<Area>> {
         if self.is_elsewhere {
             return None;
         }
         let base = self.folder.clone().unwrap_or_else(|| Word::text("."));
         let mut areas = Vec::new();
-        for target in reads.targets(&base, place) {
+        for target in reads.targets(&base, base_folders) {
             let Target::Path(folder) = target else {
                 return None;
             };
@@ -413,7 +413,7 @@ impl Repository {
             let Some(root) = above.find(|it| it.join(".git").exists()) else {
                 continue;
             };
-            areas.extend(self.areas_in(&folder, root, reads, place)?);
+            areas.extend(self.areas_in(&folder, root, reads, base_folders)?);
         }
         Some(areas)
     }
@@ -423,7 +423,7 @@ impl Repository {
         folder: &Path,
         root: &Path,
         reads: &UnnamedReads,
-        place: &Place,
+        base_folders: &BaseFolders,
     ) -> Option<Vec<Area>> {
         let mut areas = Vec::new();
         for path in &self.blobs {
@@ -450,7 +450,7 @@ impl Repository {
         // A revision that tells nothing by itself, as in `git log main`.
         tells_history &= self.tells_history || self.tells_files;
         for word in &self.paths {
-            limits.extend(reads.targets(&in_folder(self, word), place));
+            limits.extend(reads.targets(&in_folder(self, word), base_folders));
         }
         if !tells_history && !self.tells_files {
             return Some(areas);

@@ -48,9 +48,9 @@ impl NotUnderstood {
     }
 }
 
-/// Where a line runs.
+/// The folders from which the paths of a line start.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct BaseFolders {
     pub cwd: PathBuf,
     pub home: Option<PathBuf>,
 }
@@ -91,13 +91,13 @@ pub struct FileUse {
 
 impl FileUse {
     /// Returns the absolute paths that are possible; `None` if the path is open.
-    pub fn paths(&self, place: &Place) -> Option<Vec<PathBuf>> {
+    pub fn paths(&self, base_folders: &BaseFolders) -> Option<Vec<PathBuf>> {
         let mut text = String::new();
         for piece in &self.word.0 {
             match piece {
                 Piece::Text(part) => text.push_str(part),
                 Piece::Tilde | Piece::Home(_) => {
-                    let home = place.home.as_deref().filter(|_| text.is_empty())?;
+                    let home = base_folders.home.as_deref().filter(|_| text.is_empty())?;
                     text.push_str(home.to_str()?);
                 }
                 Piece::Open(_) => return None,
@@ -135,8 +135,8 @@ pub struct Writes {
 /// Returns the files that a line visibly writes: through redirections and by commands such as
 /// `tee`, `cp`, `mv`, `rm` and `sed -i`, also within `sh -c`, `sudo` or substitutions. A program
 /// may write other files, too.
-pub fn visible_writes(line: &str, place: &Place) -> Writes {
-    let parsed = match parse(line, place) {
+pub fn visible_writes(line: &str, base_folders: &BaseFolders) -> Writes {
+    let parsed = match parse(line, base_folders) {
         Ok(parsed) => parsed,
         Err(NotUnderstood(reason)) => {
             return Writes {
@@ -147,7 +147,7 @@ pub fn visible_writes(line: &str, place: &Place) -> Writes {
     };
     let mut writes = Writes::default();
     for file in parsed.files.iter().filter(|file| file.is_write) {
-        match file.paths(place) {
+        match file.paths(base_folders) {
             Some(paths) => writes.files.extend(paths),
             None => writes.open.push(file.word.quoted()),
         }
@@ -158,8 +158,8 @@ pub fn visible_writes(line: &str, place: &Place) -> Writes {
 }
 
 /// Parses a line. The error is the reason why it was not understood.
-pub fn parse(line: &str, place: &Place) -> Result<Line, NotUnderstood> {
-    let mut walk = walk::Walk::new(place);
+pub fn parse(line: &str, base_folders: &BaseFolders) -> Result<Line, NotUnderstood> {
+    let mut walk = walk::Walk::new(base_folders);
     walk.script(line)?;
     Ok(walk.finish())
 }

@@ -12,8 +12,8 @@ use super::word::quote;
 use super::*;
 use crate::pattern::CommandPattern;
 
-fn place() -> Place {
-    Place {
+fn base_folders() -> BaseFolders {
+    BaseFolders {
         cwd: "/w".into(),
         home: Some("/h".into()),
     }
@@ -64,7 +64,7 @@ fn visible_writes_are_found() {
         ("exec 3<>a", &[], &[]),
         ("echo > /dev/null 2>&1", &["/dev/null"], &[]),
     ] {
-        let writes = visible_writes(line, &place());
+        let writes = visible_writes(line, &base_folders());
         if writes.not_understood.is_some() {
             // Reading and writing one file at once is not in the grammar.
             assert!(line.contains("<>"), "{line}: {writes:?}");
@@ -96,7 +96,7 @@ fn deep_and_long_lines_are_given_up() {
         "x".repeat(MAX_LINE + 1),
         "a\0b".to_owned(),
     ] {
-        parse(&line, &place()).unwrap_err();
+        parse(&line, &base_folders()).unwrap_err();
     }
     for line in [
         "a|".repeat(5000) + "a",
@@ -104,7 +104,7 @@ fn deep_and_long_lines_are_given_up() {
         "`".repeat(9001),
         "$((".repeat(9000),
     ] {
-        _ = parse(&line, &place());
+        _ = parse(&line, &base_folders());
     }
     // Seconds on a slow machine, hours if the time were exponential.
     assert!(started.elapsed() < Duration::from_secs(100));
@@ -116,15 +116,15 @@ fn characters_behind_a_brace_do_not_crash() {
     for char in ['\u{31860}', '\u{1f600}', '\u{10ffff}', '\u{100}'] {
         for before in ["{", "a {", "{1", "{1..", "{1..2", "'{", "$(echo {12"] {
             let line = format!("echo {before}{char}");
-            parse(&line, &place()).unwrap_err();
+            parse(&line, &base_folders()).unwrap_err();
         }
         parse(
             &format!("echo '{char} {{a,{char}}}' {{1,{char}}}"),
-            &place(),
+            &base_folders(),
         )
         .unwrap();
     }
-    parse("echo {\u{ff} {1..\u{e4}}", &place()).unwrap();
+    parse("echo {\u{ff} {1..\u{e4}}", &base_folders()).unwrap();
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn options_may_lack_their_value() {
         "bash -o",
         "sh -c",
     ] {
-        parse(line, &place()).unwrap();
+        parse(line, &base_folders()).unwrap();
     }
 }
 
@@ -393,7 +393,7 @@ fn bash_runs_no_command_that_was_not_seen() {
         }
     }
     fs::write(root.join("cwd/i"), "").unwrap();
-    let place = Place {
+    let base_folders = BaseFolders {
         cwd: root.join("cwd"),
         home: Some(root.join("home")),
     };
@@ -401,7 +401,7 @@ fn bash_runs_no_command_that_was_not_seen() {
     let mut missed = Vec::new();
     for number in 0..count {
         let line = lines.new_tree(&mut runner).unwrap().current();
-        let found = match parse(&line, &place) {
+        let found = match parse(&line, &base_folders) {
             Ok(found) => found,
             Err(_) => {
                 not_understood += 1;

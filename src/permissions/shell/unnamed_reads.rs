@@ -11,7 +11,7 @@ use super::git_reads::{Repository, git_reads};
 use super::operands::file_operands;
 use super::options::{OptionName, value_at};
 use super::values::Values;
-use super::{Command, Piece, Place, Word};
+use super::{BaseFolders, Command, Piece, Word};
 use crate::rule::{escape, text_matches};
 
 /// Programs that use the files in their arguments without telling what is in them.
@@ -151,9 +151,9 @@ impl UnnamedReads {
 
     /// Puts the values of variables in the place of words, as far as the line sets them. Returns the
     /// files that operands name then.
-    pub(super) fn resolve(&mut self, values: &Values, place: &Place) -> Vec<Word> {
+    pub(super) fn resolve(&mut self, values: &Values, base_folders: &BaseFolders) -> Vec<Word> {
         let mut named = Vec::new();
-        let is_unknown = |word: &Word| Form::of(word, place).is_none();
+        let is_unknown = |word: &Word| Form::of(word, base_folders).is_none();
         for word in std::mem::take(&mut self.operands) {
             if !is_unknown(&word) {
                 continue;
@@ -184,17 +184,17 @@ impl UnnamedReads {
     }
 
     /// Returns what the command may read; `None` if that is unknown. Accesses the file system.
-    pub fn areas(&self, place: &Place) -> Option<Vec<Area>> {
+    pub fn areas(&self, base_folders: &BaseFolders) -> Option<Vec<Area>> {
         if self.has_unknown {
             return None;
         }
         if let Some(git) = &self.git {
-            return git.areas(self, place);
+            return git.areas(self, base_folders);
         }
         let mut areas = Vec::new();
         let mut names_something = false;
         for (index, word) in self.words.iter().enumerate() {
-            for target in self.targets(word, place) {
+            for target in self.targets(word, base_folders) {
                 let area = match target {
                     Target::Unknown if self.is_recursive => return None,
                     Target::Unknown => continue,
@@ -225,8 +225,8 @@ impl UnnamedReads {
     }
 
     /// Returns the paths that a word may stand for.
-    pub(super) fn targets(&self, word: &Word, place: &Place) -> Vec<Target> {
-        let Some(form) = Form::of(word, place) else {
+    pub(super) fn targets(&self, word: &Word, base_folders: &BaseFolders) -> Vec<Target> {
+        let Some(form) = Form::of(word, base_folders) else {
             return vec![Target::Unknown];
         };
         let starts = match (Path::new(&form.folder).is_absolute(), &self.folders) {
@@ -279,7 +279,7 @@ struct Form {
 
 impl Form {
     /// Returns `None` if the word has a part other than text and wildcards.
-    fn of(word: &Word, place: &Place) -> Option<Self> {
+    fn of(word: &Word, base_folders: &BaseFolders) -> Option<Self> {
         let mut text = String::new();
         let mut pattern: Option<String> = None;
         let mut is_deep = false;
@@ -287,7 +287,7 @@ impl Form {
             let (before, is_open, after) = match piece {
                 Piece::Text(part) => (part.as_str(), false, ""),
                 Piece::Tilde | Piece::Home(_) => {
-                    let home = place.home.as_deref().filter(|_| text.is_empty())?;
+                    let home = base_folders.home.as_deref().filter(|_| text.is_empty())?;
                     (home.to_str()?, false, "")
                 }
                 Piece::Open(source) => {

@@ -11,8 +11,8 @@ use super::values::Values;
 use super::word::Word;
 use super::wrappers::Dialect;
 use super::{
-    Command, FileUse, Line, MAX_DEPTH, MAX_SCRIPTS, NotUnderstood, Place, effects, syntax_tree,
-    unnamed_reads,
+    BaseFolders, Command, FileUse, Line, MAX_DEPTH, MAX_SCRIPTS, NotUnderstood, effects,
+    syntax_tree, unnamed_reads,
 };
 use pi_base::normalize;
 
@@ -31,7 +31,7 @@ const ARITHMETIC_TESTS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 /// The state of the walk through a line and the scripts in it.
 pub(super) struct Walk<'p> {
     pub line: Line,
-    place: &'p Place,
+    base_folders: &'p BaseFolders,
     /// The folders in which the next command may run; see [`FileUse::folders`].
     pub folders: Option<Vec<PathBuf>>,
     /// Functions that the line defines. Their bodies count when they are defined.
@@ -55,11 +55,11 @@ pub(super) enum Stdin {
 }
 
 impl<'p> Walk<'p> {
-    pub fn new(place: &'p Place) -> Self {
+    pub fn new(base_folders: &'p BaseFolders) -> Self {
         Self {
             line: Line::default(),
-            place,
-            folders: Some(vec![place.cwd.clone()]),
+            base_folders,
+            folders: Some(vec![base_folders.cwd.clone()]),
             functions: Vec::new(),
             variables: Vec::new(),
             values: Values::default(),
@@ -79,7 +79,7 @@ impl<'p> Walk<'p> {
     /// Returns the line with the files that its variables stand for.
     pub fn finish(mut self) -> Line {
         for mut reads in std::mem::take(&mut self.line.unnamed_reads) {
-            for word in reads.resolve(&self.values, self.place) {
+            for word in reads.resolve(&self.values, self.base_folders) {
                 self.line.files.push(FileUse {
                     word,
                     is_write: false,
@@ -153,14 +153,14 @@ impl<'p> Walk<'p> {
             .iter()
             .find(|word| !word.known_prefix().starts_with('-') || word.is_open());
         let paths = match target {
-            None => self.place.home.clone().map(|home| vec![home]),
+            None => self.base_folders.home.clone().map(|home| vec![home]),
             Some(word) => FileUse {
                 word: word.clone(),
                 is_write: false,
                 is_redirection: false,
                 folders: self.folders.clone(),
             }
-            .paths(self.place),
+            .paths(self.base_folders),
         };
         let is_plain = words[0].known().as_deref() == Some("cd")
             && words[1..].iter().all(|word| word.known_prefix() != "-");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::{Access, Call, Place, Rules, Verdict};
+use crate::{Access, BaseFolders, Call, Rules, Verdict};
 
 fn rules(ask: &[&str], deny: &[&str]) -> Rules {
     let texts = |rules: &[&str]| -> Vec<String> { rules.iter().map(ToString::to_string).collect() };
@@ -14,7 +14,7 @@ fn rules(ask: &[&str], deny: &[&str]) -> Rules {
 }
 
 /// A project with files that may not be read in the folder `app`, and a folder without one.
-fn project() -> (tempfile::TempDir, Place) {
+fn project() -> (tempfile::TempDir, BaseFolders) {
     let dir = tempfile::tempdir().unwrap();
     let root = fs::canonicalize(dir.path()).unwrap();
     for folder in ["app/src", "docs", ".git", "app/node_modules/a"] {
@@ -30,20 +30,20 @@ fn project() -> (tempfile::TempDir, Place) {
         fs::write(root.join(file), "secret").unwrap();
     }
     fs::write(root.join(".gitignore"), "ignored.key\n").unwrap();
-    let place = Place {
+    let base_folders = BaseFolders {
         cwd: root,
         home: None,
     };
-    (dir, place)
+    (dir, base_folders)
 }
 
-fn verdict(rules: &Rules, line: &str, place: &Place) -> Verdict {
+fn verdict(rules: &Rules, line: &str, base_folders: &BaseFolders) -> Verdict {
     let call = Call {
         tool: "bash",
         input: &json!({ "command": line }),
         access: &Access::Bash(line.to_owned()),
     };
-    rules.decide(&call, place).verdict
+    rules.decide(&call, base_folders).verdict
 }
 
 /// Rows of a rule, a line and the verdict about it if the rule is one to deny.
@@ -279,7 +279,7 @@ write(.env)	git log -p	allow
 
 #[test]
 fn reading_a_folder_with_a_denied_file_is_asked() {
-    let (_dir, place) = project();
+    let (_dir, base_folders) = project();
     let mut wrong = Vec::new();
     for row in LINES.lines().filter(|row| !row.starts_with('#')) {
         let [rule, line, expected] = row.split('\t').collect::<Vec<_>>()[..] else {
@@ -291,8 +291,8 @@ fn reading_a_folder_with_a_denied_file_is_asked() {
             _ => Verdict::Deny,
         };
         let verdicts = [
-            verdict(&rules(&[], &[rule]), line, &place),
-            verdict(&rules(&[rule], &[]), line, &place),
+            verdict(&rules(&[], &[rule]), line, &base_folders),
+            verdict(&rules(&[rule], &[]), line, &base_folders),
         ];
         if verdicts != [expected, expected.min(Verdict::Ask)] {
             wrong.push(format!("{rule} {line}: {verdicts:?}, not {expected:?}"));
@@ -303,20 +303,23 @@ fn reading_a_folder_with_a_denied_file_is_asked() {
 
 #[test]
 fn links_to_denied_files_count_in_a_wildcard() {
-    let (_dir, place) = project();
-    symlink("../app/.env", place.cwd.join("docs/link")).unwrap();
+    let (_dir, base_folders) = project();
+    symlink("../app/.env", base_folders.cwd.join("docs/link")).unwrap();
     let rules = rules(&[], &["read(.env)"]);
-    assert_eq!(verdict(&rules, "cat docs/*", &place), Verdict::Ask);
-    assert_eq!(verdict(&rules, "grep -R x docs", &place), Verdict::Ask);
+    assert_eq!(verdict(&rules, "cat docs/*", &base_folders), Verdict::Ask);
+    assert_eq!(
+        verdict(&rules, "grep -R x docs", &base_folders),
+        Verdict::Ask
+    );
 }
 
 #[test]
 fn a_search_leaves_out_what_rules_are_about() {
-    let (_dir, place) = project();
+    let (_dir, base_folders) = project();
     let leaves_out = |rules: &Rules, root: &str, file: &str| {
-        let root = place.cwd.join(root);
-        let unreadable = rules.unreadable_in(&root, &place);
-        unreadable.is_some_and(|it| it.contains(&place.cwd.join(file)))
+        let root = base_folders.cwd.join(root);
+        let unreadable = rules.unreadable_in(&root, &base_folders);
+        unreadable.is_some_and(|it| it.contains(&base_folders.cwd.join(file)))
     };
     let rules = rules(
         &["read(*.pem)", "read(docs)"],
@@ -329,7 +332,7 @@ fn a_search_leaves_out_what_rules_are_about() {
     // The question about the folder was answered.
     assert!(!leaves_out(&rules, "docs", "docs/a.md"));
     // An answer "always" holds for the file.
-    let allow = format!("read({})", place.cwd.join("app/key.pem").display());
+    let allow = format!("read({})", base_folders.cwd.join("app/key.pem").display());
     let ask = ["read(*.pem)".to_owned()];
     let (answered, _) = Rules::parse([&[allow], &ask, &[]], Verdict::Allow);
     assert!(!leaves_out(&answered, "app", "app/key.pem"));
@@ -339,7 +342,7 @@ fn a_search_leaves_out_what_rules_are_about() {
     };
     assert!(
         elsewhere
-            .unreadable_in(Path::new(&place.cwd), &place)
+            .unreadable_in(Path::new(&base_folders.cwd), &base_folders)
             .is_none()
     );
 }
