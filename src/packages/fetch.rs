@@ -1,4 +1,4 @@
-//! Fetches one package in two steps: it is prepared in a folder of its own, and then replaces the
+//! Fetches one package in two steps: it is staged in a folder of its own, and then replaces the
 //! installed one. A failure before the second step leaves the previous state.
 
 use std::fs;
@@ -23,7 +23,7 @@ use pi_resources::source_info::SourceScope;
 pub(super) type Fetched = (PathBuf, Vec<PackageScripts>);
 
 /// A package that is complete, but not in effect.
-pub(super) struct Prepared {
+pub(super) struct Staged {
     /// Is removed in the end, with the old version.
     pub(super) staging: TempDir,
     pub(super) new: PathBuf,
@@ -71,18 +71,18 @@ impl Packages<'_> {
         source: &PackageSource,
         scope: SourceScope,
     ) -> Result<Fetched, PackageError> {
-        let prepared = match source {
+        let staged = match source {
             PackageSource::Npm(npm) if self.uses_npm_command() => {
                 return self.fetch_with_npm_command(text, source, npm, &npm.spec, scope);
             }
             PackageSource::Npm(npm) => {
                 let range = npm.version.as_deref().unwrap_or("latest");
                 let tree = self.resolve_npm(text, npm, range, scope)?;
-                self.prepare_npm(text, npm, tree, scope)?
+                self.stage_npm(text, npm, tree, scope)?
             }
             PackageSource::Git(git) => {
                 let target = self.install_paths.package_folder(source, scope);
-                self.prepare_git(text, git, None, None, &target, scope)?
+                self.stage_git(text, git, None, None, &target, scope)?
             }
             PackageSource::Local(_) => {
                 let folder = self.install_paths.package_folder(source, scope);
@@ -92,7 +92,7 @@ impl Packages<'_> {
                 };
             }
         };
-        self.take_effect(source, prepared, scope)
+        self.take_effect(source, staged, scope)
     }
 
     /// Fetches exactly what `pi.lock` names.
@@ -119,7 +119,7 @@ impl Packages<'_> {
                 locked: locked.source,
             });
         }
-        let prepared = match source {
+        let staged = match source {
             PackageSource::Npm(npm) if self.uses_npm_command() && locked.version.is_some() => {
                 let version = locked.version.unwrap_or_default();
                 let spec = format!("{}@{version}", npm.name);
@@ -135,7 +135,7 @@ impl Packages<'_> {
                         ),
                     });
                 }
-                self.prepare_npm(text, npm, locked.tree, scope)?
+                self.stage_npm(text, npm, locked.tree, scope)?
             }
             PackageSource::Git(git) => {
                 let target = self.install_paths.package_folder(source, scope);
@@ -145,11 +145,11 @@ impl Packages<'_> {
                     why: format!("it has no commit of {text}"),
                 })?;
                 let at = Some((commit.as_str(), locked.tree));
-                self.prepare_git(text, git, None, at, &target, scope)?
+                self.stage_git(text, git, None, at, &target, scope)?
             }
             PackageSource::Local(_) => return self.fetch(text, source, scope),
         };
-        self.take_effect(source, prepared, scope)
+        self.take_effect(source, staged, scope)
     }
 
     pub(super) fn update_package(
@@ -165,7 +165,7 @@ impl Packages<'_> {
             Some(locked) if folder.exists() => state(locked),
             _ => version_of(&folder),
         };
-        let prepared = match source {
+        let staged = match source {
             PackageSource::Npm(npm) if self.uses_npm_command() => {
                 let spec = format!("{}@latest", npm.name);
                 let (_, scripts) = self.fetch_with_npm_command(text, source, npm, &spec, scope)?;
@@ -181,7 +181,7 @@ impl Packages<'_> {
                 if folder.exists() && old.as_ref().is_some_and(is_same) {
                     return Ok(UpdateOutcome::Current);
                 }
-                self.prepare_npm(text, npm, tree, scope)?
+                self.stage_npm(text, npm, tree, scope)?
             }
             PackageSource::Git(git) => {
                 let branch = match folder.exists() {
@@ -191,7 +191,7 @@ impl Packages<'_> {
                 if folder.exists() && self.is_newest(git, branch.as_deref(), &folder)? {
                     return Ok(UpdateOutcome::Current);
                 }
-                self.prepare_git(text, git, branch.as_deref(), None, &folder, scope)?
+                self.stage_git(text, git, branch.as_deref(), None, &folder, scope)?
             }
             PackageSource::Local(_) => return Ok(UpdateOutcome::Local),
         };
@@ -199,37 +199,37 @@ impl Packages<'_> {
             let changes = Changes {
                 source: text,
                 old: &folder,
-                new: &prepared.new,
+                new: &staged.new,
                 old_tree: old.as_ref().map(|old| &old.tree),
-                new_tree: &prepared.locked.tree,
-                scripts: &prepared.scripts,
+                new_tree: &staged.locked.tree,
+                scripts: &staged.scripts,
             };
             if !confirm(&changes) {
                 return Ok(UpdateOutcome::Declined);
             }
         }
-        let to = state(&prepared.locked);
-        let (_, scripts) = self.take_effect(source, prepared, scope)?;
+        let to = state(&staged.locked);
+        let (_, scripts) = self.take_effect(source, staged, scope)?;
         Ok(match from == to {
             true => UpdateOutcome::Current,
             false => UpdateOutcome::Updated(Update { from, to, scripts }),
         })
     }
 
-    /// Puts a prepared package in place of the old one, and records it.
+    /// Puts a staged package in place of the old one, and records it.
     fn take_effect(
         &self,
         source: &PackageSource,
-        prepared: Prepared,
+        staged: Staged,
         scope: SourceScope,
     ) -> Result<Fetched, PackageError> {
-        let Prepared {
+        let Staged {
             staging,
             new,
             target,
             locked,
             scripts,
-        } = prepared;
+        } = staged;
         swap(&new, &target, staging.path()).map_err(files(&target))?;
         if let PackageSource::Npm(npm) = source {
             let version = locked.version.clone().unwrap_or_default();
@@ -284,7 +284,7 @@ impl Packages<'_> {
     }
 
     /// Clones next to the old clone, with the dependencies.
-    fn prepare_git(
+    fn stage_git(
         &self,
         text: &str,
         git: &GitSource,
@@ -292,10 +292,10 @@ impl Packages<'_> {
         at: Option<(&str, Tree)>,
         target: &Path,
         scope: SourceScope,
-    ) -> Result<Prepared, PackageError> {
+    ) -> Result<Staged, PackageError> {
         let root = self.install_paths.git_root(scope);
         self.refuse_links(scope, target)?;
-        prepare_root(&root).map_err(files(&root))?;
+        create_root(&root).map_err(files(&root))?;
         let staging = staging(&root).map_err(files(&root))?;
         let clone = staging.path().join("clone");
         let commit =
@@ -330,7 +330,7 @@ impl Packages<'_> {
             installed: Utc::now(),
             tree: installed.tree,
         };
-        Ok(Prepared {
+        Ok(Staged {
             staging,
             new: clone,
             target: target.to_owned(),
@@ -465,7 +465,7 @@ pub(super) fn files(path: &Path) -> impl FnOnce(io::Error) -> PackageError + use
 }
 
 /// Creates a folder that git ignores.
-pub(super) fn prepare_root(root: &Path) -> io::Result<()> {
+pub(super) fn create_root(root: &Path) -> io::Result<()> {
     fs::create_dir_all(root)?;
     let ignore = root.join(".gitignore");
     match ignore.exists() {

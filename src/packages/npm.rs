@@ -12,7 +12,7 @@ use pi_npm::{Npm, NpmConfig, NpmError, Options, Root, Tree};
 use pi_resources::packages::source::NpmSource;
 use serde_json::{Map, Value};
 
-use super::fetch::{Prepared, files, prepare_root};
+use super::fetch::{Staged, create_root, files};
 use super::folder_swap::staging;
 use super::lock_file::LockedSource;
 use super::{PackageError, Packages, release_age};
@@ -111,13 +111,13 @@ impl Packages<'_> {
     }
 
     /// Installs a tree beside the old version.
-    pub(super) fn prepare_npm(
+    pub(super) fn stage_npm(
         &self,
         text: &str,
         npm: &NpmSource,
         tree: Tree,
         scope: SourceScope,
-    ) -> Result<Prepared, PackageError> {
+    ) -> Result<Staged, PackageError> {
         let root = self.install_paths.npm_project(scope);
         let target = self.install_paths.npm_target(&npm.name, scope);
         self.refuse_links(scope, &target)?;
@@ -137,7 +137,7 @@ impl Packages<'_> {
             installed: Utc::now(),
             tree: installed.tree,
         };
-        Ok(Prepared {
+        Ok(Staged {
             staging,
             new,
             target,
@@ -212,15 +212,15 @@ impl Packages<'_> {
 
 /// Reads the manifest of an npm project, which is created if it is missing.
 fn project_manifest(root: &Path) -> Result<Map<String, Value>, PackageError> {
-    prepare_project(root).map_err(files(root))?;
+    create_project(root).map_err(files(root))?;
     let path = root.join("package.json");
     let text = regular_file::read_text(&path).map_err(files(&path))?;
     serde_json::from_str(&text)
         .map_err(|error| files(&path)(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
-pub(super) fn prepare_project(root: &Path) -> io::Result<()> {
-    prepare_root(root)?;
+pub(super) fn create_project(root: &Path) -> io::Result<()> {
+    create_root(root)?;
     let manifest = root.join("package.json");
     match manifest.exists() {
         true => Ok(()),

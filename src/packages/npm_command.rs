@@ -12,7 +12,7 @@ use pi_resources::source_info::SourceScope;
 use super::fetch::{Fetched, files, version_of};
 use super::folder_swap::{copy_tree, staging, swap};
 use super::lock_file::{LockFile, LockedSource};
-use super::npm::prepare_project;
+use super::npm::create_project;
 use super::{PackageError, Packages, settings_scope};
 
 /// Files that make a folder an npm project.
@@ -43,7 +43,7 @@ impl Packages<'_> {
         let root = self.install_paths.npm_project(scope);
         let target = self.install_paths.npm_target(&npm.name, scope);
         self.refuse_links(scope, &target)?;
-        prepare_project(&root).map_err(files(&root))?;
+        create_project(&root).map_err(files(&root))?;
         let new = staging(&root).map_err(files(&root))?;
         for name in PROJECT_FILES.into_iter().chain(["node_modules"]) {
             let from = root.join(name);

@@ -46,8 +46,8 @@ impl AgentSession {
             SessionCommand::NewSession { parent } => {
                 CommandOutcome::Switched(self.new_session(parent).await?)
             }
-            SessionCommand::EnterSession(prepared) => {
-                self.enter_session(*prepared).await?;
+            SessionCommand::EnterSession(created) => {
+                self.enter_session(*created).await?;
                 CommandOutcome::Switched(true)
             }
             SessionCommand::SwitchSession { path, cwd } => {

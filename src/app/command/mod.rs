@@ -13,7 +13,7 @@
 //!   by which a mode ends (`abort_run`, `cancel_commands`);
 //! - the connection to the client: dialogs and their answers, warnings, methods of `ctx.ui`;
 //! - the credentials of the user (`log_in`, `log_out`), which belong to no session;
-//! - operations whose result is an object of one protocol: prepared and child sessions of
+//! - operations whose result is an object of one protocol: created and child sessions of
 //!   [`SessionApi`](pi_extensions::api::session_api::SessionApi).
 //!
 //! An [`ImmediateCommand`] never waits. Synchronous calls of extensions can execute no other
@@ -64,7 +64,7 @@ pub enum SessionCommand {
     AbortRetry,
     /// Switches to a new, empty session. `Switched`.
     NewSession { parent: Option<PathBuf> },
-    /// Switches to a session that an extension has prepared. `Switched`.
+    /// Switches to a session that an extension has created. `Switched`.
     EnterSession(Box<UnlockedSession>),
     /// Switches to the session in a file; a missing file becomes a new session. `cwd` overrides the
     /// working folder of the file. `Switched`.

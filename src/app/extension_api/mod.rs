@@ -124,18 +124,18 @@ impl SessionApi for AgentSession {
         self.switcher.lock.try_lock().is_err() || for_navigation && self.summary_right.is_held()
     }
 
-    async fn prepare_session(
+    async fn create_session(
         &self,
         parent: Option<String>,
     ) -> ActionResult<Option<UnlockedSession>> {
         let parent = parent.map(PathBuf::from);
-        let prepared = AgentSession::prepare_session(self, parent).await;
-        prepared.map_err(|error| ActionError::new(error.to_string()))
+        let created = AgentSession::create_session(self, parent).await;
+        created.map_err(|error| ActionError::new(error.to_string()))
     }
 
-    async fn enter_session(&self, prepared: UnlockedSession) -> BridgeResult {
+    async fn enter_session(&self, created: UnlockedSession) -> BridgeResult {
         to_json(
-            self.execute_detached(SessionCommand::EnterSession(Box::new(prepared)))
+            self.execute_detached(SessionCommand::EnterSession(Box::new(created)))
                 .await,
         )
     }

@@ -111,7 +111,7 @@ impl AgentSession {
                 cancel,
             )
             .await;
-            let again = match self.prepare_retry(cancel).await {
+            let again = match self.begin_retry(cancel).await {
                 Some((delay, wait)) => self.wait_for_retry(delay, wait).await,
                 None => false,
             };

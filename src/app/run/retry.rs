@@ -75,7 +75,7 @@ impl AgentSession {
 
     /// Decides about a retry and emits `auto_retry_start` or `auto_retry_end`. Returns the delay
     /// and the token that cancels the wait; `None` if the answer did not fail or is not retried.
-    pub(super) async fn prepare_retry(
+    pub(super) async fn begin_retry(
         &self,
         cancel: &CancellationToken,
     ) -> Option<(Duration, CancellationToken)> {

@@ -94,19 +94,22 @@ pub enum StartError {
 }
 
 impl AgentSession {
-    /// Calls [`Self::prepare`] and [`Self::load`], for modes without input during the start.
+    /// Calls [`Self::open_unloaded`] and [`Self::load`], for modes without input during the start.
     pub async fn start(
         config: AppConfig,
         mode: Arc<dyn EventSink>,
     ) -> Result<Arc<Self>, StartError> {
-        let session = Self::prepare(config, mode)?;
+        let session = Self::open_unloaded(config, mode)?;
         session.load().await?;
         Ok(session)
     }
 
     /// Opens the session without extensions and without a model. Only [`Self::load`],
     /// [`Self::abort`] and answers to dialogs are valid until it is loaded.
-    pub fn prepare(config: AppConfig, mode: Arc<dyn EventSink>) -> Result<Arc<Self>, StartError> {
+    pub fn open_unloaded(
+        config: AppConfig,
+        mode: Arc<dyn EventSink>,
+    ) -> Result<Arc<Self>, StartError> {
         let settings = Settings::load(&config.paths);
         let (session, warnings) = open_session(&config, &settings)?;
         let cwd = session.cwd().to_path_buf();
@@ -131,7 +134,7 @@ impl AgentSession {
         Ok(Self::assemble(config, mode, begin))
     }
 
-    /// Makes a session of given parts, as [`Self::prepare`] does, but without a change of the
+    /// Makes a session of given parts, as [`Self::open_unloaded`] does, but without a change of the
     /// folder of the process.
     pub(crate) fn assemble(
         config: AppConfig,

@@ -1,5 +1,5 @@
 //! Sessions made from the current one: forks, clones and exports. Also imports, and sessions that
-//! extensions prepare.
+//! extensions create.
 
 use std::path::{Path, PathBuf};
 
@@ -166,7 +166,7 @@ impl AgentSession {
 
     /// Makes a new session that an extension can write to before it is entered. Returns `None` if
     /// an extension vetoed.
-    pub(crate) async fn prepare_session(
+    pub(crate) async fn create_session(
         &self,
         parent: Option<PathBuf>,
     ) -> Result<Option<UnlockedSession>, SessionError> {
@@ -194,7 +194,7 @@ impl AgentSession {
         Ok(Some(made))
     }
 
-    /// Switches to a session from [`Self::prepare_session`].
+    /// Switches to a session from [`Self::create_session`].
     pub(crate) async fn enter_session(&self, created: UnlockedSession) -> Result<(), SessionError> {
         let _switch_guard = self.switcher.lock.lock().await;
         let session = created.into_session()?;

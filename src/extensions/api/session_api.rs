@@ -179,13 +179,11 @@ pub trait SessionApi: Send + Sync {
     fn is_replacing(&self, for_navigation: bool) -> bool;
     /// Creates a session to write to before it is entered; `None` if an extension
     /// cancelled.
-    async fn prepare_session(
-        &self,
-        parent: Option<String>,
-    ) -> ActionResult<Option<UnlockedSession>>;
-    /// Switches to a session from [`Self::prepare_session`]. Returns the result of
+    async fn create_session(&self, parent: Option<String>)
+    -> ActionResult<Option<UnlockedSession>>;
+    /// Switches to a session from [`Self::create_session`]. Returns the result of
     /// `ctx.newSession`.
-    async fn enter_session(&self, prepared: UnlockedSession) -> BridgeResult;
+    async fn enter_session(&self, created: UnlockedSession) -> BridgeResult;
     /// Loads extensions for a child session that starts later.
     async fn load_child_extensions(
         &self,

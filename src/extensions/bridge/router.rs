@@ -156,7 +156,7 @@ impl BridgeHost {
         }
         let result = match (method, replacement.session) {
             ("ctx.prepareSession", _) => {
-                match actions.prepare_session(replacement.parent_session).await {
+                match actions.create_session(replacement.parent_session).await {
                     Ok(Some(prepared)) => Ok(json!({ "token": self.sessions.insert(prepared) })),
                     Ok(None) => Ok(Value::Null),
                     Err(error) => Err(HostError::new(error.0)),

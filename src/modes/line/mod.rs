@@ -94,7 +94,8 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
     let _gone = gone.clone().drop_guard();
     let history = config.paths.agent_dir.join("history");
     let mut renderer = Renderer::new(style);
-    let session = match AgentSession::prepare(config, Arc::new(ClientEvents { events, gone })) {
+    let session = match AgentSession::open_unloaded(config, Arc::new(ClientEvents { events, gone }))
+    {
         Ok(session) => session,
         Err(error) => {
             print_stderr(&format!("Error: {error}"));

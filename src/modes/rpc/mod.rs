@@ -70,7 +70,8 @@ pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
             return 1;
         }
     };
-    let session = match AgentSession::prepare(config, Arc::new(ClientEvents(output.clone()))) {
+    let session = match AgentSession::open_unloaded(config, Arc::new(ClientEvents(output.clone())))
+    {
         Ok(session) => session,
         Err(error) => {
             print_stderr(&format!("Error: {error}"));
