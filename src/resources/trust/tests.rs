@@ -482,7 +482,7 @@ fn a_damaged_record_asks_again() {
 #[test]
 fn a_record_of_another_version_asks_again() {
     let fixture = Fixture::with_extension();
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert_eq!(fixture.distrust(), None);
     let folder = fixture.dir.path().join("home/.pi/agent/trust");
     let mut entries = fs::read_dir(folder).unwrap().flatten();
@@ -510,6 +510,6 @@ fn a_record_of_another_version_asks_again() {
         fs::write(&record, header.to_string()).unwrap();
         assert_eq!(fixture.changes().len(), 1, "{version}");
     }
-    answer(&fixture.paths(), Answer::Trust).unwrap();
+    answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert_eq!(fixture.distrust(), None);
 }
