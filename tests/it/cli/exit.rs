@@ -381,26 +381,28 @@ async fn a_second_signal_restores_a_stopped_terminal() {
     assert_eq!(terminal.end(), 129);
 }
 
-/// No number of signals ended a program whose main thread was blocked, here by a pipe in the place
-/// of the file with the history.
+/// No number of signals ended a program whose main thread was blocked, here by a pipe that it reads
+/// and that has no end.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_signal_ends_a_blocked_program() {
     let home = Home::bare();
-    home.extension("last.ts", LAST_WORD);
-    let history = home.agent_dir().join("history");
-    nix::unistd::mkfifo(&history, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let terminal = Terminal::open(&home, "xterm", &["--provider", "demo", "--model", "demo"]);
+    let pipe = home.cwd().join("prompt");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let options = ["--provider", "demo", "--append-system-prompt", "prompt"];
+    let terminal = Terminal::open(&home, "xterm", &options);
+    // Returns when the program has opened the pipe.
+    let _writer = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
     let main_thread = format!("/proc/{}/wchan", terminal.process_id());
-    while !fs::read_to_string(&main_thread).unwrap().contains("pipe") {
+    let is_blocked = || fs::read_to_string(&main_thread).unwrap().contains("pipe");
+    while !is_blocked() {
         pause(10).await;
     }
     send(terminal.process_id(), Signal::SIGTERM);
     quiet(terminal.process_id()).await;
+    assert!(is_blocked(), "the main thread has noticed the first signal");
     send(terminal.process_id(), Signal::SIGTERM);
     assert_eq!(terminal.end(), 143);
-    // The main thread has not noticed the first signal.
-    assert!(!home.cwd().join("last-word").exists());
 }
 
 /// A reader gets all output, up to the last line of an extension that is slow to shut down.
