@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use crate::node::private_pipe::{self, PrivatePipe};
 
@@ -25,7 +27,10 @@ pub struct Input {
 
 /// Standard output.
 #[derive(Debug)]
-pub struct Output(Stream);
+pub struct Output {
+    stream: Stream,
+    written: Arc<AtomicU64>,
+}
 
 #[derive(Debug)]
 enum Stream {
@@ -52,7 +57,7 @@ pub fn take_standard_streams() -> io::Result<StandardStreams> {
             untouched: Some(input),
             stream: None,
         },
-        output: Output(Stream::new(output, private_pipe::Direction::Out)?),
+        output: Output::new(output)?,
     })
 }
 
@@ -67,12 +72,18 @@ pub(crate) fn take_files() -> io::Result<(File, File)> {
 impl Stream {
     /// Wraps a stream. Code that knows the number of a pipe's descriptor could open the pipe again
     /// (`/proc/self/fd`). A socket cannot be opened; a file and a terminal have names.
-    fn new(file: File, direction: private_pipe::Direction) -> io::Result<Self> {
+    fn new(
+        file: File,
+        direction: private_pipe::Direction,
+        written: Arc<AtomicU64>,
+    ) -> io::Result<Self> {
         if file.metadata()?.file_type().is_fifo() {
-            return Ok(match private_pipe::move_to_thread(file, direction) {
-                Ok(pipe) => Self::Private(pipe),
-                Err(file) => Self::Direct(file),
-            });
+            return Ok(
+                match private_pipe::move_to_thread(file, direction, written) {
+                    Ok(pipe) => Self::Private(pipe),
+                    Err(file) => Self::Direct(file),
+                },
+            );
         }
         Ok(Self::Direct(file))
     }
@@ -81,7 +92,8 @@ impl Stream {
 impl Read for Input {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if let Some(file) = self.untouched.take() {
-            self.stream = Some(Stream::new(file, private_pipe::Direction::In)?);
+            let stream = Stream::new(file, private_pipe::Direction::In, Arc::default())?;
+            self.stream = Some(stream);
         }
         match &mut self.stream {
             Some(Stream::Direct(file)) => file.read(bytes),
@@ -93,8 +105,8 @@ impl Read for Input {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.0 {
-            Stream::Direct(file) => file.write(bytes),
+        match &mut self.stream {
+            Stream::Direct(file) => private_pipe::write_counted(file, bytes, &self.written),
             Stream::Private(pipe) => pipe.write(bytes),
         }
     }
@@ -105,9 +117,21 @@ impl Write for Output {
 }
 
 impl Output {
+    pub fn new(file: File) -> io::Result<Self> {
+        let written = Arc::default();
+        let stream = Stream::new(file, private_pipe::Direction::Out, Arc::clone(&written))?;
+        Ok(Self { stream, written })
+    }
+
+    /// Returns the number of bytes written so far, which grows while a write waits for a slow
+    /// reader.
+    pub fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written)
+    }
+
     /// Returns the signal, or `None` if the end of the reader cannot be noticed.
     pub fn reader(&mut self) -> io::Result<Option<Reader>> {
-        match &mut self.0 {
+        match &mut self.stream {
             Stream::Direct(file) => {
                 let kind = file.metadata()?.file_type();
                 let has_end = kind.is_fifo() || kind.is_socket();

@@ -34,8 +34,6 @@ const SHUTDOWN_STALL_TIMEOUT: Duration = Duration::from_secs(1);
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
 /// How often the progress of the reader is polled.
 const STALL_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum bytes of one write, so that a slow reader makes visible progress.
-const WRITE_CHUNK_BYTES: usize = 16 * 1024;
 
 #[derive(Clone)]
 pub struct Output {
@@ -50,10 +48,9 @@ pub struct Output {
     abandoned: Arc<watch::Sender<bool>>,
 }
 
-#[derive(Default)]
 struct Progress {
     /// Bytes written to the pipe.
-    written: AtomicU64,
+    written: Arc<AtomicU64>,
     /// True while lines wait to be written.
     pending: AtomicBool,
 }
@@ -71,24 +68,31 @@ impl Output {
     /// Starts the thread that writes to `stdout`. The receiver gets the error when stdout
     /// cannot be written any more, before [`Self::flush`] returns.
     pub fn start(
-        stdout: impl Write + Send + 'static,
+        stdout: js_runtime::Output,
         capabilities: Capabilities,
     ) -> io::Result<(Self, oneshot::Receiver<io::Error>)> {
         let (lines, mut waiting) = lines();
         let (broken, closed) = oneshot::channel();
         let unread = Arc::new(watch::Sender::new(0));
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress {
+            written: stdout.written(),
+            pending: AtomicBool::default(),
+        });
         let read = Arc::clone(&unread);
-        let writer = ChunkedWriter {
-            stdout,
-            progress: Arc::clone(&progress),
-        };
+        let writer_progress = Arc::clone(&progress);
         std::thread::Builder::new()
             .name("stdout".into())
             .spawn(move || {
                 let mut flushing = None;
                 let events = EventWriter::new(capabilities);
-                let written = write_all(writer, &mut waiting, events, &read, &mut flushing);
+                let written = write_all(
+                    stdout,
+                    &writer_progress,
+                    &mut waiting,
+                    events,
+                    &read,
+                    &mut flushing,
+                );
                 if let Err(error) = written {
                     // The receiver may be dropped.
                     let _ = broken.send(error);
@@ -218,36 +222,14 @@ fn text(value: &impl Serialize) -> Option<String> {
         .ok()
 }
 
-/// Counts the bytes that the reader takes. It writes in chunks, because a write returns
-/// only when all of it is in the pipe.
-struct ChunkedWriter<W> {
-    stdout: W,
-    progress: Arc<Progress>,
-}
-
-impl<W: Write> Write for ChunkedWriter<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self
-            .stdout
-            .write(&bytes[..bytes.len().min(WRITE_CHUNK_BYTES)])?;
-        let progress = &self.progress.written;
-        progress.fetch_add(written as u64, Ordering::Relaxed);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stdout.flush()
-    }
-}
-
 fn write_all(
-    stdout: ChunkedWriter<impl Write>,
+    stdout: js_runtime::Output,
+    progress: &Progress,
     lines: &mut mpsc::UnboundedReceiver<Line>,
     mut events: EventWriter,
     unread: &watch::Sender<usize>,
     flushing: &mut Option<oneshot::Sender<Capabilities>>,
 ) -> io::Result<()> {
-    let progress = Arc::clone(&stdout.progress);
     let mut out = BufWriter::with_capacity(64 * 1024, stdout);
     while let Some(line) = lines.blocking_recv() {
         progress.pending.store(true, Ordering::Relaxed);
@@ -285,6 +267,7 @@ fn write_all(
 mod tests {
     use std::fs::File;
     use std::io::Read;
+    use std::os::fd::OwnedFd;
 
     use super::*;
 
@@ -299,11 +282,15 @@ mod tests {
         }
     }
 
+    fn start_on(stdout: File) -> (Output, oneshot::Receiver<io::Error>) {
+        let stdout = js_runtime::Output::new(stdout).unwrap();
+        Output::start(stdout, Capabilities::default()).unwrap()
+    }
+
     fn start() -> (Output, File) {
         let (reader, writer) = io::pipe().unwrap();
-        let reader: std::os::fd::OwnedFd = reader.into();
-        let (output, _closed) = Output::start(writer, Capabilities::default()).unwrap();
-        (output, reader.into())
+        let (output, _closed) = start_on(OwnedFd::from(writer).into());
+        (output, OwnedFd::from(reader).into())
     }
 
     /// Without the limit after shutdown was requested this waits for ever.
@@ -337,7 +324,7 @@ mod tests {
     async fn the_error_is_known_when_flush_returns() {
         for _ in 0..200 {
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let (output, mut closed) = Output::start(full, Capabilities::default()).unwrap();
+            let (output, mut closed) = start_on(full);
             output.line(&"last");
             output.flush().await;
             let error = closed.try_recv().unwrap();

@@ -7,6 +7,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 
 #[cfg(target_os = "linux")]
@@ -15,14 +17,17 @@ use {
     nix::libc,
     nix::poll::{PollFd, PollFlags, PollTimeout, poll},
     nix::sys::signal::SigSet,
-    std::io::{PipeWriter, Read as _, Write as _},
+    std::io::{PipeWriter, Read as _},
     std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd},
     std::sync::mpsc::sync_channel,
     std::thread,
 };
 
-/// Maximum bytes of one system call.
+/// Maximum bytes that the threads pass to each other at a time.
 const MAX_TRANSFER: usize = 64 * 1024;
+/// Maximum bytes of one write, so that a slow reader makes visible progress: a write returns only
+/// when the pipe has all of it.
+const MAX_WRITE: usize = 16 * 1024;
 /// Stack size of the threads, which need little.
 #[cfg(target_os = "linux")]
 const STACK_SIZE: usize = 128 * 1024;
@@ -45,20 +50,36 @@ pub(crate) struct PrivatePipe {
     pub lifeline: Option<UnixStream>,
 }
 
-/// Moves a pipe into the table of a new thread. Returns the pipe where threads cannot have tables
-/// of their own: before Linux 5.9, and on other systems.
-pub(crate) fn move_to_thread(pipe: File, direction: Direction) -> Result<PrivatePipe, File> {
-    start(&pipe, direction).map_err(|_| pipe)
+/// Writes the beginning of `bytes`, and adds its length to `written`.
+pub(crate) fn write_counted(
+    pipe: &mut impl io::Write,
+    bytes: &[u8],
+    written: &AtomicU64,
+) -> io::Result<usize> {
+    let count = pipe.write(&bytes[..bytes.len().min(MAX_WRITE)])?;
+    written.fetch_add(count as u64, Ordering::Relaxed);
+    Ok(count)
+}
+
+/// Moves a pipe into the table of a new thread, which adds the bytes that it writes to `written`.
+/// Returns the pipe where threads cannot have tables of their own: before Linux 5.9, and on other
+/// systems.
+pub(crate) fn move_to_thread(
+    pipe: File,
+    direction: Direction,
+    written: Arc<AtomicU64>,
+) -> Result<PrivatePipe, File> {
+    start(&pipe, direction, written).map_err(|_| pipe)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start(_pipe: &File, _way: Direction) -> io::Result<PrivatePipe> {
+fn start(_pipe: &File, _way: Direction, _written: Arc<AtomicU64>) -> io::Result<PrivatePipe> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Starts the thread. When this returns, the thread has the pipe, and the caller may close it.
 #[cfg(target_os = "linux")]
-fn start(pipe: &File, direction: Direction) -> io::Result<PrivatePipe> {
+fn start(pipe: &File, direction: Direction, written: Arc<AtomicU64>) -> io::Result<PrivatePipe> {
     let (requests, jobs) = sync_channel(1);
     let (results, done) = sync_channel(1);
     let (ready, started) = sync_channel(1);
@@ -90,7 +111,7 @@ fn start(pipe: &File, direction: Direction) -> io::Result<PrivatePipe> {
         // The receiver may be gone.
         _ = ready.send(watcher.as_ref().map(|_| ()).map_err(clone_error));
         if watcher.is_ok() {
-            serve(pipe, direction, &jobs, &results);
+            serve(pipe, direction, &written, &jobs, &results);
         }
     };
     thread::Builder::new()
@@ -151,18 +172,29 @@ fn close_range(first: u32, last: u32, flags: libc::c_uint) -> io::Result<()> {
 fn serve(
     mut pipe: File,
     direction: Direction,
+    written: &AtomicU64,
     jobs: &Receiver<Vec<u8>>,
     results: &SyncSender<(Vec<u8>, io::Result<usize>)>,
 ) {
     while let Ok(mut buffer) = jobs.recv() {
         let moved = match direction {
             Direction::In => pipe.read(&mut buffer),
-            Direction::Out => pipe.write(&buffer),
+            Direction::Out => write_all_counted(&mut pipe, &buffer, written),
         };
         if results.send((buffer, moved)).is_err() {
             return;
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn write_all_counted(pipe: &mut File, bytes: &[u8], written: &AtomicU64) -> io::Result<usize> {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let count = write_counted(pipe, rest, written)?;
+        rest = &rest[count..];
+    }
+    Ok(bytes.len())
 }
 
 /// Closes `held` when the pipe has no reader any more. The watching thread ends when the returned
@@ -199,6 +231,7 @@ impl PrivatePipe {
         moved
     }
 
+    /// Returns when the pipe has the bytes that were written.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();

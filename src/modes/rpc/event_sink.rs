@@ -43,17 +43,24 @@ impl EventSink for ClientEvents {
 #[cfg(all(test, unix))]
 mod tests {
     use std::io::{self, Read};
+    use std::os::fd::OwnedFd;
     use std::time::Instant;
 
     use serde_json::json;
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::wire::Capabilities;
 
+    fn start(stdout: io::PipeWriter) -> (Output, oneshot::Receiver<io::Error>) {
+        let stdout = js_runtime::Output::new(OwnedFd::from(stdout).into()).unwrap();
+        Output::start(stdout, Capabilities::default()).unwrap()
+    }
+
     #[tokio::test]
     async fn a_file_changes_only_after_its_event_was_flushed() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let (output, _closed) = Output::start(writer, Capabilities::default()).unwrap();
+        let (output, _closed) = start(writer);
         let events = ClientEvents(output);
         let start = Event::ToolExecutionStart {
             tool_call_id: "1".into(),
@@ -75,7 +82,7 @@ mod tests {
     async fn a_closed_client_causes_no_delay() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let (output, closed) = Output::start(writer, Capabilities::default()).unwrap();
+        let (output, closed) = start(writer);
         let events = ClientEvents(output);
         events.send(Arc::new(Event::AgentStart)).await;
         closed.await.unwrap();
