@@ -66,7 +66,7 @@ fn check_metadata(path: &Path, found: &Metadata) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is a pipe, a socket or a device, and not opened: a regular file is wanted",
+            "it is a pipe, a socket or a device; pi opens regular files only",
         )),
     }
 }

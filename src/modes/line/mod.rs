@@ -182,7 +182,7 @@ fn open_history(file: &Path) -> (FileBackedHistory, Option<String>) {
     match opened {
         Ok(history) => (history, None),
         Err(why) => {
-            let problem = format!("no history of prompts: {}: {why}", file.display());
+            let problem = format!("prompts are not stored in {}: {why}", file.display());
             (FileBackedHistory::default(), Some(problem))
         }
     }

@@ -70,7 +70,7 @@ async fn a_history_that_is_no_file_is_left_alone() {
         let told = terminal.see("> ");
         // The note may be wrapped.
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(told.matches("no history of prompts").count(), 1, "{told}");
+        assert_eq!(told.matches("prompts are not stored").count(), 1, "{told}");
         terminal.line("read violets.txt");
         terminal.see("violets are blue");
         terminal.see("> ");
