@@ -1,5 +1,8 @@
 //! A client of `pi --mode rpc`.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::Location;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -321,7 +324,24 @@ async fn read_lines(
     }
 }
 
+/// Longest time that a test may pause at one place of its source. A loop that waits for an event
+/// that never comes fails then, instead of holding up all tests.
+const MAX_PAUSED: Duration = Duration::from_secs(300);
+
+thread_local! {
+    /// How long the test of this thread has paused, by place.
+    static PAUSED: RefCell<HashMap<&'static Location<'static>, Duration>> = RefCell::default();
+}
+
 /// Sleeps. Only for things that no line announces.
-pub async fn pause(milliseconds: u64) {
-    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+#[track_caller]
+pub fn pause(milliseconds: u64) -> tokio::time::Sleep {
+    let time = Duration::from_millis(milliseconds);
+    let paused = PAUSED.with_borrow_mut(|places| {
+        let paused = places.entry(Location::caller()).or_default();
+        *paused += time;
+        *paused
+    });
+    assert!(paused < MAX_PAUSED, "the test waits in vain");
+    tokio::time::sleep(time)
 }
