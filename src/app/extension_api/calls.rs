@@ -51,7 +51,7 @@ pub(super) fn call_now(session: &AgentSession, method: &str, args: &str) -> Brid
         // JavaScript has started the handlers of `agent_end`.
         "run.idle" => {
             if let Some(run) = args.run {
-                session.close_run(run);
+                session.mark_idle(run);
             }
             return Ok(Value::Null);
         }

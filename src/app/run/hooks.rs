@@ -135,7 +135,7 @@ impl Hooks<'_> {
             }),
             _ => None,
         };
-        let has_leftovers = ends_run && session.close_run_after_handlers();
+        let has_leftovers = ends_run && session.mark_idle_after_handlers();
         if ends_run {
             // Messages that handlers of `agent_end` appended are emitted before it.
             session.ui.wait_outbox().await;

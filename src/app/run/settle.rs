@@ -22,9 +22,9 @@ impl State {
 }
 
 impl AgentSession {
-    /// Closes an ending run: from now on messages of its handlers are appended at once, and
+    /// Marks an ending run idle: from now on messages of its handlers are appended at once, and
     /// prompts begin a run.
-    pub(crate) fn close_run(&self, run: u64) {
+    pub(crate) fn mark_idle(&self, run: u64) {
         let mut state = self.state.lock();
         let ending = state.work.ending_run().filter(|ending| ending.id == run);
         let Some(run) = ending.filter(|_| state.work.is_ending()) else {
@@ -34,12 +34,12 @@ impl AgentSession {
         state.work.close_run(run, has_leftovers);
     }
 
-    /// Closes the run after the `agent_end` handlers are done or have timed out. Returns
+    /// Marks the run idle after the `agent_end` handlers are done or have timed out. Returns
     /// whether messages are queued that no other work will take.
-    pub(crate) fn close_run_after_handlers(&self) -> bool {
+    pub(crate) fn mark_idle_after_handlers(&self) -> bool {
         let run = self.state.lock().work.ending_run();
         if let Some(run) = run {
-            self.close_run(run.id);
+            self.mark_idle(run.id);
         }
         self.state.lock().work.has_leftovers()
     }
