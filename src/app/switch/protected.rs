@@ -16,7 +16,7 @@ use pi_resources::paths::Paths;
 use pi_resources::settings::ProtectedPaths;
 use pi_resources::trust;
 use pi_resources::trust::protected::protected_path;
-use pi_tools::command::process::has_left_processes;
+use pi_tools::command::process::has_background_processes;
 
 const LOAD: &str = "Load it";
 const REFUSE: &str = "Do not load it";
@@ -72,7 +72,7 @@ impl ProtectedChanges {
 
     /// Returns those of the changed files that need an answer.
     fn suspects(&mut self, paths: &Paths, changed: BTreeSet<PathBuf>) -> Vec<(PathBuf, Hash)> {
-        self.times.end_all(has_left_processes);
+        self.times.end_all(has_background_processes);
         let asks_again = std::mem::take(&mut self.asks_again);
         // A file that was changed by hand since the answer has no answer.
         let is_same =
@@ -138,7 +138,7 @@ impl AgentSession {
 
     pub(crate) fn note_tool_end(&self, call: &str) {
         let mut changes = self.switcher.protected_changes.lock();
-        changes.times.end(call, has_left_processes);
+        changes.times.end(call, has_background_processes);
     }
 
     /// Returns whether all of the changes are such that the user has refused to load.

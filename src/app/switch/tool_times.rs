@@ -17,8 +17,8 @@ pub(super) struct ToolTimes {
     /// Calls that run, by their id.
     running: BTreeMap<String, SystemTime>,
     past: Vec<(SystemTime, SystemTime)>,
-    /// The start of the oldest call that may have left processes behind which still run.
-    left: Option<SystemTime>,
+    /// Start of the oldest call whose background processes may still run.
+    background_since: Option<SystemTime>,
 }
 
 impl ToolTimes {
@@ -26,12 +26,12 @@ impl ToolTimes {
         self.running.insert(call.to_owned(), SystemTime::now());
     }
 
-    /// Ends a call. `leaves_processes` says whether a process goes on that a tool has started.
-    pub fn end(&mut self, call: &str, leaves_processes: impl FnOnce() -> bool) {
+    /// Ends a call. `has_background` says whether a background process of a tool runs.
+    pub fn end(&mut self, call: &str, has_background: impl FnOnce() -> bool) {
         if let Some(started) = self.running.remove(call) {
             self.add(started);
-            if self.left.is_none() && leaves_processes() {
-                self.left = Some(started);
+            if self.background_since.is_none() && has_background() {
+                self.background_since = Some(started);
             }
         }
     }
@@ -41,17 +41,17 @@ impl ToolTimes {
     }
 
     /// Ends the calls that were given up. Called when no run is active.
-    pub fn end_all(&mut self, leaves_processes: impl FnOnce() -> bool) {
+    pub fn end_all(&mut self, has_background: impl FnOnce() -> bool) {
         let running = std::mem::take(&mut self.running);
         let first = running.values().min().copied();
         for started in running.into_values() {
             self.add(started);
         }
-        let left = self.left.take().or(first);
-        match left {
-            Some(left) if leaves_processes() => self.left = Some(left),
+        let since = self.background_since.take().or(first);
+        match since {
+            Some(since) if has_background() => self.background_since = Some(since),
             // The processes have ended at an unknown time since the last look.
-            Some(left) => self.add(left),
+            Some(since) => self.add(since),
             None => {}
         }
     }
@@ -86,7 +86,8 @@ impl ToolTimes {
 
     fn includes(&self, time: SystemTime) -> bool {
         let mut past = self.past.iter();
-        self.left.is_some_and(|start| start <= time + CLOCK_STEP)
+        self.background_since
+            .is_some_and(|start| start <= time + CLOCK_STEP)
             || past.any(|(start, end)| *start <= time + CLOCK_STEP && time <= *end + CLOCK_STEP)
     }
 }

@@ -25,15 +25,15 @@ const READ_BYTES: usize = 64 * 1024;
 /// Groups to kill when pi itself is terminated.
 static LIVE_GROUPS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Sessions of commands that have ended and left processes behind, by the leader.
-static LEFT_SESSIONS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
+/// Sessions of commands that have ended and whose background processes may still run, by the leader.
+static BACKGROUND_SESSIONS: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Returns whether a process runs that a command has left behind, in the background. A process that
-/// has started a session of its own is not known.
-pub fn has_left_processes() -> bool {
-    let mut left = LEFT_SESSIONS.lock();
-    left.retain(|pid| i32::try_from(*pid).is_ok_and(process_tree::session_has_others));
-    !left.is_empty()
+/// Returns whether a background process of an ended command runs. A process that has started a
+/// session of its own is not known.
+pub fn has_background_processes() -> bool {
+    let mut sessions = BACKGROUND_SESSIONS.lock();
+    sessions.retain(|pid| i32::try_from(*pid).is_ok_and(process_tree::session_has_others));
+    !sessions.is_empty()
 }
 
 /// Kills every running command with all its children. Called on SIGTERM and SIGHUP, which do not
@@ -177,7 +177,7 @@ impl GroupProcess {
     }
 
     fn end(&mut self, status: ExitStatus) -> ProcessEnd {
-        LEFT_SESSIONS
+        BACKGROUND_SESSIONS
             .lock()
             .extend(self.group.pid.filter(|pid| group_exists(*pid)));
         // [`kill_all`] may have killed the group before this call is cancelled.
@@ -351,7 +351,7 @@ mod tests {
     async fn processes_that_a_command_leaves_behind_are_known() {
         let cancel = CancellationToken::new();
         let (text, _) = finish(&mut shell("sleep 1000 & echo $!", None, &cancel)).await;
-        assert!(has_left_processes());
+        assert!(has_background_processes());
         let pid = nix::unistd::Pid::from_raw(text.trim().parse().unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
         until_gone(text.trim()).await;
