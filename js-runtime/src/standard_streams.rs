@@ -117,14 +117,14 @@ impl Write for Output {
 }
 
 impl Output {
+    /// Takes a stream as the output. A pipe is moved into the descriptor table of a thread.
     pub fn new(file: File) -> io::Result<Self> {
         let written = Arc::default();
         let stream = Stream::new(file, private_pipe::Direction::Out, Arc::clone(&written))?;
         Ok(Self { stream, written })
     }
 
-    /// Returns the number of bytes written so far, which grows while a write waits for a slow
-    /// reader.
+    /// Returns the counter of the bytes written. It grows while a write waits for a slow reader.
     pub fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
     }

@@ -29,7 +29,7 @@ impl AgentSession {
                 .as_ref()
                 .map(PageColors::from_theme),
         };
-        self.know_registry_tokens();
+        self.add_registry_tokens();
         let output = output.map(Path::to_path_buf);
         let output = output.filter(|path| !path.as_os_str().is_empty());
         // Long sessions take a while to write.

@@ -14,13 +14,13 @@ use pi_tools::tool::ToolOutput;
 
 impl AgentSession {
     /// Makes the tokens of package registries known as secrets.
-    pub(crate) fn know_registry_tokens(&self) {
+    pub(crate) fn add_registry_tokens(&self) {
         secrets::add_registry_tokens(&self.config.paths.home, &self.cwd());
     }
 
     /// Replaces secrets in the result of a tool.
     pub(crate) fn redact_output(&self, output: &mut ToolOutput) {
-        self.know_registry_tokens();
+        self.add_registry_tokens();
         for block in &mut output.content {
             match block {
                 ContentBlock::Text(text) => redact_text(&mut text.block.text),

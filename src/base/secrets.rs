@@ -314,11 +314,12 @@ mod tests {
         let npmrc = format!(
             "registry=https://r.example\n//r.example/:_authToken=npm_abc12345\n_auth = \"eA12345==\"\n\
              //r.example/:_password='cGFzc3dvcmQ1'\nkey=\"{}\"\n//r.example/:keyfile=client.pem\n\
-             //s.example/:keyfile=client.crt\n//s.example/:_authToken=${{CARGO_PKG_NAME}}-token-${{CARGO_PKG_NAME}}1\n",
+             //s.example/:keyfile=client.crt\n//s.example/:_authToken=token-${{HOME}}-${{HOME}}1\n",
             key("PRIVATE KEY", "\\n")
         );
         fs::write(project.path().join(".npmrc"), npmrc).unwrap();
         add_registry_tokens(project.path(), project.path());
+        let home = std::env::var("HOME").unwrap();
         for secret in [
             "npm_abc12345",
             "eA12345==",
@@ -327,7 +328,7 @@ mod tests {
             "/startsWithSlash2",
             "dW5rbm93bjM=",
             "MIIkeyInFile1+",
-            "pi-base-token-pi-base1",
+            &format!("token-{home}-{home}1"),
         ] {
             assert_eq!(redact(secret), "[redacted]", "{secret}");
         }

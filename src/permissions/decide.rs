@@ -163,7 +163,7 @@ impl Rules {
         self.deny.is_empty() && self.ask.is_empty() && self.default == Verdict::Allow
     }
 
-    /// Decides about a call that runs at `place`.
+    /// Decides about a call. Its relative paths start from `base_folders`.
     pub fn decide(&self, call: &Call<'_>, base_folders: &BaseFolders) -> Decision {
         if self.allow_everything() {
             return Decision::new(Verdict::Allow, None, "");

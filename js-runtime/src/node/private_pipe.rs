@@ -50,7 +50,7 @@ pub(crate) struct PrivatePipe {
     pub lifeline: Option<UnixStream>,
 }
 
-/// Writes the beginning of `bytes`, and adds its length to `written`.
+/// Writes the beginning of `bytes`, at most [`MAX_WRITE`], and adds its length to `written`.
 pub(crate) fn write_counted(
     pipe: &mut impl io::Write,
     bytes: &[u8],
@@ -73,7 +73,7 @@ pub(crate) fn move_to_thread(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start(_pipe: &File, _way: Direction, _written: Arc<AtomicU64>) -> io::Result<PrivatePipe> {
+fn start(_pipe: &File, _direction: Direction, _written: Arc<AtomicU64>) -> io::Result<PrivatePipe> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
