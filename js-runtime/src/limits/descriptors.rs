@@ -3,7 +3,6 @@
 //! when memory runs out, and its descriptors are closed.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use deno_core::OpState;
@@ -14,7 +13,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use crate::limits::watchdog::Watchdog;
 
 /// Descriptors that the agent needs: the session, its lock, a connection, a command.
-const RESERVED_DESCRIPTORS: u64 = 24;
+const RESERVED_DESCRIPTORS: usize = 24;
 /// Minimum limit at which extensions are stopped. Below it descriptors may run out without an
 /// extension's fault.
 const MIN_ACCOUNTABLE_LIMIT: u64 = 256;
@@ -67,15 +66,23 @@ impl DescriptorLimit {
     }
 }
 
-/// Returns the limit if it is nearly reached. A new descriptor has the lowest free number.
+/// Returns the limit if fewer than `RESERVED_DESCRIPTORS` can be opened. Opens and closes them: the
+/// lowest free number alone does not tell, because it is low as soon as one old file is closed.
 fn exhausted() -> Option<u64> {
     let (limit, _) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
-    let next = File::open("/dev/null").map(|file| file.as_raw_fd());
-    let is_near = match next {
-        Ok(next) => {
-            u64::try_from(next).is_ok_and(|next| next.saturating_add(RESERVED_DESCRIPTORS) >= limit)
+    let mut opened: Vec<File> = Vec::new();
+    while opened.len() < RESERVED_DESCRIPTORS {
+        let next = match opened.first() {
+            Some(first) => first.try_clone(),
+            None => File::open("/dev/null"),
+        };
+        match next {
+            Ok(next) => opened.push(next),
+            Err(error) => {
+                let is_limit = error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32);
+                return is_limit.then_some(limit);
+            }
         }
-        Err(error) => error.raw_os_error() == Some(nix::errno::Errno::EMFILE as i32),
-    };
-    is_near.then_some(limit)
+    }
+    None
 }
