@@ -63,12 +63,14 @@ pub(super) fn operands(args: &[Word]) -> Vec<Word> {
     found
 }
 
-/// Returns the values of an option with a letter and a long name.
-fn values(args: &[Word], letter: char, long: &str) -> Vec<Word> {
-    all_values(
-        args,
-        &[OptionName::FirstLetter(letter), OptionName::Long(long)],
-    )
+/// Returns the values of an option with a letter and a long name. The letter may be behind `flags`,
+/// the letters of the program that take no value.
+fn values(args: &[Word], flags: &str, letter: char, long: &str) -> Vec<Word> {
+    let names = [
+        OptionName::LetterAfter(flags, letter),
+        OptionName::Long(long),
+    ];
+    all_values(args, &names)
 }
 
 /// Returns whether an option is set: by its letter, also beside other letters, or by its long name.
@@ -106,7 +108,9 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
         "chmod" | "chown" | "chgrp" => all.get(1..).unwrap_or_default().to_vec(),
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" => {
             let mut found = Vec::new();
-            for folder in values(args, 't', "target-directory") {
+            // All letters without a value of cp, mv, install and ln.
+            const FLAGS: &str = "CDFHLPRTZabcdfilnprsuvx";
+            for folder in values(args, FLAGS, 't', "target-directory") {
                 found.extend(copied(&all, &folder));
             }
             match all.split_last() {
@@ -145,9 +149,13 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
             };
             args.iter().filter_map(target).collect()
         }
-        "curl" => values(args, 'o', "output"),
-        "wget" => values(args, 'O', "output-document"),
-        "sort" | "gcc" | "cc" | "clang" | "rustc" => values(args, 'o', "output"),
+        "curl" => {
+            const FLAGS: &str = "#012346:BGIJLMNORSVZafgijklnpqsv";
+            values(args, FLAGS, 'o', "output")
+        }
+        "wget" => values(args, "46EFHKLNSVbcdhkmnpqrvx", 'O', "output-document"),
+        "sort" => values(args, "CMRVbcdfghimnrsuz", 'o', "output"),
+        "gcc" | "cc" | "clang" | "rustc" => values(args, "", 'o', "output"),
         "patch" => all,
         "find" => {
             let mut found = Vec::new();
@@ -158,7 +166,7 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
         }
         "git" => {
             let mut found = git(args, &all);
-            found.extend(values(args, 'o', "output"));
+            found.extend(all_values(args, &[OptionName::Long("output")]));
             found
         }
         _ => Vec::new(),
@@ -170,6 +178,11 @@ fn git(args: &[Word], operands: &[Word]) -> Vec<Word> {
     let command = operands.first().and_then(Word::known);
     match command.as_deref() {
         Some("rm" | "mv" | "checkout" | "restore") => operands[1..].to_vec(),
+        // In other commands, such as `ls-files`, the letter is a flag without a value.
+        Some("archive" | "bugreport" | "diagnose" | "format-patch") => {
+            const FLAGS: &str = "0123456789Nklnpsv";
+            all_values(args, &[OptionName::LetterAfter(FLAGS, 'o')])
+        }
         Some("config") => {
             const READING: [&str; 3] = ["get", "list", "blame"];
             const CHANGING: [&str; 8] = [
@@ -201,7 +214,7 @@ fn git(args: &[Word], operands: &[Word]) -> Vec<Word> {
                     "-l",
                 ]);
             let changes = !is_reading && (operands.len() > 2 || has(&CHANGING));
-            let mut found = values(args, 'f', "file");
+            let mut found = values(args, "ez", 'f', "file");
             match changes {
                 true if has(&["--global"]) => found.push(Word(vec![
                     super::word::Piece::Tilde,

@@ -7,9 +7,10 @@ use super::word::Word;
 pub(super) enum OptionName<'n> {
     /// A letter, also behind letters that take no value: `-o value`, `-ovalue`, `-xo value`.
     Letter(char),
-    /// A letter directly behind the dash: `-o value`, `-ovalue`. An argument with letters before it
-    /// is another option, such as `-lfoo` of `gcc`.
-    FirstLetter(char),
+    /// A letter behind the dash or behind these letters, which take no value: `-o value`,
+    /// `-ovalue`, `-xo value`. An argument with another letter before it is another option, such as
+    /// `-lfoo` of `gcc`.
+    LetterAfter(&'n str, char),
     /// A name behind two dashes, or its beginning: `--long value`, `--long=value`, `--lo value`.
     Long(&'n str),
     /// A name behind two dashes that is never abbreviated: `--long value`, `--long=value`.
@@ -37,10 +38,12 @@ impl<'n> OptionName<'n> {
             Self::Letter(letter) if dashes == 1 => {
                 (given.find(letter)).map(|at| dashes + at + letter.len_utf8())
             }
-            Self::FirstLetter(letter) if dashes == 1 => {
-                (given.starts_with(letter)).then(|| dashes + letter.len_utf8())
+            Self::LetterAfter(flags, letter) if dashes == 1 => {
+                let rest = given.trim_start_matches(|flag| flags.contains(flag));
+                let value = rest.strip_prefix(letter)?;
+                Some(start.len() - value.len())
             }
-            Self::Letter(_) | Self::FirstLetter(_) => None,
+            Self::Letter(_) | Self::LetterAfter(..) => None,
             Self::Long(name) | Self::Exact(name) | Self::AnyDashes(name) => {
                 let given = given.split('=').next().unwrap_or_default();
                 let is_beginning = given.len() > 1 && name.starts_with(given);
@@ -66,7 +69,7 @@ pub(super) fn value_at(
     let length = option.length_in(&start)?;
     let rest = word.without_prefix(length);
     let is_next = match option {
-        OptionName::Letter(_) | OptionName::FirstLetter(_) => {
+        OptionName::Letter(_) | OptionName::LetterAfter(..) => {
             rest.known().is_some_and(|text| text.is_empty())
         }
         _ => !start[..length].ends_with('='),
@@ -101,7 +104,7 @@ pub(super) fn all_values(args: &[Word], names: &[OptionName<'_>]) -> Vec<Word> {
 
 #[cfg(test)]
 mod tests {
-    use super::OptionName::{AnyDashes, Exact, FirstLetter, Letter, Long};
+    use super::OptionName::{AnyDashes, Exact, Letter, LetterAfter, Long};
     use super::*;
 
     #[test]
@@ -120,9 +123,13 @@ mod tests {
             (Letter('o'), "-o", None),
             (Letter('o'), "--o v", None),
             (Letter('o'), "o v", None),
-            (FirstLetter('o'), "-o v", next()),
-            (FirstLetter('o'), "-ov x", same()),
-            (FirstLetter('o'), "-xo v", None),
+            (LetterAfter("xy", 'o'), "-o v", next()),
+            (LetterAfter("xy", 'o'), "-ov x", same()),
+            (LetterAfter("xy", 'o'), "-xyo v", next()),
+            (LetterAfter("xy", 'o'), "-xyov x", same()),
+            (LetterAfter("xy", 'o'), "-xzo v", None),
+            (LetterAfter("xy", 'o'), "-x v", None),
+            (LetterAfter("xy", 'o'), "--o v", None),
             (Long("output"), "--output v", next()),
             (Long("output"), "--output=v x", same()),
             (Long("output"), "--out v", next()),

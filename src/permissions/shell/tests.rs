@@ -38,6 +38,18 @@ fn visible_writes_are_found() {
         ("dd if=a of=b", &["/w/b"], &[]),
         ("sort -o a --out=b c", &["/w/a", "/w/b"], &[]),
         ("sort -o$F a", &[], &["$F"]),
+        ("sort -uo a b; sort -k2o b", &["/w/a"], &[]),
+        ("curl -sSLo a https://x", &["/w/a"], &[]),
+        ("curl -Ho https://x; wget -qO- https://x", &["/w/-"], &[]),
+        ("gcc -lo -oa b.c", &["/w/a"], &[]),
+        (
+            "cp -at d a",
+            &["/w/a", "/w/a/d", "/w/d", "/w/d/a", "/w/d/d"],
+            &[],
+        ),
+        ("git archive -vo a HEAD", &["/w/a"], &[]),
+        ("git ls-files -o d; git grep -o x", &[], &[]),
+        ("git diff --output=a", &["/w/a"], &[]),
         ("sudo sh -c 'echo x > /etc/y'", &["/etc/y"], &[]),
         ("cd /a && touch b", &["/a/b", "/w/b"], &[]),
         (
