@@ -19,6 +19,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 
 use pi_base::secrets;
 use pi_extensions::ConsoleSink;
+use pi_resources::paths::Paths;
 
 /// The target under which console output of extensions is logged.
 const EXTENSION_TARGET: &str = "extension";
@@ -39,8 +40,8 @@ pub enum LogError {
 }
 
 /// Installs the log. An error is worth a warning only: pi works without a log.
-pub fn start(agent_dir: &Path, requested: Option<String>, verbose: bool) -> Result<(), LogError> {
-    let file = LogFile::new(agent_dir);
+pub fn start(paths: &Paths, requested: Option<String>, verbose: bool) -> Result<(), LogError> {
+    let file = LogFile::new(&paths.agent_dir, &paths.home, &paths.cwd);
     let default = if verbose {
         VERBOSE_FILTER
     } else {
@@ -87,19 +88,27 @@ fn is_safe_to_log(event: &Metadata<'_>) -> bool {
 #[derive(Clone)]
 struct LogFile {
     path: Arc<Path>,
+    /// The folders of the user and the project, whose `.npmrc` may have secrets.
+    folders: Arc<[PathBuf; 2]>,
     file: Arc<OnceLock<io::Result<File>>>,
 }
 
 impl LogFile {
-    fn new(agent_dir: &Path) -> Self {
+    fn new(agent_dir: &Path, home: &Path, project: &Path) -> Self {
         Self {
             path: agent_dir.join("logs").join("pi.log").into(),
+            folders: Arc::new([home.to_owned(), project.to_owned()]),
             file: Arc::default(),
         }
     }
 
     fn open(&self) -> Result<&File, &io::Error> {
-        self.file.get_or_init(|| open(&self.path)).as_ref()
+        let open = || {
+            let [home, project] = &*self.folders;
+            secrets::add_registry_tokens(home, project);
+            open(&self.path)
+        };
+        self.file.get_or_init(open).as_ref()
     }
 
     fn check(&self) -> Result<(), LogError> {
@@ -155,9 +164,13 @@ fn open(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
+    fn log_file(dir: &Path) -> LogFile {
+        LogFile::new(dir, dir, dir)
+    }
+
     /// Returns the lines that `work` logs, without their times.
     fn logged(dir: &Path, filter: &str, work: impl FnOnce()) -> Vec<String> {
-        let subscriber = subscriber(LogFile::new(dir), EnvFilter::new(filter));
+        let subscriber = subscriber(log_file(dir), EnvFilter::new(filter));
         tracing::subscriber::with_default(subscriber, work);
         let text = fs::read_to_string(dir.join("logs/pi.log")).unwrap_or_default();
         text.lines()
@@ -241,12 +254,26 @@ mod tests {
         assert_eq!(old.len(), MAX_LOG_BYTES + 1);
     }
 
+    #[test]
+    fn tokens_of_npm_are_replaced_in_the_first_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let token = "npm_token0of0the0log";
+        let text = format!("//registry.example/:_authToken={token}");
+        fs::write(dir.path().join(".npmrc"), text).unwrap();
+        let lines = logged(
+            dir.path(),
+            "warn",
+            || tracing::warn!(target: "pi", "got {token}"),
+        );
+        assert_eq!(lines, ["WARN pi: got [redacted]"]);
+    }
+
     #[cfg(unix)]
     #[test]
     fn only_the_owner_can_read_the_log() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        LogFile::new(dir.path()).check().unwrap();
+        log_file(dir.path()).check().unwrap();
         let mode = fs::metadata(dir.path().join("logs/pi.log"))
             .unwrap()
             .permissions()
@@ -258,7 +285,7 @@ mod tests {
     fn the_error_names_the_log_file() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("logs"), "in the way").unwrap();
-        let error = LogFile::new(dir.path()).check().unwrap_err().to_string();
+        let error = log_file(dir.path()).check().unwrap_err().to_string();
         let path = dir.path().join("logs/pi.log");
         let prefix = format!("cannot open log file {}: ", path.display());
         assert!(error.starts_with(&prefix), "{error}");

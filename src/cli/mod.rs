@@ -271,7 +271,7 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     proxy::apply_setting(&paths);
     let mut warnings = Vec::new();
     let filter = std::env::var("PI_LOG").ok();
-    if let Err(problem) = log::start(&paths.agent_dir, filter, arguments.options.verbose) {
+    if let Err(problem) = log::start(&paths, filter, arguments.options.verbose) {
         warnings.push(problem.to_string());
     }
     tracing::info!(version = VERSION, mode = mode.as_str(), cwd = %paths.cwd.display(), "pi starts");
