@@ -269,6 +269,8 @@ async fn a_drawing_terminal_asks_the_same_questions() {
     terminal.see("Forked to a new session.");
     terminal.see("> how do apples grow?");
     terminal.line(" And pears?");
+    // The echo of the line has a prompt, too.
+    terminal.see("built-in demo");
     terminal.see("> ");
     quit(terminal);
     let fork = home.sessions().into_iter().map(|path| read_jsonl(&path));
