@@ -24,6 +24,7 @@ pub use self::bridge::host::{
 pub use self::bridge::ops::{Uncaught, caught, caught_later};
 pub use self::bridge::source_positions::SourcePositions;
 pub use self::node::fd::openers::OpenedDescriptors;
+pub use self::node::fd::ownership::program_file_options;
 pub use self::node::process::{EXIT_MESSAGE, IS_HOST_PROCESS};
 pub use self::program::{SCRIPT, arguments, program, set_program};
 pub use self::resolve_extension::{

@@ -5,12 +5,13 @@
 //! Each file ends with a checksum: V8 crashes on a code cache with one wrong bit, and half a file
 //! of JavaScript is another program, as is the file of another entry.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::fs::{self, Metadata};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use js_runtime_ext::program_file_options;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash64;
@@ -110,7 +111,7 @@ impl DiskCache {
         if let Some(data) = self.writer.queued(&path) {
             return Some(data.to_vec());
         }
-        let mut file = open_nonblocking(&path).ok()?;
+        let mut file = program_file_options().read(true).open(&path).ok()?;
         let metadata = file.metadata().ok()?;
         let mut data = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
         // Some devices have no end.
@@ -161,18 +162,6 @@ impl DiskCache {
             .name("js-cache-sweep".into())
             .spawn(move || sweep(&dir));
     }
-}
-
-/// Opens a file without waiting for the other end of a pipe.
-fn open_nonblocking(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits());
-    }
-    options.open(path)
 }
 
 /// Returns the checksum of data that is written to a file of this name. It depends on the length,
@@ -227,7 +216,7 @@ mod tests {
     }
 
     fn age(path: &Path, age: Duration) {
-        let file = File::options().append(true).open(path).unwrap();
+        let file = fs::File::options().append(true).open(path).unwrap();
         file.set_modified(SystemTime::now() - age).unwrap();
     }
 

@@ -2,12 +2,14 @@
 //! content, and no caller waits for it.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use js_runtime_ext::program_file_options;
 
 use super::store::checksum;
 
@@ -19,7 +21,7 @@ pub(super) struct Writer(Arc<Shared>);
 struct Shared {
     queue: Mutex<Queue>,
     urgent: Condvar,
-    idle: Condvar,
+    finished: Condvar,
 }
 
 /// Time without new files after which writing begins. While extensions are loaded they need the
@@ -90,7 +92,7 @@ impl Writer {
         queue.is_urgent = queue.has_thread;
         self.0.urgent.notify_all();
         let writing = |queue: &mut Queue| queue.has_thread;
-        let waited = self.0.idle.wait_timeout_while(queue, limit, writing);
+        let waited = self.0.finished.wait_timeout_while(queue, limit, writing);
         drop(waited);
     }
 
@@ -127,7 +129,7 @@ impl Writer {
         queue.is_urgent = false;
         queue.queued_between = None;
         drop(queue);
-        self.0.idle.notify_all();
+        self.0.finished.notify_all();
     }
 }
 
@@ -145,7 +147,12 @@ fn write_file(path: &Path, data: &[u8]) {
 
 /// Writes the file that will be at `path`.
 fn write_new(temporary: &Path, path: &Path, data: &[u8]) -> io::Result<()> {
-    let mut file = File::create(temporary)?;
+    let mut options = program_file_options();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(temporary)?;
     file.write_all(data)?;
     file.write_all(&checksum(path, data))
 }

@@ -5,8 +5,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +18,7 @@ use deno_error::JsErrorBox;
 use deno_runtime::deno_io::FdTable;
 use deno_runtime::deno_io::fs::File;
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::libc;
 use nix::sys::stat::fstat;
 use nix::unistd::{getsid, isatty};
@@ -128,14 +130,29 @@ pub(crate) fn is_foreign(state: &OpState, descriptor: RawFd) -> bool {
     })
 }
 
-/// Returns true for a file or a folder in a host process, which keeps none open for itself.
+/// Flag of files that threads of the program open while JavaScript runs. It has no effect on
+/// regular files, and does not wait for the other end of a pipe.
+const PROGRAM_FILE: OFlag = OFlag::O_NONBLOCK;
+
+/// Returns options to open a file on another thread than that of JavaScript. In a host process,
+/// the files of addons are told from others by these options.
+pub fn program_file_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(PROGRAM_FILE.bits());
+    options
+}
+
+/// Returns true for a file or a folder in a host process that no thread of the program has open.
 fn is_file_of_host_process(descriptor: RawFd) -> bool {
+    if !IS_HOST_PROCESS.load(Ordering::Relaxed) {
+        return false;
+    }
     // SAFETY: the descriptor is only queried.
-    let found = fstat(unsafe { BorrowedFd::borrow_raw(descriptor) });
-    IS_HOST_PROCESS.load(Ordering::Relaxed)
-        && found.is_ok_and(|found| {
-            matches!(found.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR)
-        })
+    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let is_file = fstat(descriptor)
+        .is_ok_and(|found| matches!(found.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR));
+    let flags = fcntl(descriptor, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
+    is_file && flags.is_ok_and(|flags| !flags.contains(PROGRAM_FILE))
 }
 
 /// Returns true for a terminal that an addon has opened (node-pty, serialport), other than the
