@@ -1,4 +1,4 @@
-//! Tool calls of one answer: prepared one after the other, run concurrently, finished in the
+//! Tool calls of one answer: admitted one after the other, run concurrently, finished in the
 //! order in which the model made them.
 
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ use pi_tools::tool::{
 };
 
 /// A call that may run.
-struct Prepared<'a> {
+struct AdmittedCall<'a> {
     call: &'a ToolCall,
     tool: Arc<dyn Tool>,
     args: Value,
@@ -53,13 +53,13 @@ pub(super) async fn execute(
     let mut terminate = !calls.is_empty();
     if one_by_one {
         for call in calls {
-            let outcome = match prepare(transcript.hooks, call, truncated, tools, cancel).await {
-                Ok(prepared) => {
-                    let alone = std::slice::from_ref(&prepared);
+            let outcome = match admit(transcript.hooks, call, truncated, tools, cancel).await {
+                Ok(admitted) => {
+                    let alone = std::slice::from_ref(&admitted);
                     wait_before_files_change(transcript.hooks, alone, cancel).await;
                     let outcome =
-                        run(transcript.hooks, &prepared, &StartSlot::default(), cancel).await;
-                    apply_after_hook(transcript.hooks, &prepared, outcome, cancel).await
+                        run(transcript.hooks, &admitted, &StartSlot::default(), cancel).await;
+                    apply_after_hook(transcript.hooks, &admitted, outcome, cancel).await
                 }
                 Err(outcome) => outcome,
             };
@@ -70,54 +70,54 @@ pub(super) async fn execute(
         return (results, terminate);
     }
     let hooks = transcript.hooks;
-    let mut prepared = Vec::new();
+    let mut admitted = Vec::new();
     // One entry for each call from the first that runs on, in order: the outcome of a refused call,
     // `None` for one that runs.
     let mut refused = Vec::with_capacity(calls.len());
     for call in calls {
-        match prepare(hooks, call, truncated, tools, cancel).await {
+        match admit(hooks, call, truncated, tools, cancel).await {
             Ok(call) => {
-                prepared.push(call);
+                admitted.push(call);
                 refused.push(None);
             }
             Err(outcome) => {
                 terminate &= outcome.output.terminate;
                 let outcome = hooks.finish_tool_call(call, outcome).await;
-                match prepared.is_empty() {
+                match admitted.is_empty() {
                     true => results.push(append_result(transcript, call, outcome).await),
                     false => refused.push(Some((call, outcome))),
                 }
             }
         }
     }
-    wait_before_files_change(hooks, &prepared, cancel).await;
-    let queueing: Vec<_> = prepared.iter().map(|one| one.tool.queueing()).collect();
+    wait_before_files_change(hooks, &admitted, cancel).await;
+    let queueing: Vec<_> = admitted.iter().map(|one| one.tool.queueing()).collect();
     let slots = start_order::start_slots(&queueing);
-    let (ended, outcomes): (Vec<_>, Vec<_>) = prepared.iter().map(|_| oneshot::channel()).unzip();
+    let (ended, outcomes): (Vec<_>, Vec<_>) = admitted.iter().map(|_| oneshot::channel()).unzip();
     let running =
-        prepared
+        admitted
             .iter()
             .zip(&slots)
             .zip(ended)
-            .map(|((prepared, slot), ended)| async move {
+            .map(|((admitted, slot), ended)| async move {
                 // The receiver below waits for every call.
-                let _ = ended.send(run(hooks, prepared, slot, cancel).await);
+                let _ = ended.send(run(hooks, admitted, slot, cancel).await);
             });
     // Runs concurrently with the tools: a slow handler of one result delays no other tool. The
     // results are appended in the order of the calls, whether a call was refused or not.
     let finishing = async {
-        let mut outcomes = prepared.iter().zip(outcomes);
+        let mut outcomes = admitted.iter().zip(outcomes);
         for refused in refused {
             let (call, outcome) = match refused {
                 Some(refused) => refused,
                 None => {
-                    let Some((prepared, outcome)) = outcomes.next() else {
+                    let Some((admitted, outcome)) = outcomes.next() else {
                         continue;
                     };
                     let Ok(outcome) = outcome.await else { continue };
-                    let outcome = apply_after_hook(hooks, prepared, outcome, cancel).await;
+                    let outcome = apply_after_hook(hooks, admitted, outcome, cancel).await;
                     terminate &= outcome.output.terminate;
-                    let call = prepared.call;
+                    let call = admitted.call;
                     (call, hooks.finish_tool_call(call, outcome).await)
                 }
             };
@@ -132,11 +132,11 @@ pub(super) async fn execute(
 /// another order than the model made them.
 async fn wait_before_files_change(
     hooks: &dyn RunHooks,
-    calls: &[Prepared<'_>],
+    calls: &[AdmittedCall<'_>],
     cancel: &CancellationToken,
 ) {
     let changes_files =
-        |prepared: &Prepared<'_>| FILE_CHANGING.contains(&prepared.call.name.as_str());
+        |admitted: &AdmittedCall<'_>| FILE_CHANGING.contains(&admitted.call.name.as_str());
     if calls.iter().any(changes_files) {
         tokio::select! {
             () = hooks.before_files_change() => {}
@@ -146,13 +146,13 @@ async fn wait_before_files_change(
 }
 
 /// Announces a call and decides whether it may run. `Err` is the outcome of a refused call.
-async fn prepare<'a>(
+async fn admit<'a>(
     hooks: &dyn RunHooks,
     call: &'a ToolCall,
     truncated: bool,
     tools: &[Arc<dyn Tool>],
     cancel: &CancellationToken,
-) -> Result<Prepared<'a>, ToolOutcome> {
+) -> Result<AdmittedCall<'a>, ToolOutcome> {
     let args = hooks.begin_tool_call(call).await;
     if truncated {
         return Err(ToolOutcome::error(truncation_error(call)));
@@ -180,7 +180,7 @@ async fn prepare<'a>(
     if cancel.is_cancelled() {
         return Err(ToolOutcome::error("Operation aborted"));
     }
-    Ok(Prepared {
+    Ok(AdmittedCall {
         call,
         tool,
         args,
@@ -231,28 +231,28 @@ impl UpdateQueue {
 /// latest in any case.
 async fn run(
     hooks: &dyn RunHooks,
-    prepared: &Prepared<'_>,
+    admitted: &AdmittedCall<'_>,
     slot: &StartSlot,
     cancel: &CancellationToken,
 ) -> ToolOutcome {
     let started = slot.started.clone().map(CancellationToken::drop_guard);
-    if !slot.wait(&prepared.call.name, cancel).await {
+    if !slot.wait(&admitted.call.name, cancel).await {
         return ToolOutcome::error("Operation aborted");
     }
-    let (at_once, remote) = match prepared.tool.queueing() {
+    let (at_once, remote) = match admitted.tool.queueing() {
         Queueing::Remote { .. } => (None, started),
         Queueing::AtOnce | Queueing::Never => (started, None),
     };
     let updates = Arc::<UpdateQueue>::default();
     let sink = updates.clone();
     let started_at = Instant::now();
-    let execution = prepared.tool.execute(ToolInvocation {
-        id: prepared.call.id.clone(),
-        args: prepared.args.clone(),
+    let execution = admitted.tool.execute(ToolInvocation {
+        id: admitted.call.id.clone(),
+        args: admitted.args.clone(),
         cancel: cancel.clone(),
         updates: Arc::new(move |output| sink.push(output)),
         started: remote,
-        unreadable: prepared.unreadable.clone(),
+        unreadable: admitted.unreadable.clone(),
     });
     tokio::pin!(execution);
     let mut early = match futures::poll!(&mut execution) {
@@ -263,9 +263,9 @@ async fn run(
     let emit_updates = async || {
         while let Some(output) = updates.pop() {
             let update = Event::ToolExecutionUpdate {
-                tool_call_id: prepared.call.id.clone(),
-                tool_name: prepared.call.name.clone(),
-                args: prepared.call.arguments.clone(),
+                tool_call_id: admitted.call.id.clone(),
+                tool_name: admitted.call.name.clone(),
+                args: admitted.call.arguments.clone(),
                 partial_result: output,
             };
             hooks.emit(update).await;
@@ -299,12 +299,12 @@ async fn run(
 
 async fn apply_after_hook(
     hooks: &dyn RunHooks,
-    prepared: &Prepared<'_>,
+    admitted: &AdmittedCall<'_>,
     mut outcome: ToolOutcome,
     cancel: &CancellationToken,
 ) -> ToolOutcome {
     hooks
-        .after_tool_call(prepared.call, &prepared.args, &mut outcome, cancel)
+        .after_tool_call(admitted.call, &admitted.args, &mut outcome, cancel)
         .await;
     outcome
 }

@@ -23,11 +23,11 @@ pub(crate) fn link(node_modules: &Path, name: &str) -> io::Result<()> {
         }
         let folder = node_modules.join(".bin");
         fs::create_dir_all(&folder)?;
-        let place = folder.join(&program);
-        if fs::symlink_metadata(&place).is_ok() {
+        let link = folder.join(&program);
+        if fs::symlink_metadata(&link).is_ok() {
             continue;
         }
-        create(&place, &Path::new("..").join(name).join(&file), &target)?;
+        create(&link, &Path::new("..").join(name).join(&file), &target)?;
     }
     Ok(())
 }
@@ -57,18 +57,18 @@ fn is_plain(program: &str) -> bool {
 }
 
 #[cfg(unix)]
-fn create(place: &Path, link: &Path, target: &Path) -> io::Result<()> {
+fn create(link: &Path, relative: &Path, target: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     // A link of a clone might lead out of it.
     if !fs::symlink_metadata(target)?.is_symlink() {
         let mode = fs::metadata(target)?.permissions().mode();
         fs::set_permissions(target, fs::Permissions::from_mode(mode | 0o111))?;
     }
-    std::os::unix::fs::symlink(link, place)
+    std::os::unix::fs::symlink(relative, link)
 }
 
 #[cfg(not(unix))]
-fn create(_place: &Path, _link: &Path, _target: &Path) -> io::Result<()> {
+fn create(_link: &Path, _relative: &Path, _target: &Path) -> io::Result<()> {
     // Extensions do not start programs of `.bin` on systems without these links.
     Ok(())
 }

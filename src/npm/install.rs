@@ -159,12 +159,12 @@ impl Npm {
         }
         let unpacked = futures::stream::iter(jobs.into_iter().enumerate())
             .map(|(index, package)| {
-                let place = staging.path().join(index.to_string());
+                let unpack_dir = staging.path().join(index.to_string());
                 let folder = &folder;
                 let registry = &registry;
                 async move {
-                    let done = self.unpack(registry, &package, &place, folder).await;
-                    done.map(|done| (index, place, package, done))
+                    let done = self.unpack(registry, &package, &unpack_dir, folder).await;
+                    done.map(|done| (index, unpack_dir, package, done))
                 }
             })
             .buffer_unordered(CONCURRENT)
@@ -182,7 +182,7 @@ impl Npm {
         }
         // Parents before what they contain.
         all.sort_by_key(|(index, ..)| *index);
-        for (_, place, package, done) in &mut all {
+        for (_, unpack_dir, package, done) in &mut all {
             if done.skipped > 0 {
                 installed.warnings.push(format!(
                     "{}@{}: {} links and special files of its archive were left out",
@@ -193,7 +193,7 @@ impl Npm {
                 package.integrity.get_or_insert_with(|| hash.clone());
             }
             if done.has_files {
-                put(place, &folder, &package.path)?;
+                put(unpack_dir, &folder, &package.path)?;
             }
         }
         let present: Vec<PlacedPackage> =
@@ -234,7 +234,7 @@ impl Npm {
         &self,
         registry: &Registry<'_>,
         package: &PlacedPackage,
-        place: &Path,
+        unpack_dir: &Path,
         folder: &Path,
     ) -> Result<Done, NpmError> {
         let name = format!("{}@{}", package.name, package.version);
@@ -255,7 +255,7 @@ impl Npm {
                 has_files: true,
                 ..Done::default()
             };
-            copy_files(&clone, place, &mut done, &self.limits).map_err(files(place))?;
+            copy_files(&clone, unpack_dir, &mut done, &self.limits).map_err(files(unpack_dir))?;
             if done.files > self.limits.files {
                 return Err(NpmError::Tree(format!(
                     "{name} has more than {} files",
@@ -279,10 +279,10 @@ impl Npm {
                 source,
             })?;
         }
-        let (place, limits) = (place.to_owned(), self.limits);
+        let (unpack_dir, limits) = (unpack_dir.to_owned(), self.limits);
         let work = tokio::task::spawn_blocking(move || {
             let hash = integrity::of(&bytes);
-            let unpacked = archive::unpack(&bytes, &place, &limits)?;
+            let unpacked = archive::unpack(&bytes, &unpack_dir, &limits)?;
             Ok((hash, unpacked))
         });
         let unpacked = work
@@ -327,33 +327,33 @@ fn inside(folder: &Path, path: &str) -> Result<PathBuf, NpmError> {
 
 /// Creates the folder above a path, which must not lead out of `folder` through a link. Returns
 /// the whole path.
-fn prepared(folder: &Path, path: &str) -> Result<PathBuf, NpmError> {
-    let mut place = folder.to_owned();
+fn create_parent(folder: &Path, path: &str) -> Result<PathBuf, NpmError> {
+    let mut target = folder.to_owned();
     let parts: Vec<&str> = path.split('/').collect();
     for part in &parts[..parts.len() - 1] {
-        place.push(part);
+        target.push(part);
         let is_module_folder = *part == "node_modules";
-        match fs::symlink_metadata(&place) {
+        match fs::symlink_metadata(&target) {
             Ok(meta) if meta.is_dir() => {}
             // A clone may have a link in place of the folder.
             Ok(meta) if meta.is_symlink() && is_module_folder => {
-                fs::remove_file(&place).map_err(files(&place))?;
-                fs::create_dir(&place).map_err(files(&place))?;
+                fs::remove_file(&target).map_err(files(&target))?;
+                fs::create_dir(&target).map_err(files(&target))?;
             }
             Ok(_) => {
                 return Err(NpmError::Tree(format!(
                     "{} is in the way of a package",
-                    place.display()
+                    target.display()
                 )));
             }
-            Err(_) => fs::create_dir(&place).map_err(files(&place))?,
+            Err(_) => fs::create_dir(&target).map_err(files(&target))?,
         }
     }
-    place.push(parts[parts.len() - 1]);
-    Ok(place)
+    target.push(parts[parts.len() - 1]);
+    Ok(target)
 }
 
-/// Moves an unpacked package to its place.
+/// Moves an unpacked package to its path in the tree.
 fn put(unpacked: &Path, folder: &Path, path: &str) -> Result<(), NpmError> {
     if path.is_empty() {
         // The root: its folder exists already.
@@ -364,36 +364,36 @@ fn put(unpacked: &Path, folder: &Path, path: &str) -> Result<(), NpmError> {
         }
         return Ok(());
     }
-    let place = prepared(folder, path)?;
-    clear(&place)?;
-    fs::rename(unpacked, &place).map_err(files(&place))
+    let target = create_parent(folder, path)?;
+    clear(&target)?;
+    fs::rename(unpacked, &target).map_err(files(&target))
 }
 
-fn clear(place: &Path) -> Result<(), NpmError> {
-    match fs::symlink_metadata(place) {
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(place).map_err(files(place)),
-        Ok(_) => fs::remove_file(place).map_err(files(place)),
+fn clear(target: &Path) -> Result<(), NpmError> {
+    match fs::symlink_metadata(target) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(target).map_err(files(target)),
+        Ok(_) => fs::remove_file(target).map_err(files(target)),
         Err(_) => Ok(()),
     }
 }
 
 /// Makes `path` a link to `target`, both below the folder.
 fn link(folder: &Path, path: &str, target: &str) -> Result<(), NpmError> {
-    let place = prepared(folder, path)?;
-    clear(&place)?;
+    let link = create_parent(folder, path)?;
+    clear(&link)?;
     let ups = path.split('/').count() - 1;
     let relative = "../".repeat(ups) + target;
-    symlink(Path::new(relative.trim_end_matches('/')), &place).map_err(files(&place))
+    symlink(Path::new(relative.trim_end_matches('/')), &link).map_err(files(&link))
 }
 
 #[cfg(unix)]
-fn symlink(target: &Path, place: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(target, place)
+fn symlink(target: &Path, link: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(target, link)
 }
 
 #[cfg(windows)]
-fn symlink(target: &Path, place: &Path) -> std::io::Result<()> {
-    std::os::windows::fs::symlink_dir(target, place)
+fn symlink(target: &Path, link: &Path) -> std::io::Result<()> {
+    std::os::windows::fs::symlink_dir(target, link)
 }
 
 /// Copies plain files and folders of a clone, without git's own and without links.
@@ -432,9 +432,9 @@ mod tests {
         }
         std::os::unix::fs::symlink(&other, clone.join("node_modules")).unwrap();
         std::os::unix::fs::symlink(&other, clone.join("packages")).unwrap();
-        let place = prepared(&clone, "node_modules/a").unwrap();
-        fs::write(place, "").unwrap();
-        assert!(prepared(&clone, "packages/w/node_modules/a").is_err());
+        let target = create_parent(&clone, "node_modules/a").unwrap();
+        fs::write(target, "").unwrap();
+        assert!(create_parent(&clone, "packages/w/node_modules/a").is_err());
         assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
     }
 }

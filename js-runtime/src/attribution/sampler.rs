@@ -16,7 +16,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_GAP: u32 = 5;
 
 /// Samples without running code after which the watchdog sleeps until code runs.
-const IDLE_SAMPLES: u32 = 5;
+const QUIET_SAMPLES: u32 = 5;
 
 /// Samples without an answer of the thread after which native code is taken to run.
 const UNANSWERED_SAMPLES: u32 = 4;
@@ -184,7 +184,7 @@ pub(crate) struct TimeSlice {
 pub(crate) struct Sampler {
     /// Time of the last sample in nanoseconds.
     last_sample: Option<u64>,
-    idle: u32,
+    quiet_samples: u32,
     /// Consecutive samples that the thread has not answered.
     unanswered: u32,
     /// Slice that was reported as long.
@@ -195,7 +195,7 @@ impl Sampler {
     pub fn new() -> Self {
         Self {
             last_sample: None,
-            idle: IDLE_SAMPLES,
+            quiet_samples: QUIET_SAMPLES,
             unanswered: 0,
             reported: None,
         }
@@ -204,12 +204,12 @@ impl Sampler {
     /// Returns the time to sleep until the next sample, `None` until code runs.
     pub fn next_pause(&mut self, now: u64, runs: bool) -> Option<Duration> {
         if runs {
-            self.idle = 0;
-        } else if self.idle == IDLE_SAMPLES {
+            self.quiet_samples = 0;
+        } else if self.quiet_samples == QUIET_SAMPLES {
             self.last_sample = None;
             return None;
         } else {
-            self.idle += 1;
+            self.quiet_samples += 1;
         }
         let tick = u64::try_from(SAMPLE_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
         // The first sample comes at a random moment: otherwise short runs would never be sampled.
@@ -397,7 +397,7 @@ mod tests {
             SAMPLE_INTERVAL,
             "pi was stopped"
         );
-        for _ in 0..IDLE_SAMPLES {
+        for _ in 0..QUIET_SAMPLES {
             assert_eq!(
                 sampler.next_pause(milliseconds(9000), false),
                 Some(SAMPLE_INTERVAL)

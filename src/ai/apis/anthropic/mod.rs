@@ -12,6 +12,6 @@ pub struct AnthropicMessages;
 
 impl Api for AnthropicMessages {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, request::prepare)
+        exchange::stream(request, request::build_request)
     }
 }

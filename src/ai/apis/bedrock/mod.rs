@@ -15,6 +15,6 @@ pub struct Bedrock;
 
 impl Api for Bedrock {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, request::prepare)
+        exchange::stream(request, request::build_request)
     }
 }

@@ -11,7 +11,7 @@ use crate::apis::request_parts::{is_blank, max_tokens, thinking_level, with_thin
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::auth::secret_value::Env;
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
 };
@@ -23,7 +23,7 @@ const MAX_ID_LENGTH: usize = 64;
 const EMPTY: &str = "<empty>";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, BedrockDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, BedrockDecoder), Failure> {
     let env = request.options.env();
     let model = &request.model;
     let credentials = Credentials::find(&env, &request.options);
@@ -39,7 +39,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, BedrockDeco
         set_header(&mut headers, name, value)?;
     }
     let region = credentials.region.clone();
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: format!(
             "{}/model/{}/converse-stream",
             endpoint(model, &env, &region),

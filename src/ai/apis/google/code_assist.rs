@@ -11,7 +11,7 @@ use crate::apis::request_parts::{
     api_key, configured_headers, max_tokens, thinking_level, url, with_thinking_budget,
 };
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::message::now;
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::Request;
@@ -22,7 +22,7 @@ const ANTIGRAVITY_VERSION: &str = "1.21.9";
 const ANTIGRAVITY_PROMPT: &str = "You are Antigravity, a powerful agentic AI coding assistant designed by the Google Deepmind team working on Advanced Agentic Coding.You are pair programming with a USER to solve their coding task. The task may require creating a new codebase, modifying or debugging an existing codebase, or simply answering a question.**Absolute paths only****Proactiveness**";
 const BETA: &str = "interleaved-thinking-2025-05-14";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, GeminiDecoder), Failure> {
     let key = api_key(request)?.unwrap_or_default();
     let again = |what: &str| Failure::Provider(format!("{what} Use /login to re-authenticate."));
     let parsed: Value = serde_json::from_str(key)
@@ -56,7 +56,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, GeminiDecod
         )?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: url(request, "/v1internal:streamGenerateContent?alt=sse")?,
         headers,
         body: body(request, project),

@@ -32,6 +32,6 @@ pub struct GoogleGeminiCli;
 
 impl Api for GoogleGeminiCli {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, code_assist::prepare)
+        exchange::stream(request, code_assist::build_request)
     }
 }

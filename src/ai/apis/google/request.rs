@@ -8,7 +8,7 @@ use super::response::GeminiDecoder;
 use super::{convert, thinking};
 use crate::apis::request_parts::{api_key, configured_headers, max_tokens, url};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::stream::Request;
 
 /// Members of the SDK's `config` that stand beside `generationConfig` on the wire.
@@ -20,14 +20,12 @@ const TOP_LEVEL_MEMBERS: [&str; 5] = [
     "labels",
 ];
 
-pub(super) fn generative_ai(
-    request: &Request,
-) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
+pub(super) fn generative_ai(request: &Request) -> Result<(HttpRequest, GeminiDecoder), Failure> {
     let path = format!("/models/{}:streamGenerateContent?alt=sse", request.model.id);
     call(request, url(request, &path)?, api_key(request)?)
 }
 
-pub(super) fn vertex(request: &Request) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
+pub(super) fn vertex(request: &Request) -> Result<(HttpRequest, GeminiDecoder), Failure> {
     let key = request.options.api_key.as_deref().map(str::trim);
     let key = key.filter(|key| !(key.is_empty() || key.starts_with('<') && key.ends_with('>')));
     let Some(key) = key else {
@@ -58,14 +56,14 @@ fn call(
     request: &Request,
     url: String,
     key: Option<&str>,
-) -> Result<(PreparedRequest, GeminiDecoder), Failure> {
+) -> Result<(HttpRequest, GeminiDecoder), Failure> {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "content-type", "application/json")?;
     if let Some(key) = key {
         set_header(&mut headers, "x-goog-api-key", key)?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url,
         headers,
         body: payload(request),

@@ -13,6 +13,6 @@ pub struct Mistral;
 
 impl Api for Mistral {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, request::prepare)
+        exchange::stream(request, request::build_request)
     }
 }

@@ -15,7 +15,7 @@ use crate::apis::request_parts::{
 };
 use crate::apis::transform::{UniqueIds, transform_messages};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
@@ -29,7 +29,7 @@ const ID_LENGTH: usize = 9;
 const AFTER_RESULTS: &str = "I have processed the tool results.";
 const NO_IMAGE: &str = "(image omitted: model does not support images)";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, MistralDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, MistralDecoder), Failure> {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "content-type", "application/json")?;
     set_header(&mut headers, "accept", "text/event-stream")?;
@@ -40,7 +40,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, MistralDeco
     let session = request.options.cached_session();
     let own: Vec<(&str, &str)> = session.map(|id| ("x-affinity", id)).into_iter().collect();
     configured_headers(request, &mut headers, &own)?;
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: url(request, "/v1/chat/completions")?,
         headers,
         body: payload(request),

@@ -17,6 +17,6 @@ pub struct OpenAiCompletions;
 
 impl Api for OpenAiCompletions {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, request::prepare)
+        exchange::stream(request, request::build_request)
     }
 }

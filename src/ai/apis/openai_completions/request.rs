@@ -10,12 +10,14 @@ use super::thinking::thinking;
 use crate::apis::options::Retention;
 use crate::apis::request_parts::{api_key, configured_headers, max_tokens, sampling_params, url};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::message::mentions_tools;
 use crate::model::Model;
 use crate::stream::{Request, ToolSpec};
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, CompletionsDecoder), Failure> {
+pub(super) fn build_request(
+    request: &Request,
+) -> Result<(HttpRequest, CompletionsDecoder), Failure> {
     let compat = Compat::new(&request.model).map_err(Failure::Provider)?;
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
@@ -24,7 +26,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, Completions
         set_header(&mut headers, "authorization", &format!("Bearer {key}"))?;
     }
     configured_headers(request, &mut headers, &[])?;
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: url(request, "/chat/completions")?,
         headers,
         body: body(request, &compat),

@@ -9,12 +9,12 @@ use super::response::{ResponsesDecoder, Tier};
 use crate::apis::request_parts::{api_key, configured_headers};
 use crate::auth::secret_value::Env;
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::stream::Request;
 
 const VERSION: &str = "v1";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, ResponsesDecoder), Failure> {
     let env = request.options.env();
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
@@ -31,7 +31,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDe
         .clone();
     let version = explicit.or_else(|| env.get("AZURE_OPENAI_API_VERSION"));
     let version = version.as_deref().unwrap_or(VERSION);
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: format!(
             "{}/responses?api-version={version}",
             base_url(request, &env)?

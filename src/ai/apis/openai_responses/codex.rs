@@ -10,13 +10,13 @@ use super::response::{ResponsesDecoder, Tier};
 use crate::apis::request_parts::{api_key, configured_headers, thinking_level};
 use crate::auth::oauth::account_id;
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::model::{Model, ThinkingLevel};
 use crate::stream::Request;
 
 const BASE_URL: &str = "https://chatgpt.com/backend-api";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, ResponsesDecoder), Failure> {
     let key = api_key(request)?.unwrap_or_default();
     let account = account_id(key)
         .ok_or_else(|| Failure::Provider("Failed to extract accountId from token".into()))?;
@@ -35,7 +35,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDe
         set("session_id", id)?;
         set("x-client-request-id", id)?;
     }
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: url(&request.model),
         headers,
         body: body(request),

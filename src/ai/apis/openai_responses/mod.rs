@@ -18,7 +18,7 @@ pub struct OpenAiResponses;
 
 impl Api for OpenAiResponses {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, request::prepare)
+        exchange::stream(request, request::build_request)
     }
 }
 
@@ -26,7 +26,7 @@ pub struct AzureOpenAiResponses;
 
 impl Api for AzureOpenAiResponses {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, azure::prepare)
+        exchange::stream(request, azure::build_request)
     }
 }
 
@@ -34,6 +34,6 @@ pub struct OpenAiCodexResponses;
 
 impl Api for OpenAiCodexResponses {
     fn stream(&self, request: Request) -> AssistantStream {
-        exchange::stream(request, codex::prepare)
+        exchange::stream(request, codex::build_request)
     }
 }

@@ -10,14 +10,14 @@ use crate::apis::request_parts::{
     api_key, configured_headers, max_tokens, sampling_params, thinking_level, url,
 };
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::model::ThinkingLevel;
 use crate::stream::{Request, ToolSpec};
 
 /// Default amount of thoughts that the model shows.
 pub(super) const DEFAULT_SUMMARY: &str = "auto";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, ResponsesDecoder), Failure> {
     let mut headers = HeaderMap::new();
     set_header(&mut headers, "accept", "application/json")?;
     set_header(&mut headers, "content-type", "application/json")?;
@@ -29,7 +29,7 @@ pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, ResponsesDe
     let session = session.flat_map(|id| [("session_id", id), ("x-client-request-id", id)]);
     let session: Vec<(&str, &str)> = session.collect();
     configured_headers(request, &mut headers, &session)?;
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: url(request, "/responses")?,
         headers,
         body: body(request, request.options.retention()),

@@ -34,7 +34,7 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
 /// A request that is ready to be sent.
-pub(crate) struct PreparedRequest {
+pub(crate) struct HttpRequest {
     pub url: String,
     pub headers: HeaderMap,
     pub body: Value,
@@ -124,12 +124,12 @@ pub(crate) trait Decoder: Send + Sized + 'static {
 /// Runs a request in its own task.
 pub(crate) fn stream<D: Decoder>(
     request: Request,
-    prepare: fn(&Request) -> Result<(PreparedRequest, D), Failure>,
+    build_request: fn(&Request) -> Result<(HttpRequest, D), Failure>,
 ) -> AssistantStream {
     let (items, stream) = AssistantStream::channel();
     tokio::spawn(async move {
         let mut answer = MessageBuilder::new(&request.model, items, request.cancel.clone());
-        let result = run(&request, prepare, &mut answer).await;
+        let result = run(&request, build_request, &mut answer).await;
         if let Err(failure) = &result {
             tracing::debug!(model = request.model.reference(), %failure, "the answer failed");
         }
@@ -140,39 +140,39 @@ pub(crate) fn stream<D: Decoder>(
 
 async fn run<D: Decoder>(
     request: &Request,
-    prepare: fn(&Request) -> Result<(PreparedRequest, D), Failure>,
+    build_request: fn(&Request) -> Result<(HttpRequest, D), Failure>,
     answer: &mut MessageBuilder,
 ) -> Result<(), Failure> {
-    let (mut prepared, mut decoder) = prepare(request)?;
+    let (mut http_request, mut decoder) = build_request(request)?;
     if let Some(hooks) = &request.options.hooks {
-        let body = prepared.body.take();
-        prepared.body = answer
+        let body = http_request.body.take();
+        http_request.body = answer
             .interruptible(hooks.payload(&request.model, body))
             .await?
             .map_err(Failure::Hook)?;
     }
-    if let Some(encode) = prepared.encode {
-        prepared.body = encode(prepared.body.take());
+    if let Some(encode) = http_request.encode {
+        http_request.body = encode(http_request.body.take());
     }
-    let response = open(&prepared, request, answer).await?;
+    let response = open(&http_request, request, answer).await?;
     // The payload is freed before the answer, which may take minutes.
-    drop(prepared);
+    drop(http_request);
     answer.start().await?;
     read(response, request, &mut decoder, answer).await
 }
 
 /// Sends the request until the server accepts it or refuses it for good.
 async fn open(
-    prepared: &PreparedRequest,
+    http_request: &HttpRequest,
     request: &Request,
     answer: &MessageBuilder,
 ) -> Result<Response, Failure> {
     let client = http::client()?;
-    let body = Bytes::from(prepared.body.to_string());
+    let body = Bytes::from(http_request.body.to_string());
     let retries = request
         .options
         .max_retries
-        .unwrap_or(match prepared.envelope {
+        .unwrap_or(match http_request.envelope {
             Envelope::CodeAssist => CODE_ASSIST_RETRIES,
             _ => RETRIES,
         });
@@ -182,18 +182,18 @@ async fn open(
         let sent = Instant::now();
         tracing::debug!(
             model = request.model.reference(),
-            url = prepared.url.split('?').next(),
+            url = http_request.url.split('?').next(),
             bytes = body.len(),
             attempt,
             "a request is sent"
         );
-        let mut headers = prepared.headers.clone();
-        if let Some(sign) = &prepared.sign {
-            let signing = sign.sign(&prepared.url, &mut headers, &body);
+        let mut headers = http_request.headers.clone();
+        if let Some(sign) = &http_request.sign {
+            let signing = sign.sign(&http_request.url, &mut headers, &body);
             answer.interruptible(signing).await??;
         }
         let sending = client
-            .post(&prepared.url)
+            .post(&http_request.url)
             .headers(headers)
             .body(body.clone())
             .send();
@@ -216,11 +216,11 @@ async fn open(
                 }
                 let last = attempt == retries || !may_retry(&response);
                 let requested =
-                    handle_error_status(response, last, prepared, request, answer).await?;
+                    handle_error_status(response, last, http_request, request, answer).await?;
                 requested.unwrap_or_else(|| backoff_delay(attempt))
             }
             Some(Err(error)) if attempt == retries || error.is_builder() => {
-                return Err(Failure::sending(&error, &prepared.url));
+                return Err(Failure::sending(&error, &http_request.url));
             }
             Some(Err(error)) => {
                 tracing::debug!("the request was not sent: {}", error.without_url());
@@ -395,23 +395,23 @@ async fn call_response_hook(
 async fn handle_error_status(
     response: Response,
     last: bool,
-    prepared: &PreparedRequest,
+    http_request: &HttpRequest,
     request: &Request,
     answer: &MessageBuilder,
 ) -> Result<Option<Duration>, Failure> {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let is_too_long = |requested: Duration| request.options.is_too_long(requested);
-    let requested = requested_delay(&headers, "", prepared.envelope);
-    let in_text = requested.is_none() && prepared.envelope == Envelope::CodeAssist;
+    let requested = requested_delay(&headers, "", http_request.envelope);
+    let in_text = requested.is_none() && http_request.envelope == Envelope::CodeAssist;
     if !last && !in_text && !requested.is_some_and(is_too_long) {
         return Ok(requested);
     }
     let text = error_text(response, answer).await?;
-    let refusal = http_text(status, &text, prepared.envelope);
+    let refusal = http_text(status, &text, http_request.envelope);
     if last {
         return Err(Failure::Http(refusal));
     }
-    match requested_delay(&headers, &text, prepared.envelope) {
+    match requested_delay(&headers, &text, http_request.envelope) {
         Some(delay) if is_too_long(delay) => Err(Failure::TooBusy { delay, refusal }),
         requested => Ok(requested),
     }

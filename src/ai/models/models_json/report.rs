@@ -20,7 +20,7 @@ impl Schema {
     pub fn problems(&self, file: &Value) -> Vec<String> {
         let errors = self.0.iter_errors(file);
         errors
-            .map(|error| format!("  - {}: {}", place(&error, file), message(&error)))
+            .map(|error| format!("  - {}: {}", member_of(&error, file), message(&error)))
             .collect()
     }
 }
@@ -37,7 +37,7 @@ fn message(error: &ValidationError<'_>) -> String {
 }
 
 /// Converts `/providers/p/models/0/cost/input` to `provider "p", model "m", field "cost.input"`.
-fn place(error: &ValidationError<'_>, file: &Value) -> String {
+fn member_of(error: &ValidationError<'_>, file: &Value) -> String {
     let pointer = error.instance_path().as_str();
     let names: Vec<String> = pointer
         .split('/')

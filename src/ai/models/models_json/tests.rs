@@ -194,8 +194,8 @@ fn a_built_in_provider_gives_defaults_to_custom_models() {
     assert_eq!(after.len(), before.len() + 1);
     assert_eq!(after.last().unwrap().id, "new");
     assert_eq!(after.last().unwrap().base_url, "https://api.openai.com/v1");
-    let place = |models: &[Model]| models.iter().position(|m| m.id == "gpt-4");
-    assert_eq!(place(&after), place(&before));
+    let position = |models: &[Model]| models.iter().position(|m| m.id == "gpt-4");
+    assert_eq!(position(&after), position(&before));
     assert_eq!(model("openai", "gpt-4", config.clone())["name"], "Mine");
 
     let mut expected = old.clone();

@@ -113,7 +113,7 @@ fn is_alias(id: &str) -> bool {
 fn collate(a: &str, b: &str) -> Ordering {
     const PUNCTUATION: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
     let rank = |sign: char| match PUNCTUATION.find(sign) {
-        Some(place) => (0, place as u32),
+        Some(position) => (0, position as u32),
         None if sign.is_numeric() => (1, u32::from(sign)),
         None => (2, u32::from(sign)),
     };

@@ -15,7 +15,7 @@ use crate::apis::request_parts::{
 };
 use crate::apis::transform::{UniqueIds, sanitize_id, transform_messages};
 use crate::failure::{Envelope, Failure};
-use crate::http::exchange::{PreparedRequest, set_header};
+use crate::http::exchange::{HttpRequest, set_header};
 use crate::message::{
     AssistantBlock, AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent,
     join_text,
@@ -28,11 +28,11 @@ const MAX_ID_LENGTH: usize = 64;
 const MIN_THINKING_BUDGET: u64 = 1024;
 const DEFAULT_DISPLAY: &str = "summarized";
 
-pub(super) fn prepare(request: &Request) -> Result<(PreparedRequest, AnthropicDecoder), Failure> {
+pub(super) fn build_request(request: &Request) -> Result<(HttpRequest, AnthropicDecoder), Failure> {
     let key = api_key(request)?;
     let as_claude_code =
         request.model.provider != "github-copilot" && key.is_some_and(claude_code::is_subscription);
-    let call = PreparedRequest {
+    let call = HttpRequest {
         url: url(request, "/v1/messages")?,
         headers: headers(request, key, as_claude_code)?,
         body: body(request, as_claude_code, request.options.retention()),

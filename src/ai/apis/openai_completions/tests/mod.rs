@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::compat::Compat;
-use super::request::{body, prepare};
+use super::request::{body, build_request};
 use crate::apis::options::Retention;
 use crate::apis::wire_api;
 use crate::message::{AssistantBlock, AssistantMessage, ContentBlock, Message, StopReason};
@@ -62,7 +62,7 @@ fn a_request() {
             "reasoning_effort": "high",
         })
     );
-    let call = prepare(&request).unwrap().0;
+    let call = build_request(&request).unwrap().0;
     assert_eq!(call.url, "http://test/chat/completions");
     assert_eq!(call.headers["authorization"], "Bearer key");
 }
@@ -160,7 +160,7 @@ fn compat_overrides() {
 #[test]
 fn a_compat_that_makes_no_sense_is_named() {
     let request = request_for(with_compat(json!({"thinkingFormat": "loud"})), vec![]);
-    let error = prepare(&request).err().unwrap().to_string();
+    let error = build_request(&request).err().unwrap().to_string();
     assert!(
         error.starts_with("Invalid compat of model test/test-model: unknown variant `loud`"),
         "{error}"

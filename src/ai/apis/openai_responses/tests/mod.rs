@@ -2,7 +2,7 @@ mod validity;
 
 use serde_json::{Value, json};
 
-use super::request::{body, prepare};
+use super::request::{body, build_request};
 use crate::apis::options::Retention;
 use crate::apis::wire_api;
 use crate::message::{
@@ -97,8 +97,8 @@ fn retention_none_sends_no_session_id() {
     for (api, keeps) in [(Retention::None, false), (Retention::Short, true)] {
         request.options.cache_retention = Some(api);
         for call in [
-            prepare(&request).unwrap().0,
-            super::codex::prepare(&request).unwrap().0,
+            build_request(&request).unwrap().0,
+            super::codex::build_request(&request).unwrap().0,
         ] {
             let found = [
                 call.headers.contains_key("session_id"),
@@ -136,7 +136,7 @@ fn a_request() {
             "include": ["reasoning.encrypted_content"],
         })
     );
-    let call = prepare(&request).unwrap().0;
+    let call = build_request(&request).unwrap().0;
     assert_eq!(call.url, "https://api.openai.com/v1/responses");
     for (name, value) in [
         ("authorization", "Bearer key"),

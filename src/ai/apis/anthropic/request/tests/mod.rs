@@ -2,9 +2,9 @@ mod validity;
 
 use serde_json::{Value, json};
 
-use super::{body, prepare};
+use super::{body, build_request};
 use crate::apis::options::Retention;
-use crate::http::exchange::PreparedRequest;
+use crate::http::exchange::HttpRequest;
 use crate::message::{
     AssistantBlock, ContentBlock, Message, StopReason, ThinkingContent, UserMessage,
 };
@@ -23,11 +23,11 @@ fn claude(id: &str) -> Model {
     }
 }
 
-fn call_of(request: &Request) -> PreparedRequest {
-    prepare(request).unwrap().0
+fn call_of(request: &Request) -> HttpRequest {
+    build_request(request).unwrap().0
 }
 
-fn header<'a>(call: &'a PreparedRequest, name: &str) -> Option<&'a str> {
+fn header<'a>(call: &'a HttpRequest, name: &str) -> Option<&'a str> {
     call.headers.get(name).map(|value| value.to_str().unwrap())
 }
 
