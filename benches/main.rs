@@ -22,7 +22,6 @@ fn main() {
     if std::env::args().any(|arg| arg == "--test") {
         return;
     }
-    js_runtime::init();
     let tokio = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

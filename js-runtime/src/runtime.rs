@@ -31,8 +31,7 @@ enum Backend {
 }
 
 impl Runtime {
-    /// Starts an isolate. Takes about 15 ms, with a process of its own about 40. Call
-    /// [`crate::init`] first.
+    /// Starts an isolate. Takes about 15 ms, with a process of its own about 40.
     pub fn start(options: RuntimeOptions, host: Arc<dyn Host>) -> Result<Self, StartError> {
         Ok(Self(match options.process.clone() {
             None => Backend::Thread(ThreadBackend::start(options, host)?),

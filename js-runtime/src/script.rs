@@ -18,7 +18,7 @@ use crate::attribution::stack_dump;
 use crate::bridge::remove_bridge;
 use crate::error::{StartError, Thrown};
 use crate::isolate::{WorkerParts, main_worker};
-use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::js_thread;
 use crate::loader::cache::DiskCache;
 use crate::loader::{Disk, Loader, Prefetched};
 use crate::node::bootstrap::bootstrap;
@@ -139,18 +139,15 @@ pub struct IpcChannel {
 }
 
 /// Runs the module `options.script` on the process's own standard streams until no work is pending.
-/// Returns the exit code; `process.exit` ends the process itself. Call [`crate::init`] before.
+/// Returns the exit code; `process.exit` ends the process itself.
 pub fn run_script(options: RuntimeOptions, script: Script) -> Result<u8, StartError> {
-    let thread = std::thread::Builder::new()
-        .name("js".into())
-        .stack_size(JS_STACK_SIZE)
-        .spawn(move || {
-            let tokio = deno_runtime::tokio_util::create_basic_runtime();
-            let code = tokio.block_on(run(options, script));
-            tokio.shutdown_background();
-            code
-        })
-        .map_err(StartError::Thread)?;
+    let thread = js_thread::spawn("js".into(), move || {
+        let tokio = deno_runtime::tokio_util::create_basic_runtime();
+        let code = tokio.block_on(run(options, script));
+        tokio.shutdown_background();
+        code
+    })
+    .map_err(StartError::Thread)?;
     thread
         .join()
         .unwrap_or_else(|_| Err(StartError::Bootstrap("its thread panicked".into())))

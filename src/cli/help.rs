@@ -85,7 +85,6 @@ fn extension_flags(arguments: &Arguments) -> Result<Vec<FlagRegistration>, CliEr
     if found.paths.is_empty() {
         return Ok(Vec::new());
     }
-    js_runtime::init();
     let runtime = runtime()?;
     let flags = runtime.block_on(load(config));
     runtime.shutdown_background();

@@ -15,8 +15,6 @@ pub fn run(arguments: &Arguments, pattern: &str) -> Result<(), CliError> {
     let paths = paths()?;
     proxy::apply_setting(&paths);
     let config = config::build(arguments, paths, Mode::Print, &mut warnings)?;
-    // V8 is initialized on the main thread before other threads may use it.
-    js_runtime::init();
     let (registry, problems) = runtime()?.block_on(known_models(&config));
     for warning in warnings.iter().chain(&problems) {
         warn(warning);

@@ -306,9 +306,6 @@ fn session(mode: Mode, arguments: Arguments) -> Result<u8, CliError> {
     };
     let new = config.session == SessionTarget::New;
     let has_no_prompt = prompts.is_empty() && matches!(mode, Mode::Print | Mode::Json) && new;
-    // V8 is initialized on the main thread before other threads may use it: the first
-    // extension may be added later, by a reload.
-    js_runtime::init();
     start_inspector(debugger, host)?;
     let runtime = runtime()?;
     let code = runtime.block_on(run_mode(mode, config, prompts, &capabilities));

@@ -15,8 +15,8 @@ use crate::commands::{Command, CommandSource, LoadPhase};
 use crate::error::StartError;
 use crate::event_loop::EventLoop;
 use crate::isolate::{self, Isolate};
+use crate::js_thread;
 use crate::limits::memory::Memory;
-use crate::limits::process_limits::JS_STACK_SIZE;
 use crate::limits::watchdog::Watchdog;
 use crate::node::inspector;
 use crate::options::RuntimeOptions;
@@ -38,22 +38,20 @@ impl ThreadBackend {
     pub fn start(options: RuntimeOptions, host: Arc<dyn Host>) -> Result<Self, StartError> {
         let (commands, receiver) = mpsc::channel(COMMAND_QUEUE_SIZE);
         let (ready, started) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name(inspector::thread_name(&options.label))
-            .stack_size(JS_STACK_SIZE)
-            .spawn(move || {
-                let panic_host = host.clone();
-                let thread = AssertUnwindSafe(|| run(options, host, ready, |_| receiver));
-                // A panic of deno_runtime ends the extensions, not the program. Unfinished work is
-                // dropped, and calls return `Gone`.
-                if std::panic::catch_unwind(thread).is_err() {
-                    panic_host.fault(Fault::from_runtime(
-                        "The JavaScript runtime has crashed (the reason is on standard error); \
+        let name = inspector::thread_name(&options.label);
+        let thread = js_thread::spawn(name, move || {
+            let panic_host = host.clone();
+            let thread = AssertUnwindSafe(|| run(options, host, ready, |_| receiver));
+            // A panic of deno_runtime ends the extensions, not the program. Unfinished work is
+            // dropped, and calls return `Gone`.
+            if std::panic::catch_unwind(thread).is_err() {
+                panic_host.fault(Fault::from_runtime(
+                    "The JavaScript runtime has crashed (the reason is on standard error); \
                          its extensions are gone until they are reloaded",
-                    ));
-                }
-            })
-            .map_err(StartError::Thread)?;
+                ));
+            }
+        })
+        .map_err(StartError::Thread)?;
         let (watchdog, imports) = started
             .recv()
             .map_err(|_| StartError::Bootstrap("its thread panicked".into()))??;

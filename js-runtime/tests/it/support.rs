@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -175,7 +175,7 @@ impl Js {
     pub fn with(options: RuntimeOptions) -> Self {
         let host = Arc::new(TestHost::default());
         let own_process = options.process.is_some();
-        let runtime = start(options, host.clone());
+        let runtime = Runtime::start(options, host.clone()).unwrap();
         assert_eq!(runtime.process_id().is_some(), own_process);
         Self { host, runtime }
     }
@@ -220,25 +220,6 @@ impl Js {
         })
         .await;
     }
-}
-
-/// V8 requires that all its threads are started below the one that called `init`. `cargo test` runs
-/// every test on a thread of its own, so another thread plays the main thread.
-fn start(options: RuntimeOptions, host: Arc<TestHost>) -> Runtime {
-    type Order = (RuntimeOptions, Arc<TestHost>, mpsc::Sender<Runtime>);
-    static MAIN_THREAD: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
-        let (orders, received) = mpsc::channel::<Order>();
-        std::thread::spawn(move || {
-            js_runtime::init();
-            for (options, host, reply) in received {
-                reply.send(Runtime::start(options, host).unwrap()).unwrap();
-            }
-        });
-        orders
-    });
-    let (reply, started) = mpsc::channel();
-    MAIN_THREAD.send((options, host, reply)).unwrap();
-    started.recv().unwrap()
 }
 
 /// Returns an extension whose event "get" returns the value of `expression`.

@@ -102,7 +102,6 @@ impl LoadedSet {
         if sets.iter().all(Vec::is_empty) {
             return Ok(sets.iter().map(|_| Self::default()).collect());
         }
-        js_runtime::init();
         let runtime = runtime()?;
         let shared = config(paths);
         let at_a_time = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -107,7 +107,6 @@ pub fn run(invocation: NodeInvocation, paths: &Paths) -> Result<u8, StartError> 
         script: paths.cwd.join(script),
         ..RuntimeOptions::default()
     };
-    js_runtime::init();
     let script = Script {
         args: invocation.args,
         options: invocation.options,

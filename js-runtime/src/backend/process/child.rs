@@ -21,7 +21,7 @@ use crate::attribution::imports::{Imports, Recorded};
 use crate::backend::thread::run;
 use crate::error::Thrown;
 use crate::isolate::Isolate;
-use crate::limits::process_limits::JS_STACK_SIZE;
+use crate::js_thread;
 use crate::limits::watchdog::Watchdog;
 use crate::node::inspector;
 use crate::standard_streams;
@@ -78,7 +78,6 @@ fn serve() -> io::Result<()> {
     if let Some(program) = start.program.take() {
         set_program(program.into());
     }
-    crate::init();
     if let Some(inspect) = start.inspect
         && let Err(error) = inspector::start_in_host_process(inspect)
     {
@@ -141,26 +140,24 @@ fn start_isolate(
         link: link.clone(),
         one_way: options.one_way.clone(),
     });
-    let thread = std::thread::Builder::new()
-        .name(inspector::thread_name(&options.label))
-        .stack_size(JS_STACK_SIZE)
-        .spawn(move || {
-            let link = thread_link.clone();
-            let inbox = move |isolate: &mut Isolate| {
-                crash_report::install(&mut isolate.worker.js_runtime, crash_stream);
-                ChildInbox::new(link).expect("tokio takes a socket")
-            };
-            let isolate_thread = std::panic::AssertUnwindSafe(|| run(options, host, ready, inbox));
-            // The panic hook has printed the message.
-            let code = match std::panic::catch_unwind(isolate_thread) {
-                Ok(()) => 0,
-                Err(_) => 101,
-            };
-            if code == 0 {
-                thread_link.send(Kind::Bye, 0, "", b"");
-            }
-            exit_now(code)
-        });
+    let name = inspector::thread_name(&options.label);
+    let thread = js_thread::spawn(name, move || {
+        let link = thread_link.clone();
+        let inbox = move |isolate: &mut Isolate| {
+            crash_report::install(&mut isolate.worker.js_runtime, crash_stream);
+            ChildInbox::new(link).expect("tokio takes a socket")
+        };
+        let isolate_thread = std::panic::AssertUnwindSafe(|| run(options, host, ready, inbox));
+        // The panic hook has printed the message.
+        let code = match std::panic::catch_unwind(isolate_thread) {
+            Ok(()) => 0,
+            Err(_) => 101,
+        };
+        if code == 0 {
+            thread_link.send(Kind::Bye, 0, "", b"");
+        }
+        exit_now(code)
+    });
     if let Err(error) = thread {
         send_start_error(link, format!("its thread does not start: {error}"));
         return Ok(None);
