@@ -108,10 +108,13 @@ fn written(name: &str, args: &[Word]) -> Vec<Word> {
         "chmod" | "chown" | "chgrp" => all.get(1..).unwrap_or_default().to_vec(),
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" => {
             let mut found = Vec::new();
-            // All letters without a value of cp, mv, install and ln.
-            const FLAGS: &str = "CDFHLPRTZabcdfilnprsuvx";
-            for folder in values(args, FLAGS, 't', "target-directory") {
-                found.extend(copied(&all, &folder));
+            // The letter keeps times in rsync.
+            if !matches!(name, "rsync" | "scp") {
+                // All letters without a value of cp, mv, install and ln.
+                const FLAGS: &str = "CDFHLPRTZabcdfilnprsuvx";
+                for folder in values(args, FLAGS, 't', "target-directory") {
+                    found.extend(copied(&all, &folder));
+                }
             }
             match all.split_last() {
                 Some((target, [])) if name == "ln" => {

@@ -47,6 +47,7 @@ fn visible_writes_are_found() {
             &["/w/a", "/w/a/d", "/w/d", "/w/d/a", "/w/d/d"],
             &[],
         ),
+        ("rsync -avt a b", &["/w/b", "/w/b/a"], &[]),
         ("git archive -vo a HEAD", &["/w/a"], &[]),
         ("git ls-files -o d; git grep -o x", &[], &[]),
         ("git diff --output=a", &["/w/a"], &[]),
