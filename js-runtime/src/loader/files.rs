@@ -3,6 +3,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use deno_core::ModuleSpecifier;
 use deno_error::JsErrorBox;
 use deno_path_util::url_to_file_path;
 use deno_resolver::npm::DenoInNpmPackageChecker;
+use js_runtime_ext::program_file_options;
 use node_resolver::errors::PackageJsonLoadError;
 use node_resolver::{InNpmPackageChecker, PackageJsonResolverRc};
 
@@ -217,7 +219,7 @@ fn read_source(path: &Path) -> Result<SourceText, JsErrorBox> {
 
 /// Reads a text file. Returns its text and the digest of its bytes.
 pub(crate) fn read_with_digest(path: &Path) -> Result<(String, u64), JsErrorBox> {
-    let bytes = std::fs::read(path).map_err(|e| io_error(path, &e))?;
+    let bytes = read_bytes(path).map_err(|e| io_error(path, &e))?;
     expected_files::check(path, &bytes).map_err(|e| io_error(path, &e))?;
     let digest = digest(&bytes);
     let text = String::from_utf8(bytes)
@@ -229,7 +231,15 @@ pub(crate) fn read_with_digest(path: &Path) -> Result<(String, u64), JsErrorBox>
     Ok((text, digest))
 }
 
-pub(crate) fn io_error(path: &Path, error: &std::io::Error) -> JsErrorBox {
+/// Reads a file, on the prefetch thread or the thread of JavaScript.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = program_file_options().read(true).open(path)?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+pub(crate) fn io_error(path: &Path, error: &io::Error) -> JsErrorBox {
     JsErrorBox::generic(format!("Cannot read {}: {error}", path.display()))
 }
 
