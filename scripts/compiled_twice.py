@@ -3,7 +3,7 @@
 
 The snapshot's build script needs deno_runtime, and so does the program. They share one
 build only as long as features and profiles agree (Cargo.toml says how); without this
-check a slip doubles the build time and nobody sees why. Asks cargo for its unit graph,
+check a slip doubles the build time without a visible reason. Asks cargo for its unit graph,
 which costs no compilation. Arguments go to cargo.
 """
 import collections

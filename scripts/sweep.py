@@ -168,13 +168,13 @@ class Run:
     def read(self):
         for line in self.process.stdout:
             try:
-                told = json.loads(line)
+                event = json.loads(line)
             except ValueError:
-                told = {"type": "no JSON", "text": line[:300]}
-            if told.get("type") == "extension_ui_request" and told.get("method") in DIALOGS:
-                self.send({"type": "extension_ui_response", "id": told["id"]} | self.answer(told))
+                event = {"type": "no JSON", "text": line[:300]}
+            if event.get("type") == "extension_ui_request" and event.get("method") in DIALOGS:
+                self.send({"type": "extension_ui_response", "id": event["id"]} | self.answer(event))
             with self.news:
-                self.lines.append(told)
+                self.lines.append(event)
                 self.news.notify_all()
         with self.news:
             self.ended = True
@@ -216,7 +216,7 @@ class Run:
             if len(self.lines) == count:
                 return
 
-    def told(self, since):
+    def visible(self, since):
         """The behaviour visible to a user or a client, without values that differ in every run."""
         def plain(value):
             text = re.sub(r"sweep[a-z0-9_]{8}", "HOME", json.dumps(value, sort_keys=True))
@@ -244,7 +244,7 @@ class Run:
         if not self.wait(lambda line: done(line, f"at-{since}"), seconds, since):
             self.send({"type": "abort"})
         self.settle()
-        return sorted(set(self.told(since)))
+        return sorted(set(self.visible(since)))
 
     @staticmethod
     def probed(line):
@@ -263,7 +263,7 @@ class Run:
         unloaded = [line for line in errors if not re.search(" event | conflict|must be ", str(line.get("error")))]
         if probe and not unloaded:
             tools, commands = self.probed(probe)
-            result["start"] = [*sorted(tools), *commands, *sorted(set(self.told(0)))]
+            result["start"] = [*sorted(tools), *commands, *sorted(set(self.visible(0)))]
             answered = lambda line, id: line.get("id") == id and line.get("type") == "response"
             over = lambda line, _: line.get("type") == "agent_end"
             for name in commands[:MOST]:
@@ -276,10 +276,10 @@ class Run:
             result["compact"] = self.ask({"type": "compact"}, answered, 15)
             for name in ("reload", "new"):
                 since = len(self.lines)
-                told = self.ask(f"/probe-{name}", lambda line, _: is_probe(line), 15)
+                visible = self.ask(f"/probe-{name}", lambda line, _: is_probe(line), 15)
                 again = next(filter(is_probe, self.lines[since:]), None)
                 tools, commands = self.probed(again) if again else ({}, [])
-                result[name] = [*sorted(tools), *commands, *told]
+                result[name] = [*sorted(tools), *commands, *visible]
         try:
             self.process.stdin.close()
         except OSError:

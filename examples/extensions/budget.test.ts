@@ -25,7 +25,7 @@ test("a no ends the run", async (t) => {
   assert.equal(pi.read("log"), "looked\n");
 });
 
-test("so it does where nobody can be asked", async (t) => {
+test("it stops where no user can be asked", async (t) => {
   const { requests } = await t.print("look around", { args, contextWindow: 10_000_000, model: [look, look] });
   assert.equal(requests.length, 2);
 });

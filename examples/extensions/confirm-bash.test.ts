@@ -49,7 +49,7 @@ test("harmless commands are not asked about", async (t) => {
   assert.equal(run.tools[0].text, "harmless\n");
 });
 
-test("where nobody can be asked, it is blocked", async (t) => {
+test("where no user can be asked, it is blocked", async (t) => {
   const { requests } = await t.print("clean up", { files, model: [wipe, "I see."] });
-  assert.match(requests[1].last, /This deletes folders, and nobody is there to confirm it/);
+  assert.match(requests[1].last, /This deletes folders, and no user can confirm it/);
 });

@@ -29,7 +29,7 @@ export default function (pi: ExtensionAPI) {
     const risk = RISKS.find(([pattern]) => pattern.test(command));
     if (!risk || allowed.has(command)) return;
     const [, what] = risk;
-    if (!ctx.hasUI) return { block: true, reason: `This ${what}, and nobody is there to confirm it` };
+    if (!ctx.hasUI) return { block: true, reason: `This ${what}, and no user can confirm it` };
 
     const answer = await ctx.ui.select(`This ${what}:\n${command}`, [ONCE, ALWAYS, NEVER]);
     if (answer === ALWAYS) allowed.add(command);

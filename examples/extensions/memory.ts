@@ -9,7 +9,7 @@ import { getAgentDir } from "@mariozechner/pi-coding-agent";
 import type { ExtensionAPI } from "@mariozechner/pi-coding-agent";
 import { Type } from "@sinclair/typebox";
 
-interface Found {
+interface Note {
   id: number;
   text: string;
   project: string;
@@ -41,9 +41,9 @@ export default function (pi: ExtensionAPI) {
     const statement = memory().prepare(
       "SELECT rowid AS id, text, project, day FROM memory WHERE memory MATCH ? ORDER BY rank LIMIT ?",
     );
-    return statement.all(match, limit) as unknown as Found[];
+    return statement.all(match, limit) as unknown as Note[];
   };
-  const written = (found: Found[]) =>
+  const written = (found: Note[]) =>
     found.map(({ id, text, project, day }) => `#${id} (${day}, ${project}) ${text}`).join("\n");
   const answer = (text: string, details: object) => ({ content: [{ type: "text" as const, text }], details });
 

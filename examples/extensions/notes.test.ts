@@ -37,7 +37,7 @@ test("another session has none of them", async (t) => {
   assert.equal(pi.ui.notifications.at(-1)?.message, "There are no notes in this session.");
 });
 
-test("the model is told of them", async (t) => {
+test("the model gets them", async (t) => {
   const pi = await t.start({ model: ["Hello.", "I know."] });
   await pi.prompt("hello");
   await pi.command("/note buy milk");

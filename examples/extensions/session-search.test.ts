@@ -9,7 +9,7 @@ test("the user finds a session and goes back to it", async (t) => {
   await pi.prompt("Which colour?");
 
   await pi.command("/find mysql");
-  assert.equal(pi.ui.notifications[0].message, 'Nobody said "mysql" in another session here.');
+  assert.equal(pi.ui.notifications[0].message, 'No message of another session here contains "mysql".');
 
   pi.ui.answer({ title: 'Sessions with "database POSTGRES"' }, ({ options }) => options![0]);
   await pi.command("/find database POSTGRES");

@@ -33,7 +33,7 @@ export default function (pi: ExtensionAPI) {
     description: "Finds a session of this folder by what was said in it, and opens it",
     handler: async (words, ctx) => {
       const found = await search(words, ctx.sessionManager.getSessionFile(), false, ctx.cwd);
-      if (found.length === 0) return ctx.ui.notify(`Nobody said "${words}" in another session here.`, "info");
+      if (found.length === 0) return ctx.ui.notify(`No message of another session here contains "${words}".`, "info");
       const labels = found.slice(0, 20).map((match, index) => `${index + 1}. ${label(match)}`);
       const chosen = await ctx.ui.select(`Sessions with "${words}"`, labels);
       if (chosen !== undefined) await ctx.switchSession(found[labels.indexOf(chosen)].session.path);

@@ -148,7 +148,7 @@ def say(text):
 def read_answer(hint):
     print(hint, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
-    return line.rstrip("\n") if line else None  # Nobody is there any more.
+    return line.rstrip("\n") if line else None  # The input has ended.
 
 
 def answer_of(request):

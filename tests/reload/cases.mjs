@@ -9,12 +9,12 @@ const TIMES = 2;
 /** The result of a case in which everything is right. */
 export const RIGHT = "works";
 
-/** Returns "told: …" with the error of the case or the first line that the user was told, or "nothing told". */
-function told(program) {
-	const text = program.told.trim();
-	if (!text) return "nothing told";
+/** Returns "reported: …" with the error of the case or the first line that reached the user, or "nothing reported". */
+function problemsOf(program) {
+	const text = program.reported.trim();
+	if (!text) return "nothing reported";
 	const error = text.match(/EADDRINUSE|EEXIST|database is locked/);
-	return `told: ${error ? error[0] : text.split("\n")[0]}`;
+	return `reported: ${error ? error[0] : text.split("\n")[0]}`;
 }
 
 const COUNTER = `import fs from "node:fs";
@@ -35,15 +35,15 @@ const state = {
 		for (let time = 0; time <= TIMES; time += 1) {
 			if (time > 0) await program.replace(cause);
 			for (let count = 0; count < 3; count += 1) {
-				const got = await program.tell("count");
-				if (Number(got) !== ++expected) return `lost: ${got} instead of ${expected}`;
+				const answer = await program.commandOutput("count");
+				if (Number(answer) !== ++expected) return `lost: ${answer} instead of ${expected}`;
 			}
 		}
 		return RIGHT;
 	},
 };
 
-/** An extension that takes something when it loads. It tells which load it belongs to. */
+/** An extension that takes something when it loads. Its command shows which load it belongs to. */
 const holder = (take, release) => `import fs from "node:fs";
 import net from "node:net";
 export default async (pi) => {
@@ -81,13 +81,13 @@ function held(name, take, release) {
 			await program.start();
 			for (let load = 1; load <= 1 + TIMES; load += 1) {
 				if (load > 1) await program.replace(cause);
-				const got = await program.tell("held");
-				if (got === undefined) return `not loaded; ${told(program)}`;
-				if (Number(got) !== load) return `load ${got} serves instead of ${load}`;
+				const answer = await program.commandOutput("held");
+				if (answer === undefined) return `not loaded; ${problemsOf(program)}`;
+				if (Number(answer) !== load) return `load ${answer} serves instead of ${load}`;
 				if (!hasServer) continue;
 				const server = await served(port);
-				if (server === undefined) return `no server is left; ${told(program)}`;
-				if (Number(server) !== load) return `the server of the old load answers; ${told(program)}`;
+				if (server === undefined) return `no server is left; ${problemsOf(program)}`;
+				if (Number(server) !== load) return `the server of the old load answers; ${problemsOf(program)}`;
 			}
 			return RIGHT;
 		},
@@ -98,7 +98,7 @@ const sayer = (name, value) =>
 	`export default (pi) => pi.registerCommand("${name}", { handler: async (_, ctx) => ctx.ui.notify("is ${value}") });`;
 
 /** Two extensions of which `a` breaks or goes while `b` changes. */
-function beside(name, expected, breakIt) {
+function besideBrokenFile(name, expected, breakIt) {
 	return {
 		name,
 		causes: ["reload"],
@@ -109,11 +109,11 @@ function beside(name, expected, breakIt) {
 			breakIt(program.path("a.ts"));
 			program.extension("b.ts", sayer("b", "new"));
 			await program.replace(cause);
-			const a = (await program.tell("a")) ?? "gone";
-			const b = (await program.tell("b")) ?? "gone";
+			const a = (await program.commandOutput("a")) ?? "gone";
+			const b = (await program.commandOutput("b")) ?? "gone";
 			const isBroken = expected === "old";
-			if (a === expected && b === "new" && (!isBroken || program.told.includes("a.ts"))) return RIGHT;
-			return `the changed one is ${b}; the ${isBroken ? "broken" : "removed"} one is ${a}${isBroken ? `; ${told(program)}` : ""}`;
+			if (a === expected && b === "new" && (!isBroken || program.reported.includes("a.ts"))) return RIGHT;
+			return `the changed one is ${b}; the ${isBroken ? "broken" : "removed"} one is ${a}${isBroken ? `; ${problemsOf(program)}` : ""}`;
 		},
 	};
 }
@@ -129,8 +129,8 @@ export const CASES = [
 	held("a lock folder, removed in `session_shutdown`; the error is only logged", LOGGED_LOCK, 'fs.rmdirSync("lock");'),
 	held("an exclusive SQLite file, closed in `session_shutdown`", DATABASE, "database.close();"),
 	held("an exclusive SQLite file that is never closed", DATABASE, ""),
-	beside("one file has a syntax error, another one is new", "old", (path) => writeFileSync(path, "export default (pi) => {\n  pi.on(;")),
-	beside("one file imports what is not there, another one is new", "old", (path) => writeFileSync(path, 'import "./missing";\nexport default () => {};')),
-	beside("one file throws at load, another one is new", "old", (path) => appendFileSync(path, '\nthrow new Error("thrown");')),
-	beside("one file is gone, another one is new", "gone", (path) => rmSync(path)),
+	besideBrokenFile("one file has a syntax error, another one is new", "old", (path) => writeFileSync(path, "export default (pi) => {\n  pi.on(;")),
+	besideBrokenFile("one file imports what is not there, another one is new", "old", (path) => writeFileSync(path, 'import "./missing";\nexport default () => {};')),
+	besideBrokenFile("one file throws at load, another one is new", "old", (path) => appendFileSync(path, '\nthrow new Error("thrown");')),
+	besideBrokenFile("one file is gone, another one is new", "gone", (path) => rmSync(path)),
 ];

@@ -65,7 +65,7 @@ try {
 		const used = memory(program.child.pid);
 		most = Math.max(most, used);
 		if (!PRINTED.includes(reload)) continue;
-		const serving = await program.tell("version");
+		const serving = await program.commandOutput("version");
 		if (serving !== String(version)) throw new Error(`version ${serving} serves instead of ${version}`);
 		await pause(REST);
 		const seconds = Math.round((performance.now() - started) / 1000);

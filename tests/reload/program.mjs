@@ -47,9 +47,9 @@ export class Program {
 		this.child = spawn(program, [...args, "--mode", "rpc"], { cwd: this.work, env, stdio: ["pipe", "pipe", "pipe"] });
 		this.ended = new Promise((resolve) => this.child.on("exit", resolve));
 		this.child.stdin.on("error", () => {});
-		/** Everything that a user may have been told. */
-		this.told = "";
-		this.child.stderr.on("data", (chunk) => (this.told += chunk));
+		/** Errors and notices that reach the user. */
+		this.reported = "";
+		this.child.stderr.on("data", (chunk) => (this.reported += chunk));
 		this.notices = [];
 		this.waiting = new Map();
 		this.ids = 0;
@@ -66,9 +66,9 @@ export class Program {
 		} else if (line.method === "notify" && line.message.startsWith("is ")) {
 			this.notices.push(line.message.slice(3));
 		} else if (line.type === "extension_error") {
-			this.told += `${line.error}\n`;
+			this.reported += `${line.error}\n`;
 		} else if (line.method === "notify") {
-			this.told += `${line.message}\n`;
+			this.reported += `${line.message}\n`;
 		}
 	}
 
@@ -92,15 +92,15 @@ export class Program {
 		if (!response.success && /unknown command/i.test(response.error)) await this.ask({ type: "prompt", message: "/reload" });
 	}
 
-	/** The text that an extension's command tells after "is ", or undefined if the command is not there. */
-	async tell(command) {
+	/** The text that the command of an extension shows after "is ", or undefined if the command is not there. */
+	async commandOutput(command) {
 		const { data } = await this.ask({ type: "get_commands" });
 		if (!data.commands.some(({ name }) => name === command)) return undefined;
 		const before = this.notices.length;
 		await this.ask({ type: "prompt", message: `/${command}` });
 		const deadline = Date.now() + STEP_TIMEOUT;
 		while (this.notices.length === before) {
-			if (Date.now() > deadline) throw new Ended(`/${command} says nothing`);
+			if (Date.now() > deadline) throw new Ended(`/${command} shows nothing`);
 			await pause(5);
 		}
 		return this.notices.at(-1);

@@ -81,10 +81,10 @@ async fn confirm_bash_blocks_without_a_user() {
     let home = with("confirm-bash.ts");
     let file = home.file("precious/file", "");
     let arguments = [&DEMO[..], &["-p", "run `rm -rf precious`"]].concat();
-    let said = home.run(&arguments, "").await.ok();
+    let output = home.run(&arguments, "").await.ok();
     assert!(
-        said.contains("This deletes folders, and nobody is there to confirm it"),
-        "{said}"
+        output.contains("This deletes folders, and no user can confirm it"),
+        "{output}"
     );
     assert!(file.exists());
 }
@@ -156,7 +156,7 @@ async fn the_model_receives_the_notes() {
     let home = Home::new(&server);
     install(&home, "notes.ts");
     let mut rpc = home.rpc(&[]);
-    for (note, told) in [("", false), ("/note buy milk", true)] {
+    for (note, reported) in [("", false), ("/note buy milk", true)] {
         if !note.is_empty() {
             rpc.ok(prompt(note)).await;
         }
@@ -165,7 +165,7 @@ async fn the_model_receives_the_notes() {
         let system = server.last_request().body["system"].to_string();
         assert_eq!(
             system.contains("The user's notes:\\n- buy milk"),
-            told,
+            reported,
             "{system}"
         );
     }
@@ -197,13 +197,13 @@ async fn the_client_prints_what_the_agent_says() {
     let home = Home::bare();
     home.file("violets.txt", "violets are blue\n");
     let prompts = ["read violets.txt", "run `echo second`"];
-    let (code, said, asked) = client(&home, &prompts, "").await;
-    assert_eq!(code, Some(0), "{asked}");
-    let (first, second) = said.split_once("`bash` gave").expect("the second answer");
-    assert!(first.contains("violets are blue"), "{said}");
-    assert!(second.contains("second\n"), "{said}");
+    let (code, output, requested) = client(&home, &prompts, "").await;
+    assert_eq!(code, Some(0), "{requested}");
+    let (first, second) = output.split_once("`bash` gave").expect("the second answer");
+    assert!(first.contains("violets are blue"), "{output}");
+    assert!(second.contains("second\n"), "{output}");
     assert_eq!(
-        asked,
+        requested,
         "[read {\"path\": \"violets.txt\"}]\n[bash {\"command\": \"echo second\"}]\n"
     );
 }
@@ -215,24 +215,27 @@ async fn the_client_asks_what_extensions_ask() {
     let file = home.file("precious/file", "");
     let wipe = "run `rm -rf precious`";
     let prompts = [wipe, "/note", "/notes", wipe];
-    let (code, _, asked) = client(&home, &prompts, "3\nbuy milk\n1\n").await;
-    assert_eq!(code, Some(0), "{asked}");
+    let (code, _, requested) = client(&home, &prompts, "3\nbuy milk\n1\n").await;
+    assert_eq!(code, Some(0), "{requested}");
     assert!(
-        asked.contains(
+        requested.contains(
             "? This deletes folders:\nrm -rf precious\n  1. Run it\n  2. Run it, and do not ask \
              about this command again\n  3. Do not run it\n1-3> [bash failed]\n? Note\nanswer> "
         ),
-        "{asked}"
+        "{requested}"
     );
-    assert!(asked.contains("[info] 1. buy milk\n"), "{asked}");
+    assert!(requested.contains("[info] 1. buy milk\n"), "{requested}");
     assert!(!file.exists());
 }
 
 #[tokio::test]
 async fn the_client_says_why_pi_does_not_answer() {
     let home = Home::bare();
-    let (code, said, asked) = client(&home, &["hello", "--", "--provider", "none"], "").await;
-    assert_eq!((code, said.as_str()), (Some(1), ""));
-    assert!(asked.contains("none"), "{asked}");
-    assert!(asked.ends_with("pi ended (exit code 1)\n"), "{asked}");
+    let (code, output, requested) = client(&home, &["hello", "--", "--provider", "none"], "").await;
+    assert_eq!((code, output.as_str()), (Some(1), ""));
+    assert!(requested.contains("none"), "{requested}");
+    assert!(
+        requested.ends_with("pi ended (exit code 1)\n"),
+        "{requested}"
+    );
 }

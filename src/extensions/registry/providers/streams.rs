@@ -65,7 +65,7 @@ struct ResponseArgs {
 impl OpenStreams {
     fn get(&self, token: u64) -> Result<Arc<OpenStream>, HostError> {
         let stream = self.open.lock().get(&token).cloned();
-        stream.ok_or_else(|| HostError::new("Nobody listens to this stream any more"))
+        stream.ok_or_else(|| HostError::new("The request of this stream has ended"))
     }
 
     /// Serves the calls that JavaScript makes about a stream.
@@ -74,7 +74,7 @@ impl OpenStreams {
             "events" => {
                 let args: EventsArgs = parse_stored(method, args)?;
                 let sent = self.get(args.token)?.events.send(args.events).await;
-                sent.map_err(|_| HostError::new("Nobody listens to this stream any more"))?;
+                sent.map_err(|_| HostError::new("The request of this stream has ended"))?;
                 Ok(Value::Null)
             }
             "payload" => {
@@ -131,9 +131,10 @@ impl ExtensionApi {
     async fn run(self, request: Request, items: mpsc::Sender<StreamItem>) {
         let mut stream_replay =
             StreamReplay::new(&request.model, items.clone(), request.cancel.clone());
-        let there = self.host.upgrade();
-        let there = there.and_then(|host| Some((host.provider_registrations.generation()?, host)));
-        let Some((generation, host)) = there else {
+        let generation_and_host = self.host.upgrade();
+        let generation_and_host = generation_and_host
+            .and_then(|host| Some((host.provider_registrations.generation()?, host)));
+        let Some((generation, host)) = generation_and_host else {
             let gone = format!(
                 "The extension that provides \"{}\" is not loaded any more",
                 request.model.provider

@@ -135,7 +135,7 @@ pub(crate) fn is_foreign(state: &OpState, descriptor: RawFd) -> bool {
 const PROGRAM_FILE: OFlag = OFlag::O_NONBLOCK;
 
 /// Returns options to open a file on another thread than that of JavaScript. In a host process,
-/// the files of addons are told from others by these options.
+/// these options distinguish the program's files from those of addons.
 pub fn program_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(PROGRAM_FILE.bits());
