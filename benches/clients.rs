@@ -119,8 +119,8 @@ async fn through(
             .output();
         let output = timeout(CLIENT_TIMEOUT, output).await.ok()?;
         let output = output.expect("node is installed");
-        let said = String::from_utf8_lossy(&output.stdout);
-        times.push(said.trim().parse().expect("the client measures it"));
+        let output_text = String::from_utf8_lossy(&output.stdout);
+        times.push(output_text.trim().parse().expect("the client measures it"));
     }
     Some(times)
 }

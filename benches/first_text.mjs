@@ -5,21 +5,21 @@ import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 
-const [kind, first, second] = process.argv.slice(2);
+const [kind, ...args] = process.argv.slice(2);
 const clients = {
-  async "rpc-client"() {
-    const { RpcClient } = await import(pathToFileURL(first));
+  async "rpc-client"(clientModule, cliPath) {
+    const { RpcClient } = await import(pathToFileURL(clientModule));
     return async (onText) => {
-      const client = new RpcClient({ cliPath: second, args: ["--no-session"] });
+      const client = new RpcClient({ cliPath, args: ["--no-session"] });
       client.onEvent((event) => event.assistantMessageEvent?.type === "text_delta" && onText());
       await client.start();
       await client.prompt("hi");
     };
   },
-  async "pi-acp"() {
-    const { ClientSideConnection, PROTOCOL_VERSION, ndJsonStream } = await import(pathToFileURL(second));
+  async "pi-acp"(adapterPath, protocolModule) {
+    const { ClientSideConnection, PROTOCOL_VERSION, ndJsonStream } = await import(pathToFileURL(protocolModule));
     return async (onText) => {
-      const adapter = spawn(process.execPath, [first], { stdio: ["pipe", "pipe", "ignore"] });
+      const adapter = spawn(process.execPath, [adapterPath], { stdio: ["pipe", "pipe", "ignore"] });
       const sessionUpdate = async ({ update }) => {
         if (update.content?.text === "Hello.") onText();
       };
@@ -31,7 +31,7 @@ const clients = {
     };
   },
 };
-const run = await clients[kind]();
+const run = await clients[kind](...args);
 const start = performance.now();
 await new Promise((resolve, reject) => {
   run(() => {

@@ -79,7 +79,7 @@ export interface AgentLoopConfig extends SimpleStreamOptions, ToolHooks, Context
 }
 
 /** A type alias, because an interface would not fit a record. */
-type OfTool = {
+type ToolCallFields = {
   toolCallId: string;
   toolName: string;
 };
@@ -92,11 +92,11 @@ export type AgentEvent =
   | { type: "message_update"; message: AgentMessage; assistantMessageEvent: AssistantMessageEvent }
   | { type: "message_end"; message: AgentMessage }
   // deno-lint-ignore no-explicit-any
-  | ({ type: "tool_execution_start"; args: any } & OfTool)
+  | ({ type: "tool_execution_start"; args: any } & ToolCallFields)
   // deno-lint-ignore no-explicit-any
-  | ({ type: "tool_execution_update"; args: any; partialResult: any } & OfTool)
+  | ({ type: "tool_execution_update"; args: any; partialResult: any } & ToolCallFields)
   // deno-lint-ignore no-explicit-any
-  | ({ type: "tool_execution_end"; result: any; isError: boolean } & OfTool);
+  | ({ type: "tool_execution_end"; result: any; isError: boolean } & ToolCallFields);
 export type AgentEventSink = (event: AgentEvent) => Awaitable<void>;
 
 /** Yields the events; the result is the list of the run's messages. */

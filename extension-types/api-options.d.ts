@@ -62,24 +62,24 @@ export interface MistralOptions extends WithChoice<"auto" | "none" | "any" | "re
 export interface OpenAICompletionsOptions extends WithChoice<"auto" | "none" | "required" | ByName>, WithEffort {}
 /** The options of OpenAI's API; `toolChoice` is from newer versions. */
 // deno-lint-ignore no-explicit-any
-interface OfResponses<TEffort, TSummary> extends WithChoice<any>, WithEffort<TEffort> {
+interface ResponsesOptions<TEffort, TSummary> extends WithChoice<any>, WithEffort<TEffort> {
   /** Without an effort it requests thoughts of medium effort, except from Codex. */
   reasoningSummary?: TSummary | null;
 }
 type ReasoningSummary = "auto" | "detailed" | "concise";
 type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority";
-export interface OpenAIResponsesOptions extends OfResponses<Effort, ReasoningSummary> {
+export interface OpenAIResponsesOptions extends ResponsesOptions<Effort, ReasoningSummary> {
   /** `flex` and `priority` have their own price in `usage.cost`. */
   serviceTier?: ServiceTier | null;
 }
-export interface AzureOpenAIResponsesOptions extends OfResponses<Effort, ReasoningSummary> {
+export interface AzureOpenAIResponsesOptions extends ResponsesOptions<Effort, ReasoningSummary> {
   /** The members below override the variables `AZURE_OPENAI_…`. */
   azureApiVersion?: string;
   azureResourceName?: string;
   azureBaseUrl?: string;
   azureDeploymentName?: string;
 }
-export interface OpenAICodexResponsesOptions extends OfResponses<"none" | Effort, ReasoningSummary | "on" | "off"> {
+export interface OpenAICodexResponsesOptions extends ResponsesOptions<"none" | Effort, ReasoningSummary | "on" | "off"> {
   serviceTier?: ServiceTier | null;
   /** `medium` by default. */
   textVerbosity?: "low" | "medium" | "high";

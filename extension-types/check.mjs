@@ -72,23 +72,23 @@ function run(config, cwd) {
 }
 
 function check(what, ...how) {
-  return say(what, compile(...how));
+  return report(what, compile(...how));
 }
 
-function say(what, said) {
-  console.log(said === "" ? `${what}: ok` : `${said}\n${what}: FAILED`);
-  return said === "";
+function report(what, output) {
+  console.log(output === "" ? `${what}: ok` : `${output}\n${what}: FAILED`);
+  return output === "";
 }
 
 /** Checks extensions with an author's options; below `root`, exactly the known problems are allowed. */
 function checkExtensions(paths, root) {
-  const said = compile(lenient, [...paths, ...(root ? [root] : [])]);
+  const output = compile(lenient, [...paths, ...(root ? [root] : [])]);
   const known = root ? JSON.parse(readFileSync(join(here, "known.json"), "utf8")) : [];
   const missed = new Set(known.map(({ file, message }) => `${file}: ${message}`));
-  const problems = said.split("\n").filter((line) => {
+  const problems = output.split("\n").filter((line) => {
     const found = /^(.+)\(\d+,\d+\): error TS\d+: (.*)$/.exec(line);
     // Other lines continue the message before.
-    if (!found) return said !== "" && !root;
+    if (!found) return output !== "" && !root;
     const file = realpathSync(resolve(here, found[1]));
     return !missed.delete(root ? `${relative(root, file)}: ${found[2].replaceAll(root, "")}` : "");
   });
@@ -118,7 +118,7 @@ function checkAuthor(resolution, schemas, ...others) {
     const text = readFileSync(join(here, "check", name), "utf8");
     writeFileSync(join(room, name), text.replace('"typebox"', `"${schemas}"`));
   }
-  return say(`with ${schemas} ${others.length > 0 ? `and ${others}` : "only"}, ${resolution}`, run(room, room));
+  return report(`with ${schemas} ${others.length > 0 ? `and ${others}` : "only"}, ${resolution}`, run(room, room));
 }
 
 const results = [

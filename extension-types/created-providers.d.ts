@@ -23,7 +23,7 @@ export interface AuthContext {
   /** The path may start with `~` for the home folder. */
   fileExists(path: string): Promise<boolean>;
 }
-interface AskedForAuth {
+interface AuthRequest {
   ctx: AuthContext;
   /** The entry in `auth.json`. */
   credential?: ApiKeyCredential;
@@ -34,9 +34,9 @@ export interface ApiKeyAuth {
   /** Never called: `/login` asks the user for the key itself. */
   login?(interaction: ProviderAuthInteraction): Promise<ApiKeyCredential>;
   /** Whether there are credentials, without resolving them. */
-  check?(asked: AskedForAuth): Promise<AuthCheck | undefined>;
+  check?(request: AuthRequest): Promise<AuthCheck | undefined>;
   /** Called for each request; `undefined` if the provider is not configured. */
-  resolve(asked: AskedForAuth): Promise<AuthResult | undefined>;
+  resolve(request: AuthRequest): Promise<AuthResult | undefined>;
 }
 /** A sign-in for `/login`. */
 export interface OAuthAuth {

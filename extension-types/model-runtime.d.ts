@@ -89,7 +89,7 @@ export class ModelRuntime {
   checkAuth(providerId: string, options?: AuthOperationOptions): Promise<AuthCheck | undefined>;
   getProviderAuthStatus(providerId: string): AuthStatus;
   /** `undefined` if nothing is configured. */
-  getAuth(of: string | Model, overrides?: ModelRuntimeAuthOverrides): Promise<AuthResult | undefined>;
+  getAuth(target: string | Model, overrides?: ModelRuntimeAuthOverrides): Promise<AuthResult | undefined>;
   /** Lasts for this process only. */
   setRuntimeApiKey(providerId: string, apiKey: string, options?: AuthOperationOptions): Promise<void>;
   removeRuntimeApiKey(providerId: string, options?: AuthOperationOptions): Promise<void>;

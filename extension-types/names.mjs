@@ -73,10 +73,10 @@ for (const scope of process.argv.slice(2)) {
   const modules = [...modulesOf(resolve(scope))];
   const theirs = exportsOf(modules.map(([, file]) => file));
   const present = modules.map(([module]) => ours(module)).filter(existsSync);
-  const mine = new Map(exportsOf(present).map((names, index) => [present[index], names]));
+  const covered = new Map(exportsOf(present).map((names, index) => [present[index], names]));
   modules.forEach(([module], index) => {
     const reasons = excused(module, basename(scope));
-    const names = mine.get(ours(module));
+    const names = covered.get(ours(module));
     if (!names) {
       if (!reasons.has("*")) problems.push(`${module}: there are no types for it`);
       return;

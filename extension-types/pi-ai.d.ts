@@ -260,16 +260,16 @@ export interface SimpleStreamOptions extends StreamOptions {
  * A union member for each name, so that `Extract` works. A type alias, because an interface would
  * not fit a record.
  */
-type OfBlock<K extends string, Rest = unknown> = K extends unknown
+type BlockEvent<K extends string, Rest = unknown> = K extends unknown
   ? { type: K; contentIndex: number; partial: AssistantMessage } & Rest
   : never;
 
 export type AssistantMessageEvent =
   | { type: "start"; partial: AssistantMessage }
-  | OfBlock<"text_start" | "thinking_start" | "toolcall_start">
-  | OfBlock<"text_delta" | "thinking_delta" | "toolcall_delta", { delta: string }>
-  | OfBlock<"text_end" | "thinking_end", { content: string }>
-  | OfBlock<"toolcall_end", { toolCall: ToolCall }>
+  | BlockEvent<"text_start" | "thinking_start" | "toolcall_start">
+  | BlockEvent<"text_delta" | "thinking_delta" | "toolcall_delta", { delta: string }>
+  | BlockEvent<"text_end" | "thinking_end", { content: string }>
+  | BlockEvent<"toolcall_end", { toolCall: ToolCall }>
   | { type: "done"; reason: "stop" | "length" | "toolUse" | "deferred"; message: AssistantMessage }
   | { type: "error"; reason: "aborted" | "error"; error: AssistantMessage };
 

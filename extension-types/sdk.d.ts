@@ -459,7 +459,7 @@ interface More {
 }
 /** From newer versions: decides whether the project is trusted; it is not while the function runs. */
 export interface ResourceLoaderReloadOptions {
-  resolveProjectTrust?(asked: { extensionsResult: LoadExtensionsResult }): Promise<boolean>;
+  resolveProjectTrust?(request: { extensionsResult: LoadExtensionsResult }): Promise<boolean>;
 }
 
 export interface ResourceLoader {

@@ -75,7 +75,7 @@ export const setTimeout: typeof globalThis.setTimeout = web.timers.setTimeout;
 export const clearTimeout: typeof globalThis.clearTimeout = web.timers.clearTimeout;
 
 /** Like `Promise.race`, which would call `then` of the promises. `await` of a promise does not. */
-export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void> {
+export function race<T>(promise: Promise<T>, other: Promise<void>): Promise<T | void> {
   return new Promise((resolve, reject) => {
     const settle = async (promise: Promise<T | void>) => {
       try {
@@ -84,7 +84,7 @@ export function race<T>(one: Promise<T>, other: Promise<void>): Promise<T | void
         reject(error);
       }
     };
-    settle(one);
+    settle(promise);
     settle(other);
   });
 }

@@ -46,5 +46,5 @@ pub use startup::list_models::known_models;
 pub use stats::{SessionState, SessionStats};
 pub use switch::fork::{ForkPosition, Forked, ListError};
 pub use tools::{CommandSource, SlashCommand};
-pub use trust::AskedTrust;
+pub use trust::TrustOutcome;
 pub use user_commands::{UserCommandRequest, UserCommandResult, UserCommandRunner};

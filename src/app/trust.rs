@@ -33,7 +33,7 @@ pub(crate) enum TrustMoment {
 
 /// The result of a question that the user asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskedTrust {
+pub struct TrustOutcome {
     /// Whether the folder brings something that needs trust. Otherwise no question was asked.
     pub needs_trust: bool,
     /// Whether the user has answered. Otherwise nothing was changed.
@@ -43,7 +43,7 @@ pub struct AskedTrust {
 }
 
 /// The response of the user to the question.
-enum Asked {
+enum DialogResponse {
     Answer(TrustAnswer),
     /// The user looked at the changes.
     Again,
@@ -134,10 +134,10 @@ impl AgentSession {
     async fn ask_user(&self, paths: &Paths) {
         while let Some(question) = trust::question(paths) {
             let answer = match self.ask_about_trust(&question).await {
-                Asked::Answer(answer) => answer,
-                Asked::Again => continue,
+                DialogResponse::Answer(answer) => answer,
+                DialogResponse::Again => continue,
                 // The next start asks again.
-                Asked::Dismissed => TrustAnswer::DenySession,
+                DialogResponse::Dismissed => TrustAnswer::DenySession,
             };
             if let Err(error) = trust::answer(paths, answer) {
                 self.pending_warnings.lock().push(error.to_string());
@@ -148,14 +148,14 @@ impl AgentSession {
 
     /// Asks the user anew about the project and loads everything again if the answer differs. Fails
     /// while the agent works, because a reload could not follow.
-    pub(crate) async fn ask_trust_anew(&self) -> Result<AskedTrust, CommandError> {
+    pub(crate) async fn ask_trust_anew(&self) -> Result<TrustOutcome, CommandError> {
         let cwd = self.cwd();
         let paths = self.config.paths.with_cwd(&cwd);
         let wrong = |error: trust::TrustError| {
             CommandError::new(ErrorCode::InvalidCommand, error.to_string())
         };
         if !trust::has_something_to_trust(&paths.home, &cwd) {
-            return Ok(AskedTrust {
+            return Ok(TrustOutcome {
                 needs_trust: false,
                 answered: false,
                 trusted: !paths.ignores_project(),
@@ -167,10 +167,10 @@ impl AgentSession {
         let answer = loop {
             let question = trust::question_anew(&paths).map_err(wrong)?;
             match self.ask_about_trust(&question).await {
-                Asked::Answer(answer) => break answer,
-                Asked::Again => {}
-                Asked::Dismissed => {
-                    return Ok(AskedTrust {
+                DialogResponse::Answer(answer) => break answer,
+                DialogResponse::Again => {}
+                DialogResponse::Dismissed => {
+                    return Ok(TrustOutcome {
                         needs_trust: true,
                         answered: false,
                         trusted: !paths.ignores_project(),
@@ -183,14 +183,14 @@ impl AgentSession {
         if is_ignored != paths.ignores_project() {
             self.reload_with(None).await?;
         }
-        Ok(AskedTrust {
+        Ok(TrustOutcome {
             needs_trust: true,
             answered: true,
             trusted: !is_ignored,
         })
     }
 
-    async fn ask_about_trust(&self, question: &Question) -> Asked {
+    async fn ask_about_trust(&self, question: &Question) -> DialogResponse {
         let answers = question.answers();
         let mut options: Vec<String> = answers.iter().map(|(label, _)| label.clone()).collect();
         let diff = question.diff();
@@ -211,15 +211,17 @@ impl AgentSession {
         let extensions = &self.extensions;
         let chosen = match extensions.request_dialog_within(self, method, limit).await {
             UiAnswer::Value(label) => label,
-            UiAnswer::Confirmed(_) | UiAnswer::Cancelled => return Asked::Dismissed,
+            UiAnswer::Confirmed(_) | UiAnswer::Cancelled => return DialogResponse::Dismissed,
         };
         if chosen == SHOW_CHANGES
             && let Some(diff) = diff
         {
             self.notify(diff, "info").await;
-            return Asked::Again;
+            return DialogResponse::Again;
         }
         let answer = answers.into_iter().find(|(label, _)| *label == chosen);
-        answer.map_or(Asked::Dismissed, |(_, answer)| Asked::Answer(answer))
+        answer.map_or(DialogResponse::Dismissed, |(_, answer)| {
+            DialogResponse::Answer(answer)
+        })
     }
 }

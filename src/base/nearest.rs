@@ -18,7 +18,7 @@ mod tests {
 
     #[test]
     fn typos_are_near_and_other_words_are_not() {
-        for (name, meant) in [
+        for (name, suggestion) in [
             ("onn", "on"),
             ("blocked", "block"),
             ("entires", "entries"),
@@ -27,7 +27,11 @@ mod tests {
             ("on_agent_end", "agent_end"),
             ("registerComand", "registerCommand"),
         ] {
-            assert_eq!(nearest(name, &["other", meant]), Some(meant), "{name}");
+            assert_eq!(
+                nearest(name, &["other", suggestion]),
+                Some(suggestion),
+                "{name}"
+            );
         }
         for (name, other) in [
             ("express", "process"),

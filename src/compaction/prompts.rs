@@ -41,8 +41,8 @@ literally.";
 /// Prompt for the whole conversation so far.
 pub(super) fn history() -> String {
     format!(
-        "The conversation above will be replaced by your summary. Whoever goes on with the work \
-         will know nothing else of it. Fill in this form, with exactly these headings:\n\n\
+        "The conversation above will be replaced by your summary. The agent that goes on with \
+         the work will know nothing else of it. Fill in this form, with exactly these headings:\n\n\
          {SECTIONS}{CONTEXT}\n\n{CARE}"
     )
 }

@@ -89,10 +89,10 @@ async fn run(arguments: &[&str], folder: &Path) -> Result<String, NpmError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said: String = said.trim().chars().take(MAX_REPORTED).collect();
-    Err(failed(match said.as_str() {
+    let report = String::from_utf8_lossy(&output.stderr);
+    let report: String = report.trim().chars().take(MAX_REPORTED).collect();
+    Err(failed(match report.as_str() {
         "" => output.status.to_string(),
-        said => said.to_owned(),
+        report => report.to_owned(),
     }))
 }

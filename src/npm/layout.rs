@@ -16,11 +16,11 @@ struct Location {
     parent: Option<usize>,
     node: usize,
     /// Targets of imports from this folder or from below, by name.
-    seen: HashMap<String, Seen>,
+    targets: HashMap<String, ImportTarget>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum ImportTarget {
     Node(usize),
     /// A dependency within the archive of the location's package.
     Bundled,
@@ -93,13 +93,15 @@ struct Layout<'a> {
 impl Layout<'_> {
     fn add_location(&mut self, node: usize, path: String, parent: Option<usize>) -> usize {
         let bundled = self.graph.nodes[node].bundled.iter();
-        let seen = bundled.map(|name| (name.clone(), Seen::Bundled)).collect();
+        let targets = bundled
+            .map(|name| (name.clone(), ImportTarget::Bundled))
+            .collect();
         let index = self.locations.len();
         self.locations.push(Location {
             path,
             parent,
             node,
-            seen,
+            targets,
         });
         self.of_node.insert(node, index);
         self.pending.push_back(index);
@@ -113,8 +115,8 @@ impl Layout<'_> {
         let mut is_there = false;
         while let Some(index) = current {
             let location = &self.locations[index];
-            match location.seen.get(alias) {
-                Some(Seen::Node(found)) if *found == node => {
+            match location.targets.get(alias) {
+                Some(ImportTarget::Node(found)) if *found == node => {
                     is_there = true;
                     break;
                 }
@@ -124,8 +126,8 @@ impl Layout<'_> {
             current = location.parent;
         }
         for index in &passed {
-            let seen = &mut self.locations[*index].seen;
-            seen.insert(alias.to_owned(), Seen::Node(node));
+            let targets = &mut self.locations[*index].targets;
+            targets.insert(alias.to_owned(), ImportTarget::Node(node));
         }
         let (false, Some(highest)) = (is_there, passed.last()) else {
             return;

@@ -67,13 +67,13 @@ fn name_externals(
         Value::String(text) => {
             // Names without a declaration are errors of the parser.
             let referred = text.strip_prefix('$').and_then(|name| declared.get(name));
-            let meant = referred.map_or(text.as_str(), |it| it.as_str());
+            let expected = referred.map_or(text.as_str(), |it| it.as_str());
             if text.starts_with('$') && referred.is_none() {
                 return;
             }
-            let specifier = Specifier::parse(meant);
+            let specifier = Specifier::parse(expected);
             if specifier != Specifier::Registry {
-                let declared = ["overrides", key, meant].map(str::to_owned);
+                let declared = ["overrides", key, expected].map(str::to_owned);
                 let name = registry.add_external(specifier, folder, declared);
                 *text = format!("npm:{name}@latest");
             }

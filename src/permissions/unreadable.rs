@@ -76,8 +76,8 @@ impl Rules {
         let mut left = MAX_ENTRIES;
         for area in &areas {
             match unreadable.find(area, &reads.skipped, &mut left) {
-                Found::Nothing => {}
-                Found::File(path, rule) => {
+                DeniedContent::Nothing => {}
+                DeniedContent::File(path, rule) => {
                     let verb = match self.deny.contains(rule) {
                         true => "denies",
                         false => "asks about",
@@ -89,14 +89,14 @@ impl Rules {
                     );
                     return Some(Decision::new(Verdict::Ask, Some(rule), reason));
                 }
-                Found::History(rule) => {
+                DeniedContent::History(rule) => {
                     let reason = format!(
                         "{command} may tell what was in files that the rule {rule} is about (it \
                          runs if it names other files: git … -- FILE)"
                     );
                     return Some(Decision::new(Verdict::Ask, Some(rule), reason));
                 }
-                Found::TooMany => {
+                DeniedContent::TooMany => {
                     let reason = format!(
                         "{command} reads more than {MAX_ENTRIES} files, and the rule {first} may be \
                          about one of them"
@@ -109,7 +109,7 @@ impl Rules {
     }
 }
 
-enum Found<'r> {
+enum DeniedContent<'r> {
     Nothing,
     File(PathBuf, &'r Rule),
     /// The rule may be about a file that existed before.
@@ -159,16 +159,16 @@ impl Unreadable {
     }
 
     /// Searches an area for a file that may not be read.
-    fn find(&self, area: &Area, skipped: &Skipped, left: &mut usize) -> Found<'_> {
+    fn find(&self, area: &Area, skipped: &Skipped, left: &mut usize) -> DeniedContent<'_> {
         let Some(folder) = follow_links(&area.folder) else {
-            return Found::Nothing;
+            return DeniedContent::Nothing;
         };
         match area.kind {
             AreaKind::Folder => {}
             AreaKind::File => {
                 let rule = self.rule_for(&area.folder, &folder);
-                return rule.map_or(Found::Nothing, |rule| {
-                    Found::File(area.folder.clone(), rule)
+                return rule.map_or(DeniedContent::Nothing, |rule| {
+                    DeniedContent::File(area.folder.clone(), rule)
                 });
             }
             AreaKind::History => {
@@ -177,14 +177,16 @@ impl Unreadable {
                     pattern.may_match_below(&area.folder) || pattern.may_match_below(&folder)
                 };
                 let rule = rules.find(may_match);
-                return rule.map_or(Found::Nothing, |(rule, _)| Found::History(rule));
+                return rule.map_or(DeniedContent::Nothing, |(rule, _)| {
+                    DeniedContent::History(rule)
+                });
             }
         }
         let mut rules = self.clone();
         rules.keep_below(&[&area.folder, &folder]);
         // A followed link leads to any base_folders.
         if rules.is_empty() && !skipped.follows_links {
-            return Found::Nothing;
+            return DeniedContent::Nothing;
         }
         let names = skipped.clone();
         let mut builder = WalkBuilder::new(&folder);
@@ -205,7 +207,7 @@ impl Unreadable {
             }
             *left = left.saturating_sub(1);
             if *left == 0 {
-                return Found::TooMany;
+                return DeniedContent::TooMany;
             }
             let path = entry.path();
             let below = path.strip_prefix(&folder).unwrap_or(path);
@@ -224,10 +226,10 @@ impl Unreadable {
             if let Some(resolved) = resolved
                 && let Some(rule) = self.rule_for(&plain, &resolved)
             {
-                return Found::File(plain, rule);
+                return DeniedContent::File(plain, rule);
             }
         }
-        Found::Nothing
+        DeniedContent::Nothing
     }
 }
 

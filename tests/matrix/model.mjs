@@ -25,8 +25,8 @@ function answer(messages) {
 function described(body) {
 	// The number of such requests, and their thinking level, may differ between programs.
 	if (isSummary(body.messages)) return `${body.model} (summarize)`;
-	const said = body.messages.filter((message) => message.role !== "system" && message.role !== "developer");
-	const words = said.map((message) => {
+	const conversation = body.messages.filter((message) => message.role !== "system" && message.role !== "developer");
+	const words = conversation.map((message) => {
 		const text = textOf(message.content);
 		const calls = (message.tool_calls ?? []).map((call) => `+${call.function.name}`).join("");
 		const shown = text.includes("<summary>") ? "(summary)" : text;

@@ -187,7 +187,7 @@ class Program {
 		await this.step({ type: "new_session" });
 		writeFileSync(file, JSON.stringify(cell));
 		const from = this.lines.length;
-		const asked = this.model.asked.length;
+		const requestsBefore = this.model.asked.length;
 		await this.step({ type: "new_session" });
 		const sessions = [this.session];
 		await this.scenario(EVENTS[cell.event]);
@@ -196,7 +196,7 @@ class Program {
 		const shown = lines.filter((line) => line.type === "extension_ui_request" && line.method === "notify");
 		const responses = lines.filter((line) => line.type === "response");
 		return {
-			requests: this.model.asked.slice(asked).filter((line, index, all) => !line.endsWith("(summarize)") || line !== all[index - 1]),
+			requests: this.model.asked.slice(requestsBefore).filter((line, index, all) => !line.endsWith("(summarize)") || line !== all[index - 1]),
 			events: lines.filter((line) => EVENT_TYPES.has(line.type) && isNotSystem(line.message)).map(eventText),
 			responses: responses.map((line) => `${line.command}${line.success ? "" : `: ${firstSentence(line.error)}`}`),
 			shown: shown.map((line) => line.message),
@@ -205,24 +205,24 @@ class Program {
 	}
 
 	async scenario(name) {
-		const say = (message) => this.step({ type: "prompt", message });
-		await say("go");
+		const prompt = (message) => this.step({ type: "prompt", message });
+		await prompt("go");
 		switch (name) {
 			case "command":
-				await say("/act");
+				await prompt("/act");
 				break;
 			case "model":
 				await this.step({ type: "set_model", provider: "scripted", modelId: "scripted-2" });
 				break;
 			case "compact":
-				await say("a second prompt that is long enough to be kept when the rest is summarized");
+				await prompt("a second prompt that is long enough to be kept when the rest is summarized");
 				await this.step({ type: "compact" });
 				break;
 			case "tree":
-				await say("/back");
+				await prompt("/back");
 				break;
 			case "fork": {
-				await say("second");
+				await prompt("second");
 				const { data } = await this.ask({ type: "get_fork_messages" });
 				await this.step({ type: "fork", entryId: data.messages.at(-1).entryId });
 				break;
@@ -232,7 +232,7 @@ class Program {
 				await this.step({ type: "new_session" });
 				break;
 		}
-		await say("more");
+		await prompt("more");
 	}
 
 	async stop() {

@@ -48,11 +48,11 @@ async function references() {
 	for (const [version, command] of Object.entries(commands)) {
 		const play = (some, quiet) => results(command.split(" "), some, { quiet });
 		const first = await play(list, IDLE_POLL_INTERVAL);
-		const second = await play(list, 2 * IDLE_POLL_INTERVAL);
-		const unsure = list.filter(({ name }) => first[name].broken || differing(second[name], [first[name]]).length > 0);
+		const secondRun = await play(list, 2 * IDLE_POLL_INTERVAL);
+		const unsure = list.filter(({ name }) => first[name].broken || differing(secondRun[name], [first[name]]).length > 0);
 		const third = await play(unsure, RETRY_POLL_INTERVAL);
 		for (const { name } of unsure) console.log(`${version} ${name}: not the same each time`);
-		all[version] = { ...second, ...third };
+		all[version] = { ...secondRun, ...third };
 		const broken = Object.entries(all[version]).find(([, result]) => result.broken);
 		if (broken) throw new Error(`${version}: ${broken[0]}: ${broken[1].broken}`);
 	}
@@ -66,10 +66,10 @@ async function compare() {
 	const command = [options.binary];
 	const more = { extensionHost: options["extension-host"] };
 	const ours = await results(command, list, more);
-	const of = (name) => versions.map((version) => originals[version][name]);
+	const ofVersions = (name) => versions.map((version) => originals[version][name]);
 	const unknown = (cell) => {
-		const meant = known.filter((one) => covers(one, cell.name)).flatMap((one) => one.facets);
-		return differing(ours[cell.name], of(cell.name)).filter((facet) => !meant.includes(facet));
+		const expectedFacets = known.filter((one) => covers(one, cell.name)).flatMap((one) => one.facets);
+		return differing(ours[cell.name], ofVersions(cell.name)).filter((facet) => !expectedFacets.includes(facet));
 	};
 	const again = list.filter((cell) => unknown(cell).length > 0);
 	if (again.length > 0) Object.assign(ours, await results(command, again, { ...more, quiet: RETRY_POLL_INTERVAL, workers: 2 }));
@@ -81,11 +81,11 @@ async function compare() {
 		console.log(`${cell.name}: ${facets.join(", ")}`);
 		for (const facet of facets) {
 			if (facet === "broken") console.log(`    ${ours[cell.name].broken}`);
-			else console.log(sideBySide(ours[cell.name][facet], of(cell.name).map((one) => one[facet]), versions));
+			else console.log(sideBySide(ours[cell.name][facet], ofVersions(cell.name).map((one) => one[facet]), versions));
 		}
 	}
 	const isWhole = list.length === cells().length;
-	const differs = list.filter((cell) => differing(ours[cell.name], of(cell.name)).length > 0);
+	const differs = list.filter((cell) => differing(ours[cell.name], ofVersions(cell.name)).length > 0);
 	if (isWhole) {
 		for (const one of known.filter((one) => !one.sometimes && !differs.some((cell) => covers(one, cell.name)))) {
 			failed += 1;

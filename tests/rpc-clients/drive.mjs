@@ -120,8 +120,8 @@ if (settles) {
 writeFileSync("go", "");
 await idle;
 steered.stop();
-const said = (await client.getMessages()).filter((message) => message.role === "user").slice(-3);
-assert.deepEqual(said.map((message) => message.content[0].text), ["wait", "say left", "say right"]);
+const userMessages = (await client.getMessages()).filter((message) => message.role === "user").slice(-3);
+assert.deepEqual(userMessages.map((message) => message.content[0].text), ["wait", "say left", "say right"]);
 assert.equal(await client.getLastAssistantText(), "right");
 
 // ---- Cancelling ----

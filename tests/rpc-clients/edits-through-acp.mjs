@@ -32,7 +32,7 @@ const file = join(work, "file.txt");
 writeFileSync(file, content(0));
 
 /** Calls `edit`, and ends the run after its result. */
-let asked = 0;
+let requests = 0;
 const events = (body) => {
   const last = body.messages.at(-1);
   const isResult = Array.isArray(last.content) && last.content.some((block) => block.type === "tool_result");
@@ -51,11 +51,11 @@ const events = (body) => {
       ...end("end_turn"),
     ];
   }
-  const input = { path: "file.txt", edits: [{ oldText: `value = ${asked}\n`, newText: `value = ${asked + 1}\n` }] };
-  asked += 1;
+  const input = { path: "file.txt", edits: [{ oldText: `value = ${requests}\n`, newText: `value = ${requests + 1}\n` }] };
+  requests += 1;
   return [
     start,
-    { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: `call_${asked}`, name: "edit", input: {} } },
+    { type: "content_block_start", index: 0, content_block: { type: "tool_use", id: `call_${requests}`, name: "edit", input: {} } },
     { type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json: JSON.stringify(input) } },
     ...end("tool_use"),
   ];

@@ -89,15 +89,15 @@ const read = (path) => JSON.parse(readFileSync(path, "utf8"));
 
 /** Runs one tool after the other. With --work, the original runs again only when the cases have changed. */
 function ask(tool) {
-	const asked = all[tool]();
-	const text = JSON.stringify({ root, files: made, cases: asked });
+	const toolCases = all[tool]();
+	const text = JSON.stringify({ root, files: made, cases: toolCases });
 	const [suite, theirs, ours] = ["suite", "theirs", "ours"].map((name) => join(work, `${tool}-${name}.json`));
 	if (!existsSync(theirs) || readFileSync(suite, "utf8") !== text) {
 		writeFileSync(suite, text);
 		run(process.execPath, [join(here, "reference.mjs"), packageDir, suite, theirs], { PARITY_RG: program("PARITY_RG", ["rg"]), PARITY_FD: program("PARITY_FD", ["fd", "fdfind"]) });
 	}
 	run(executable, ["--ignored", "--exact", "tools::parity::answers_for_the_comparison"], { PARITY_SUITE: suite, PARITY_ANSWERS: ours });
-	return { asked, theirs: read(theirs), ours: read(ours) };
+	return { asked: toolCases, theirs: read(theirs), ours: read(ours) };
 }
 
 console.log(`real files from ${folders.length} folders`);

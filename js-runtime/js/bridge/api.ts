@@ -49,8 +49,8 @@ function definition<T extends object>(where: string, value: T, members: string):
 }
 
 /** Names the members that a definition has instead of a missing one. */
-function membersInstead(value: unknown, given: object): string {
-  return value === undefined ? `it has ${Object.keys(given).join(", ")}` : "";
+function membersInstead(value: unknown, definition: object): string {
+  return value === undefined ? `it has ${Object.keys(definition).join(", ")}` : "";
 }
 
 interface FlagOptions {
@@ -96,8 +96,8 @@ export function createApi(extension: number) {
   const shown = (where: string, value: unknown) => orReport(() => asTextOrNone(where, value));
 
   /** Reports misspelt members with the line of the call. The registration goes on without them. */
-  const reportMisspelt = (what: string, given: object, known: readonly string[]): void => {
-    for (const problem of misspeltMembers(what, given, known)) warn(extension, "load", new Error(problem));
+  const reportMisspelt = (what: string, definition: object, known: readonly string[]): void => {
+    for (const problem of misspeltMembers(what, definition, known)) warn(extension, "load", new Error(problem));
   };
 
   return {
@@ -254,10 +254,10 @@ export function createApi(extension: number) {
       }
       const hint = typeof args === "string" ? `write ["${args}"]` : "";
       const words = { command, args: asTexts("pi.exec: args", args, hint) };
-      const given = someOptions("pi.exec: options", options, '{ cwd: "folder", timeout: 5000 }');
-      const cwd = asTextOrNone("pi.exec: options.cwd", given.cwd);
-      const timeout = someMilliseconds("pi.exec: options.timeout", given.timeout);
-      const signal = aSignal("pi.exec: options.signal", given.signal);
+      const execOptions = someOptions("pi.exec: options", options, '{ cwd: "folder", timeout: 5000 }');
+      const cwd = asTextOrNone("pi.exec: options.cwd", execOptions.cwd);
+      const timeout = someMilliseconds("pi.exec: options.timeout", execOptions.timeout);
+      const signal = aSignal("pi.exec: options.signal", execOptions.signal);
       const token = (execs += 1);
       const kill = () => hostSync("pi.execKill", { token });
       const running = host("pi.exec", { extension, token, ...words, cwd, timeout });

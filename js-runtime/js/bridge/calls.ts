@@ -150,13 +150,13 @@ interface Watched {
 }
 
 function watch(event: Members, mutable: string[], inPlaceOnly: boolean): Watched {
-  const given = mutable.map((member) => event[member]);
-  const before = given.map((value) => JSON.stringify(value));
+  const original = mutable.map((member) => event[member]);
+  const before = original.map((value) => JSON.stringify(value));
   return {
     changed() {
       let mutated: Members | undefined;
       mutable.forEach((member, index) => {
-        const value = inPlaceOnly ? given[index] : event[member];
+        const value = inPlaceOnly ? original[index] : event[member];
         const after = JSON.stringify(value);
         if (after === undefined || after === before[index]) return;
         mutated ??= {};
@@ -164,13 +164,13 @@ function watch(event: Members, mutable: string[], inPlaceOnly: boolean): Watched
       });
       return mutated;
     },
-    replaced: () => inPlaceOnly ? mutable.filter((member, index) => event[member] !== given[index]) : [],
+    replaced: () => inPlaceOnly ? mutable.filter((member, index) => event[member] !== original[index]) : [],
   };
 }
 
-function changedSoFar(one: PendingCall): Members | undefined {
+function changedSoFar(call: PendingCall): Members | undefined {
   try {
-    return one.changed();
+    return call.changed();
   } catch {
     // The handler is in the middle of a change, or failed during one.
     return undefined;
@@ -180,11 +180,11 @@ function changedSoFar(one: PendingCall): Members | undefined {
 /** The changes in place of a handler that failed or was abandoned. */
 export function mutationsOf(json: string): string | undefined {
   const call = JSON.parse(json) as number;
-  const one = pendingCalls.get(call);
-  if (!one) return undefined;
-  one.isAbandoned = true;
-  if (one.hasFailed) pendingCalls.delete(call);
-  const mutated = changedSoFar(one);
+  const pending = pendingCalls.get(call);
+  if (!pending) return undefined;
+  pending.isAbandoned = true;
+  if (pending.hasFailed) pendingCalls.delete(call);
+  const mutated = changedSoFar(pending);
   return mutated && JSON.stringify({ mutated });
 }
 

@@ -45,15 +45,15 @@ let trial: Trial | undefined;
 /** `start` passes `done` to a promise that is settled. */
 function afterMicrotasks(start: (it: Any, settled: Promise<number>, done: () => void) => unknown) {
   return (it: Any): boolean => {
-    const mine: Trial = (trial = { it, done: false });
+    const ownTrial: Trial = (trial = { it, done: false });
     const settled = new NativePromise<number>((resolve) => resolve(1));
-    return typeof start(it, settled, () => void (mine.done = true)) === "object";
+    return typeof start(it, settled, () => void (ownTrial.done = true)) === "object";
   };
 }
 
 const resolved = NativePromise.resolve();
 const isFunction = (it: Any) => typeof it === "function";
-const one = (it: Any) => it === 1;
+const isOne = (it: Any) => it === 1;
 
 intrinsic("Promise.prototype.then",
   afterMicrotasks((it, settled, done) => ReflectApply(it, settled, [done])));
@@ -79,12 +79,12 @@ intrinsic("Promise[Symbol.hasInstance]",
   (it) => ReflectApply(it, NativePromise, [{}]) === false && ReflectApply(it, NativePromise, [resolved]) === true);
 
 intrinsic("Function.prototype.call",
-  (it) => ReflectApply(it, one, [null, 1]) === true);
+  (it) => ReflectApply(it, isOne, [null, 1]) === true);
 intrinsic("Function.prototype.apply",
-  (it) => ReflectApply(it, one, [null, [1]]) === true);
+  (it) => ReflectApply(it, isOne, [null, [1]]) === true);
 intrinsic("Function.prototype.bind",
-  (it) => ReflectApply(it, one, [null, 1])() === true);
-intrinsic("Reflect.apply", (it) => it(one, null, [1]) === true);
+  (it) => ReflectApply(it, isOne, [null, 1])() === true);
+intrinsic("Reflect.apply", (it) => it(isOne, null, [1]) === true);
 
 // A member here appears on every object that is awaited, returned, described or sent.
 intrinsic("Object.prototype.then");
@@ -139,9 +139,9 @@ intrinsic("Array.prototype.slice",
 intrinsic("Array.prototype.splice",
   (it) => asJson(ReflectApply(it, [1, 2], [1]), "[2]"));
 intrinsic("Array.prototype.map",
-  (it) => asJson(ReflectApply(it, [1, 2], [one]), "[true,false]"));
+  (it) => asJson(ReflectApply(it, [1, 2], [isOne]), "[true,false]"));
 intrinsic("Array.prototype.filter",
-  (it) => asJson(ReflectApply(it, [1, 2], [one]), "[1]"));
+  (it) => asJson(ReflectApply(it, [1, 2], [isOne]), "[1]"));
 intrinsic("Array.prototype.forEach", (it) => {
   let seen = 0;
   ReflectApply(it, [1, 2], [() => void (seen += 1)]);

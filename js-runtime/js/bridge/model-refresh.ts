@@ -192,7 +192,7 @@ export async function refreshAll(registry: number, options: RefreshOptions = {})
     if (refresher.registry === registry && (providers?.includes(name) ?? true)) chosen.push(refresher);
   });
   for (const refresher of chosen) all.push(refresh(refresher));
-  for (const one of all) await one;
+  for (const running of all) await running;
   return { aborted: signal?.aborted === true, errors };
 }
 

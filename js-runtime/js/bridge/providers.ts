@@ -495,7 +495,7 @@ export async function login(json: string): Promise<string> {
 
 /** Passes a request of the program on to the extension that signs in. */
 export async function answerLogin(json: string): Promise<string | undefined> {
-  const { token, what, told: payload } = JSON.parse(json);
+  const { token, what, payload } = JSON.parse(json);
   return JSON.stringify(await answer(token, what, payload as never));
 }
 

@@ -17,12 +17,12 @@ let pruneAt = 32;
 internals.makeDatabase = (...parts: unknown[]): object => {
   const database = primordials.ReflectApply(primordials.ReflectConstruct, undefined, parts);
   if (databases.length >= pruneAt) {
-    const left: { deref(): any }[] = [];
+    const alive: { deref(): any }[] = [];
     for (let index = 0; index < databases.length; index += 1) {
-      if (databases[index].deref() !== undefined) left[left.length] = databases[index];
+      if (databases[index].deref() !== undefined) alive[alive.length] = databases[index];
     }
-    databases = left;
-    pruneAt = 32 + 2 * left.length;
+    databases = alive;
+    pruneAt = 32 + 2 * alive.length;
   }
   databases[databases.length] = new primordials.SafeWeakRef(database);
   return database;

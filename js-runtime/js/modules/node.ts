@@ -90,8 +90,8 @@ export const environment = (): Record<string, string | undefined> => ({ ...proce
 export const currentFolder = (): string => process().cwd();
 /** The path of this program. */
 export const executable = (): string => process().execPath;
-export const spawn: Spawn = (...given) =>
-  (process().getBuiltinModule("node:child_process") as { spawn: Spawn }).spawn(...given);
+export const spawn: Spawn = (...args) =>
+  (process().getBuiltinModule("node:child_process") as { spawn: Spawn }).spawn(...args);
 export const platform = (): string => process().platform;
 export const path = (): Path => process().getBuiltinModule("node:path") as Path;
 export const os = (): Os => process().getBuiltinModule("node:os") as Os;

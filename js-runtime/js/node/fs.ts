@@ -268,7 +268,7 @@ internals.readingForeign = (functions: Record<string, Function>): Record<string,
   return more;
 };
 
-interface Found {
+interface FileStat {
   size: number;
   isFile(): boolean;
   isDirectory(): boolean;
@@ -276,8 +276,8 @@ interface Found {
 }
 
 interface Files {
-  statSync(path: string): Found;
-  fstatSync(descriptor: number): Found;
+  statSync(path: string): FileStat;
+  fstatSync(descriptor: number): FileStat;
   openSync(path: string, flag?: string): number;
   readSync(descriptor: number, buffer: Uint8Array): number;
   closeSync(descriptor: number): void;
@@ -289,7 +289,7 @@ const MAX_BUFFER = 2 ** 31 - 1;
 const PIECE_SIZE = 1 << 18;
 
 /** Devices and pipes have no size and perhaps no end, so that reading them has to be interruptible. */
-function isReadAtOnce(stat: () => Found, TooLarge: Files["ERR_FS_FILE_TOO_LARGE"]): boolean {
+function isReadAtOnce(stat: () => FileStat, TooLarge: Files["ERR_FS_FILE_TOO_LARGE"]): boolean {
   let found;
   try {
     found = stat();

@@ -35,7 +35,7 @@ const MAX_MISSING: usize = 2000;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
-    seen: Arc<Mutex<Seen>>,
+    lookups: Arc<Mutex<Lookups>>,
     /// Record of what was read and looked for.
     imports: Imports,
     /// Missing files within packages, which matter only if the load fails.
@@ -47,7 +47,7 @@ pub(crate) struct Disk {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Lookups {
     real: HashMap<PathBuf, PathBuf>,
     kinds: HashMap<PathBuf, FileType>,
     package_json: HashMap<PathBuf, Option<PackageJsonRc>>,
@@ -189,7 +189,7 @@ impl Disk {
 
     /// Returns a path without symbolic links. Each folder on the way is looked up once.
     pub fn real(&self, path: &Path) -> io::Result<PathBuf> {
-        if let Some(known) = self.seen().real.get(path) {
+        if let Some(known) = self.lookups().real.get(path) {
             return Ok(known.clone());
         }
         let real = match (path.parent(), path.file_name()) {
@@ -202,7 +202,7 @@ impl Disk {
             }
             _ => path.canonicalize()?,
         };
-        self.seen().real.insert(path.to_path_buf(), real.clone());
+        self.lookups().real.insert(path.to_path_buf(), real.clone());
         Ok(real)
     }
 
@@ -246,13 +246,13 @@ impl Disk {
         get_or_insert(&self.targets, |targets| &mut targets.packages, &key, find)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        lock(&self.seen)
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        lock(&self.lookups)
     }
 }
 
 fn get_or_insert<S, K, Q, V: Clone, E>(
-    seen: &Mutex<Option<S>>,
+    lookups: &Mutex<Option<S>>,
     map: impl Fn(&mut S) -> &mut HashMap<K, V>,
     key: &Q,
     compute: impl FnOnce() -> Result<V, E>,
@@ -261,53 +261,55 @@ where
     K: Borrow<Q> + Eq + Hash,
     Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
 {
-    if let Some(seen) = &mut *lock(seen)
-        && let Some(known) = map(seen).get(key)
+    if let Some(lookups) = &mut *lock(lookups)
+        && let Some(known) = map(lookups).get(key)
     {
         return Ok(known.clone());
     }
     let found = compute()?;
-    if let Some(seen) = &mut *lock(seen) {
-        map(seen).insert(key.to_owned(), found.clone());
+    if let Some(lookups) = &mut *lock(lookups) {
+        map(lookups).insert(key.to_owned(), found.clone());
     }
     Ok(found)
 }
 
-fn lock<T>(seen: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(lookups: &Mutex<T>) -> MutexGuard<'_, T> {
     // No code panics while it holds the lock; the data is consistent in any case.
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+    lookups.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PackageJsonCache for Disk {
     fn get(&self, path: &Path) -> PackageJsonCacheResult {
-        let seen = self.seen();
-        if let Some(known) = seen.package_json.get(path).cloned() {
-            let digest = seen.digests.get(path).copied();
-            drop(seen);
+        let lookups = self.lookups();
+        if let Some(known) = lookups.package_json.get(path).cloned() {
+            let digest = lookups.digests.get(path).copied();
+            drop(lookups);
             self.note_package_json(path, digest);
             return PackageJsonCacheResult::Hit(known);
         }
-        drop(seen);
+        drop(lookups);
         let Some((known, digest)) = self.memory_cache.package_json(path) else {
             return PackageJsonCacheResult::NotCached;
         };
         let known = Some(known);
-        let mut seen = self.seen();
-        seen.package_json.insert(path.to_path_buf(), known.clone());
-        seen.digests.insert(path.to_path_buf(), digest);
-        drop(seen);
+        let mut lookups = self.lookups();
+        lookups
+            .package_json
+            .insert(path.to_path_buf(), known.clone());
+        lookups.digests.insert(path.to_path_buf(), digest);
+        drop(lookups);
         self.note_package_json(path, Some(digest));
         PackageJsonCacheResult::Hit(known)
     }
 
     fn set(&self, path: PathBuf, package_json: Option<PackageJsonRc>) {
-        let digest = self.seen().digests.get(&path).copied();
+        let digest = self.lookups().digests.get(&path).copied();
         if let Some((package_json, digest)) = package_json.as_ref().zip(digest) {
             self.memory_cache
                 .insert_package_json(&path, package_json, digest);
         }
         if package_json.is_some() || is_within_package(&path) {
-            self.seen().package_json.insert(path, package_json);
+            self.lookups().package_json.insert(path, package_json);
         }
     }
 }
@@ -321,12 +323,12 @@ impl NodeResolutionCache for Disk {
     fn set_canonicalized(&self, _from: PathBuf, _to: &io::Result<PathBuf>) {}
 
     fn get_file_type(&self, path: &Path) -> Option<Option<FileType>> {
-        self.seen().kinds.get(path).copied().map(Some)
+        self.lookups().kinds.get(path).copied().map(Some)
     }
 
     fn set_file_type(&self, path: PathBuf, value: Option<FileType>) {
         if let Some(kind) = value {
-            self.seen().kinds.insert(path, kind);
+            self.lookups().kinds.insert(path, kind);
         }
     }
 }
@@ -370,7 +372,7 @@ impl BaseFsRead for Disk {
             let digest = read.as_deref().ok().map(digest);
             self.note_package_json(path, digest);
             if let Some(digest) = digest {
-                self.seen().digests.insert(path.to_path_buf(), digest);
+                self.lookups().digests.insert(path.to_path_buf(), digest);
             }
         }
         read

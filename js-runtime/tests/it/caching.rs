@@ -505,8 +505,8 @@ async fn ascii_packages_keep_their_source_positions() {
     let expected = |in_comment: &str, in_text: &str| {
         let plain = format!("() => {{ /* {in_comment} */ return 1; }}");
         let strings = |place: String| {
-            let said = format!("() => '{in_text}'");
-            json!([said, "\u{2013}\\/\"", "u", ["\u{1f600}", place]])
+            let output = format!("() => '{in_text}'");
+            json!([output, "\u{2013}\\/\"", "u", ["\u{1f600}", place]])
         };
         json!([
             plain,

@@ -134,8 +134,8 @@ async fn crash_fails_all_calls_with_its_reason() {
     assert_eq!(soon(calls).await, (died(), died()));
     soon(js.until_stopped(stop)).await;
     // The extension whose code runs when the signal arrives is named; the signal may be late.
-    let ((told, author), _) = js.host.stopped();
-    assert_eq!(told, stop);
+    let ((reported, author), _) = js.host.stopped();
+    assert_eq!(reported, stop);
     assert_eq!(author.as_ref().map_or(1, |author| author.id), 1);
     assert_eq!(soon(js.dispatch("wait", Value::Null)).await, died());
     assert_eq!(js.runtime.stopped(), Some(stop));

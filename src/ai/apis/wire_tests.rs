@@ -367,7 +367,7 @@ async fn a_call_that_was_never_ended_has_no_arguments() {
 #[tokio::test]
 async fn wrong_escapes_and_raw_line_ends_are_repaired() {
     let sent = "{\"content\":\"re.match(r\\\"\\d+\\\", s)\n\\u12\"}";
-    let meant = json!({"content": "re.match(r\"\\d+\", s)\n\\u12"});
+    let expected = json!({"content": "re.match(r\"\\d+\", s)\n\\u12"});
     for wire in STREAMING_ARGUMENTS {
         for size in [1, 3, 100] {
             let script = Script {
@@ -377,7 +377,7 @@ async fn wrong_escapes_and_raw_line_ends_are_repaired() {
             let (message, steps) = answer(wire, &script, Stop::Calls).await;
             let calls = calls_of(&message);
             let known = (&calls[0].arguments, &calls[0].arguments_error);
-            assert_eq!(known, (&meant, &None), "{wire} {size}");
+            assert_eq!(known, (&expected, &None), "{wire} {size}");
             // The arguments that were shown last equal the final ones.
             let shown = steps
                 .iter()
@@ -386,7 +386,7 @@ async fn wrong_escapes_and_raw_line_ends_are_repaired() {
             let AssistantBlock::ToolCall(shown) = &shown.unwrap().1.content[0] else {
                 panic!("{wire}: {shown:?}")
             };
-            assert_eq!(shown.arguments, meant, "{wire} {size}");
+            assert_eq!(shown.arguments, expected, "{wire} {size}");
         }
     }
 }

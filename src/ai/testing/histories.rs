@@ -14,13 +14,13 @@ const CASES: u32 = 500;
 const LONGEST: usize = 20;
 
 /// Parts of messages that depend on the model: ids of calls and signatures in `model`'s form.
-pub(crate) struct Own<'a> {
+pub(crate) struct ModelFields<'a> {
     pub model: &'a Model,
     pub call_ids: [&'a str; 3],
     pub signature: &'a str,
 }
 
-impl Own<'_> {
+impl ModelFields<'_> {
     /// Returns the messages of a valid conversation, and messages that only damaged ones have.
     fn messages(&self) -> Vec<Message> {
         let foreign = Model {
@@ -33,21 +33,21 @@ impl Own<'_> {
         let arguments = json!({"path": "a"});
         let read = |id: &str| call(id, "read", arguments.clone());
         let thought = |text: &str| thinking(text, Some(self.signature));
-        let said = |text: &str| vec![ContentBlock::text(text)];
+        let text_blocks = |text: &str| vec![ContentBlock::text(text)];
         vec![
             user("read a and b"),
             answer(
                 own,
                 vec![thought("hm"), text("I look"), read(first), read(second)],
             ),
-            result(first, said("content of a")),
+            result(first, text_blocks("content of a")),
             result(second, vec![ContentBlock::image(picture())]),
             user("and c"),
             answer(
                 &foreign,
                 vec![thinking("so", None), read("call_x.1|fc_1"), read("call 2")],
             ),
-            result("call_x.1|fc_1", said("content of c")),
+            result("call_x.1|fc_1", text_blocks("content of c")),
             result("call 2", vec![]),
             answer(own, vec![text("done")]),
             // The messages below are invalid.
@@ -55,8 +55,8 @@ impl Own<'_> {
                 stop_reason: StopReason::Aborted,
                 ..answer_of(own, vec![read(third)])
             }),
-            result(third, said("cut")),
-            result(first, said("another content of a")),
+            result(third, text_blocks("cut")),
+            result(first, text_blocks("another content of a")),
             Message::User(UserMessage {
                 content: UserContent::Text(" ".into()),
                 timestamp: 0,

@@ -85,7 +85,7 @@ impl AgentSession {
             SessionCommand::Reload { release } => {
                 CommandOutcome::Reloaded(self.reload_with(release.as_deref()).await?)
             }
-            SessionCommand::AskTrust => CommandOutcome::AskedTrust(self.ask_trust_anew().await?),
+            SessionCommand::AskTrust => CommandOutcome::Trust(self.ask_trust_anew().await?),
             SessionCommand::Immediate(command) => return self.execute_now(command),
         })
     }

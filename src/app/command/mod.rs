@@ -30,7 +30,7 @@ use crate::error::CommandError;
 use crate::models::CycledModel;
 use crate::prompt::{Accepted, PromptRequest};
 use crate::switch::fork::{ForkPosition, Forked};
-use crate::trust::AskedTrust;
+use crate::trust::TrustOutcome;
 use crate::user_commands::{UserCommandRequest, UserCommandResult};
 use pi_agent::AgentMessage;
 use pi_agent::queue::{Delivery, QueueMode};
@@ -103,7 +103,7 @@ pub enum SessionCommand {
     /// loaded, too. `Reloaded`.
     Reload { release: Option<String> },
     /// Asks the user anew whether the project is trusted, and loads or leaves out what it brings.
-    /// `AskedTrust`, after the answer.
+    /// `Trust`, after the answer.
     AskTrust,
     /// Is executed at once.
     Immediate(ImmediateCommand),
@@ -242,7 +242,7 @@ pub enum CommandOutcome {
     /// The id of the new entry.
     Appended(String),
     Reloaded(LoadReport),
-    AskedTrust(AskedTrust),
+    Trust(TrustOutcome),
 }
 
 pub type CommandResult = Result<CommandOutcome, CommandError>;

@@ -149,7 +149,7 @@ pub(crate) fn to_json(result: CommandResult) -> BridgeResult {
         CommandOutcome::Done
         | CommandOutcome::Accepted(_)
         | CommandOutcome::Reloaded(_)
-        | CommandOutcome::AskedTrust(_) => Ok(Value::Null),
+        | CommandOutcome::Trust(_) => Ok(Value::Null),
         CommandOutcome::Dequeued {
             steering,
             follow_up,

@@ -68,10 +68,10 @@ impl AgentSession {
 
     /// Delivers the answer to a `permission_request`. Answers to closed questions are ignored.
     pub fn answer_permission(&self, id: &str, option: PermissionOption, reason: Option<String>) {
-        let asked = self.approvals.open.lock().remove(id);
-        if let Some(asked) = asked {
+        let question = self.approvals.open.lock().remove(id);
+        if let Some(question) = question {
             // An error means that the run was aborted meanwhile.
-            let _ = asked.send(UserAnswer { option, reason });
+            let _ = question.send(UserAnswer { option, reason });
         }
     }
 
@@ -191,7 +191,7 @@ impl AgentSession {
                 decided_by: "nobody",
                 answer: None,
                 reason: format!(
-                    "The call of {} needs the permission of the user, and nobody can be asked \
+                    "The call of {} needs the permission of the user, and no user can be asked \
                      here: {}. Go on without it, or say which rule in \"permissions.allow\" of {} \
                      would allow it.",
                     call.name,

@@ -79,13 +79,13 @@ impl AgentSession {
 
     /// Asks a client that knows `permission_request`.
     pub(super) async fn ask_client(&self, request: PermissionRequest) -> Option<UserAnswer> {
-        let (asked, answered) = oneshot::channel();
+        let (sender, answered) = oneshot::channel();
         let options = request.options.clone();
         let open = OpenQuestion {
             session: self,
             id: request.id.clone(),
         };
-        self.approvals.open.lock().insert(open.id.clone(), asked);
+        self.approvals.open.lock().insert(open.id.clone(), sender);
         self.emit_to_mode(Event::PermissionRequest(request)).await;
         let answer = answered.await.ok()?;
         // An option that was not offered allows nothing.

@@ -23,12 +23,12 @@ pub(super) struct RulesOfSession {
 struct Source {
     /// The file, as a message names it.
     file: String,
-    found: Found,
+    value: RulesValue,
 }
 
 #[derive(PartialEq)]
-enum Found {
-    Nothing,
+enum RulesValue {
+    Missing,
     Value(Value),
     /// The file cannot be used, and may have the setting.
     Broken,
@@ -42,10 +42,10 @@ impl AgentSession {
         let settings = self.child_link.user_settings.as_ref();
         let settings = settings.unwrap_or(&self.settings);
         let sources = [SettingsScope::Global, SettingsScope::Project].map(|scope| {
-            let found = match settings.raw_value(scope, "permissions") {
-                Some(value) => Found::Value(value),
-                None if settings.may_have(scope, "permissions") => Found::Broken,
-                None => Found::Nothing,
+            let value = match settings.raw_value(scope, "permissions") {
+                Some(value) => RulesValue::Value(value),
+                None if settings.may_have(scope, "permissions") => RulesValue::Broken,
+                None => RulesValue::Missing,
             };
             let path = settings.path(scope);
             Source {
@@ -53,7 +53,7 @@ impl AgentSession {
                     || "the settings".to_owned(),
                     |path| path.display().to_string(),
                 ),
-                found,
+                value,
             }
         });
         let session_rules = user_session.approvals.session_rules.lock().clone();
@@ -108,24 +108,25 @@ impl AgentSession {
 fn compile(sources: [Source; 2], session_rules: Vec<String>) -> RulesOfSession {
     let mut mistakes = Vec::new();
     let mut read = |source: &Source| {
-        let (settings, found) = match &source.found {
-            Found::Nothing => Default::default(),
-            Found::Value(value) => {
+        let (settings, mistakes_in_file) = match &source.value {
+            RulesValue::Missing => Default::default(),
+            RulesValue::Value(value) => {
                 let members = [("permissions".to_owned(), value.clone())];
                 PermissionSettings::of_file(&Map::from_iter(members))
             }
-            Found::Broken => {
+            RulesValue::Broken => {
                 let mistake = "the file cannot be read or is no valid JSON, and may have rules";
                 (PermissionSettings::default(), vec![mistake.to_owned()])
             }
         };
         let lists = [&settings.allow, &settings.ask, &settings.deny];
         let (_, errors) = Rules::parse(lists.map(Vec::as_slice), Verdict::Allow);
-        let found = found
+        let mistakes_in_file = mistakes_in_file
             .into_iter()
             .chain(errors.iter().map(ToString::to_string));
-        mistakes
-            .extend(found.map(|it| format!("{it}; correct \"permissions\" in {}", source.file)));
+        mistakes.extend(
+            mistakes_in_file.map(|it| format!("{it}; correct \"permissions\" in {}", source.file)),
+        );
         settings
     };
     let (user, project) = (read(&sources[0]), read(&sources[1]));
@@ -160,10 +161,10 @@ fn compile(sources: [Source; 2], session_rules: Vec<String>) -> RulesOfSession {
 mod tests {
     use super::*;
 
-    fn rules(user: Found, project: Found) -> RulesOfSession {
-        let source = |file: &str, found| Source {
+    fn rules(user: RulesValue, project: RulesValue) -> RulesOfSession {
+        let source = |file: &str, value| Source {
             file: file.to_owned(),
-            found,
+            value,
         };
         let sources = [source("/user.json", user), source("/project.json", project)];
         compile(sources, Vec::new())
@@ -175,7 +176,7 @@ mod tests {
         let project = json!({
             "allow": ["bash(b)"], "ask": ["bash(c)"], "deny": ["bash(d)"], "default": "allow",
         });
-        let compiled = rules(Found::Value(user), Found::Value(project));
+        let compiled = rules(RulesValue::Value(user), RulesValue::Value(project));
         let texts = |rules: &[pi_permissions::Rule]| -> Vec<String> {
             rules.iter().map(ToString::to_string).collect()
         };
@@ -188,27 +189,27 @@ mod tests {
 
     #[test]
     fn unreadable_rules_make_pi_ask() {
-        for broken in [Found::Broken, Found::Value(json!("bash"))] {
-            let compiled = rules(broken, Found::Nothing);
+        for broken in [RulesValue::Broken, RulesValue::Value(json!("bash"))] {
+            let compiled = rules(broken, RulesValue::Missing);
             assert_eq!(compiled.rules.default, Verdict::Ask);
             assert_eq!(compiled.mistakes.len(), 1);
         }
-        let none = rules(Found::Nothing, Found::Nothing);
+        let none = rules(RulesValue::Missing, RulesValue::Missing);
         assert!(none.rules.allow_everything());
     }
 
     #[test]
     fn a_mistake_names_the_file_that_has_it() {
-        let right = || Found::Value(json!({ "deny": ["bash(a)"] }));
+        let right = || RulesValue::Value(json!({ "deny": ["bash(a)"] }));
         for wrong in [
-            Found::Value(json!({ "deny": ["bash(a && b)"] })),
-            Found::Value(json!({ "denied": [] })),
-            Found::Value(json!("bash")),
-            Found::Broken,
+            RulesValue::Value(json!({ "deny": ["bash(a && b)"] })),
+            RulesValue::Value(json!({ "denied": [] })),
+            RulesValue::Value(json!("bash")),
+            RulesValue::Broken,
         ] {
             let wrong = || match &wrong {
-                Found::Value(value) => Found::Value(value.clone()),
-                _ => Found::Broken,
+                RulesValue::Value(value) => RulesValue::Value(value.clone()),
+                _ => RulesValue::Broken,
             };
             let of_user = rules(wrong(), right()).mistakes;
             assert!(

@@ -247,19 +247,19 @@ mod tests {
             |known: &mut ProtectedChanges| known.suspects(&paths, BTreeSet::from([file.clone()]));
         assert!(suspects(&mut known).is_empty(), "no tool has run");
         known.times.begin("call");
-        let asked = suspects(&mut known);
-        assert_eq!(asked, [(file.clone(), trust::content_hash(&file))]);
+        let suspected = suspects(&mut known);
+        assert_eq!(suspected, [(file.clone(), trust::content_hash(&file))]);
         // The file is exchanged while the user reads the question.
         fs::write(&file, "2").unwrap();
-        known.answer_all(asked, true);
-        let asked = suspects(&mut known);
-        assert_eq!(asked.len(), 1);
-        known.answer_all(asked, true);
+        known.answer_all(suspected, true);
+        let suspected = suspects(&mut known);
+        assert_eq!(suspected.len(), 1);
+        known.answer_all(suspected, true);
         assert!(suspects(&mut known).is_empty());
 
         fs::write(&file, "3").unwrap();
-        let asked = suspects(&mut known);
-        known.answer_all(asked, false);
+        let suspected = suspects(&mut known);
+        known.answer_all(suspected, false);
         assert!(known.is_refused(&file));
         assert!(suspects(&mut known).is_empty(), "it was answered");
         known.ask_again();

@@ -66,7 +66,7 @@ fn write(path: &Path, script: &str) -> Result<(), LauncherError> {
         source,
     };
     match fs::read(path) {
-        Ok(there) if !String::from_utf8_lossy(&there).contains(LAUNCHER_MARK) => {
+        Ok(existing) if !String::from_utf8_lossy(&existing).contains(LAUNCHER_MARK) => {
             return Err(LauncherError::Taken(path.to_owned()));
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),

@@ -95,9 +95,9 @@ impl ChildHooks {
             (&self.after, set.after),
             (&self.turn_end, set.turn_end),
         ];
-        for (hook, there) in hooks {
-            if let Some(there) = there {
-                hook.store(there, Ordering::Relaxed);
+        for (hook, is_set) in hooks {
+            if let Some(is_set) = is_set {
+                hook.store(is_set, Ordering::Relaxed);
             }
         }
         if let Some(names) = &set.changes {

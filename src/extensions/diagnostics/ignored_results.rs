@@ -99,12 +99,12 @@ pub fn ignored_assignment(kind: &EventKind, name: &str, result: &Value) -> Optio
 }
 
 fn unknown_member_message(kind: &EventKind, name: &str) -> String {
-    let meant = nearest(name, kind.result_members);
-    let meant = meant.map(|meant| format!(" Is `{meant}` meant?"));
+    let suggestion = nearest(name, kind.result_members);
+    let suggestion = suggestion.map(|suggestion| format!(" Is `{suggestion}` meant?"));
     format!(
         "The handler answered with `{name}`, which means nothing for {}.{} An answer may have {}",
         kind.name,
-        meant.unwrap_or_default(),
+        suggestion.unwrap_or_default(),
         list_members(kind.result_members)
     )
 }

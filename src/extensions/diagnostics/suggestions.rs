@@ -141,14 +141,14 @@ const GROUPS: [&Group; 5] = [&PI, &CTX, &COMMAND, &UI, &SESSION];
 /// Does not use a regular expression, because compiling one takes longer than the rest.
 pub(crate) fn suggest(text: &str) -> Option<(usize, String)> {
     let absent = subjects_of(text, " is not defined").find_map(|(named, end)| {
-        let meant = match named {
+        let suggestion = match named {
             "pi" => "the exported function is given it: `export default (pi) => { … }`",
             "ctx" => {
                 "handlers are given it after the event, commands and tools as the last argument"
             }
             _ => return None,
         };
-        Some((end, meant.to_owned()))
+        Some((end, suggestion.to_owned()))
     });
     absent.or_else(|| {
         subjects_of(text, " is not a function").find_map(|(named, end)| {
@@ -224,8 +224,8 @@ mod tests {
                 "the exported function is given it: `export default (pi) => { … }`",
             ),
         ] {
-            let meant = suggest(text).map(|(_, meant)| meant);
-            assert_eq!(meant.as_deref(), Some(message), "{text}");
+            let suggestion = suggest(text).map(|(_, suggestion)| suggestion);
+            assert_eq!(suggestion.as_deref(), Some(message), "{text}");
         }
         for text in [
             "text.notfy is not a function",

@@ -44,9 +44,9 @@ pub(crate) fn misspelt_type_at(index: usize, block: &ContentBlock) -> Option<Str
         return None;
     };
     let kind = block.get("type")?.as_str()?;
-    let meant = nearest(kind, &KNOWN)?;
+    let suggestion = nearest(kind, &KNOWN)?;
     Some(format!(
-        "content[{index}].type: unknown value `{kind}`, is `{meant}` meant?"
+        "content[{index}].type: unknown value `{kind}`, is `{suggestion}` meant?"
     ))
 }
 

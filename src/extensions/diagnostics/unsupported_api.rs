@@ -32,7 +32,7 @@ pub(crate) fn explain_missing_member(text: &str) -> Cow<'_, str> {
     }
     match suggestions::suggest(text) {
         // The text after the message is the position or the stack.
-        Some((end, meant)) => format!("{}: {meant}{}", &text[..end], &text[end..]).into(),
+        Some((end, suggestion)) => format!("{}: {suggestion}{}", &text[..end], &text[end..]).into(),
         None => text.into(),
     }
 }

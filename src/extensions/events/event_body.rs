@@ -62,7 +62,7 @@ impl EventBody {
             }
         };
         json.map(QueuedEvent::Event)
-            .inspect_err(|error| tracing::error!("{name} cannot be told to extensions: {error}"))
+            .inspect_err(|error| tracing::error!("{name} cannot be sent to extensions: {error}"))
             .ok()
     }
 
@@ -77,7 +77,7 @@ impl EventBody {
             Ok(Value::Object(members)) => members,
             Ok(_) => Map::new(),
             Err(error) => {
-                tracing::error!("an event cannot be told to extensions: {error}");
+                tracing::error!("an event cannot be sent to extensions: {error}");
                 Map::new()
             }
         }

@@ -210,7 +210,7 @@ async fn pump(
                         QueuedEvent::Update(update) => match updates.encode(&update) {
                             Ok(event) => event,
                             Err(error) => {
-                                tracing::error!("an update cannot be told to extensions: {error}");
+                                tracing::error!("an update cannot be sent to extensions: {error}");
                                 open.fetch_sub(1, Ordering::AcqRel);
                                 continue;
                             }

@@ -382,11 +382,11 @@ pub fn unknown_event_message(name: &str) -> String {
     }
     let names: Vec<&str> = EVENTS.iter().map(|kind| kind.name).collect();
     // The suggestion comes first, because the list may be cut off where it is shown.
-    let meant = nearest(name, &names);
-    let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
+    let suggestion = nearest(name, &names);
+    let suggestion = suggestion.map(|suggestion| format!(" Is \"{suggestion}\" meant?"));
     format!(
         "There is no event \"{name}\".{} The events are: {}",
-        meant.unwrap_or_default(),
+        suggestion.unwrap_or_default(),
         names.join(", ")
     )
 }
@@ -433,15 +433,15 @@ mod tests {
     #[test]
     fn unknown_names_get_suggestions() {
         assert!(unknown_event_message("tool_cal").contains("tool_call,"));
-        for (name, meant) in [
+        for (name, suggestion) in [
             ("tool_cal", "tool_call"),
             ("session_started", "session_start"),
             ("toolResult", "tool_result"),
             ("on_agent_end", "agent_end"),
         ] {
-            let meant = format!("\"{name}\". Is \"{meant}\" meant? The events are: ");
+            let suggestion = format!("\"{name}\". Is \"{suggestion}\" meant? The events are: ");
             assert!(
-                unknown_event_message(name).contains(&meant),
+                unknown_event_message(name).contains(&suggestion),
                 "{}",
                 unknown_event_message(name)
             );

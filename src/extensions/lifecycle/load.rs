@@ -44,7 +44,7 @@ impl Attempt {
 
 /// The step that follows an attempt: its generation is installed, or another attempt is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum AttemptStep {
     Install,
     /// The plan has changed. An isolate never forgets a module, so a new one is needed.
     TryAgain,
@@ -55,7 +55,8 @@ impl Extensions {
     /// has a last good version is planned to be loaded from that.
     pub(super) async fn prepare(&self, plan: &mut LoadPlan) -> Attempt {
         let mut attempt = self.new_attempt(plan);
-        while self.run_phase(&mut attempt, plan, LoadPhase::Prepare).await == Next::TryAgain {
+        while self.run_phase(&mut attempt, plan, LoadPhase::Prepare).await == AttemptStep::TryAgain
+        {
             attempt = self.next_attempt(attempt, plan, LoadPhase::Prepare).await;
         }
         attempt
@@ -74,7 +75,7 @@ impl Extensions {
         mut attempt: Attempt,
         plan: &mut LoadPlan,
     ) -> (Arc<Generation>, LoadReport) {
-        while self.run_phase(&mut attempt, plan, LoadPhase::Run).await == Next::TryAgain {
+        while self.run_phase(&mut attempt, plan, LoadPhase::Run).await == AttemptStep::TryAgain {
             attempt = self.next_attempt(attempt, plan, LoadPhase::Run).await;
         }
         let Attempt { host, runtime } = attempt;
@@ -165,8 +166,8 @@ impl Extensions {
         attempt: &mut Attempt,
         plan: &mut LoadPlan,
         phase: LoadPhase,
-    ) -> Next {
-        let mut next = Next::Install;
+    ) -> AttemptStep {
+        let mut next = AttemptStep::Install;
         for index in 0..plan.paths.len() {
             let path = plan.path(index).to_owned();
             if !plan.is_kept(index)
@@ -191,7 +192,7 @@ impl Extensions {
                 Ok(()) => continue,
                 Err(LoadError::Stopped(stop)) => {
                     self.note_stop(&attempt.host, plan, index, stop);
-                    return Next::TryAgain;
+                    return AttemptStep::TryAgain;
                 }
                 Err(error) => error,
             };
@@ -203,7 +204,7 @@ impl Extensions {
                     self.quarantine.add(&path, loaded_files, why);
                 }
                 plan.keep(index, error.into());
-                next = Next::TryAgain;
+                next = AttemptStep::TryAgain;
             } else if phase == LoadPhase::Run {
                 attempt.fail(index, error.into());
                 let streams = attempt.host.discard(id);

@@ -64,9 +64,9 @@ impl Quarantine {
         } = loaded_files;
         let entry = LoadInput::new(InputKind::Content, path);
         if !inputs.iter().any(|(input, _)| *input == entry) {
-            inputs.push(asked(entry));
+            inputs.push(with_answer(entry));
         }
-        let content = |file| asked(LoadInput::new(InputKind::Content, file));
+        let content = |file| with_answer(LoadInput::new(InputKind::Content, file));
         let offender = Offender {
             why,
             inputs,
@@ -146,7 +146,7 @@ fn matches_name(path: &Path, name: &str) -> bool {
     is_here || extension_name(path).name == name
 }
 
-fn asked(input: LoadInput) -> (LoadInput, InputAnswer) {
+fn with_answer(input: LoadInput) -> (LoadInput, InputAnswer) {
     let answer = input.answer();
     (input, answer)
 }
@@ -167,7 +167,7 @@ mod tests {
         let packaged = vec![file("packaged.js", "1")];
         let own = || {
             let content = LoadInput::new(InputKind::Content, helper.clone());
-            let inputs = vec![asked(content)];
+            let inputs = vec![with_answer(content)];
             LoadedFiles {
                 inputs,
                 packaged: packaged.clone(),

@@ -43,10 +43,10 @@ pub fn describe(session: &AgentSession, outcome: CommandOutcome) -> String {
         CommandOutcome::UserCommand(outcome) => describe_bash(&outcome),
         CommandOutcome::Exported(path) => format!("Session exported to: {}", path.display()),
         CommandOutcome::Reloaded(report) => reloaded(&report),
-        CommandOutcome::AskedTrust(asked) => match (asked.needs_trust, asked.answered) {
+        CommandOutcome::Trust(trust) => match (trust.needs_trust, trust.answered) {
             (false, _) => "This folder brings nothing that needs trust.".to_string(),
             (true, false) => "Nothing was changed.".to_string(),
-            (true, true) if asked.trusted => "The project is trusted.".to_string(),
+            (true, true) if trust.trusted => "The project is trusted.".to_string(),
             (true, true) => "The project is not trusted: what it brings is left out.".to_string(),
         },
     }

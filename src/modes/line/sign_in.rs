@@ -44,7 +44,7 @@ pub async fn login(session: &Arc<AgentSession>, provider: &str) -> CommandOutput
 pub async fn logout(session: &Arc<AgentSession>, provider: &str) -> CommandOutput {
     let stored = session.models().auth().providers();
     if stored.is_empty() {
-        return Ok("Nobody is signed in, and no key is stored. /login signs in.".into());
+        return Ok("No provider has a sign-in or a stored key. /login signs in.".into());
     }
     let options = stored.into_iter().map(|id| (id.clone(), id)).collect();
     let Some(provider) = choose(session, "Forget the credentials of", provider, options).await?

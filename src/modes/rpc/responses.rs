@@ -100,10 +100,10 @@ impl ResponseData {
             CommandOutcome::Exported(path) => Self::Path(Path { path }),
             CommandOutcome::Appended(entry_id) => Self::EntryId(EntryId { entry_id }),
             CommandOutcome::Reloaded(report) => Self::Reloaded(report.into()),
-            CommandOutcome::AskedTrust(asked) => Self::Trust(Trust {
-                needs_trust: asked.needs_trust,
-                answered: asked.answered,
-                trusted: asked.trusted,
+            CommandOutcome::Trust(outcome) => Self::Trust(Trust {
+                needs_trust: outcome.needs_trust,
+                answered: outcome.answered,
+                trusted: outcome.trusted,
             }),
         })
     }

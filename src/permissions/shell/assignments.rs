@@ -3,12 +3,12 @@
 use tree_sitter::Node;
 
 use super::simple_command::open_command;
-use super::walk::{Stdin, Visit, check_index, children};
+use super::walk::{ScriptWalk, Stdin, check_index, children};
 use super::word::{Piece, Word};
 use super::wrappers::{Dialect, Inner};
 use super::{Command, NotUnderstood, variables};
 
-impl Visit<'_, '_, '_> {
+impl ScriptWalk<'_, '_, '_> {
     /// Adds what runs because of the variables that are set for the command, or by it.
     pub fn run_by_settings(&mut self, command: &mut Command) -> Result<(), NotUnderstood> {
         let mut settings = command.assignments.clone();

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::walk::{Stdin, Visit, children};
+use super::walk::{ScriptWalk, Stdin, children};
 use super::{NotUnderstood, wrappers};
 
-impl Visit<'_, '_, '_> {
+impl ScriptWalk<'_, '_, '_> {
     /// Visits a command with its redirections.
     pub fn redirected(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let mut stdin = stdin.clone();

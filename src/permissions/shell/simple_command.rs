@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tree_sitter::Node;
 
-use super::walk::{Stdin, Visit, check_index, children};
+use super::walk::{ScriptWalk, Stdin, check_index, children};
 use super::word::{Piece, Word};
 use super::wrappers::{self, Dialect, Inner};
 use super::{Command, MAX_DEPTH, NotUnderstood, variables};
@@ -22,7 +22,7 @@ const ARITHMETIC_COMMANDS: [&str; 13] = [
     "typeset", "unset", "wait",
 ];
 
-impl Visit<'_, '_, '_> {
+impl ScriptWalk<'_, '_, '_> {
     /// Reads a simple command.
     pub fn command(&mut self, node: Node<'_>, stdin: &Stdin) -> Result<(), NotUnderstood> {
         let mut command = Command::default();
@@ -225,7 +225,7 @@ impl Visit<'_, '_, '_> {
                     words,
                     ..Command::default()
                 };
-                let mut visit = Visit {
+                let mut visit = ScriptWalk {
                     walk: &mut *self.walk,
                     source: self.source,
                     commands: &mut commands,

@@ -109,7 +109,7 @@ impl<'p> Walk<'p> {
         // A function of the line around it is not known to a script.
         let functions = std::mem::take(&mut self.functions);
         let mut commands = Vec::new();
-        let mut visit = Visit {
+        let mut visit = ScriptWalk {
             walk: self,
             source,
             commands: &mut commands,
@@ -182,7 +182,7 @@ impl<'p> Walk<'p> {
 }
 
 /// The walk through one script, which adds its commands to a list.
-pub(super) struct Visit<'w, 'p, 's> {
+pub(super) struct ScriptWalk<'w, 'p, 's> {
     pub walk: &'w mut Walk<'p>,
     pub source: &'s str,
     pub commands: &'w mut Vec<Command>,
@@ -194,7 +194,7 @@ pub(super) fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     node.children(&mut cursor).collect()
 }
 
-impl Visit<'_, '_, '_> {
+impl ScriptWalk<'_, '_, '_> {
     /// Returns a part of the script.
     pub fn text(&self, range: Range<usize>) -> &str {
         self.source.get(range).unwrap_or_default()

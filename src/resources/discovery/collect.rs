@@ -226,10 +226,10 @@ fn manifest_errors(pi: &Value) -> Vec<(ResourceKind, String)> {
     };
     let error_in = |name: &str, value: &Value| {
         let Some(kind) = kind_of(name) else {
-            let meant = nearest(name, &names);
-            let meant = meant.filter(|meant| !members.contains_key(*meant))?;
-            let error = format!("\"pi.{name}\" means nothing: is \"pi.{meant}\" meant?");
-            return Some((kind_of(meant)?, error));
+            let suggestion = nearest(name, &names);
+            let suggestion = suggestion.filter(|suggestion| !members.contains_key(*suggestion))?;
+            let error = format!("\"pi.{name}\" means nothing: is \"pi.{suggestion}\" meant?");
+            return Some((kind_of(suggestion)?, error));
         };
         let Some(list) = value.as_array() else {
             let error = format!("\"pi.{name}\" must be a list of paths, such as [\"./{name}\"]");

@@ -108,7 +108,7 @@ pub(super) fn edit(path: &Path, change: impl FnOnce(&mut Object)) -> Result<Obje
 
 /// Content of a file.
 #[derive(Default)]
-struct Found {
+struct FileContent {
     text: String,
     /// The content as it is written.
     written: Object,
@@ -116,7 +116,7 @@ struct Found {
     object: Object,
 }
 
-fn read(path: &Path) -> Result<Found, SettingsError> {
+fn read(path: &Path) -> Result<FileContent, SettingsError> {
     let read = regular_file::read_text(path).and_then(|text| {
         trust::check(path, text.as_bytes())?;
         Ok(text)
@@ -137,7 +137,7 @@ pub(super) fn parse(text: &str) -> Result<Object, SettingsError> {
     understand(Path::new("settings"), text).map(|found| found.object)
 }
 
-fn understand(path: &Path, text: &str) -> Result<Found, SettingsError> {
+fn understand(path: &Path, text: &str) -> Result<FileContent, SettingsError> {
     let json = text.trim_start_matches('\u{feff}');
     if json.trim().is_empty() {
         return Ok(Default::default());
@@ -146,7 +146,7 @@ fn understand(path: &Path, text: &str) -> Result<Found, SettingsError> {
         Ok(Value::Object(written)) => {
             let mut object = written.clone();
             migrate(&mut object);
-            Ok(Found {
+            Ok(FileContent {
                 text: json.to_owned(),
                 written,
                 object,

@@ -533,9 +533,9 @@ fn list_instead_of_object_is_ignored_and_reported() {
         "thinkingBudgets",
         "compaction.modelOverrides.a/b",
     ] {
-        let said = format!("\"{key}\" is ignored: expected an object, not a list");
+        let output = format!("\"{key}\" is ignored: expected an object, not a list");
         assert!(
-            warnings.iter().any(|one| one.ends_with(&said)),
+            warnings.iter().any(|one| one.ends_with(&output)),
             "{key}: {warnings:?}"
         );
     }

@@ -439,8 +439,8 @@ fn trust_in_changes_is_given_once() {
 #[test]
 fn an_answer_is_about_the_contents_that_were_shown() {
     let fixture = Fixture::with_extension();
-    let asked = question(&fixture.paths()).unwrap();
-    assert_eq!(asked.reason, TrustReason::Unanswered);
+    let requested = question(&fixture.paths()).unwrap();
+    assert_eq!(requested.reason, TrustReason::Unanswered);
     let path = fixture.file(".pi/extensions/a.ts", "swapped");
     answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     assert!(check(&path, b"swapped").is_err());
@@ -450,15 +450,15 @@ fn an_answer_is_about_the_contents_that_were_shown() {
     assert!(!is_expected(&fixture.paths(), &added));
     assert_eq!(fixture.changes().len(), 2);
     // The text that was trusted was never seen.
-    let asked = question(&fixture.paths()).unwrap();
-    let diff = asked.diff().unwrap();
+    let requested = question(&fixture.paths()).unwrap();
+    let diff = requested.diff().unwrap();
     assert!(diff.contains("a.ts (no text to compare)"), "{diff}");
     answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     fixture.file(".pi/extensions/a.ts", "swapped\nagain");
     recheck(&fixture.paths());
-    let asked = question(&fixture.paths()).unwrap();
-    assert_eq!(asked.reason, TrustReason::Changed);
-    let diff = asked.diff().unwrap();
+    let requested = question(&fixture.paths()).unwrap();
+    assert_eq!(requested.reason, TrustReason::Changed);
+    let diff = requested.diff().unwrap();
     assert!(
         diff.contains("-swapped") && diff.contains("+again"),
         "{diff}"

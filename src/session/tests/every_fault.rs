@@ -187,7 +187,7 @@ struct Scenario {
 fn scenarios() -> Vec<Scenario> {
     let kept = line("aaaaaaaa", None, "kept");
     let old = r#"{"type":"session","id":"s","timestamp":"T","cwd":"/w"}"#;
-    let said = r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"kept","timestamp":1}}"#;
+    let output = r#"{"type":"message","timestamp":"T","message":{"role":"user","content":"kept","timestamp":1}}"#;
     let scenario = |name, content: String, texts_before| Scenario {
         name,
         content: Some(content),
@@ -208,10 +208,10 @@ fn scenarios() -> Vec<Scenario> {
             &["kept"],
         ),
         scenario("torn header", HEADER[..30].to_owned(), &[]),
-        scenario("migrated", format!("{old}\n{said}\n"), &["kept"]),
+        scenario("migrated", format!("{old}\n{output}\n"), &["kept"]),
         scenario(
             "migrated and torn",
-            format!("{old}\n{said}\n{{\"type\":\"mess"),
+            format!("{old}\n{output}\n{{\"type\":\"mess"),
             &["kept"],
         ),
     ]

@@ -1,19 +1,19 @@
 use super::*;
 use crate::testing::{invocation, run};
 
-struct Room {
+struct Workspace {
     folder: tempfile::TempDir,
     tool: EditTool,
 }
 
-fn setup(content: impl AsRef<[u8]>) -> Room {
+fn setup(content: impl AsRef<[u8]>) -> Workspace {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("f"), content).unwrap();
     let tool = EditTool::new(folder.path().to_owned());
-    Room { folder, tool }
+    Workspace { folder, tool }
 }
 
-impl Room {
+impl Workspace {
     async fn edit(&self, edits: Value) -> Result<ToolOutput, ToolError> {
         run(&self.tool, json!({"path": "f", "edits": edits})).await
     }
@@ -25,13 +25,13 @@ impl Room {
 
 #[tokio::test]
 async fn the_answer_has_a_diff() {
-    let room = setup("one\ntwo\nthree\n");
+    let workspace = setup("one\ntwo\nthree\n");
     let edits = json!([
         {"oldText": "three", "newText": "3\n4"},
         {"oldText": "one\n", "newText": ""},
     ]);
     assert_eq!(
-        room.edit(edits).await,
+        workspace.edit(edits).await,
         Ok(ToolOutput {
             content: vec![ContentBlock::text("Successfully replaced 2 block(s) in f.")],
             details: Some(json!({
@@ -42,31 +42,31 @@ async fn the_answer_has_a_diff() {
             ..ToolOutput::default()
         })
     );
-    assert_eq!(room.content(), b"two\n3\n4\n");
+    assert_eq!(workspace.content(), b"two\n3\n4\n");
 }
 
 #[tokio::test]
 async fn bom_and_line_endings_stay() {
-    let room = setup("\u{feff}one\r\ntwo\r\n");
+    let workspace = setup("\u{feff}one\r\ntwo\r\n");
     let edits = json!([{"oldText": "one\ntwo", "newText": "1\n2\n3"}]);
-    room.edit(edits).await.unwrap();
-    assert_eq!(room.content(), "\u{feff}1\r\n2\r\n3\r\n".as_bytes());
+    workspace.edit(edits).await.unwrap();
+    assert_eq!(workspace.content(), "\u{feff}1\r\n2\r\n3\r\n".as_bytes());
 }
 
 #[tokio::test]
 async fn one_edit_beside_the_path_is_taken() {
-    let room = setup("a b\n");
+    let workspace = setup("a b\n");
     let args = json!({"path": "f", "oldText": "a", "newText": "x", "edits": [
         {"oldText": "b", "newText": "y"},
     ]});
-    run(&room.tool, args).await.unwrap();
-    assert_eq!(room.content(), b"x y\n");
+    run(&workspace.tool, args).await.unwrap();
+    assert_eq!(workspace.content(), b"x y\n");
 }
 
 #[tokio::test]
 async fn a_failed_edit_changes_nothing() {
     let latin1 = b"caf\xe9 a\n";
-    let room = setup(latin1);
+    let workspace = setup(latin1);
     let cases = [
         (
             json!({"path": "f", "edits": [{"oldText": "a", "newText": "b"}]}),
@@ -87,31 +87,37 @@ async fn a_failed_edit_changes_nothing() {
         ),
     ];
     for (args, expected) in cases {
-        assert_eq!(run(&room.tool, args).await, Err(ToolError::new(expected)));
+        assert_eq!(
+            run(&workspace.tool, args).await,
+            Err(ToolError::new(expected))
+        );
     }
-    assert_eq!(room.content(), latin1);
+    assert_eq!(workspace.content(), latin1);
 }
 
 #[tokio::test]
 async fn parallel_edits_of_one_file_all_count() {
     let names: Vec<String> = (0..40).map(|number| format!("<{number}>")).collect();
-    let room = setup(names.join("\n"));
+    let workspace = setup(names.join("\n"));
     let edits = names
         .iter()
-        .map(|name| room.edit(json!([{"oldText": name, "newText": name.replace('<', "[")}])));
+        .map(|name| workspace.edit(json!([{"oldText": name, "newText": name.replace('<', "[")}])));
     for result in futures::future::join_all(edits).await {
         result.unwrap();
     }
     let expected = names.join("\n").replace('<', "[");
-    assert_eq!(room.content(), expected.as_bytes());
+    assert_eq!(workspace.content(), expected.as_bytes());
 }
 
 #[tokio::test]
 async fn an_abort_leaves_the_file_alone() {
-    let room = setup("a\n");
+    let workspace = setup("a\n");
     let args = json!({"path": "f", "edits": [{"oldText": "a", "newText": "b"}]});
     let call = invocation(args);
     call.cancel.cancel();
-    assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
-    assert_eq!(room.content(), b"a\n");
+    assert_eq!(
+        workspace.tool.execute(call).await,
+        Err(ToolError::aborted())
+    );
+    assert_eq!(workspace.content(), b"a\n");
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::abortable;
 use super::arguments;
 use super::files::paths;
-use super::listing::walk::{self, FirstResults, LeftOut, Problems};
+use super::listing::walk::{self, DeniedPaths, FirstResults, Problems};
 use super::listing::{Limit, Listing};
 use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::truncate::{MAX_BYTES, MAX_LINE_LENGTH};
@@ -169,14 +169,14 @@ fn grep(
     };
     let results = FirstResults::new(limit.results);
     let problems = Arc::new(Problems::new());
-    let left_out = unreadable.map(LeftOut::new);
+    let denied_paths = unreadable.map(DeniedPaths::new);
     if kind.is_dir() {
         let search = FolderSearch {
             root: &root,
             cwd,
             only: overrides(args.glob.as_deref(), cwd)?,
             query: &query,
-            left_out: left_out.as_ref(),
+            denied_paths: denied_paths.as_ref(),
         };
         search.run(cancel, &results, &problems);
     } else if kind.is_file() {
@@ -196,7 +196,7 @@ fn grep(
     }
 
     let problems = problems.lines(&results);
-    let left_out = left_out.and_then(|left_out| left_out.notice(&results));
+    let denied_paths = denied_paths.and_then(|denied_paths| denied_paths.notice(&results));
     let mut listing = Listing::new();
     let mut count = 0;
     let mut cut = false;
@@ -228,7 +228,7 @@ fn grep(
             return Err(ToolError(problems.join("\n")));
         }
         listing.push("No matches found");
-        listing.notices(left_out);
+        listing.notices(denied_paths);
         return Ok(listing.finish(|_| {}));
     }
     if count >= limit.results {
@@ -243,7 +243,7 @@ fn grep(
             listing.detail("linesTruncated", true);
         }
         listing.notices(walk::problem_notice(&problems));
-        listing.notices(left_out);
+        listing.notices(denied_paths);
     }))
 }
 
@@ -265,7 +265,7 @@ struct FolderSearch<'a> {
     cwd: &'a Path,
     only: Override,
     query: &'a Query,
-    left_out: Option<&'a LeftOut>,
+    denied_paths: Option<&'a DeniedPaths>,
 }
 
 impl FolderSearch<'_> {
@@ -277,7 +277,7 @@ impl FolderSearch<'_> {
     ) {
         let mut builder = walk::builder(self.root, self.cwd, ".rgignore", problems);
         builder.overrides(self.only);
-        let left_out = self.left_out;
+        let denied_paths = self.denied_paths;
         builder.build_parallel().run(|| {
             let mut search = FileSearch::new(self.query.clone(), cancel.clone());
             Box::new(move |entry| {
@@ -297,7 +297,7 @@ impl FolderSearch<'_> {
                 }
                 let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
                 if entry.depth() > 0
-                    && left_out.is_some_and(|it| it.leaves_out(path, entry.file_type()))
+                    && denied_paths.is_some_and(|it| it.leaves_out(path, entry.file_type()))
                 {
                     return WalkState::Skip;
                 }

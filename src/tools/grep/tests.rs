@@ -2,12 +2,12 @@ use super::*;
 use crate::testing::{invocation, run};
 use pi_ai::message::join_text;
 
-struct Room {
+struct Workspace {
     folder: tempfile::TempDir,
     tool: GrepTool,
 }
 
-fn room(files: &[(&str, &[u8])]) -> Room {
+fn workspace(files: &[(&str, &[u8])]) -> Workspace {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in files {
         let path = folder.path().join(name);
@@ -15,10 +15,10 @@ fn room(files: &[(&str, &[u8])]) -> Room {
         std::fs::write(path, content).unwrap();
     }
     let tool = GrepTool::new(folder.path().to_owned());
-    Room { folder, tool }
+    Workspace { folder, tool }
 }
 
-impl Room {
+impl Workspace {
     async fn grep(&self, args: Value) -> Result<String, String> {
         let output = run(&self.tool, args).await.map_err(|error| error.0)?;
         Ok(join_text(&output.content))
@@ -36,76 +36,90 @@ impl Room {
 
 #[tokio::test]
 async fn lines_come_by_path_with_their_numbers() {
-    let room = room(&[
+    let workspace = workspace(&[
         ("b.txt", b"one\r\ntwo\r\nONE"),
         ("a/z.txt", b"x\none\n"),
         ("a b.txt", b"one"),
         (".hidden", b"one\n"),
     ]);
-    room.shows(
-        json!({"pattern": "one"}),
-        ".hidden:1: one\na/z.txt:2: one\na b.txt:1: one\nb.txt:1: one",
-    )
-    .await;
-    room.shows(json!({"pattern": "^ONE$", "path": "b.txt"}), "b.txt:3: ONE")
+    workspace
+        .shows(
+            json!({"pattern": "one"}),
+            ".hidden:1: one\na/z.txt:2: one\na b.txt:1: one\nb.txt:1: one",
+        )
         .await;
-    room.shows(
-        json!({"pattern": "one$", "path": "a", "ignoreCase": true}),
-        "z.txt:2: one",
-    )
-    .await;
-    room.shows(json!({"pattern": "three"}), "No matches found")
+    workspace
+        .shows(json!({"pattern": "^ONE$", "path": "b.txt"}), "b.txt:3: ONE")
+        .await;
+    workspace
+        .shows(
+            json!({"pattern": "one$", "path": "a", "ignoreCase": true}),
+            "z.txt:2: one",
+        )
+        .await;
+    workspace
+        .shows(json!({"pattern": "three"}), "No matches found")
         .await;
 }
 
 #[tokio::test]
 async fn text_that_looks_like_an_expression() {
-    let room = room(&[("f", b"a.b\naxb\n--help\n")]);
-    room.shows(json!({"pattern": "a.b"}), "f:1: a.b\nf:2: axb")
+    let workspace = workspace(&[("f", b"a.b\naxb\n--help\n")]);
+    workspace
+        .shows(json!({"pattern": "a.b"}), "f:1: a.b\nf:2: axb")
         .await;
-    room.shows(json!({"pattern": "a.b", "literal": true}), "f:1: a.b")
+    workspace
+        .shows(json!({"pattern": "a.b", "literal": true}), "f:1: a.b")
         .await;
     // The original treats the pattern as an option of ripgrep.
-    room.shows(json!({"pattern": "--help"}), "f:3: --help")
+    workspace
+        .shows(json!({"pattern": "--help"}), "f:3: --help")
         .await;
-    room.fails(json!({"pattern": "("}), "regex parse error:")
+    workspace
+        .fails(json!({"pattern": "("}), "regex parse error:")
         .await;
-    room.fails(
-        json!({"pattern": "a\nb"}),
-        "the literal \"\\n\" is not allowed",
-    )
-    .await;
-    room.fails(
-        json!({"pattern": "a", "glob": "["}),
-        "error parsing glob '['",
-    )
-    .await;
-    let missing = room.folder.path().join("missing");
+    workspace
+        .fails(
+            json!({"pattern": "a\nb"}),
+            "the literal \"\\n\" is not allowed",
+        )
+        .await;
+    workspace
+        .fails(
+            json!({"pattern": "a", "glob": "["}),
+            "error parsing glob '['",
+        )
+        .await;
+    let missing = workspace.folder.path().join("missing");
     let missing = format!("Path not found: {}", missing.display());
-    room.fails(json!({"pattern": "a", "path": "missing"}), &missing)
+    workspace
+        .fails(json!({"pattern": "a", "path": "missing"}), &missing)
         .await;
 }
 
 #[tokio::test]
 async fn each_match_has_context_lines() {
-    let room = room(&[("f", b"1\n2 x\n3\n4 x\n5\n6\n")]);
-    room.shows(
-        json!({"pattern": "x", "context": 1}),
-        "f-1- 1\nf:2: 2 x\nf-3- 3\nf-3- 3\nf:4: 4 x\nf-5- 5",
-    )
-    .await;
-    room.shows(
+    let workspace = workspace(&[("f", b"1\n2 x\n3\n4 x\n5\n6\n")]);
+    workspace
+        .shows(
+            json!({"pattern": "x", "context": 1}),
+            "f-1- 1\nf:2: 2 x\nf-3- 3\nf-3- 3\nf:4: 4 x\nf-5- 5",
+        )
+        .await;
+    workspace.shows(
         json!({"pattern": "x", "context": 2, "limit": 1}),
         "f-1- 1\nf:2: 2 x\nf-3- 3\nf-4- 4 x\n\n[1 matches limit reached. Use limit=2 for more, or \
          refine pattern]",
     )
     .await;
-    room.shows(
-        json!({"pattern": "6", "context": 1}),
-        "f-5- 5\nf:6: 6\nf-7- ",
-    )
-    .await;
-    room.shows(json!({"pattern": "1", "context": -1}), "f:1: 1")
+    workspace
+        .shows(
+            json!({"pattern": "6", "context": 1}),
+            "f-5- 5\nf:6: 6\nf-7- ",
+        )
+        .await;
+    workspace
+        .shows(json!({"pattern": "1", "context": -1}), "f:1: 1")
         .await;
 }
 
@@ -116,8 +130,8 @@ async fn the_limit_takes_the_first_by_path() {
     for name in &names {
         files.push((name.as_str(), b"x\nx\n".as_slice()));
     }
-    let room = room(&files);
-    let output = run(&room.tool, json!({"pattern": "x", "limit": 3}))
+    let workspace = workspace(&files);
+    let output = run(&workspace.tool, json!({"pattern": "x", "limit": 3}))
         .await
         .unwrap();
     assert_eq!(
@@ -126,13 +140,13 @@ async fn the_limit_takes_the_first_by_path() {
          refine pattern]"
     );
     assert_eq!(output.details, Some(json!({"matchLimitReached": 3})));
-    let all = room.grep(json!({"pattern": "x", "limit": 200})).await;
+    let all = workspace.grep(json!({"pattern": "x", "limit": 200})).await;
     assert_eq!(all.unwrap().lines().count(), 120);
 }
 
 #[tokio::test]
 async fn ignored_files_are_left_out() {
-    let room = room(&[
+    let workspace = workspace(&[
         (".ignore", b"*.log\n"),
         ("a.log", b"x"),
         ("sub/.ignore", b"!keep.log\n"),
@@ -141,15 +155,18 @@ async fn ignored_files_are_left_out() {
         (".gitignore", b"sub\n"),
     ]);
     // A .gitignore has no effect outside a repository.
-    room.shows(
-        json!({"pattern": "^x"}),
-        "sub/b.txt:1: x\nsub/keep.log:1: x",
-    )
-    .await;
-    std::fs::create_dir(room.folder.path().join(".git")).unwrap();
-    room.shows(json!({"pattern": "^x"}), "No matches found")
+    workspace
+        .shows(
+            json!({"pattern": "^x"}),
+            "sub/b.txt:1: x\nsub/keep.log:1: x",
+        )
         .await;
-    room.shows(json!({"pattern": "^x", "glob": "*.log"}), "a.log:1: x")
+    std::fs::create_dir(workspace.folder.path().join(".git")).unwrap();
+    workspace
+        .shows(json!({"pattern": "^x"}), "No matches found")
+        .await;
+    workspace
+        .shows(json!({"pattern": "^x", "glob": "*.log"}), "a.log:1: x")
         .await;
 }
 
@@ -159,29 +176,31 @@ async fn text_of_all_kinds() {
         .into_iter()
         .chain("x wide\n".encode_utf16().flat_map(u16::to_le_bytes))
         .collect();
-    let room = room(&[
+    let workspace = workspace(&[
         ("binary", b"x\n\0x\n"),
         ("bom", b"\xef\xbb\xbfx bom\n"),
         ("latin", b"x caf\xe9\n"),
         ("wide", &utf16),
     ]);
-    room.shows(
-        json!({"pattern": "^x"}),
-        "bom:1: x bom\nlatin:1: x caf\u{fffd}\nwide:1: x wide",
-    )
-    .await;
-    room.shows(
-        json!({"pattern": "x", "path": "binary"}),
-        "binary:1: x\nbinary:2: \0x",
-    )
-    .await;
+    workspace
+        .shows(
+            json!({"pattern": "^x"}),
+            "bom:1: x bom\nlatin:1: x caf\u{fffd}\nwide:1: x wide",
+        )
+        .await;
+    workspace
+        .shows(
+            json!({"pattern": "x", "path": "binary"}),
+            "binary:1: x\nbinary:2: \0x",
+        )
+        .await;
 }
 
 #[tokio::test]
 async fn long_lines_are_cut() {
     let long = "é".repeat(70_000) + "x";
-    let room = room(&[("f", long.as_bytes())]);
-    let output = run(&room.tool, json!({"pattern": "x"})).await.unwrap();
+    let workspace = workspace(&[("f", long.as_bytes())]);
+    let output = run(&workspace.tool, json!({"pattern": "x"})).await.unwrap();
     assert_eq!(
         join_text(&output.content),
         format!(
@@ -196,8 +215,8 @@ async fn long_lines_are_cut() {
 #[tokio::test]
 async fn much_is_cut_at_the_byte_limit() {
     let line = "x".repeat(400) + "\n";
-    let room = room(&[("f", line.repeat(200).as_bytes())]);
-    let output = run(&room.tool, json!({"pattern": "x", "limit": 150}))
+    let workspace = workspace(&[("f", line.repeat(200).as_bytes())]);
+    let output = run(&workspace.tool, json!({"pattern": "x", "limit": 150}))
         .await
         .unwrap();
     assert!(join_text(&output.content).ends_with(
@@ -210,38 +229,42 @@ async fn much_is_cut_at_the_byte_limit() {
 
 #[tokio::test]
 async fn a_pipe_does_not_block() {
-    let room = room(&[("f", b"x")]);
-    let pipe = room.folder.path().join("pipe");
+    let workspace = workspace(&[("f", b"x")]);
+    let pipe = workspace.folder.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    room.shows(json!({"pattern": "x"}), "f:1: x").await;
-    room.fails(
-        json!({"pattern": "x", "path": "pipe"}),
-        &format!("{} is not a regular file", pipe.display()),
-    )
-    .await;
+    workspace.shows(json!({"pattern": "x"}), "f:1: x").await;
+    workspace
+        .fails(
+            json!({"pattern": "x", "path": "pipe"}),
+            &format!("{} is not a regular file", pipe.display()),
+        )
+        .await;
 }
 
 #[tokio::test]
 async fn an_abort_ends_the_call() {
-    let room = room(&[("f", b"x")]);
+    let workspace = workspace(&[("f", b"x")]);
     let call = invocation(json!({"pattern": "x"}));
     call.cancel.cancel();
-    assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
+    assert_eq!(
+        workspace.tool.execute(call).await,
+        Err(ToolError::aborted())
+    );
 }
 
 /// Tests the search itself, for which the caller does not wait after an abort. Searching a file
 /// that is one large hole would take minutes.
 #[test]
 fn an_abort_stops_the_search_thread() {
-    let room = room(&[("f", b"x")]);
-    let hole = std::fs::File::create(room.folder.path().join("hole")).unwrap();
+    let workspace = workspace(&[("f", b"x")]);
+    let hole = std::fs::File::create(workspace.folder.path().join("hole")).unwrap();
     hole.set_len(1 << 40)
         .or_else(|_| hole.set_len(1 << 36))
         .unwrap();
     let cancel = CancellationToken::new();
     let args = serde_json::from_value(json!({"pattern": "y", "path": "hole"})).unwrap();
     let result = std::thread::scope(|scope| {
-        let search = scope.spawn(|| grep(&args, room.folder.path(), None, None, &cancel));
+        let search = scope.spawn(|| grep(&args, workspace.folder.path(), None, None, &cancel));
         std::thread::sleep(std::time::Duration::from_millis(50));
         cancel.cancel();
         search.join().unwrap()
@@ -251,20 +274,20 @@ fn an_abort_stops_the_search_thread() {
 
 #[tokio::test]
 async fn files_that_rules_deny_are_left_out_and_counted() {
-    let room = room(&[
+    let workspace = workspace(&[
         ("a.txt", b"one"),
         (".env", b"one"),
         ("keys/a", b"one"),
         ("keys/b", b"one"),
     ]);
-    let keys = room.folder.path().join("keys");
+    let keys = workspace.folder.path().join("keys");
     let search = async |pattern: &str, limit: usize| {
         let keys = keys.clone();
         let mut call = invocation(json!({ "pattern": pattern, "limit": limit }));
         call.unreadable = Some(Arc::new(move |path: &Path| {
             path.ends_with(".env") || path.starts_with(&keys)
         }));
-        join_text(&room.tool.execute(call).await.unwrap().content)
+        join_text(&workspace.tool.execute(call).await.unwrap().content)
     };
     let notice = "2 files and folders were left out, because rules in \"permissions\" deny or ask \
                   about reading them";

@@ -170,12 +170,12 @@ impl Problems {
 }
 
 /// Files and folders that rules keep a walk from reading.
-pub(crate) struct LeftOut {
+pub(crate) struct DeniedPaths {
     filter: PathFilter,
     first: FirstResults<()>,
 }
 
-impl LeftOut {
+impl DeniedPaths {
     pub(crate) fn new(filter: PathFilter) -> Self {
         Self {
             filter,

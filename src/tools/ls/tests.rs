@@ -2,12 +2,12 @@ use super::*;
 use crate::testing::{invocation, run};
 use pi_ai::message::join_text;
 
-struct Room {
+struct Workspace {
     folder: tempfile::TempDir,
     tool: LsTool,
 }
 
-fn room(files: &[&str]) -> Room {
+fn workspace(files: &[&str]) -> Workspace {
     let folder = tempfile::tempdir().unwrap();
     for name in files {
         let path = folder.path().join(name);
@@ -15,10 +15,10 @@ fn room(files: &[&str]) -> Room {
         std::fs::write(path, "").unwrap();
     }
     let tool = LsTool::new(folder.path().to_owned());
-    Room { folder, tool }
+    Workspace { folder, tool }
 }
 
-impl Room {
+impl Workspace {
     async fn ls(&self, args: Value) -> Result<String, String> {
         let output = run(&self.tool, args).await.map_err(|error| error.0)?;
         Ok(join_text(&output.content))
@@ -27,31 +27,39 @@ impl Room {
 
 #[tokio::test]
 async fn names_come_as_people_expect_them() {
-    let room = room(&["src/x", "README", "a b", "Zebra", ".git/x", "-x", "readme"]);
-    std::os::unix::fs::symlink("src", room.folder.path().join("link")).unwrap();
-    std::os::unix::fs::symlink("none", room.folder.path().join("broken")).unwrap();
+    let workspace = workspace(&["src/x", "README", "a b", "Zebra", ".git/x", "-x", "readme"]);
+    std::os::unix::fs::symlink("src", workspace.folder.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("none", workspace.folder.path().join("broken")).unwrap();
     assert_eq!(
-        room.ls(json!({})).await.as_deref(),
+        workspace.ls(json!({})).await.as_deref(),
         Ok("-x\n.git/\na b\nlink/\nREADME\nreadme\nsrc/\nZebra")
     );
-    assert_eq!(room.ls(json!({"path": "src"})).await.as_deref(), Ok("x"));
     assert_eq!(
-        room.ls(json!({"path": "", "limit": 2})).await.as_deref(),
+        workspace.ls(json!({"path": "src"})).await.as_deref(),
+        Ok("x")
+    );
+    assert_eq!(
+        workspace
+            .ls(json!({"path": "", "limit": 2}))
+            .await
+            .as_deref(),
         Ok("-x\n.git/\n\n[2 entries limit reached. Use limit=4 for more]")
     );
 }
 
 #[tokio::test]
 async fn nothing_and_too_much() {
-    let room = room(&["empty/x"]);
-    std::fs::remove_file(room.folder.path().join("empty/x")).unwrap();
-    let empty = room.ls(json!({"path": "empty"})).await;
+    let workspace = workspace(&["empty/x"]);
+    std::fs::remove_file(workspace.folder.path().join("empty/x")).unwrap();
+    let empty = workspace.ls(json!({"path": "empty"})).await;
     assert_eq!(empty.as_deref(), Ok("(empty directory)"));
     for number in 0..400 {
         let name = format!("empty/{number:03}-{}", "x".repeat(200));
-        std::fs::write(room.folder.path().join(name), "").unwrap();
+        std::fs::write(workspace.folder.path().join(name), "").unwrap();
     }
-    let output = run(&room.tool, json!({"path": "empty"})).await.unwrap();
+    let output = run(&workspace.tool, json!({"path": "empty"}))
+        .await
+        .unwrap();
     let text = join_text(&output.content);
     assert!(text.ends_with("x\n\n[50.0KB limit reached]"), "{text}");
     assert_eq!(output.details.unwrap()["truncation"]["totalLines"], 400);
@@ -59,12 +67,15 @@ async fn nothing_and_too_much() {
 
 #[tokio::test]
 async fn wrong_arguments() {
-    let room = room(&["f"]);
-    let error = room.ls(json!({"path": "f"})).await.unwrap_err();
+    let workspace = workspace(&["f"]);
+    let error = workspace.ls(json!({"path": "f"})).await.unwrap_err();
     assert!(error.starts_with("Not a directory: /"), "{error}");
-    let error = room.ls(json!({"path": "g"})).await.unwrap_err();
+    let error = workspace.ls(json!({"path": "g"})).await.unwrap_err();
     assert!(error.starts_with("Path not found: /"), "{error}");
     let call = invocation(json!({}));
     call.cancel.cancel();
-    assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
+    assert_eq!(
+        workspace.tool.execute(call).await,
+        Err(ToolError::aborted())
+    );
 }

@@ -1,18 +1,18 @@
 use super::*;
 use crate::testing::{invocation, run};
 
-struct Room {
+struct Workspace {
     folder: tempfile::TempDir,
     tool: ReadTool,
 }
 
-fn setup() -> Room {
+fn setup() -> Workspace {
     let folder = tempfile::tempdir().unwrap();
     let tool = ReadTool::new(folder.path().to_owned(), true);
-    Room { folder, tool }
+    Workspace { folder, tool }
 }
 
-impl Room {
+impl Workspace {
     async fn read(&self, content: &[u8], mut args: Value) -> Result<ToolOutput, String> {
         std::fs::write(self.folder.path().join("f"), content).unwrap();
         args["path"] = json!("f");
@@ -30,18 +30,18 @@ fn shown(result: Result<ToolOutput, String>) -> String {
 
 #[tokio::test]
 async fn text_is_returned_unchanged() {
-    let room = setup();
+    let workspace = setup();
     for text in ["", "a", "a\r\nb\r\n", "\u{feff}bom\n", "\n"] {
-        let result = room.read(text.as_bytes(), json!({})).await;
+        let result = workspace.read(text.as_bytes(), json!({})).await;
         assert_eq!(result, Ok(ToolOutput::text(text)));
     }
-    let result = room.read(b"a\xff\xc3(\n", json!({})).await;
+    let result = workspace.read(b"a\xff\xc3(\n", json!({})).await;
     assert_eq!(result, Ok(ToolOutput::text("a\u{fffd}\u{fffd}(\n")));
 }
 
 #[tokio::test]
 async fn parts_say_how_to_go_on() {
-    let room = setup();
+    let workspace = setup();
     let cases = [
         (
             json!({"offset": 2, "limit": 2}),
@@ -65,21 +65,21 @@ async fn parts_say_how_to_go_on() {
         (json!({"offset": 1e300}), "Offset 1"),
     ];
     for (args, expected) in cases {
-        match room.read(b"a\nb\nc\n", args).await {
+        match workspace.read(b"a\nb\nc\n", args).await {
             Err(error) => assert!(error.starts_with(expected), "{error}"),
             result => assert_eq!(shown(result), expected),
         }
     }
     assert_eq!(
-        room.read(b"a\n", json!({"offset": 3})).await,
+        workspace.read(b"a\n", json!({"offset": 3})).await,
         Err("Offset 3 is beyond end of file (2 lines total)".to_owned())
     );
 }
 
 #[tokio::test]
 async fn long_text_is_cut_with_a_notice() {
-    let room = setup();
-    let result = room
+    let workspace = setup();
+    let result = workspace
         .read(lines(5000).as_bytes(), json!({"offset": 11}))
         .await;
     let output = result.unwrap();
@@ -95,7 +95,7 @@ async fn long_text_is_cut_with_a_notice() {
     assert_eq!(truncation["truncatedBy"], "lines");
 
     let wide: String = (0..600).map(|_| "w".repeat(99) + "\n").collect();
-    let text = shown(room.read(wide.as_bytes(), json!({})).await);
+    let text = shown(workspace.read(wide.as_bytes(), json!({})).await);
     assert!(text.ends_with(
         "w\n\n[Showing lines 1-512 of 601 (50.0KB limit). Use offset=513 to continue.]"
     ));
@@ -103,9 +103,9 @@ async fn long_text_is_cut_with_a_notice() {
 
 #[tokio::test]
 async fn a_line_too_long_is_left_to_bash() {
-    let room = setup();
+    let workspace = setup();
     let text = format!("short\n{}\nnext\n", "x".repeat(60_000));
-    let text = shown(room.read(text.as_bytes(), json!({"offset": 2})).await);
+    let text = shown(workspace.read(text.as_bytes(), json!({"offset": 2})).await);
     assert_eq!(
         text,
         "[Line 2 is 58.6KB, exceeds 50.0KB limit. Use bash: sed -n '2p' f | head -c 51200]"
@@ -115,10 +115,10 @@ async fn a_line_too_long_is_left_to_bash() {
 #[cfg(unix)]
 #[tokio::test]
 async fn unreadable_files_are_reported() {
-    let room = setup();
-    let place = room.folder.path().display().to_string();
+    let workspace = setup();
+    let place = workspace.folder.path().display().to_string();
     let made = std::process::Command::new("mkfifo")
-        .arg(room.folder.path().join("pipe"))
+        .arg(workspace.folder.path().join("pipe"))
         .status();
     assert!(made.unwrap().success());
     let cases = [
@@ -136,21 +136,21 @@ async fn unreadable_files_are_reported() {
         ),
     ];
     for (path, expected) in cases {
-        let result = run(&room.tool, json!({"path": path})).await;
+        let result = run(&workspace.tool, json!({"path": path})).await;
         assert_eq!(result, Err(ToolError(expected)));
     }
 }
 
 #[tokio::test]
 async fn pictures_are_known_by_their_content() {
-    let room = setup();
+    let workspace = setup();
     let mut png = Vec::new();
     let picture = ::image::RgbaImage::new(2, 2);
     picture
         .write_with_encoder(::image::codecs::png::PngEncoder::new(&mut png))
         .unwrap();
     assert_eq!(
-        room.read(&png, json!({})).await,
+        workspace.read(&png, json!({})).await,
         Ok(ToolOutput {
             content: vec![
                 ContentBlock::text("Read image file [image/png]"),
@@ -162,7 +162,7 @@ async fn pictures_are_known_by_their_content() {
     );
     png.truncate(40);
     assert_eq!(
-        shown(room.read(&png, json!({})).await),
+        shown(workspace.read(&png, json!({})).await),
         "Read image file [image/png]\n[Image omitted: could not be resized below the inline image \
          size limit.]"
     );
@@ -170,10 +170,13 @@ async fn pictures_are_known_by_their_content() {
 
 #[tokio::test]
 async fn an_abort_ends_the_call() {
-    let room = setup();
+    let workspace = setup();
     let call = invocation(json!({"path": "f"}));
     call.cancel.cancel();
-    assert_eq!(room.tool.execute(call).await, Err(ToolError::aborted()));
+    assert_eq!(
+        workspace.tool.execute(call).await,
+        Err(ToolError::aborted())
+    );
 }
 
 #[test]

@@ -52,7 +52,7 @@ const SESSIONS = [
 const at = "2024-03-05T06:07:08.000Z";
 let lastId = 0;
 const node = (entry, children = [], more = {}) => ({ entry: { id: entry.id ?? `auto-${(lastId += 1)}`, timestamp: at, ...entry }, children, ...more });
-const said = (id, role, content, more = {}) => ({ id, type: "message", message: { role, content, ...more } });
+const messageEntry = (id, role, content, more = {}) => ({ id, type: "message", message: { role, content, ...more } });
 /** Sets the parents. */
 function grown(tree, parentId = null) {
   for (const { entry, children } of tree) {
@@ -61,28 +61,28 @@ function grown(tree, parentId = null) {
   }
   return tree;
 }
-const calls = (id, name, args) => said(id, "assistant", [{ type: "toolCall", id: `call-${id}`, name, arguments: args }], { stopReason: "toolUse" });
-const result = (id, of) => said(id, "toolResult", [{ type: "text", text: "out" }], { toolCallId: `call-${of}`, toolName: "x" });
+const calls = (id, name, args) => messageEntry(id, "assistant", [{ type: "toolCall", id: `call-${id}`, name, arguments: args }], { stopReason: "toolUse" });
+const result = (id, callNumber) => messageEntry(id, "toolResult", [{ type: "text", text: "out" }], { toolCallId: `call-${callNumber}`, toolName: "x" });
 
 const TREE = () => grown([
-  node(said("u1", "user", "first question\nwith two lines"), [
-    node(said("a1", "assistant", [{ type: "text", text: "an answer" }], { stopReason: "stop" }), [
-      node(said("u2", "user", [{ type: "text", text: "second question" }]), [
+  node(messageEntry("u1", "user", "first question\nwith two lines"), [
+    node(messageEntry("a1", "assistant", [{ type: "text", text: "an answer" }], { stopReason: "stop" }), [
+      node(messageEntry("u2", "user", [{ type: "text", text: "second question" }]), [
         node(calls("c1", "read", { path: "/x/a.ts", offset: 3, limit: 4 }), [
           node(result("r1", "c1"), [
             node(calls("c2", "bash", { command: `echo ${"long ".repeat(20)}` }), [
               node(result("r2", "c2"), [
-                node(said("a2", "assistant", [], { stopReason: "error", errorMessage: "it broke" })),
+                node(messageEntry("a2", "assistant", [], { stopReason: "error", errorMessage: "it broke" })),
               ]),
             ]),
           ]),
         ]),
       ]),
-      node(said("u3", "user", "other branch"), [
+      node(messageEntry("u3", "user", "other branch"), [
         node({ id: "m1", type: "model_change", provider: "p", modelId: "model-x" }, [
-          node(said("a3", "assistant", [{ type: "text", text: "the other answer" }], { stopReason: "stop" }), [
-            node(said("u4", "user", "deeper one")),
-            node(said("u5", "user", "deeper two"), [
+          node(messageEntry("a3", "assistant", [{ type: "text", text: "the other answer" }], { stopReason: "stop" }), [
+            node(messageEntry("u4", "user", "deeper one")),
+            node(messageEntry("u5", "user", "deeper two"), [
               node({ id: "cm", type: "custom_message", customType: "note", content: "of an extension", display: true }),
             ]),
           ], { label: "good", labelTimestamp: at }),
@@ -92,12 +92,12 @@ const TREE = () => grown([
     ]),
     node({ id: "t1", type: "session_info", name: "title" }, [
       node({ id: "k1", type: "compaction", summary: "s", tokensBefore: 54321 }, [
-        node(said("b1", "bashExecution", undefined, { command: "ls", output: "" })),
+        node(messageEntry("b1", "bashExecution", undefined, { command: "ls", output: "" })),
         node({ id: "l1", type: "label", targetId: "a1", label: "x" }),
       ]),
     ]),
   ]),
-  node(said("v1", "user", "another root"), [node(calls("c3", "mine", { some: "arguments", that: "are long enough to be cut" }), [node(result("r3", "c3"))])]),
+  node(messageEntry("v1", "user", "another root"), [node(calls("c3", "mine", { some: "arguments", that: "are long enough to be cut" }), [node(result("r3", "c3"))])]),
 ]);
 
 export function selectorCases({ tui, agent }) {

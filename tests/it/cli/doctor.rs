@@ -18,14 +18,14 @@ fn agent_file(home: &Home, name: &str, text: &str) -> PathBuf {
 #[tokio::test]
 async fn doctor_finds_nothing_wrong_with_a_new_installation() {
     let home = Home::bare();
-    let said = home.run(&["doctor"], "").await.ok();
-    assert!(said.ends_with("\nNothing is wrong.\n"), "{said}");
+    let output = home.run(&["doctor"], "").await.ok();
+    assert!(output.ends_with("\nNothing is wrong.\n"), "{output}");
     let own = env!("CARGO_PKG_VERSION");
     let versions = format!(
         "pi 0.87.1+rs.{own}: program {own}, with the extension API and the RPC protocol of 0.87.1\n"
     );
-    assert!(said.starts_with(&versions), "{said}");
-    assert!(said.contains("ok       extensions\n"), "{said}");
+    assert!(output.starts_with(&versions), "{output}");
+    assert!(output.contains("ok       extensions\n"), "{output}");
     assert_eq!(
         fs::read_dir(home.agent_dir()).unwrap().count(),
         0,
@@ -97,9 +97,9 @@ async fn doctor_names_each_broken_file_and_its_repair() {
         .unwrap()
         .to_owned();
 
-    let said = home.run(&["doctor", "--json"], "").await;
-    assert_eq!(said.status.code(), Some(1));
-    let report: Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = home.run(&["doctor", "--json"], "").await;
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
     let findings = report["findings"].as_array().unwrap();
     let has = |level: &str, path: &PathBuf, part: &str| {
         let found = findings.iter().any(|finding| {
@@ -158,12 +158,12 @@ async fn doctor_names_each_broken_file_and_its_repair() {
 async fn doctor_reports_unusable_folders() {
     let home = Home::bare();
     agent_file(&home, "sessions", "a file where the folder should be");
-    let said = home.run(&["doctor"], "").await;
-    assert_eq!(said.status.code(), Some(1));
+    let output = home.run(&["doctor"], "").await;
+    assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.stdout.contains("sessions is no folder"),
+        output.stdout.contains("sessions is no folder"),
         "{}",
-        said.stdout
+        output.stdout
     );
 }
 
@@ -255,16 +255,16 @@ async fn a_wrong_event_limit_is_named_and_the_others_hold() {
     rpc.ok(json!({"type": "get_state"})).await;
     let is_warning = |line: &Value| line["type"] == "extension_warning";
     rpc.ok(json!({"type": "reload"})).await;
-    let told: Vec<Value> = rpc.lines().into_iter().filter(is_warning).collect();
-    let said = rpc.stderr();
+    let reported: Vec<Value> = rpc.lines().into_iter().filter(is_warning).collect();
+    let output = rpc.stderr();
     for text in [unknown, former, wrong] {
-        assert!(said.contains(text), "{text}: {said}");
+        assert!(output.contains(text), "{text}: {output}");
         let again = |line: &Value| {
             line["message"]
                 .as_str()
                 .is_some_and(|message| message.contains(text))
         };
-        assert!(told.iter().any(again), "{text}: {told:#?}");
+        assert!(reported.iter().any(again), "{text}: {reported:#?}");
     }
     // The valid limit holds although another one is invalid.
     rpc.send(&json!({"type": "prompt", "message": "hello"}).to_string())
@@ -279,8 +279,8 @@ async fn a_wrong_event_limit_is_named_and_the_others_hold() {
     let from = late["error"].as_str().unwrap();
     assert!(from.contains("pi continues without it"), "{from}");
     rpc.close().await;
-    let said = home.run(&["doctor"], "").await.stdout;
+    let output = home.run(&["doctor"], "").await.stdout;
     for text in [unknown, former, wrong] {
-        assert!(said.contains(text), "{text}: {said}");
+        assert!(output.contains(text), "{text}: {output}");
     }
 }

@@ -95,8 +95,8 @@ impl Story {
             until_ended(pid.parse().unwrap(), &what).await;
         }
         let word = fs::read_to_string(home.cwd().join("last-word")).ok();
-        let said = || format!("session_shutdown\nexit {}\n", self.code);
-        let wanted = (self.last_word == LAST_WORD).then(said);
+        let output = || format!("session_shutdown\nexit {}\n", self.code);
+        let wanted = (self.last_word == LAST_WORD).then(output);
         assert_eq!(word, wanted, "{what}");
         let entries = home.entries();
         let messages = entries.iter().filter(|entry| entry["type"] == "message");
@@ -272,8 +272,8 @@ async fn a_reader_that_does_not_read_does_not_keep_any_mode() {
         assert_eq!(ended(&mut child, &what).await.code(), Some(143), "{what}");
         drop(stdin);
         let word = fs::read_to_string(home.cwd().join("last-word"));
-        let said = "session_shutdown\nexit 143\n";
-        assert_eq!(word.ok().as_deref(), Some(said), "{what}");
+        let output = "session_shutdown\nexit 143\n";
+        assert_eq!(word.ok().as_deref(), Some(output), "{what}");
         let entries = home.entries();
         let last = entries.last().unwrap();
         assert_eq!(last["message"]["role"], "assistant", "{what}: {last}");
@@ -290,7 +290,7 @@ async fn exit_listeners_run_at_the_end_and_at_a_reload() {
     let home = Home::new(&server);
     home.settings(json!({"extensionTimeouts": {"shutdown": 1500}}));
     home.extension("listens.ts", LISTENS);
-    let said = || fs::read_to_string(home.cwd().join("said")).unwrap_or_default();
+    let output = || fs::read_to_string(home.cwd().join("said")).unwrap_or_default();
     const ALL: &str = "emit\nleaves\n0 true\n";
     let mut rpc = home.rpc(&[]);
     for (turn, kind) in ["reload", "new_session"].into_iter().enumerate() {
@@ -299,11 +299,11 @@ async fn exit_listeners_run_at_the_end_and_at_a_reload() {
             line["event"] == "exit" && line["error"] == "broken"
         })
         .await;
-        assert_eq!(said(), ALL.repeat(turn + 1));
+        assert_eq!(output(), ALL.repeat(turn + 1));
     }
     rpc.ok(json!({"type": "prompt", "message": "/spin"})).await;
     assert_eq!(rpc.close().await.code(), Some(0));
-    assert_eq!(said(), [&ALL.repeat(3), "spins\n"].concat());
+    assert_eq!(output(), [&ALL.repeat(3), "spins\n"].concat());
 }
 
 /// An exit listener that spun was blamed on another extension or on none.
@@ -446,10 +446,10 @@ async fn an_error_of_stdout_is_reported() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         command.stdout(full);
         let finished = finish(command, "{\"type\":\"get_state\"}\n").await;
-        let told = finished.failed(1);
+        let reported = finished.failed(1);
         assert!(
-            told.contains("stdout: No space left on device"),
-            "{mode:?}: {told}"
+            reported.contains("stdout: No space left on device"),
+            "{mode:?}: {reported}"
         );
     }
 }

@@ -52,13 +52,13 @@ async fn the_list_shows_extensions_and_what_they_register() {
     assert_eq!(still.status.code(), Some(1));
     assert!(!still.stderr.contains("it ran"), "{}", still.stderr);
     let list: Value = serde_json::from_str(&still.stdout).unwrap();
-    let told = home.run(&["ext", "list", "--json"], "").await;
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let reported = home.run(&["ext", "list", "--json"], "").await;
+    let reported: Value = serde_json::from_str(&reported.stdout).unwrap();
     let shortcut = json!([{"key": "ctrl+shift+w", "description": "weighs"}]);
-    assert_eq!(told["extensions"][0]["shortcuts"], shortcut);
-    assert!(told["extensions"][0]["loadMs"].as_f64() > Some(0.0));
+    assert_eq!(reported["extensions"][0]["shortcuts"], shortcut);
+    assert!(reported["extensions"][0]["loadMs"].as_f64() > Some(0.0));
     let renderer = json!([{"kind": "message", "customType": "weight"}]);
-    assert_eq!(told["extensions"][0]["renderers"], renderer);
+    assert_eq!(reported["extensions"][0]["renderers"], renderer);
     let [gate, torn] = &list["extensions"].as_array().unwrap()[..] else {
         panic!("{list}");
     };
@@ -173,8 +173,8 @@ async fn wrong_arguments_are_refused() {
         &["ext", "check"],
         &["ext", "list", "x"],
     ] {
-        let said = home.run(words, "").await.failed(1);
-        assert!(said.contains("Usage: pi ext list"), "{words:?}: {said}");
+        let output = home.run(words, "").await.failed(1);
+        assert!(output.contains("Usage: pi ext list"), "{words:?}: {output}");
     }
     let help = home.run(&["ext", "--help"], "").await.ok();
     assert!(help.starts_with("Usage: pi ext list"), "{help}");
@@ -221,11 +221,14 @@ async fn a_check_covers_packages_providers_and_conflicts() {
         second.contains("  error: Tool \"weigh\" conflicts with"),
         "{second}"
     );
-    let told = home.run(&["ext", "list", "--json"], "").await;
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert_eq!(told["extensions"][0]["problems"], Value::Null);
-    assert!(told["extensions"][1]["problems"][0].is_string(), "{told}");
-    assert_eq!(told["extensions"][2]["providers"], json!(["mine"]));
+    let reported = home.run(&["ext", "list", "--json"], "").await;
+    let reported: Value = serde_json::from_str(&reported.stdout).unwrap();
+    assert_eq!(reported["extensions"][0]["problems"], Value::Null);
+    assert!(
+        reported["extensions"][1]["problems"][0].is_string(),
+        "{reported}"
+    );
+    assert_eq!(reported["extensions"][2]["providers"], json!(["mine"]));
 }
 
 #[tokio::test]
@@ -251,8 +254,8 @@ async fn a_file_that_is_not_utf8_is_checked_as_it_is_loaded() {
         b"export default (pi) => pi.registerCommand('caf\xe9', { handler: async () => {} });";
     std::fs::write(&file, source).unwrap();
     let path = file.to_str().unwrap();
-    let said = home.run(&["ext", "check", path], "").await.ok();
-    assert!(said.contains("1 command"), "{said}");
+    let output = home.run(&["ext", "check", path], "").await.ok();
+    assert!(output.contains("1 command"), "{output}");
 }
 
 #[tokio::test]
@@ -261,11 +264,11 @@ async fn a_folder_of_extensions_is_checked_one_by_one() {
     let folder = home.agent_dir().join("extensions");
     home.extension("good.ts", "export default () => {};");
     home.extension("broken.ts", "export default () => {");
-    let said = home
+    let output = home
         .run(&["ext", "check", folder.to_str().unwrap()], "")
         .await;
-    assert!(!said.status.success());
-    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert!(!output.status.success());
+    let lines: Vec<&str> = output.stdout.lines().collect();
     let of = |name: &str| lines.iter().find(|line| line.ends_with(name)).copied();
     assert!(
         of("good.ts").is_some_and(|line| line.starts_with("ok")),
@@ -370,10 +373,10 @@ async fn a_folder_with_an_index_is_checked_as_one_extension() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let said = home.run(&["ext", "check", folder], "").await.ok();
+        let output = home.run(&["ext", "check", folder], "").await.ok();
         let start = format!("ok      {}\n  note: -e ", home.cwd().join(folder).display());
-        assert!(said.starts_with(&start), "{said}");
-        assert!(said.contains("  registers 1 tool, 1 command"), "{said}");
+        assert!(output.starts_with(&start), "{output}");
+        assert!(output.contains("  registers 1 tool, 1 command"), "{output}");
     }
     home.file(
         "a/index.ts",

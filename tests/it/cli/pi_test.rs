@@ -30,7 +30,7 @@ async fn the_tests_of_our_examples_pass() {
     // This extension of the user would fail if it were loaded.
     home.extension("broken.ts", "export default 1;");
     let folder = examples.to_str().unwrap();
-    let said = pi_test(&home, &[folder, "--timeout", "240000"]).await.ok();
+    let output = pi_test(&home, &[folder, "--timeout", "240000"]).await.ok();
     for file in std::fs::read_dir(&examples).unwrap() {
         let path = file.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -39,12 +39,12 @@ async fn the_tests_of_our_examples_pass() {
             Some((stem, "ts")) => examples.join(format!("{stem}.test.ts")),
             Some(_) => continue,
         };
-        let listed = said.lines().any(|line| Path::new(line) == test.as_path());
-        assert!(listed, "{name} has no test that ran:\n{said}");
+        let listed = output.lines().any(|line| Path::new(line) == test.as_path());
+        assert!(listed, "{name} has no test that ran:\n{output}");
     }
     assert!(
-        !said.contains("FAILED") && !said.contains("skipped"),
-        "{said}"
+        !output.contains("FAILED") && !output.contains("skipped"),
+        "{output}"
     );
     assert!(!home.agent_dir().join("cache").exists());
 }
@@ -120,8 +120,8 @@ test.skip("comes later", () => {});
 "#;
 
 /// The outcome of each test in the report, without durations.
-fn outcomes(said: &str) -> Vec<String> {
-    let lines = said.lines().filter(|line| line.starts_with("  "));
+fn outcomes(output: &str) -> Vec<String> {
+    let lines = output.lines().filter(|line| line.starts_with("  "));
     lines
         .filter_map(|line| {
             let line = line.strip_prefix("  ")?;
@@ -147,9 +147,9 @@ async fn a_failure_shows_its_error_and_line() {
     home.file("ext/syntax.test.mts", "let x = ;\n");
     let done = pi_test(&home, &["ext", "--timeout", "240000"]).await;
     assert_eq!(done.status.code(), Some(1), "{done:#?}");
-    let said = done.stdout;
+    let output = done.stdout;
     assert_eq!(
-        outcomes(&said),
+        outcomes(&output),
         [
             "ok passes",
             "FAILED compares",
@@ -166,7 +166,7 @@ async fn a_failure_shows_its_error_and_line() {
             "not run comes too late",
             "FAILED it ended too early",
         ],
-        "{said}"
+        "{output}"
     );
     for text in [
         "    -3     name: 'date'\n    +3     name: 'fig'\n",
@@ -185,7 +185,7 @@ async fn a_failure_shows_its_error_and_line() {
         "syntax.test.mts:1:9",
         "\n3 passed, 8 failed, 1 skipped, 1 not run, 1 not run to the end in 3 files",
     ] {
-        assert!(said.contains(text), "no {text:?} in:\n{said}");
+        assert!(output.contains(text), "no {text:?} in:\n{output}");
     }
 }
 
@@ -208,20 +208,20 @@ async fn a_file_that_ends_early_does_not_pass() {
     }
     let done = pi_test(&home, &["--timeout", "240000"]).await;
     assert_eq!(done.status.code(), Some(1), "{done:#?}");
-    let said = done.stdout;
+    let output = done.stdout;
     let expected = [
         "not run one",
         "FAILED it was not read to its end: at the top",
         "not run one",
         "FAILED it was not read to its end: Two tests are called \"one\"",
     ];
-    assert_eq!(outcomes(&said), expected, "{said}");
+    assert_eq!(outcomes(&output), expected, "{output}");
     for place in ["at the top (top.test.js:3:7)", "(twice.test.js:3:1)"] {
-        assert!(said.contains(place), "{said}");
+        assert!(output.contains(place), "{output}");
     }
     assert!(
-        !said.contains('\u{1b}') && !said.contains('\u{7}'),
-        "{said:?}"
+        !output.contains('\u{1b}') && !output.contains('\u{7}'),
+        "{output:?}"
     );
 }
 
@@ -242,11 +242,11 @@ async fn the_line_of_a_test_that_spins_is_reported() {
     );
     let done = pi_test(&home, &["--timeout", "500"]).await;
     assert_eq!(done.status.code(), Some(1), "{done:#?}");
-    let said = done.stdout;
-    assert_eq!(outcomes(&said), ["FAILED one", "not run two"], "{said}");
+    let output = done.stdout;
+    assert_eq!(outcomes(&output), ["FAILED one", "not run two"], "{output}");
     let place = "and was stopped\n    at parts.ts:6:";
-    assert!(said.contains(place), "{said}");
-    assert!(said.contains("6 |   while (n > 0) n += 1;"), "{said}");
+    assert!(output.contains(place), "{output}");
+    assert!(output.contains("6 |   while (n > 0) n += 1;"), "{output}");
 }
 
 const EXITS: &str = r#"
@@ -265,8 +265,8 @@ async fn tests_are_chosen_and_reported_as_json() {
                test('one', () => {});\ntest('two', () => { throw new Error('no'); });\n";
     home.file("x.test.ts", two);
     let arguments = ["x.test.ts", "--json", "--filter", "one"];
-    let said = pi_test(&home, &arguments).await.ok();
-    let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let output = pi_test(&home, &arguments).await.ok();
+    let report: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!(
         (
             &report["passed"],
@@ -274,7 +274,7 @@ async fn tests_are_chosen_and_reported_as_json() {
             &report["files"][0]["tests"][0]["name"]
         ),
         (&1.into(), &0.into(), &"one".into()),
-        "{said}"
+        "{output}"
     );
     assert_eq!(
         report["files"][0]["tests"].as_array().map(Vec::len),
@@ -308,17 +308,17 @@ test("innocent", async () => { await sleep(60); });
 test("last", async () => { setTimeout(() => { throw new Error("at the end"); }, 5); });
 "#;
     fs::write(folder.join("x.test.ts"), tests).unwrap();
-    let said = pi_test(&home, &[folder.to_str().unwrap()]).await;
-    assert!(!said.status.success());
+    let output = pi_test(&home, &[folder.to_str().unwrap()]).await;
+    assert!(!output.status.success());
     let found = ["forgets", "is over", "innocent", "last"].map(|name| {
-        let lines = said.stdout.lines();
+        let lines = output.stdout.lines();
         let mut lines = lines.filter(|line| line.contains(&format!(" {name} (")));
         lines.next().expect(name).trim().split(' ').next()
     });
     let [failed, ok] = [Some("FAILED"), Some("ok")];
-    assert_eq!(found, [failed, failed, ok, failed], "{}", said.stdout);
+    assert_eq!(found, [failed, failed, ok, failed], "{}", output.stdout);
     for place in ["too late\n    at a b(c%41/x.test.ts:5:56", "x.test.ts:7:53"] {
-        assert!(said.stdout.contains(place), "{place}: {}", said.stdout);
+        assert!(output.stdout.contains(place), "{place}: {}", output.stdout);
     }
 }
 
@@ -347,11 +347,11 @@ async fn tests_may_follow_a_top_level_await() {
     for (number, body) in bodies.iter().enumerate() {
         home.file(&format!("{number}.test.ts"), &format!("{head}{body}"));
     }
-    let said = pi_test(&home, &["--timeout", "240000"]).await.stdout;
+    let output = pi_test(&home, &["--timeout", "240000"]).await.stdout;
     let mut expected = ["ok a", "ok b"].repeat(3);
     expected.extend(["ok a", "FAILED b"]);
     expected.extend(["not run a", "FAILED it was not read to its end: at the top"]);
-    assert_eq!(outcomes(&said), expected, "{said}");
+    assert_eq!(outcomes(&output), expected, "{output}");
 }
 
 #[tokio::test]
@@ -362,7 +362,7 @@ async fn a_file_that_exits_the_process_fails_and_lists_its_tests() {
     home.file("ends.test.ts", &text);
     let done = pi_test(&home, &[]).await;
     assert_eq!(done.status.code(), Some(1), "{done:#?}");
-    let said = done.stdout;
+    let output = done.stdout;
     let expected = ["not run a", "FAILED it ended too early"];
-    assert_eq!(outcomes(&said), expected, "{said}");
+    assert_eq!(outcomes(&output), expected, "{output}");
 }

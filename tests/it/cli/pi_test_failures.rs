@@ -58,8 +58,8 @@ async fn a_failure_in_a_helper_also_shows_the_line_of_the_test() {
          });\n\
          test(\"own\", () => { throw new Error(\"here\"); });\n",
     );
-    let said = pi_test(&home, &["x.test.ts", "--timeout", "240000"]).await;
-    assert_eq!(said.status.code(), Some(1));
+    let output = pi_test(&home, &["x.test.ts", "--timeout", "240000"]).await;
+    assert_eq!(output.status.code(), Some(1));
     for text in [
         "at helper.ts:3:10\n      3 |   assert.equal(a, b);\n    called at x.test.ts:4:3\n      4 |   same(1, 2);\n",
         "at helper.ts:6:10\n",
@@ -67,16 +67,16 @@ async fn a_failure_in_a_helper_also_shows_the_line_of_the_test() {
         "    here\n    at x.test.ts:10:27\n      10 | test(\"own\"",
     ] {
         assert!(
-            said.stdout.contains(text),
+            output.stdout.contains(text),
             "no {text:?} in\n{}",
-            said.stdout
+            output.stdout
         );
     }
     assert_eq!(
-        said.stdout.matches("called at").count(),
+        output.stdout.matches("called at").count(),
         2,
         "{}",
-        said.stdout
+        output.stdout
     );
     let json = pi_test(&home, &["x.test.ts", "--json", "--filter", "plain"]).await;
     let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
@@ -162,8 +162,8 @@ async fn a_misspelt_member_is_an_error_that_names_it() {
         "import { test } from \"@mariozechner/pi-coding-agent/test\";\n\
          test(\"slow\", { timeuot: 5 }, () => {});\n",
     );
-    let said = pi_test(&home, &["--timeout", "240000", "--json"]).await;
-    let report: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = pi_test(&home, &["--timeout", "240000", "--json"]).await;
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     let tests = report["files"][0]["tests"].as_array().unwrap();
     assert_eq!(tests.len(), cases.len());
     for (index, ((code, expected), test)) in cases.iter().zip(tests).enumerate() {
@@ -268,14 +268,14 @@ test("takes too long", { timeout: 20_000 }, run(() => new Promise(() => {})));
 test("ends the process", run(async () => { await until(3); process.exit(3); }));
 "#;
     home.file("x.test.ts", &format!("{BUSY}{UNTIL_READY}{tests}"));
-    let said = pi_test(&home, &["x.test.ts", "--timeout", "240000"]).await;
-    assert_eq!(said.status.code(), Some(1), "{said:#?}");
+    let output = pi_test(&home, &["x.test.ts", "--timeout", "240000"]).await;
+    assert_eq!(output.status.code(), Some(1), "{output:#?}");
     for text in [
         "on purpose",
         "It took longer than 20000 ms",
         "it ended too early",
     ] {
-        assert!(said.stdout.contains(text), "{text}: {}", said.stdout);
+        assert!(output.stdout.contains(text), "{text}: {}", output.stdout);
     }
     let notes = home.cwd().join("notes");
     ready(&notes, 3).await;
@@ -306,9 +306,9 @@ async fn a_signal_to_the_runner_ends_all_its_processes() {
         kill(process, signal).unwrap();
         let output = timeout(RUN_TIMEOUT, runner.wait_with_output()).await;
         let output = output.expect("it ends").unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(!said.contains("it was begun"), "{said}");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(!printed.contains("it was begun"), "{printed}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("Interrupted"));
         all_gone(&notes).await;
     }

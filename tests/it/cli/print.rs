@@ -20,7 +20,7 @@ async fn version_and_help() {
     // Programs parse this output, so it has only digits and dots.
     assert_eq!(version.ok(), "0.87.1\n");
     let help = home.run(&["--help"], "").await;
-    let said = help.stderr.clone() + help.ok().as_str();
+    let output = help.stderr.clone() + help.ok().as_str();
     for flag in [
         "--mode",
         "--print",
@@ -29,7 +29,7 @@ async fn version_and_help() {
         "--extension",
         "--model",
     ] {
-        assert!(said.contains(flag), "{flag} is missing: {said}");
+        assert!(output.contains(flag), "{flag} is missing: {output}");
     }
 }
 

@@ -55,7 +55,7 @@ async fn a_handler_writes_the_summary() {
         }"#,
     )
     .await;
-    let asked = server.requests().len();
+    let requested = server.requests().len();
     let command = json!({"type": "compact", "customInstructions": "that"});
     let result = rpc.ok(command).await;
     let seen = rpc.ui("notify").await;
@@ -75,7 +75,7 @@ async fn a_handler_writes_the_summary() {
     assert_eq!(result["summary"], "Mine.");
     assert_eq!(result["details"], json!({"by": "me"}));
     assert_eq!(compactions(&home)[0]["details"], json!({"by": "me"}));
-    assert_eq!(server.requests().len(), asked);
+    assert_eq!(server.requests().len(), requested);
 }
 
 #[tokio::test]
@@ -351,15 +351,15 @@ async fn arguments_of_newer_versions_count() {
     server.push(Answer::text("At last."));
     let known = server.requests().len();
     rpc.refused(compact()).await;
-    let said = rpc.ui("notify").await["message"].clone();
-    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let output = rpc.ui("notify").await["message"].clone();
+    let output: Value = serde_json::from_str(output.as_str().unwrap()).unwrap();
     let expected = json!({
         "asked": [[1, true, 800, "low", "k", "s1"]],
         "mine": "Asked.", "own": "By my own.", "again": "At last.",
         "retries": [[1, 2, 1, true], "start", [true, 1]],
         "broken": "Summarization failed: no such luck",
     });
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     assert_eq!(server.requests().len(), known + 2);
 }
 
@@ -454,8 +454,8 @@ async fn an_example_compacts_in_the_middle_of_a_run() {
     // Whether the run continues is decided by the handler of `turn_end`.
     server.repeat(Answer::stall());
     server.answer_by(|request| {
-        let asked = request.body.to_string();
-        asked
+        let requested = request.body.to_string();
+        requested
             .contains("<conversation>")
             .then(|| Answer::text("The summary."))
     });

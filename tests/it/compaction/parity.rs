@@ -37,14 +37,16 @@ impl Script {
         };
         let file = format!("file-{}.txt", self.random(5));
         // One block instead of many deltas saves time.
-        let said = Block::Text(vec![text.clone()]);
+        let output = Block::Text(vec![text.clone()]);
         let answer = match self.random(8) {
-            0 => Answer::blocks([said]).then_tool("read", json!({"path": file, "limit": 2})),
-            1 => Answer::blocks([said]).then_tool("write", json!({"path": file, "content": text})),
+            0 => Answer::blocks([output]).then_tool("read", json!({"path": file, "limit": 2})),
+            1 => {
+                Answer::blocks([output]).then_tool("write", json!({"path": file, "content": text}))
+            }
             2 => Answer::thinking("Which one?")
-                .then(said)
+                .then(output)
                 .then_tool("read", json!({"path": file})),
-            3 => Answer::blocks([said])
+            3 => Answer::blocks([output])
                 .then_tool("read", json!({"path": file}))
                 .then_tool(
                     "edit",
@@ -52,7 +54,7 @@ impl Script {
                         "path": file, "edits": [{"oldText": "x", "newText": "y"}],
                     }),
                 ),
-            _ => Answer::blocks([said]),
+            _ => Answer::blocks([output]),
         };
         answer.usage(self.used, 1 + self.random(50))
     }
@@ -123,9 +125,9 @@ impl Side {
     async fn run_prompt(&mut self, text: &str) {
         self.rpc.ok(prompt(text)).await;
         self.rpc.event("agent_end").await;
-        for asked in 0.. {
+        for requested in 0.. {
             // A response may be late, so each request has its own number.
-            let id = format!("s{asked}");
+            let id = format!("s{requested}");
             let ask = json!({"type": "get_state", "id": id});
             self.rpc.send(&ask.to_string()).await;
             let is_state = |line: &Value| line["id"] == id;
@@ -236,17 +238,17 @@ async fn compare(turns: usize) {
 /// Insists that both programs stored the same entries, and returns them.
 async fn assert_alike([ours, original]: [Side; 2]) -> Vec<Value> {
     let (our_entries, we_asked, our_rest) = ours.end().await;
-    let (entries, asked, rest) = original.end().await;
+    let (entries, requested, rest) = original.end().await;
     assert!(rest > 0, "the script was too short");
     for (index, (ours, original)) in our_entries.iter().zip(&entries).enumerate() {
         assert_eq!(ours, original, "entry {index}");
     }
-    for (index, (ours, original)) in we_asked.iter().zip(&asked).enumerate() {
+    for (index, (ours, original)) in we_asked.iter().zip(&requested).enumerate() {
         assert_eq!(ours, original, "request {index}");
     }
     assert_eq!(
         (our_entries.len(), we_asked.len(), our_rest),
-        (entries.len(), asked.len(), rest)
+        (entries.len(), requested.len(), rest)
     );
     entries
 }

@@ -96,15 +96,15 @@ async fn a_client_compacts_a_session() {
             .contains_key("tokens")
     );
     talk(&server, &mut rpc, &["three"]).await;
-    let told = request_texts(&server);
+    let reported = request_texts(&server);
     assert!(
-        told[0].starts_with(
+        reported[0].starts_with(
             "The conversation history before this point was compacted into the following \
              summary:\n\n<summary>\nThe summary."
         ),
-        "{told:?}"
+        "{reported:?}"
     );
-    assert_eq!(&told[1..], ["two", "About two.", "three"]);
+    assert_eq!(&reported[1..], ["two", "About two.", "three"]);
     let stats = rpc.ok(json!({"type": "get_session_stats"})).await;
     assert_eq!(stats["contextUsage"]["tokens"], 15);
 }
@@ -193,8 +193,8 @@ async fn a_full_context_is_compacted_after_the_run() {
     assert_eq!(end["willRetry"], false);
     rpc.event("agent_start").await;
     rpc.event("agent_end").await;
-    let told = request_texts(&server);
-    assert_eq!(&told[1..], ["two", "About two.", "three"]);
+    let reported = request_texts(&server);
+    assert_eq!(&reported[1..], ["two", "About two.", "three"]);
     assert_eq!(server.requests().len(), 4);
 }
 
@@ -430,10 +430,10 @@ async fn the_original_continues_a_compacted_session() {
     let before = home.entries();
     server.push(Answer::text("About four."));
     home.run_original(&["-c", "-p", "four"]).await.ok();
-    let told = request_texts(&server);
-    assert!(told[0].contains("The summary."), "{told:?}");
+    let reported = request_texts(&server);
+    assert!(reported[0].contains("The summary."), "{reported:?}");
     assert_eq!(
-        told[1..],
+        reported[1..],
         ["two", "About two.", "three", "About three.", "four"]
     );
     let after = home.entries();

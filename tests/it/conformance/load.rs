@@ -132,8 +132,8 @@ async fn start(program: &Program, home: &Home, stays: Duration) -> Start {
     let mut rpc = Rpc::start(command);
     rpc.ok(json!({"type": "get_commands"})).await;
     let answered = begun.elapsed().as_secs_f64() * 1000.0;
-    let said = rpc.lines();
-    let loaded_at = said.iter().find_map(|line| {
+    let output = rpc.lines();
+    let loaded_at = output.iter().find_map(|line| {
         let loaded = line["message"].as_str()?.strip_prefix("loaded at ")?;
         loaded.parse::<f64>().ok()
     });

@@ -127,7 +127,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Scena
         known: Vec::new(),
         broken: None,
     };
-    let said = |error: tokio::task::JoinError| match error.try_into_panic() {
+    let output = |error: tokio::task::JoinError| match error.try_into_panic() {
         Ok(panic) => match panic.downcast::<String>() {
             Ok(text) => *text,
             Err(_) => "it panicked".to_owned(),
@@ -139,7 +139,7 @@ async fn beside(suite: Suite, scenario: Scenario, everywhere: &[Known]) -> Scena
         (ours, theirs) => {
             let which = [("ours", ours.err()), ("original", theirs.err())];
             let which = which.into_iter().filter_map(|(name, error)| {
-                error.map(|error| format!("{name} breaks down: {}", said(error)))
+                error.map(|error| format!("{name} breaks down: {}", output(error)))
             });
             outcome.broken = Some(which.collect::<Vec<_>>().join("\n"));
             return outcome;
@@ -171,14 +171,14 @@ impl ScenarioOutcome {
             report.push('\n');
         }
         // A difference in one event shows up again in the events that repeat it.
-        let mut told: Vec<&Difference> = Vec::new();
+        let mut reported: Vec<&Difference> = Vec::new();
         for difference in &self.unknown {
             let is_same = |other: &&Difference| {
                 let same = (&other.ours, &other.theirs) == (&difference.ours, &difference.theirs);
                 other.at == difference.at || same
             };
-            if !told.iter().any(is_same) && told.len() < SHOWN {
-                told.push(difference);
+            if !reported.iter().any(is_same) && reported.len() < SHOWN {
+                reported.push(difference);
                 *report += &format!("  {difference}\n");
             }
         }

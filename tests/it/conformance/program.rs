@@ -140,8 +140,11 @@ pub fn installed(name: &str, wanted: &[String]) -> PathBuf {
                 .current_dir(&folder)
                 .output()
                 .unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "pi install npm:{package}: {said}");
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.success(),
+                "pi install npm:{package}: {printed}"
+            );
         }
         fs::write(complete, all).unwrap();
     }

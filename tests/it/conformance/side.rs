@@ -286,10 +286,10 @@ impl Side<'_> {
         let mut command = self.command(self.home.command("bash"));
         command.args(["-c", line]);
         let done = finish(command, "").await;
-        let said = done.stdout + done.stderr.as_str();
+        let output = done.stdout + done.stderr.as_str();
         let code = done.status.code();
         self.shell
-            .push(json!({"shell": line, "code": code, "said": lines(&said)}));
+            .push(json!({"shell": line, "code": code, "said": lines(&output)}));
     }
 
     async fn run(&mut self, mode: Mode) {

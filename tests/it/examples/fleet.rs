@@ -145,8 +145,8 @@ impl Fleet {
     }
 
     async fn status(&self) -> Value {
-        let said = finish(self.command(&["status"]), "").await.ok();
-        serde_json::from_str(&said).unwrap()
+        let output = finish(self.command(&["status"]), "").await.ok();
+        serde_json::from_str(&output).unwrap()
     }
 
     /// Waits until the status satisfies a condition.
@@ -181,15 +181,15 @@ fn signal(child: &Child, signal: Signal) {
 fn script(server: &ModelServer) {
     let stalled = Mutex::new(HashSet::new());
     server.answer_by(move |request: &Received| {
-        let asked = request.body["messages"].to_string();
-        if asked.contains("poison") {
+        let requested = request.body["messages"].to_string();
+        if requested.contains("poison") {
             return Some(Answer::error(400, "it is poisoned"));
         }
-        if asked.contains("endless") {
+        if requested.contains("endless") {
             return Some(Answer::stall());
         }
         for slow in ["slow", "sleepy"] {
-            if asked.contains(slow) && stalled.lock().unwrap().insert(slow) {
+            if requested.contains(slow) && stalled.lock().unwrap().insert(slow) {
                 return Some(Answer::text("Once upon a time").stall_after(1));
             }
         }
@@ -224,11 +224,11 @@ async fn every_job_is_done_once_although_workers_are_killed() {
         .until("two hang, the others are done", |status| {
             let hang = runs(status, &slow).is_some() && runs(status, &sleepy).is_some();
             // If a worker were killed before its request, the next worker would hang in its place.
-            let asked = ["slow", "sleepy"].map(|job| {
+            let requested = ["slow", "sleepy"].map(|job| {
                 let asks = |request: &Received| request.body["messages"].to_string().contains(job);
                 server.requests().iter().any(asks)
             });
-            let hang = hang && asked == [true, true];
+            let hang = hang && requested == [true, true];
             let done = status["results"].as_object().unwrap().len() == JOBS;
             hang && done && status["dead"].as_object().unwrap().len() == 1
         })
@@ -483,10 +483,10 @@ fn systemd_accepts_the_unit() {
         .args([Path::new("verify"), &unit])
         .output();
     let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     // systemd may complain about the machine's own units.
     assert!(
-        output.status.success() && !said.contains("pi-worker"),
-        "{said}"
+        output.status.success() && !printed.contains("pi-worker"),
+        "{printed}"
     );
 }

@@ -126,9 +126,9 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     ));
     server.push(Answer::text("One \u{2028}\u{1f980}."));
     server.push(Answer::error(400, "no such luck"));
-    let (code, said, noted) = open(&["first", "second"]).end().await;
+    let (code, output, noted) = open(&["first", "second"]).end().await;
     assert_eq!(code, Some(0), "{noted}");
-    assert_eq!(said, "One \u{2028}\u{1f980}.\n");
+    assert_eq!(output, "One \u{2028}\u{1f980}.\n");
     assert!(noted.contains("[bash failed]\nError: "), "{noted}");
     assert!(noted.contains("no such luck"), "{noted}");
 
@@ -151,13 +151,13 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
 
     // Ctrl-C ends the run, and the queued prompt is not sent.
     server.push(Answer::text("Once upon a time").stall_after(1));
-    let asked = server.requests().len();
+    let requested = server.requests().len();
     let terminal = open(&["tell me", "more"]);
     terminal.shows("Once upon a ", 1).await;
     terminal.interrupt();
     let (code, _, noted) = terminal.end().await;
     assert_eq!(code, Some(130), "{noted}");
-    assert_eq!(server.requests().len(), asked + 1);
+    assert_eq!(server.requests().len(), requested + 1);
 
     // pi is killed in the middle of an answer.
     server.push(Answer::text("Once upon a time").stall_after(1));
@@ -165,9 +165,9 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     terminal.shows("Once upon a ", 1).await;
     server.push(Answer::text("The end."));
     kill_pi(&home);
-    let (code, said, noted) = terminal.end().await;
+    let (code, output, noted) = terminal.end().await;
     assert_eq!(code, Some(0), "{noted}");
-    assert!(said.ends_with("The end.\n"), "{said}");
+    assert!(output.ends_with("The end.\n"), "{output}");
     assert!(noted.contains("starting it again"), "{noted}");
     let body = server.last_request().body["messages"].to_string();
     assert!(body.contains("tell me"), "{body}");
@@ -176,8 +176,8 @@ async fn interactive(client: impl Fn(&Home) -> Command) {
     // pi does not start.
     let mut command = client(&home);
     command.args(["hello", "--", "--provider", "none"]);
-    let (code, said, noted) = Terminal::open(command).end().await;
-    assert_eq!((code, said.as_str()), (Some(1), ""), "{noted}");
+    let (code, output, noted) = Terminal::open(command).end().await;
+    assert_eq!((code, output.as_str()), (Some(1), ""), "{noted}");
     assert!(noted.contains("pi ended (exit code 1)"), "{noted}");
 }
 
@@ -243,8 +243,8 @@ async fn the_typescript_client() {
         .args([Path::new("-p"), folder.path()])
         .output();
     let compiled = compiler.await.unwrap();
-    let said = String::from_utf8_lossy(&compiled.stdout);
-    assert!(compiled.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&compiled.stdout);
+    assert!(compiled.status.success(), "{printed}");
     interactive(|home| {
         let mut command = home.command("node");
         command

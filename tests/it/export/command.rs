@@ -42,10 +42,10 @@ async fn the_option_writes_a_page_of_the_whole_file() {
 
     let base = session.file_stem().unwrap().to_str().unwrap();
     let default = format!("pi-session-{base}.html");
-    let said = home.run(&["--export", file], "").await.ok();
-    assert_eq!(said, format!("Exported to: {default}\n"));
-    let said = home.run(&["--export", file, "page.html"], "").await.ok();
-    assert_eq!(said, "Exported to: page.html\n");
+    let output = home.run(&["--export", file], "").await.ok();
+    assert_eq!(output, format!("Exported to: {default}\n"));
+    let output = home.run(&["--export", file, "page.html"], "").await.ok();
+    assert_eq!(output, "Exported to: page.html\n");
 
     let mut expected = home.entries();
     let leaf = expected.last().unwrap()["id"].clone();
@@ -96,8 +96,8 @@ async fn the_option_explains_its_errors() {
     ];
     for (arguments, expected) in cases {
         let arguments: Vec<&str> = [&["--export"], arguments].concat();
-        let said = home.run(&arguments, "").await.failed(1);
-        assert!(said.contains(expected), "{arguments:?}: {said}");
+        let output = home.run(&arguments, "").await.failed(1);
+        assert!(output.contains(expected), "{arguments:?}: {output}");
     }
     assert!(home.entries().len() > 2);
 }
@@ -117,9 +117,12 @@ async fn a_client_exports_what_the_session_knows() {
     let base = base.file_stem().unwrap().to_str().unwrap();
     let default = format!("pi-session-{base}.html");
     assert_eq!(rpc.ok(export(None)).await, json!({ "path": default }));
-    let asked = home.cwd().join("asked.html");
-    let asked = asked.to_str().unwrap();
-    assert_eq!(rpc.ok(export(Some(asked))).await, json!({ "path": asked }));
+    let requested = home.cwd().join("asked.html");
+    let requested = requested.to_str().unwrap();
+    assert_eq!(
+        rpc.ok(export(Some(requested))).await,
+        json!({ "path": requested })
+    );
 
     for page in [&default, "asked.html"] {
         let lines = data(&home.cwd().join(page));

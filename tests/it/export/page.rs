@@ -40,8 +40,8 @@ fn the_page_fits_its_types() {
         .args(["--project", pi_export::PAGE_SOURCES])
         .output();
     let checked = checked.expect("node is installed (scripts/setup)");
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success(), "{printed}");
 }
 
 /// Builder of a session file.

@@ -19,8 +19,8 @@ async fn start(rpc: &mut Rpc) -> (Vec<u64>, u64) {
         let text = line["message"].as_str()?.strip_prefix("children ")?;
         serde_json::from_str::<Value>(text).ok()
     };
-    let told = |line: &Value| children(line).is_some();
-    let line = rpc.wait("the children", told).await;
+    let reported = |line: &Value| children(line).is_some();
+    let line = rpc.wait("the children", reported).await;
     let started = children(&line).unwrap();
     let numbers = started["ends"].as_array().unwrap();
     let ends: Vec<u64> = numbers.iter().filter_map(Value::as_u64).collect();
@@ -89,8 +89,8 @@ async fn many_children_all_end_with_pi() {
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/start")).await;
-    let told = rpc.ui("notify").await;
-    let children: Vec<u64> = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    let reported = rpc.ui("notify").await;
+    let children: Vec<u64> = serde_json::from_str(reported["message"].as_str().unwrap()).unwrap();
     assert_eq!(children.len(), 200);
     assert_eq!(rpc.close().await.code(), Some(0));
     all_end(&children, "the end").await;

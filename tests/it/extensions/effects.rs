@@ -27,14 +27,14 @@ async fn messages_of_a_command_are_printed_in_print_mode() {
     let output = home.run(&["-p", "/review"], "").await;
     assert_eq!(output.stdout, "Two.\n", "{output:?}");
     assert_eq!(output.status.code(), Some(0));
-    let said: Vec<String> = server
+    let printed: Vec<String> = server
         .requests()
         .iter()
         .map(|it| it.body["messages"].to_string())
         .collect();
     assert!(
-        said[0].contains("look at it") && said[1].contains("and again"),
-        "{said:?}"
+        printed[0].contains("look at it") && printed[1].contains("and again"),
+        "{printed:?}"
     );
 }
 
@@ -60,10 +60,10 @@ async fn a_tool_result_may_be_changed_in_place() {
     assert_eq!(text_of(&end["result"]), "***\ntrue");
     assert_eq!(end["result"]["details"]["redacted"], true, "{end}");
     rpc.event("agent_end").await;
-    let told = server.requests()[1].body.to_string();
+    let reported = server.requests()[1].body.to_string();
     assert!(
-        told.contains("***") && !told.contains("SECRET123\\n"),
-        "{told}"
+        reported.contains("***") && !reported.contains("SECRET123\\n"),
+        "{reported}"
     );
     assert!(!json!(home.entries()).to_string().contains("SECRET123\\n"));
 }
@@ -120,14 +120,14 @@ async fn message_end_handlers_replace_the_message() {
     server.push(Answer::text("Fine."));
     rpc.run("more").await;
     for request in server.requests() {
-        let asked = request.body.to_string();
-        assert!(asked.contains("[hidden]"), "{asked}");
-        assert!(!asked.contains("swordfish"), "{asked}");
+        let requested = request.body.to_string();
+        assert!(requested.contains("[hidden]"), "{requested}");
+        assert!(!requested.contains("swordfish"), "{requested}");
     }
-    let asked = server.last_request().body.to_string();
+    let requested = server.last_request().body.to_string();
     assert!(
-        asked.contains("tool-output") && asked.contains("Said. Twice."),
-        "{asked}"
+        requested.contains("tool-output") && requested.contains("Said. Twice."),
+        "{requested}"
     );
     let stored = std::fs::read_to_string(home.session()).unwrap();
     assert!(
@@ -142,8 +142,8 @@ async fn message_end_handlers_replace_the_message() {
     let text = error["error"].as_str().unwrap();
     assert!(text.contains("circular"), "{error}");
     rpc.event("agent_end").await;
-    let asked = server.last_request().body.to_string();
-    assert!(asked.contains("a circle"), "{asked}");
+    let requested = server.last_request().body.to_string();
+    assert!(requested.contains("a circle"), "{requested}");
 }
 
 /// Handlers of the first message continue after the run, and the run does not wait for them.
@@ -159,10 +159,12 @@ async fn a_late_change_does_not_reach_another_message() {
     rpc.ok(json!({"type": "prompt", "message": "one"})).await;
     rpc.notified("over").await;
     rpc.run("two").await;
-    let asked = server.last_request().body.to_string();
+    let requested = server.last_request().body.to_string();
     assert!(
-        asked.contains("\"one\"") && asked.contains("\"two\"") && !asked.contains("late"),
-        "{asked}"
+        requested.contains("\"one\"")
+            && requested.contains("\"two\"")
+            && !requested.contains("late"),
+        "{requested}"
     );
 }
 
@@ -189,10 +191,10 @@ async fn an_extension_that_fails_to_load_leaves_nothing() {
     );
     server.push(Answer::text("Plain."));
     rpc.run("/early").await;
-    let asked = server.requests()[0].body.to_string();
+    let requested = server.requests()[0].body.to_string();
     assert!(
-        !asked.contains("HALF") && !asked.contains("\"early\""),
-        "{asked}"
+        !requested.contains("HALF") && !requested.contains("\"early\""),
+        "{requested}"
     );
     let models = rpc.ok(json!({"type": "get_available_models"})).await;
     assert!(!models.to_string().contains("h1"), "{models}");
@@ -236,8 +238,11 @@ async fn a_message_of_a_tool_is_queued_when_the_tool_returns() {
     server.push(Answer::tool("steer", json!({})));
     server.push(Answer::text("Done."));
     rpc.run("go").await;
-    let told = server.requests()[1].body["messages"].to_string();
-    assert!(told.contains("steered") && told.contains("true"), "{told}");
+    let reported = server.requests()[1].body["messages"].to_string();
+    assert!(
+        reported.contains("steered") && reported.contains("true"),
+        "{reported}"
+    );
 }
 
 #[tokio::test]
@@ -356,7 +361,7 @@ async fn an_unusable_result_affects_only_its_extension() {
     let errors = lines
         .iter()
         .filter(|line| line["type"] == "extension_error");
-    let mut told: Vec<String> = errors
+    let mut reported: Vec<String> = errors
         .map(|error| {
             let path = error["extensionPath"].as_str().unwrap();
             assert!(path.ends_with("2-breaks.ts"), "{error}");
@@ -367,8 +372,8 @@ async fn an_unusable_result_affects_only_its_extension() {
             )
         })
         .collect();
-    told.sort();
-    told.dedup();
+    reported.sort();
+    reported.dedup();
     let expected = [
         "before_provider_headers: What the handler left was not taken: `headers` cannot be used: ",
         "context: What the handler left was not taken: `messages[0]` cannot be used: ",
@@ -376,8 +381,8 @@ async fn an_unusable_result_affects_only_its_extension() {
         "message_end: What the handler left was not taken: a message of the role \"assistant\" cannot become one of \"user\"",
         "tool_result: What the handler left was not taken: `content[1]` cannot be used: ",
     ];
-    assert_eq!(told.len(), expected.len(), "{told:#?}");
-    for (told, expected) in told.iter().zip(expected) {
-        assert!(told.contains(expected), "{told} for {expected}");
+    assert_eq!(reported.len(), expected.len(), "{reported:#?}");
+    for (reported, expected) in reported.iter().zip(expected) {
+        assert!(reported.contains(expected), "{reported} for {expected}");
     }
 }

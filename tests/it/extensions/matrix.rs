@@ -18,7 +18,7 @@ async fn actions_in_events_do_what_the_originals_do() {
         command.args(["--extension-host", &host]);
     }
     let done = command.output().await.expect("node starts");
-    let said = String::from_utf8_lossy(&done.stdout);
+    let printed = String::from_utf8_lossy(&done.stdout);
     let complained = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{said}\n{complained}");
+    assert!(done.status.success(), "{printed}\n{complained}");
 }

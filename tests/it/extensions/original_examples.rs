@@ -90,8 +90,8 @@ async fn hello() {
     let result = call(&server, &mut rpc, "hello", json!({"name": "Ann"})).await;
     assert_eq!(outcome(&result), ("Hello, Ann!".into(), false));
     assert_eq!(result["result"]["details"], json!({"greeted": "Ann"}));
-    let told = server.last_request().body.to_string();
-    assert!(told.contains("Hello, Ann!"), "{told}");
+    let reported = server.last_request().body.to_string();
+    assert!(reported.contains("Hello, Ann!"), "{reported}");
 }
 
 #[tokio::test]
@@ -134,10 +134,10 @@ async fn permission_gate_without_a_user() {
         home.run(&["-p", "clean up"], "").await.ok(),
         "I could not.\n"
     );
-    let told = server.last_request().body.to_string();
+    let reported = server.last_request().body.to_string();
     assert!(
-        told.contains("Dangerous command blocked (no UI for confirmation)"),
-        "{told}"
+        reported.contains("Dangerous command blocked (no UI for confirmation)"),
+        "{reported}"
     );
     assert!(file.exists());
 }
@@ -241,8 +241,8 @@ async fn input_transform() {
     let expected = "Respond briefly in 1-2 sentences: What is TypeScript?";
     assert_eq!(text_of(&user["message"]), expected);
     rpc.event("agent_end").await;
-    let told = server.last_request().body.to_string();
-    assert!(told.contains(expected), "{told}");
+    let reported = server.last_request().body.to_string();
+    assert!(reported.contains(expected), "{reported}");
 }
 
 #[tokio::test]
@@ -305,10 +305,10 @@ async fn send_user_message() {
     rpc.event("agent_end").await;
     let requests = server.requests();
     let bodies = requests[2..].iter().map(|request| request.body.to_string());
-    let asked: Vec<_> = bodies
+    let requested: Vec<_> = bodies
         .map(|body| (body.contains("SOONER"), body.contains("LATER")))
         .collect();
-    assert_eq!(asked, [(true, false), (true, true)]);
+    assert_eq!(requested, [(true, false), (true, true)]);
 }
 
 #[tokio::test]
@@ -475,8 +475,11 @@ async fn file_trigger() {
     );
     assert_eq!(custom["message"]["customType"], "file-trigger");
     rpc.event("agent_end").await;
-    let told = server.last_request().body.to_string();
-    assert!(told.contains("External trigger: Run the tests"), "{told}");
+    let reported = server.last_request().body.to_string();
+    assert!(
+        reported.contains("External trigger: Run the tests"),
+        "{reported}"
+    );
     rpc.close().await;
     fs::remove_file(trigger).unwrap();
 }

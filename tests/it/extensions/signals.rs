@@ -91,8 +91,8 @@ async fn process_exit_in_a_listener_to_the_signal_ends_pi() {
             let mut rpc = start(&home, host, &extension).await;
             let case = format!("{host}, {listener}");
             assert_eq!(ended_by(Signal::SIGTERM, &mut rpc).await, Some(7), "{case}");
-            let said: Vec<_> = shutdown.into_iter().chain(["exit 7"]).collect();
-            assert_eq!(log(&home), said, "{case}");
+            let output: Vec<_> = shutdown.into_iter().chain(["exit 7"]).collect();
+            assert_eq!(log(&home), output, "{case}");
             let errors = rpc.lines();
             let mut errors = errors.iter().filter(|l| l["type"] == "extension_error");
             assert_eq!(errors.next(), None, "{case}");

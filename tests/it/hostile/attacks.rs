@@ -253,9 +253,11 @@ async fn worker_out_of_memory() {
     let notified = notified.filter(|message| !message.starts_with("started"));
     let expected = ["error ERR_WORKER_OUT_OF_MEMORY", "exit 1"];
     assert!(notified.eq(expected), "{happened:#?}");
-    let told = attack.rpc.lines();
-    let mut told = told.iter().filter(|line| line["type"] == "extension_error");
-    assert_eq!(told.next(), None, "it has heard of it");
+    let reported = attack.rpc.lines();
+    let mut reported = reported
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
+    assert_eq!(reported.next(), None, "it has heard of it");
     attack.survived_by_all().await;
 }
 

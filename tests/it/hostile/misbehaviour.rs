@@ -166,7 +166,7 @@ async fn each_unhandled_rejection_is_reported() {
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/now")).await;
-    let told = |what: &'static str, name: &'static str| {
+    let reported = |what: &'static str, name: &'static str| {
         move |line: &Value| {
             let path = line["extensionPath"].as_str().unwrap_or_default();
             let error = line["error"].as_str().unwrap_or_default();
@@ -175,8 +175,8 @@ async fn each_unhandled_rejection_is_reported() {
     };
     for name in ["one", "two"] {
         for what in ["first", "second"] {
-            if !rpc.lines().iter().any(told(what, name)) {
-                rpc.wait(what, told(what, name)).await;
+            if !rpc.lines().iter().any(reported(what, name)) {
+                rpc.wait(what, reported(what, name)).await;
             }
         }
     }
@@ -526,7 +526,7 @@ async fn a_throw_in_a_timer_is_attributed_to_its_extension() {
             .is_some_and(|error| error.contains("from a timer"))
     })
     .await;
-    let told: Vec<(String, String)> = errors(&rpc)
+    let reported: Vec<(String, String)> = errors(&rpc)
         .iter()
         .map(|error| {
             let path = error["extensionPath"].as_str().unwrap().rsplit('/');
@@ -536,7 +536,7 @@ async fn a_throw_in_a_timer_is_attributed_to_its_extension() {
         .collect();
     let expected = [("c.ts", "load"), ("a.ts", "uncaught")];
     assert_eq!(
-        told,
+        reported,
         expected.map(|(path, event)| (path.to_string(), event.to_string()))
     );
 }

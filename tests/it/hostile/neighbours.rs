@@ -53,15 +53,15 @@ async fn a_source_nested_too_deeply_is_left_out() {
         let mut rpc = home.rpc(&[]);
         rpc.ok(prompt("/here")).await;
         rpc.notified("here").await;
-        let told = errors(&rpc);
+        let reported = errors(&rpc);
         for (name, _, is_too_deep) in &sources {
-            let is_told = told.iter().any(|(whose, text)| {
+            let is_told = reported.iter().any(|(whose, text)| {
                 whose == name && text.contains("brackets are within each other")
             });
-            assert_eq!(is_told, *is_too_deep, "{host} {name}: {told:?}");
+            assert_eq!(is_told, *is_too_deep, "{host} {name}: {reported:?}");
         }
         let others = |(name, _): &&(String, String)| name == "beside.ts";
-        assert_eq!(told.iter().find(others), None, "{host}");
+        assert_eq!(reported.iter().find(others), None, "{host}");
         // A reload in the middle of a session leaves it out, too.
         let late = home.file("late.ts", &sources[0].1);
         rpc.ok(prompt(&format!("/here {}", late.display()))).await;
@@ -138,10 +138,10 @@ async fn a_new_session_in_a_handler_is_no_error_of_others() {
         rpc.send(&prompt("go").to_string()).await;
         rpc.event("agent_end").await;
         rpc.run("again").await;
-        let told = errors(&rpc);
+        let reported = errors(&rpc);
         assert!(
-            !told.iter().any(|(name, _)| name == "b.ts"),
-            "{host}: {told:?}"
+            !reported.iter().any(|(name, _)| name == "b.ts"),
+            "{host}: {reported:?}"
         );
     }
 }
@@ -163,9 +163,12 @@ async fn wait_for_idle_in_an_awaited_handler_is_refused() {
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/keep")).await;
     rpc.run("go").await;
-    let told = errors(&rpc);
+    let reported = errors(&rpc);
     let words = "ctx.waitForIdle() cannot be waited for in a handler of context";
-    assert!(told.len() == 1 && told[0].1.starts_with(words), "{told:?}");
+    assert!(
+        reported.len() == 1 && reported[0].1.starts_with(words),
+        "{reported:?}"
+    );
 }
 
 /// Two reads of `ctx.model` never returned the same object.

@@ -66,14 +66,14 @@ impl Story {
 
     /// Runs one prompt in print and in JSON mode. Returns what they said on stderr.
     async fn single_prompts(&self, strikes: bool) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         for arguments in [&["-p", "hi"][..], &["--mode", "json", "hi"]] {
             let finished = self.home.run(arguments, "").await;
-            said.push(finished.stderr.clone());
+            output.push(finished.stderr.clone());
             finished.ok();
-            assert_eq!(self.has_struck(), strikes, "{arguments:?} {said:?}");
+            assert_eq!(self.has_struck(), strikes, "{arguments:?} {output:?}");
         }
-        said
+        output
     }
 
     /// Starts RPC mode, which asks, and answers. Returns the question for programs.

@@ -149,13 +149,13 @@ async fn what_the_model_writes_for_the_user_is_loaded() {
     server.push(Answer::tool("write", write));
     server.push(Answer::text("Written."));
     rpc.ok(prompt("write an extension")).await;
-    let told = rpc.ui("notify").await;
+    let reported = rpc.ui("notify").await;
     assert!(
-        told["message"]
+        reported["message"]
             .as_str()
             .unwrap()
             .contains("protected place"),
-        "{told}"
+        "{reported}"
     );
     rpc.event("agent_settled").await;
     rpc.ok(command("reload")).await;
@@ -227,10 +227,10 @@ async fn changed_extensions_of_the_user_are_listed_once() {
     assert!(!stderr().await.contains("since the last session"));
     home.extension("mine.ts", &format!("{MINE}\n"));
     home.extension("new.ts", MINE);
-    let said = stderr().await;
+    let output = stderr().await;
     assert!(
-        said.contains("changed mine.ts") && said.contains("added new.ts"),
-        "{said}"
+        output.contains("changed mine.ts") && output.contains("added new.ts"),
+        "{output}"
     );
     assert!(!stderr().await.contains("since the last session"));
 }
@@ -263,17 +263,17 @@ async fn the_command_shows_and_changes_answers() {
     let home = home(&server);
     home.file(".pi/extensions/theirs.ts", THEIRS);
     let pi = async |arguments: &[&str]| home.run(arguments, "").await.ok();
-    let said = pi(&["trust"]).await;
+    let output = pi(&["trust"]).await;
     assert!(
-        said.contains(".pi/extensions/theirs.ts") && said.contains("not used"),
-        "{said}"
+        output.contains(".pi/extensions/theirs.ts") && output.contains("not used"),
+        "{output}"
     );
     assert!(pi(&["trust", "allow"]).await.contains("It is trusted"));
     home.file(".pi/extensions/theirs.ts", &format!("{THEIRS}\n// more"));
-    let said = pi(&["trust", "status", "--json"]).await;
-    let said: Value = serde_json::from_str(&said).unwrap();
+    let output = pi(&["trust", "status", "--json"]).await;
+    let output: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(
-        (&said["trusted"], &said["needsTrust"]),
+        (&output["trusted"], &output["needsTrust"]),
         (&json!(false), &json!(true))
     );
     assert!(pi(&["trust", "diff"]).await.contains("+// more"));

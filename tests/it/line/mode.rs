@@ -32,8 +32,8 @@ async fn a_session_shows_prompts_tools_and_costs() {
     terminal.see("violets are blue");
     terminal.see("> ");
     terminal.line("/session");
-    let told = terminal.see("Cost: $0");
-    assert!(told.contains("1 tool call"), "{told}");
+    let reported = terminal.see("Cost: $0");
+    assert!(reported.contains("1 tool call"), "{reported}");
     terminal.see("> ");
     terminal.line("!echo $((6*7))");
     terminal.see("\n42\n");
@@ -67,10 +67,14 @@ async fn a_history_that_is_no_file_is_left_alone() {
         };
         let before = std::fs::symlink_metadata(&path).unwrap().file_type();
         let mut terminal = Terminal::open(&home, "xterm", &DEMO);
-        let told = terminal.see("> ");
+        let reported = terminal.see("> ");
         // The note may be wrapped.
-        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(told.matches("prompts are not stored").count(), 1, "{told}");
+        let reported = reported.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            reported.matches("prompts are not stored").count(),
+            1,
+            "{reported}"
+        );
         terminal.line("read violets.txt");
         terminal.see("violets are blue");
         terminal.see("> ");
@@ -143,10 +147,10 @@ async fn the_tree_is_listed_and_walked() {
 async fn dialogs_are_asked_as_questions() {
     let (_home, mut terminal) = set_up("xterm");
     terminal.line("/ask now");
-    let asked = terminal.see("1-3> ");
+    let requested = terminal.see("1-3> ");
     assert!(
-        asked.contains("? Which one?\n  1. red\n  2. green\n  3. blue\n"),
-        "{asked}"
+        requested.contains("? Which one?\n  1. red\n  2. green\n  3. blue\n"),
+        "{requested}"
     );
     terminal.line("7");
     terminal.see("Type a number from 1 to 3");

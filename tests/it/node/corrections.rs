@@ -122,8 +122,8 @@ async fn environment_variables_are_converted_silently() {
     .await;
     rpc.ok(prompt("/go")).await;
     rpc.notified("undefined,[object Object]").await;
-    let said = rpc.stderr();
-    assert!(!said.contains("DEP0104"), "{said}");
+    let output = rpc.stderr();
+    assert!(!output.contains("DEP0104"), "{output}");
 }
 
 #[tokio::test]
@@ -402,7 +402,7 @@ async fn node_tests_run_in_scripts_only() {
     )
     .await;
     rpc.ok(prompt("/go")).await;
-    let said = |status: u8, outcome: &str, failed: &str| {
+    let output = |status: u8, outcome: &str, failed: &str| {
         let last = format!("{outcome} 3 - second");
         json!([
             status,
@@ -419,8 +419,8 @@ async fn node_tests_run_in_scripts_only() {
     };
     let refused = vec!["node:test does not run tests in an extension"; 3];
     let expected = json!([
-        said(0, "ok", "# fail 0"),
-        said(1, "not ok", "# fail 1"),
+        output(0, "ok", "# fail 0"),
+        output(1, "not ok", "# fail 1"),
         refused
     ]);
     let notified = rpc.ui("notify").await;

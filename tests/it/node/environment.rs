@@ -491,8 +491,8 @@ async fn the_script_path_of_pi_exists() {
     let (_home, mut rpc) = with_files(&[("index.ts", &index)]).await;
     rpc.ok(prompt("/go")).await;
     let script = "/$bunfs/root/pi";
-    let told = format!("false {script} {script} {script} {script} false true true true true");
-    rpc.notified(&told).await;
+    let reported = format!("false {script} {script} {script} {script} false true true true true");
+    rpc.notified(&reported).await;
 }
 
 /// Extensions start pi again in these three ways.

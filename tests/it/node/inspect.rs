@@ -126,13 +126,13 @@ async fn a_debugger_stops_in_the_source_of_an_extension() {
 #[tokio::test]
 async fn a_wrong_debugging_address_is_refused() {
     let home = Home::bare();
-    let said = home
+    let output = home
         .run(&["-p", "hi", "--inspect=here"], "")
         .await
         .failed(1);
     assert!(
-        said.contains("--inspect takes an address and a port"),
-        "{said}"
+        output.contains("--inspect takes an address and a port"),
+        "{output}"
     );
 }
 
@@ -148,9 +148,9 @@ async fn the_list_of_the_debugger_names_the_session() {
         "--model",
         "demo",
     ]);
-    let said = rpc.stderr_line("ws://").await;
+    let output = rpc.stderr_line("ws://").await;
     let state = rpc.ok(json!({"type": "get_state"})).await;
-    let address = said
+    let address = output
         .split("ws://")
         .nth(1)
         .unwrap()

@@ -20,9 +20,9 @@ async fn notification(index: &str, files: &[(&str, &str)]) -> String {
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/say")).await;
     let lines = rpc.lines();
-    let said = lines.iter().find(|line| line["method"] == "notify");
-    let said = said.unwrap_or_else(|| panic!("{:?}", rpc.raw_lines()));
-    said["message"].as_str().unwrap().to_owned()
+    let output = lines.iter().find(|line| line["method"] == "notify");
+    let output = output.unwrap_or_else(|| panic!("{:?}", rpc.raw_lines()));
+    output["message"].as_str().unwrap().to_owned()
 }
 
 fn saying(imports: &str, value: &str) -> String {
@@ -111,8 +111,8 @@ async fn modules_of_pi_are_resolved_like_modules_of_node() {
         Object.keys(await import(import.meta.resolve("@mariozechner/pi-tui"))).includes("Text")]"#
     );
     let own = format!("module.exports = {names}.every((name) => require.resolve(name) === name);");
-    let said = notification(&saying("", &value), &[("own.cjs", &own)]).await;
-    assert_eq!(said, "[true,true,true,true,true]");
+    let output = notification(&saying("", &value), &[("own.cjs", &own)]).await;
+    assert_eq!(output, "[true,true,true,true,true]");
 }
 
 #[tokio::test]
@@ -161,6 +161,6 @@ async fn exporting_nothing_from_a_module_runs_it() {
         ("node_modules/dep-one.ts/index.js", &three),
         ("node_modules/dep-two.mjs/index.js", &four),
     ];
-    let said = notification(&index, &files).await;
-    assert_eq!(said, r#"[1,1,["one","three","two","four"]]"#);
+    let output = notification(&index, &files).await;
+    assert_eq!(output, r#"[1,1,["one","three","two","four"]]"#);
 }

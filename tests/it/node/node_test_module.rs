@@ -42,7 +42,7 @@ async fn a_failed_test_shows_its_error() {
         test("text", async () => { throw "only text"; });"#)
     .await;
     assert!(!well);
-    let said = r#"TAP version 13
+    let output = r#"TAP version 13
 # Subtest: equal
 not ok 1 - equal
   ---
@@ -96,7 +96,7 @@ not ok 4 - text
 # cancelled 0
 # skipped 0
 # todo 0"#;
-    assert_eq!(text, said);
+    assert_eq!(text, output);
 }
 
 /// Hooks were not run, and a group passed whatever its tests did.
@@ -132,7 +132,7 @@ async fn hooks_run_and_groups_fail_with_their_tests() {
         line.starts_with("ok ") || line.starts_with("not ok ") || line.starts_with("1..")
     });
     let outcomes: Vec<&str> = outcomes.copied().collect();
-    let said = [
+    let output = [
         "    ok 1 - one",
         "    ok 2 - two",
         "    1..2",
@@ -150,7 +150,7 @@ async fn hooks_run_and_groups_fail_with_their_tests() {
         "not ok 7 - slow",
         "1..7",
     ];
-    assert_eq!(outcomes, said, "{text}");
+    assert_eq!(outcomes, output, "{text}");
     assert!(lines.contains(&"  error: '1 subtest failed'"), "{text}");
     assert!(lines.contains(&"# noted"), "{text}");
     let counts = [

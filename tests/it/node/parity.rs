@@ -34,8 +34,8 @@ fn run_questions(name: &str, questions: &str) -> Output {
         .arg(folder().join(questions))
         .output()
         .unwrap();
-    let told = text(&answered.stderr);
-    assert!(answered.status.success(), "{name}: {told}");
+    let reported = text(&answered.stderr);
+    assert!(answered.status.success(), "{name}: {reported}");
     answered
 }
 

@@ -115,10 +115,10 @@ async fn links_of_an_archive_are_left_out() {
         file("package/soft2", b"fine"),
     ]);
     registry.publish_archive("evil", "1.0.0", archive);
-    let said = pi(&registry, &home, &["install", "npm:evil"]).await.ok();
+    let output = pi(&registry, &home, &["install", "npm:evil"]).await.ok();
     assert!(
-        said.contains("evil@1.0.0: 3 links and special files"),
-        "{said}"
+        output.contains("evil@1.0.0: 3 links and special files"),
+        "{output}"
     );
     let folder = Registry::user_root(&home).join("evil");
     for gone in ["soft", "hard"] {

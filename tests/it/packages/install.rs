@@ -129,8 +129,8 @@ async fn a_package_of_npm_is_installed_updated_and_removed() {
     let registry = Registry::start().await;
     let home = Home::bare();
     registry.publish("@t/one", "1.0.0", &borrowed(&contents("old")));
-    let said = pi(&registry, &home, &["install", "npm:@t/one"]).await.ok();
-    assert!(said.contains("Installed npm:@t/one\n"), "{said}");
+    let output = pi(&registry, &home, &["install", "npm:@t/one"]).await.ok();
+    assert!(output.contains("Installed npm:@t/one\n"), "{output}");
     assert_eq!(settings(&home), json!({"packages": ["npm:@t/one"]}));
     let folder = Registry::user_root(&home).join("@t/one");
     let mut session = rpc(&registry, &home);
@@ -143,16 +143,16 @@ async fn a_package_of_npm_is_installed_updated_and_removed() {
     session.close().await;
 
     registry.publish("@t/one", "2.0.0", &borrowed(&contents("new")));
-    let said = pi(&registry, &home, &["update"]).await.ok();
+    let output = pi(&registry, &home, &["update"]).await.ok();
     assert!(
-        said.ends_with("npm:@t/one 1.0.0 -> 2.0.0\nUpdated packages\n"),
-        "{said}"
+        output.ends_with("npm:@t/one 1.0.0 -> 2.0.0\nUpdated packages\n"),
+        "{output}"
     );
     assert_eq!(names(&registry, &home).await, all_of("new"));
-    let said = pi(&registry, &home, &["update", "npm:@t/one"]).await.ok();
+    let output = pi(&registry, &home, &["update", "npm:@t/one"]).await.ok();
     assert!(
-        said.contains("npm:@t/one is the newest already\n"),
-        "{said}"
+        output.contains("npm:@t/one is the newest already\n"),
+        "{output}"
     );
 
     let error = pi(&registry, &home, &["update", "@t/one"]).await.failed(1);
@@ -160,8 +160,8 @@ async fn a_package_of_npm_is_installed_updated_and_removed() {
         error,
         "Error: No matching package found for @t/one. Did you mean npm:@t/one?\n"
     );
-    let said = pi(&registry, &home, &["remove", "npm:@t/one"]).await.ok();
-    assert!(said.contains("Removed npm:@t/one\n"), "{said}");
+    let output = pi(&registry, &home, &["remove", "npm:@t/one"]).await.ok();
+    assert!(output.contains("Removed npm:@t/one\n"), "{output}");
     assert_eq!(settings(&home), json!({"packages": []}));
     assert!(!folder.exists());
     let error = pi(&registry, &home, &["remove", "npm:@t/one"])
@@ -217,9 +217,9 @@ async fn an_installation_that_is_killed_leaves_the_old_version() {
         .args(["install", "npm:solid@2.0.0", "-l"])
         .spawn()
         .unwrap();
-    let asked = || registry.requests().contains(&"/solid/-/2.0.0".to_owned());
+    let requested = || registry.requests().contains(&"/solid/-/2.0.0".to_owned());
     tokio::time::timeout(TIMEOUT, async {
-        while !asked() {
+        while !requested() {
             pause(10).await;
         }
     })
@@ -335,12 +335,12 @@ async fn a_repository_is_cloned_updated_and_removed() {
         "skill:second",
     ];
     assert_eq!(found, expected);
-    let said = pi(&registry, &home, &["update", "https://git.test/u/tool.git"])
+    let output = pi(&registry, &home, &["update", "https://git.test/u/tool.git"])
         .await
         .ok();
     assert!(
-        said.contains(&format!("{source} is the newest already\n")),
-        "{said}"
+        output.contains(&format!("{source} is the newest already\n")),
+        "{output}"
     );
 
     commit(&repository, &[("more", "")]);
@@ -369,8 +369,11 @@ async fn a_repository_is_cloned_updated_and_removed() {
         assert!(marker(name), "a branch that has moved");
     }
     fs::rename(&repository, &hidden).unwrap();
-    let said = pi(&registry, &home, &["install", branch]).await.ok();
-    assert!(said.contains("cannot be asked, the clone stays"), "{said}");
+    let output = pi(&registry, &home, &["install", branch]).await.ok();
+    assert!(
+        output.contains("cannot be asked, the clone stays"),
+        "{output}"
+    );
     fs::rename(&hidden, &repository).unwrap();
 
     pi(&registry, &home, &["remove", source]).await.ok();
@@ -414,7 +417,7 @@ async fn missing_packages_are_installed_when_a_session_starts() {
     );
     assert_eq!(found[0].1["source"], "cli");
     assert_eq!(found[0].1["scope"], "temporary");
-    let said = session.stderr();
+    let output = session.stderr();
     let brings =
         "Installed npm:auto@1.0.0. It brings:\n  extension  extensions/auto.ts  (runs when";
     for part in [
@@ -422,7 +425,7 @@ async fn missing_packages_are_installed_when_a_session_starts() {
         "The package npm:not-there could not be installed",
         "npm:../x",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     session.close().await;
 
@@ -519,8 +522,11 @@ async fn the_setting_npm_command_replaces_npm() {
     // Scripts are named and run on request here, too.
     let members = json!({"scripts": {"postinstall": "touch ran"}});
     registry.publish_with("two", "1.0.0", members, &borrowed(&contents("two")));
-    let said = pi(&registry, &home, &["install", "npm:two"]).await.ok();
-    assert!(said.contains("pi install --allow-scripts two"), "{said}");
+    let output = pi(&registry, &home, &["install", "npm:two"]).await.ok();
+    assert!(
+        output.contains("pi install --allow-scripts two"),
+        "{output}"
+    );
     let ran = Registry::user_root(&home).join("two/ran");
     assert!(!ran.exists());
     let allow = ["install", "--allow-scripts", "two"];

@@ -52,10 +52,10 @@ async fn the_same_is_installed_again() {
     for folder in [".pi/npm", ".pi/git"] {
         fs::remove_dir_all(home.cwd().join(folder)).unwrap();
     }
-    let said = pi(&registry, &home, &["install", "--locked", "-l"])
+    let output = pi(&registry, &home, &["install", "--locked", "-l"])
         .await
         .ok();
-    assert!(said.contains("Installed npm:top\n"), "{said}");
+    assert!(output.contains("Installed npm:top\n"), "{output}");
     let mut found = names(&registry, &home).await;
     found.sort();
     let expected = [
@@ -161,11 +161,11 @@ async fn a_start_installs_only_what_the_projects_lock_names() {
     home.file(".pi/settings.json", r#"{"packages": ["npm:top"]}"#);
     let mut session = rpc(&registry, &home);
     session.ok(json!({"type": "get_state"})).await;
-    let said = session.stderr();
-    assert!(said.contains("pi.lock does not name it"), "{said}");
+    let output = session.stderr();
+    assert!(output.contains("pi.lock does not name it"), "{output}");
     assert!(
-        said.contains("\"pi install -l npm:top\" installs it"),
-        "{said}"
+        output.contains("\"pi install -l npm:top\" installs it"),
+        "{output}"
     );
     session.close().await;
     assert_eq!(registry.requests(), Vec::<String>::new());
@@ -213,7 +213,7 @@ async fn an_update_is_shown_before_it_takes_effect() {
         finish(command, answer)
     };
     for answer in ["", "n\n", "what\n"] {
-        let said = update(answer).await.ok();
+        let output = update(answer).await.ok();
         for part in [
             "npm:top 1.0.0 -> 1.1.0\n",
             "  package.json: version: \"1.0.0\" -> \"1.1.0\"\n",
@@ -226,11 +226,11 @@ async fn an_update_is_shown_before_it_takes_effect() {
             "Update npm:top? [y/N] ",
             "npm:top stays as it is\n",
         ] {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(output.contains(part), "{part}: {output}");
         }
         assert!(
-            !said.contains('\u{1b}') && !said.contains('\u{7}'),
-            "{said:?}"
+            !output.contains('\u{1b}') && !output.contains('\u{7}'),
+            "{output:?}"
         );
         assert!(!folder.join("extensions/more.ts").exists());
         assert_eq!(
@@ -238,10 +238,10 @@ async fn an_update_is_shown_before_it_takes_effect() {
             "1.0.0"
         );
     }
-    let said = update("y\n").await.ok();
+    let output = update("y\n").await.ok();
     assert!(
-        said.contains("npm:top 1.0.0 -> 1.1.0\nInstall scripts did not run:"),
-        "{said}"
+        output.contains("npm:top 1.0.0 -> 1.1.0\nInstall scripts did not run:"),
+        "{output}"
     );
     assert!(folder.join("extensions/more.ts").exists());
     assert!(folder.join("node_modules/dep").exists());

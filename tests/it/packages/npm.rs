@@ -87,8 +87,8 @@ async fn packages_are_installed_without_node_and_npm() {
         let mut command = registry.command(&home, env!("CARGO_BIN_EXE_pi"));
         command.env("PATH", &programs).arg("install").args(place);
         command.arg("npm:@t/top");
-        let said = finish(command, "").await.ok();
-        assert!(said.contains("extension  main.ts"), "{said}");
+        let output = finish(command, "").await.ok();
+        assert!(output.contains("extension  main.ts"), "{output}");
     }
     for root in [
         Registry::user_root(&home),
@@ -207,11 +207,11 @@ async fn workspaces_folders_and_repositories_are_installed() {
         .map(|(path, text)| (*path, text.as_str()))
         .collect();
     commit(&root.join("u/tool"), &files);
-    let said = pi(&registry, &home, &["install", "git:git.test/u/tool"])
+    let output = pi(&registry, &home, &["install", "git:git.test/u/tool"])
         .await
         .ok();
-    assert!(said.contains("Install scripts did not run:"), "{said}");
-    assert!(said.contains("from-git 0.1.0 prepare: touch"), "{said}");
+    assert!(output.contains("Install scripts did not run:"), "{output}");
+    assert!(output.contains("from-git 0.1.0 prepare: touch"), "{output}");
     // The archive was fetched for its manifest, and once more to be unpacked.
     let requests = registry.requests();
     let fetched = requests.iter().filter(|path| *path == "/dep/-/1.0.0");
@@ -317,8 +317,11 @@ async fn a_version_of_the_last_hours_waits() {
     };
     pi(&registry, &home, &["install", "npm:tool"]).await.ok();
     assert_eq!(version("tool"), "1.0.0");
-    let said = pi(&registry, &home, &["update"]).await.ok();
-    assert!(said.contains("npm:tool is the newest already"), "{said}");
+    let output = pi(&registry, &home, &["update"]).await.ok();
+    assert!(
+        output.contains("npm:tool is the newest already"),
+        "{output}"
+    );
     let error = pi(&registry, &home, &["install", "npm:young"])
         .await
         .failed(1);
@@ -474,12 +477,12 @@ async fn overrides_of_the_project_and_of_a_repository_hold() {
     shows(&mut rpc, &json!(["dep@1.0.0", "dep@1.1.0"])).await;
     rpc.close().await;
     write(json!({"dep": ["1.0.0"]}));
-    let said = pi(&registry, &home, &["install", "npm:tool"]).await;
-    assert!(!said.status.success());
+    let output = pi(&registry, &home, &["install", "npm:tool"]).await;
+    assert!(!output.status.success());
     assert!(
-        said.stderr.contains("\"overrides\" cannot be used"),
+        output.stderr.contains("\"overrides\" cannot be used"),
         "{}",
-        said.stderr
+        output.stderr
     );
     pi(&registry, &home, &["remove", "npm:tool"]).await;
     write(json!({}));
@@ -514,9 +517,9 @@ fn serve_with_certificates(folder: &Path) -> (std::process::Child, u16) {
         .spawn()
         .expect("scripts/setup installs openssl");
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let said = lines.find_map(|line| line.unwrap().strip_prefix("ACCEPT ").map(str::to_owned));
-    let said = said.expect("the server tells its port");
-    let port = said.trim().rsplit(':').next().unwrap().parse().unwrap();
+    let output = lines.find_map(|line| line.unwrap().strip_prefix("ACCEPT ").map(str::to_owned));
+    let output = output.expect("the server tells its port");
+    let port = output.trim().rsplit(':').next().unwrap().parse().unwrap();
     // The server must not stop because its output is full.
     std::thread::spawn(move || lines.for_each(drop));
     (server, port)

@@ -45,7 +45,7 @@ async fn scripts_run_only_for_the_named_package_and_archive() {
             "description": version})
     };
     registry.publish_with("top", "1.0.0", members("1"), &borrowed(&contents("top")));
-    let said = pi(&registry, &home, &["install", "npm:top"]).await.ok();
+    let output = pi(&registry, &home, &["install", "npm:top"]).await.ok();
     assert_eq!(left(&home), Vec::<String>::new(), "nothing ran");
     for part in [
         "Install scripts did not run:\n",
@@ -54,7 +54,7 @@ async fn scripts_run_only_for_the_named_package_and_archive() {
         "    If it does not work without: pi install --allow-scripts dep\n",
         "    If it does not work without: pi install --allow-scripts top\n",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     let error = pi(&registry, &home, &["install", "--allow-scripts", "gone"])
         .await
@@ -64,12 +64,12 @@ async fn scripts_run_only_for_the_named_package_and_archive() {
         "{error}"
     );
 
-    let said = pi(&registry, &home, &["install", "--allow-scripts", "dep"])
+    let output = pi(&registry, &home, &["install", "--allow-scripts", "dep"])
         .await
         .ok();
     assert!(
-        said.ends_with("Ran preinstall, install, postinstall of dep 1.0.0\n"),
-        "{said}"
+        output.ends_with("Ran preinstall, install, postinstall of dep 1.0.0\n"),
+        "{output}"
     );
     assert_eq!(left(&home), ["dep-in", "dep-post", "dep-pre"]);
     assert_eq!(settings(&home), json!({"packages": ["npm:top"]}));
@@ -86,8 +86,8 @@ async fn scripts_run_only_for_the_named_package_and_archive() {
         json!({"scripts": scripts(&home, "new")}),
         &[],
     );
-    let said = pi(&registry, &home, &["install", "npm:top"]).await.ok();
-    assert!(said.contains("  dep 1.1.0 postinstall: echo"), "{said}");
+    let output = pi(&registry, &home, &["install", "npm:top"]).await.ok();
+    assert!(output.contains("  dep 1.1.0 postinstall: echo"), "{output}");
     assert_eq!(left(&home), ["dep-in", "dep-post", "dep-pre"]);
 }
 
@@ -113,13 +113,13 @@ async fn a_project_cannot_allow_scripts() {
         .await
         .ok();
     assert_eq!(left(&home), Vec::<String>::new());
-    let said = pi(
+    let output = pi(
         &registry,
         &home,
         &["install", "-l", "npm:top", "--allow-scripts", "top"],
     )
     .await
     .ok();
-    assert!(!said.contains("did not run"), "{said}");
+    assert!(!output.contains("did not run"), "{output}");
     assert_eq!(left(&home), ["top-in", "top-post", "top-pre"]);
 }

@@ -36,12 +36,12 @@ async fn hello(rpc: &mut Rpc) {
 
 /// Answers the next `permission_request`, and returns it.
 async fn answer(rpc: &mut Rpc, option: &str) -> Value {
-    let asked = rpc.event("permission_request").await;
+    let requested = rpc.event("permission_request").await;
     let answer = json!({
-        "type": "permission_response", "id": asked["id"], "option": option, "reason": "not today",
+        "type": "permission_response", "id": requested["id"], "option": option, "reason": "not today",
     });
     rpc.send(&answer.to_string()).await;
-    asked
+    requested
 }
 
 /// Sends a prompt without waiting for its end.
@@ -90,14 +90,19 @@ async fn a_question_is_answered_over_rpc() {
     hello(&mut rpc).await;
 
     start(&mut rpc).await;
-    let asked = answer(&mut rpc, "allow_once").await;
-    assert_eq!(asked["tool"], "bash");
-    assert_eq!(asked["input"]["command"], "touch a");
-    assert_eq!(asked["title"], "bash: touch a");
+    let requested = answer(&mut rpc, "allow_once").await;
+    assert_eq!(requested["tool"], "bash");
+    assert_eq!(requested["input"]["command"], "touch a");
+    assert_eq!(requested["title"], "bash: touch a");
     let all = json!(["allow_once", "allow_session", "allow_always", "deny"]);
-    assert_eq!(asked["options"], all);
-    assert_eq!(asked["rules"], json!(["bash(touch a)"]));
-    assert!(asked["reason"].as_str().unwrap().contains("bash(touch *)"));
+    assert_eq!(requested["options"], all);
+    assert_eq!(requested["rules"], json!(["bash(touch a)"]));
+    assert!(
+        requested["reason"]
+            .as_str()
+            .unwrap()
+            .contains("bash(touch *)")
+    );
     finish(&mut rpc).await;
     assert!(home.cwd().join("a").exists());
 
@@ -123,10 +128,10 @@ async fn a_question_is_answered_over_rpc() {
     finish(&mut rpc).await;
     let questions = |rpc: &Rpc| {
         let lines = rpc.lines();
-        let asked = lines
+        let requested = lines
             .iter()
             .filter(|line| line["type"] == "permission_request");
-        asked.count()
+        requested.count()
     };
     assert_eq!(questions(&rpc), 4);
     start(&mut rpc).await;
@@ -135,10 +140,10 @@ async fn a_question_is_answered_over_rpc() {
 
     // An abort withdraws the question.
     start(&mut rpc).await;
-    let asked = rpc.event("permission_request").await;
+    let requested = rpc.event("permission_request").await;
     rpc.ok(json!({ "type": "abort" })).await;
     let ended = rpc.event("permission_request_end").await;
-    assert_eq!(ended["id"], asked["id"]);
+    assert_eq!(ended["id"], requested["id"]);
     rpc.event("agent_settled").await;
     assert!(!home.cwd().join("d").exists());
 
@@ -168,13 +173,13 @@ async fn a_change_of_a_file_is_shown_with_its_diff() {
     let mut rpc = home.rpc(&[]);
     hello(&mut rpc).await;
     start(&mut rpc).await;
-    let asked = answer(&mut rpc, "deny").await;
-    assert_eq!(asked["title"], "write a.txt");
+    let requested = answer(&mut rpc, "deny").await;
+    assert_eq!(requested["title"], "write a.txt");
     let canonical = std::fs::canonicalize(home.cwd()).unwrap().join("a.txt");
-    assert_eq!(asked["locations"], json!([{ "path": canonical }]));
-    let diff = asked["diff"].as_str().unwrap();
+    assert_eq!(requested["locations"], json!([{ "path": canonical }]));
+    let diff = requested["diff"].as_str().unwrap();
     assert!(diff.contains("-two\n+three\n"), "{diff}");
-    assert_eq!(asked["annotations"]["destructiveHint"], true);
+    assert_eq!(requested["annotations"]["destructiveHint"], true);
     finish(&mut rpc).await;
     assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
 }
@@ -185,20 +190,21 @@ async fn old_clients_are_asked_in_a_dialog() {
     let (_server, home) = set_up(rules, &["touch a", "touch b"]).await;
     let mut rpc = home.rpc(&[]);
     start(&mut rpc).await;
-    let asked = rpc.ui("select").await;
+    let requested = rpc.ui("select").await;
     assert!(
-        asked["title"]
+        requested["title"]
             .as_str()
             .unwrap()
             .starts_with("Allow bash: touch a?")
     );
-    assert_eq!(asked["options"][0], "Allow once");
-    rpc.reply(&asked, json!({ "value": "Allow once" })).await;
+    assert_eq!(requested["options"][0], "Allow once");
+    rpc.reply(&requested, json!({ "value": "Allow once" }))
+        .await;
     finish(&mut rpc).await;
     assert!(home.cwd().join("a").exists());
     start(&mut rpc).await;
-    let asked = rpc.ui("select").await;
-    rpc.reply(&asked, json!({ "cancelled": true })).await;
+    let requested = rpc.ui("select").await;
+    rpc.reply(&requested, json!({ "cancelled": true })).await;
     finish(&mut rpc).await;
     assert!(!home.cwd().join("b").exists());
 }
@@ -212,7 +218,7 @@ async fn calls_are_refused_where_no_user_can_be_asked() {
         home.run(&arguments, "").await.ok();
         assert!(!home.cwd().join("a").exists());
         let request = server.last_request().body.to_string();
-        assert!(request.contains("nobody can be asked"), "{request}");
+        assert!(request.contains("no user can be asked"), "{request}");
         assert_eq!(decisions(&home)[0]["decidedBy"], "nobody");
     }
 }
@@ -259,19 +265,25 @@ async fn with_a_broken_rule_calls_are_asked_about() {
     let mut rpc = home.rpc(&[]);
     hello(&mut rpc).await;
     start(&mut rpc).await;
-    let asked = answer(&mut rpc, "deny").await;
+    let requested = answer(&mut rpc, "deny").await;
     assert!(
-        asked["reason"].as_str().unwrap().contains("cannot be used"),
-        "{asked}"
+        requested["reason"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be used"),
+        "{requested}"
     );
     finish(&mut rpc).await;
     let mut lines = rpc.lines().into_iter();
-    let told = lines
+    let reported = lines
         .find(|line| line["type"] == "extension_error")
         .unwrap();
     let file = home.agent_dir().join("settings.json");
     let ending = format!("correct \"permissions\" in {}", file.display());
-    assert!(told["error"].as_str().unwrap().ends_with(&ending), "{told}");
+    assert!(
+        reported["error"].as_str().unwrap().ends_with(&ending),
+        "{reported}"
+    );
 }
 
 /// The extension changes the input that was approved, and tries to answer the question itself.
@@ -459,10 +471,10 @@ export default (pi) => {
         ));
         server.push(Answer::text("Done."));
         rpc.begin(file, crate::support::prompt("/child go")).await;
-        let asked = answer(&mut rpc, option).await;
-        assert_eq!(asked["childSession"], "helper", "{asked}");
+        let requested = answer(&mut rpc, option).await;
+        assert_eq!(requested["childSession"], "helper", "{requested}");
         assert_eq!(
-            asked["title"],
+            requested["title"],
             format!("bash: touch {file} (child session helper)")
         );
         rpc.response(file).await;

@@ -43,8 +43,8 @@ async fn killed_writers_leave_a_whole_auth_file() {
         }
         for rpc in writers {
             let lines = rpc.kill().await;
-            let told = lines.iter().filter(|line| line["method"] == "notify");
-            stored.extend(told.filter_map(|line| Some(line["message"].as_str()?.to_owned())));
+            let reported = lines.iter().filter(|line| line["method"] == "notify");
+            stored.extend(reported.filter_map(|line| Some(line["message"].as_str()?.to_owned())));
         }
         let content: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         for name in &stored {

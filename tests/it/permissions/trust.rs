@@ -67,14 +67,14 @@ async fn hidden_writes_are_asked_about_before_they_load() {
         );
         assert_eq!(notices(&rpc, "theirs 2") + notices(&rpc, "theirs 3"), 0);
         rpc.reply(&question, json!({ "value": answer })).await;
-        let told = match answer {
+        let reported = match answer {
             "Load it" => "theirs 3 reload",
             _ => "the user does not allow it",
         };
-        rpc.wait(told, |line| {
+        rpc.wait(reported, |line| {
             line["message"]
                 .as_str()
-                .is_some_and(|text| text.contains(told))
+                .is_some_and(|text| text.contains(reported))
         })
         .await;
     }
@@ -167,10 +167,10 @@ async fn hidden_writes_without_a_user_are_not_loaded() {
     let finished = home.run(&["-p", "install it", "/again"], "").await;
     assert!(theirs.exists());
     assert!(!marker.exists());
-    let said = &finished.stderr;
+    let output = &finished.stderr;
     assert!(
-        said.contains("theirs.ts") && said.contains("no user is here to allow it"),
-        "{said}"
+        output.contains("theirs.ts") && output.contains("no user is here to allow it"),
+        "{output}"
     );
     // Without the setting it is loaded.
     home.settings(json!({}));
@@ -242,29 +242,29 @@ async fn changed_files_of_a_trusted_project_are_listed_once() {
     home.settings(json!({"extensions": [named]}));
     home.file(".pi/extensions/theirs.ts", &says("theirs"));
     let stderr = async || home.run(&["-p", "hi"], "").await.stderr;
-    let lists = |said: &str| said.matches("since the last session").count();
-    let said = stderr().await;
-    assert_eq!(lists(&said), 0, "{said}");
+    let lists = |output: &str| output.matches("since the last session").count();
+    let output = stderr().await;
+    assert_eq!(lists(&output), 0, "{output}");
     home.file(".pi/extensions/theirs.ts", &format!("{}\n", says("theirs")));
     home.file(
         ".pi/skills/s/SKILL.md",
         "---\nname: s\ndescription: d\n---\n",
     );
     fs::write(&part, "export const changed = 1;").unwrap();
-    let said = stderr().await;
+    let output = stderr().await;
     assert!(
-        said.contains("changed .pi/extensions/theirs.ts")
-            && said.contains("added .pi/skills/s/SKILL.md")
-            && said.contains("dev/lib/part.ts"),
-        "{said}"
+        output.contains("changed .pi/extensions/theirs.ts")
+            && output.contains("added .pi/skills/s/SKILL.md")
+            && output.contains("dev/lib/part.ts"),
+        "{output}"
     );
-    let said = stderr().await;
-    assert_eq!(lists(&said), 0, "{said}");
+    let output = stderr().await;
+    assert_eq!(lists(&output), 0, "{output}");
     // A project that is left out loads nothing that could be listed.
     home.settings(json!({"defaultProjectTrust": "never"}));
     home.file(".pi/extensions/theirs.ts", &says("theirs again"));
-    let said = stderr().await;
-    assert_eq!(lists(&said), 0, "{said}");
+    let output = stderr().await;
+    assert_eq!(lists(&output), 0, "{output}");
 }
 
 #[tokio::test]
@@ -274,8 +274,8 @@ async fn the_first_extension_of_a_user_is_listed() {
     let home = Home::new(&server);
     home.run(&["-p", "hi"], "").await.ok();
     home.extension("first.ts", &says("first"));
-    let said = home.run(&["-p", "hi"], "").await.stderr;
-    assert!(said.contains("added first.ts"), "{said}");
+    let output = home.run(&["-p", "hi"], "").await.stderr;
+    assert!(output.contains("added first.ts"), "{output}");
 }
 
 #[tokio::test]

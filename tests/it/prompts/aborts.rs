@@ -129,14 +129,14 @@ async fn messages_of_extensions_keep_their_order() {
     server.wait_until_received(4).await;
     rpc.event("agent_end").await;
     let messages = rpc.ok(json!({"type": "get_messages"})).await;
-    let said: Vec<String> = messages["messages"]
+    let output: Vec<String> = messages["messages"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|message| message["role"] == "user")
         .map(|message| message["content"][0]["text"].as_str().unwrap().to_string())
         .collect();
-    assert_eq!(said, ["m1", "m2", "m3", "m4"]);
+    assert_eq!(output, ["m1", "m2", "m3", "m4"]);
 }
 
 #[tokio::test]
@@ -267,14 +267,14 @@ async fn an_abandoned_handler_gets_missed_events_once_settled() {
         rpc.find(from, "the end of the run", is_end).await;
     }
     rpc.ok(prompt("/settle")).await;
-    for said in ["settled", "turn 2", "turn 3"] {
-        rpc.notified(said).await;
+    for output in ["settled", "turn 2", "turn 3"] {
+        rpc.notified(output).await;
     }
-    let told = rpc.lines();
-    let said = told.iter().filter(|line| line["method"] == "notify");
-    let said: Vec<&str> = said.filter_map(|line| line["message"].as_str()).collect();
+    let reported = rpc.lines();
+    let output = reported.iter().filter(|line| line["method"] == "notify");
+    let output: Vec<&str> = output.filter_map(|line| line["message"].as_str()).collect();
     let expected = ["turn 1", "end", "end", "end", "settled", "turn 2", "turn 3"];
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     // From here on the handler is treated like others.
     rpc.ok(prompt("four")).await;
     rpc.notified("turn 4").await;
@@ -327,7 +327,7 @@ async fn an_immediate_result_of_an_aborted_tool_counts() {
         });
     };"#;
     let (server, _home, mut rpc) = with_extension(source).await;
-    for (tool, said) in [
+    for (tool, output) in [
         ("quick", "quick was stopped"),
         ("slow", "Operation aborted"),
         ("bash", "1\n"),
@@ -337,7 +337,7 @@ async fn an_immediate_result_of_an_aborted_tool_counts() {
         rpc.notified("runs").await;
         rpc.ok(json!({"type": "abort"})).await;
         let end = rpc.event("tool_execution_end").await;
-        assert_eq!(text_of(&end["result"]), said);
+        assert_eq!(text_of(&end["result"]), output);
         rpc.event("agent_settled").await;
     }
 }

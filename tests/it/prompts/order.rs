@@ -107,11 +107,11 @@ async fn steering_in_turn_end_joins_the_next_request() {
     let starts = events.iter().filter(|event| event["type"] == "agent_start");
     assert_eq!(starts.count(), 1);
     let requests = server.requests();
-    let told = |index: usize| requests[index].body["messages"].to_string();
+    let reported = |index: usize| requests[index].body["messages"].to_string();
     assert_eq!(requests.len(), 3);
-    assert!(!told(0).contains("REMINDER"), "{}", told(0));
-    assert!(told(1).contains("REMINDER 1"), "{}", told(1));
-    assert!(told(2).contains("REMINDER 2"), "{}", told(2));
+    assert!(!reported(0).contains("REMINDER"), "{}", reported(0));
+    assert!(reported(1).contains("REMINDER 1"), "{}", reported(1));
+    assert!(reported(2).contains("REMINDER 2"), "{}", reported(2));
 }
 
 /// The order of prompts does not wait for ever for an input handler that waits for the end of the

@@ -275,7 +275,7 @@ async fn collisions_and_mistakes_are_reported() {
     let home = furnished(&server);
     let mut rpc = ours(&home, &["--skill", "gone", "--prompt-template", "gone.md"]);
     commands(&mut rpc).await;
-    let said = rpc.stderr();
+    let output = rpc.stderr();
     for part in [
         "has the same name, \"both\"",
         "has the same name, \"/fix\"",
@@ -284,7 +284,7 @@ async fn collisions_and_mistakes_are_reported() {
         "Skill path does not exist: ",
         "Prompt template path does not exist: ",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
     rpc.close().await;
 }
@@ -361,8 +361,11 @@ async fn resources_of_a_project_can_be_left_out() {
     );
     rpc.ok(json!({"type": "reload"})).await;
     rpc.notified("mine false reload").await;
-    let told = commands(&mut rpc).await;
-    assert!(!json!(told).to_string().contains("theirs"), "{told:?}");
+    let reported = commands(&mut rpc).await;
+    assert!(
+        !json!(reported).to_string().contains("theirs"),
+        "{reported:?}"
+    );
     rpc.ok(json!({"type": "new_session"})).await;
     rpc.notified("mine false new").await;
     let lines = json!(rpc.lines()).to_string();
@@ -388,41 +391,41 @@ async fn a_project_that_is_recorded_as_not_trusted_is_left_out() {
         fs::write(home.agent_dir().join("trust.json"), trust.to_string()).unwrap();
         home.settings(json!({"defaultProjectTrust": default}));
     };
-    let told = async |options: &[&str]| {
+    let reported = async |options: &[&str]| {
         let mut rpc = home.rpc(options);
-        let said = rpc.ui("notify").await["message"].clone();
+        let output = rpc.ui("notify").await["message"].clone();
         rpc.close_stdin();
         rpc.end().await;
-        (said.as_str().unwrap().to_owned(), rpc.stderr())
+        (output.as_str().unwrap().to_owned(), rpc.stderr())
     };
     let (left_out, taken) = ("mine false false", "mine true true");
     says(json!({ &around: true, &project: false }), "always");
-    let (said, complaint) = told(&[]).await;
-    assert_eq!(said, left_out);
+    let (output, complaint) = reported(&[]).await;
+    assert_eq!(output, left_out);
     let why = format!("{project} is not trusted in ");
     assert!(
         complaint.contains(&why) && complaint.contains("--approve"),
         "{complaint}"
     );
-    assert_eq!(told(&["--approve"]).await.0, taken);
+    assert_eq!(reported(&["--approve"]).await.0, taken);
     says(json!({ &around: false, &project: true }), "never");
-    let (said, complaint) = told(&[]).await;
+    let (output, complaint) = reported(&[]).await;
     assert_eq!(
-        (said.as_str(), complaint.contains("left out")),
+        (output.as_str(), complaint.contains("left out")),
         (taken, false)
     );
     says(json!({ &around: false, &project: null }), "always");
-    assert_eq!(told(&[]).await.0, left_out);
+    assert_eq!(reported(&[]).await.0, left_out);
     says(json!({}), "never");
-    let (said, complaint) = told(&[]).await;
-    assert_eq!(said, left_out);
+    let (output, complaint) = reported(&[]).await;
+    assert_eq!(output, left_out);
     assert!(complaint.contains("defaultProjectTrust"), "{complaint}");
     says(json!({ &project: "yes" }), "always");
-    let (said, complaint) = told(&[]).await;
-    assert_eq!(said, left_out);
+    let (output, complaint) = reported(&[]).await;
+    assert_eq!(output, left_out);
     assert!(complaint.contains("neither true nor false"), "{complaint}");
     says(json!({}), "always");
-    assert_eq!(told(&[]).await.0, taken);
+    assert_eq!(reported(&[]).await.0, taken);
 }
 
 #[tokio::test]
@@ -449,11 +452,11 @@ async fn an_extension_reads_the_recorded_trust() {
         });"#;
     home.extension("asks.ts", asks);
     let mut rpc = home.rpc(&[]);
-    let said = rpc.ui("notify").await["message"].clone();
-    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let output = rpc.ui("notify").await["message"].clone();
+    let output: Value = serde_json::from_str(output.as_str().unwrap()).unwrap();
     let damaged = "./agent/trust.json: it is no object. Correct the file or remove it";
     assert_eq!(
-        said,
+        output,
         json!([
             null,
             false,
@@ -507,15 +510,15 @@ async fn a_child_takes_nothing_from_an_untrusted_project() {
     home.extension("opens.ts", include_str!("fixtures/resources.ts"));
     let nothing = r#"[false,false,0,"mine\n"]"#;
     let all = r#"[true,true,1,"theirs\nmine\n"]"#;
-    for (option, told) in [("-na", [nothing; 3]), ("-a", [all, nothing, all])] {
+    for (option, reported) in [("-na", [nothing; 3]), ("-a", [all, nothing, all])] {
         let mut rpc = home.rpc(&[option]);
-        for (args, told) in ["", "no", "yes"].into_iter().zip(told) {
+        for (args, reported) in ["", "no", "yes"].into_iter().zip(reported) {
             rpc.ok(json!({"type": "prompt", "message": format!("/open {args}")}))
                 .await;
-            let said = rpc
+            let output = rpc
                 .wait("what it took", |line| line["method"] == "notify")
                 .await;
-            assert_eq!(said["message"], told, "{option} {args}");
+            assert_eq!(output["message"], reported, "{option} {args}");
         }
         rpc.close().await;
     }

@@ -72,8 +72,12 @@ async fn certificates_of_the_user_are_trusted() {
         rpc.ok(prompt("/get")).await;
         rpc.notified(fetched).await;
         let events = rpc.run("hello").await;
-        let told = serde_json::to_string(&events).unwrap();
-        assert_eq!(told.contains("Trusted."), fetched == "fetched", "{told}");
+        let reported = serde_json::to_string(&events).unwrap();
+        assert_eq!(
+            reported.contains("Trusted."),
+            fetched == "fetched",
+            "{reported}"
+        );
         rpc.close_stdin();
         rpc.end().await;
     }

@@ -182,9 +182,9 @@ async fn several_tools_in_one_turn(api: Api) {
         std::fs::read_to_string(home.cwd().join("new/file.txt")).unwrap(),
         "violets"
     );
-    let told = server.last_request().body.to_string();
+    let reported = server.last_request().body.to_string();
     for result in ["slow", "roses are red", written] {
-        assert!(told.contains(result), "{told}");
+        assert!(reported.contains(result), "{reported}");
     }
     assert_eq!(text_of(answers(&events)[1]), "All done.");
 }
@@ -225,10 +225,10 @@ async fn arguments_that_are_no_object_are_refused(api: Api) {
         .find(|event| event["type"] == "tool_execution_end")
         .unwrap();
     assert_eq!(end["isError"], true);
-    let told = text_of(&end["result"]);
+    let reported = text_of(&end["result"]);
     assert!(
-        told.contains("must be a JSON object") && told.contains("touch ran"),
-        "{told}"
+        reported.contains("must be a JSON object") && reported.contains("touch ran"),
+        "{reported}"
     );
     assert!(!home.cwd().join("ran").exists());
 }

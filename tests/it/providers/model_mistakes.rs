@@ -149,7 +149,7 @@ async fn a_truncated_call_does_not_run() {
         );
         let ran = || fs::read_to_string(home.cwd().join("ran.txt")).unwrap_or_default();
         for (stop, runs) in [(Stop::Limit, ""), (Stop::Calls, "ran\n")] {
-            let asked = server.requests().len();
+            let requested = server.requests().len();
             server.push(calls(
                 api,
                 &[bash.clone(), write.clone(), danger.clone()],
@@ -175,8 +175,8 @@ async fn a_truncated_call_does_not_run() {
             }
             // The run continues, and the model gets the reason.
             let requests = server.requests();
-            assert_eq!(requests.len(), asked + 2, "{api:?} {stop:?}");
-            let request = requests[asked + 1].body.to_string();
+            assert_eq!(requests.len(), requested + 2, "{api:?} {stop:?}");
+            let request = requests[requested + 1].body.to_string();
             assert!(request.contains("cut off at character"), "{request}");
         }
         assert_eq!(fs::read_to_string(kept).unwrap(), "all of it\n");
@@ -234,13 +234,13 @@ async fn unreadable_arguments_are_refused_with_their_position() {
         server.push(Answer::text("I see."));
         let events = rpc.run("write").await;
         let results = results(&events);
-        let said = text_of(&results[0]);
-        assert_eq!(results[0]["isError"], true, "{said}");
+        let output = text_of(&results[0]);
+        assert_eq!(results[0]["isError"], true, "{output}");
         assert!(
-            said.contains("wrong at character") || text.starts_with('['),
-            "{said}"
+            output.contains("wrong at character") || text.starts_with('['),
+            "{output}"
         );
-        assert!(said.ends_with(text), "{said}");
+        assert!(output.ends_with(text), "{output}");
     }
     assert!(!home.cwd().join("o.txt").exists());
 }
@@ -332,7 +332,7 @@ async fn truncated_calls_of_an_extensions_stream_do_not_run() {
     home.settings(json!({}));
     home.extension("mine.ts", PROVIDER);
     let mut rpc = home.rpc(&["--provider", "mine", "--model", "m"]);
-    for (how, said) in [
+    for (how, output) in [
         ("limit", "output token limit"),
         ("partial", "cut off at character"),
         ("text", "cut off at character"),
@@ -345,7 +345,7 @@ async fn truncated_calls_of_an_extensions_stream_do_not_run() {
         assert_eq!(results.len(), 1, "{how}: {results:?}");
         assert_eq!(results[0]["isError"], how != "fine", "{how}: {results:?}");
         let text = blocks(&results[0]["content"], "text");
-        assert!(text.contains(said), "{how}: {text}");
+        assert!(text.contains(output), "{how}: {text}");
     }
     let ran = fs::read_to_string(home.cwd().join("ran.txt")).unwrap();
     assert_eq!(ran, "fine\n");
@@ -368,11 +368,11 @@ async fn the_javascript_loop_does_not_run_truncated_calls() {
     let outcome: Value = serde_json::from_str(notification["message"].as_str().unwrap()).unwrap();
     assert_eq!(outcome["ran"], 1, "{outcome}");
     let results = outcome["results"].as_array().unwrap();
-    for (result, said) in results
+    for (result, output) in results
         .iter()
         .zip(["output token limit", "cut here", "false: ran"])
     {
-        assert!(result.as_str().unwrap().contains(said), "{outcome}");
+        assert!(result.as_str().unwrap().contains(output), "{outcome}");
     }
     assert_eq!(results.len(), 3, "{outcome}");
     assert_eq!(outcome["cut"], json!({"args": {}, "cut": true}));

@@ -126,7 +126,7 @@ async fn provider_payload() {
 async fn a_missing_default_model_is_reported() {
     let server = ModelServer::start().await;
     let home = Home::new(&server);
-    for (provider, id, told) in [
+    for (provider, id, reported) in [
         (
             "nobody",
             "x",
@@ -142,7 +142,7 @@ async fn a_missing_default_model_is_reported() {
         fs::write(home.agent_dir().join("settings.json"), settings.to_string()).unwrap();
         server.push(Answer::text("well"));
         let done = home.run(&["-p", "hello"], "").await;
-        assert!(done.stderr.contains(told), "{done:#?}");
+        assert!(done.stderr.contains(reported), "{done:#?}");
         done.ok();
     }
 }

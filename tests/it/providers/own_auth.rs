@@ -65,11 +65,11 @@ async fn a_provider_resolves_the_credentials_of_its_requests() {
     rpc.ok(prompt("/look")).await;
     let found = json!([true, {"ok": true, "apiKey": "secret", "headers": {"x-who": "me"}}]);
     rpc.notified(&found.to_string()).await;
-    let told = json!(["http://resolved", "secret", "me", {"A": "b"}]);
-    assert_eq!(rpc.answer_to("hi").await, told.to_string());
+    let reported = json!(["http://resolved", "secret", "me", {"A": "b"}]);
+    assert_eq!(rpc.answer_to("hi").await, reported.to_string());
     fs::write(home.cwd().join("token"), "newer").unwrap();
-    let told = json!(["http://resolved", "newer", "me", {"A": "b"}]);
-    assert_eq!(rpc.answer_to("again").await, told.to_string());
+    let reported = json!(["http://resolved", "newer", "me", {"A": "b"}]);
+    assert_eq!(rpc.answer_to("again").await, reported.to_string());
 }
 
 /// The wire API is pi's, and a function returns the key.
@@ -122,8 +122,8 @@ async fn a_provider_brings_a_sign_in_of_newer_versions() {
         .await;
     rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "m"}))
         .await;
-    let told = json!(["http://signed", "code+r", "signed", null]);
-    assert_eq!(rpc.answer_to("hi").await, told.to_string());
+    let reported = json!(["http://signed", "code+r", "signed", null]);
+    assert_eq!(rpc.answer_to("hi").await, reported.to_string());
     let stored = fs::read_to_string(home.agent_dir().join("auth.json")).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();
     assert_eq!(stored["own"]["access"], "code+r");

@@ -118,9 +118,9 @@ async fn separate_registries_and_stores_work() {
         ),
     );
     let mut rpc = home.rpc(&[]);
-    let told = try_result(&mut rpc).await;
+    let reported = try_result(&mut rpc).await;
     assert_eq!(
-        told,
+        reported,
         json!([
             ["anthropic", "groq"], "ak", "rk", "fallback",
             ["openai", "mine"], 1, "a", {"x": {"type": "api_key", "key": "xk"}},
@@ -427,10 +427,10 @@ async fn a_provider_lists_its_models_later() {
     }
     assert_eq!(ids(&mut rpc).await, json!(["new", "newer"]));
     rpc.ok(prompt("/asked")).await;
-    let told: Value =
+    let reported: Value =
         serde_json::from_str(rpc.ui("notify").await["message"].as_str().unwrap()).unwrap();
     assert_eq!(
-        told,
+        reported,
         json!([
             ["later", false, null, null, false],
             ["never", false, null, null, false],

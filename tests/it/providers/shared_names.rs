@@ -48,8 +48,8 @@ async fn a_failed_load_keeps_providers_of_other_extensions() {
 async fn a_provider_of_an_extension_can_be_named_alone() {
     let home = Home::bare();
     home.extension("1.ts", &extension(&provider("p", "own")));
-    let said = home.run(&["--provider", "p", "-p", "hi"], "").await.ok();
-    assert_eq!(said, "p at http://p\n");
+    let output = home.run(&["--provider", "p", "-p", "hi"], "").await.ok();
+    assert_eq!(output, "p at http://p\n");
     let unknown = home.run(&["--provider", "nobody", "-p", "hi"], "").await;
     assert_eq!(unknown.status.code(), Some(1));
     let text = "Unknown provider \"nobody\"";
@@ -127,7 +127,7 @@ async fn hand_written_values_reach_the_request() {
       } });"#;
     home.extension("1.ts", &extension(body));
     let mut rpc = home.rpc(&[]);
-    for (name, answer, asked) in [
+    for (name, answer, requested) in [
         ("plain", "Fine.", 1),
         ("said", "Fine.", 2),
         ("payload", "not this one", 2),
@@ -140,14 +140,17 @@ async fn hand_written_values_reach_the_request() {
         ("message", "Fine.", 4),
     ] {
         rpc.ok(prompt(&format!("/ask {name}"))).await;
-        let said = rpc.ui("notify").await["message"].clone();
-        let said = said.as_str().unwrap();
-        assert!(said.ends_with(answer), "{name}: {said}");
-        assert_eq!(server.requests().len(), asked, "{name}");
+        let output = rpc.ui("notify").await["message"].clone();
+        let output = output.as_str().unwrap();
+        assert!(output.ends_with(answer), "{name}: {output}");
+        assert_eq!(server.requests().len(), requested, "{name}");
     }
-    let said = &server.requests()[1].body["messages"];
-    let calls = said[1]["content"].to_string();
-    assert!(calls.contains("yo") && calls.contains("tool_use"), "{said}");
+    let output = &server.requests()[1].body["messages"];
+    let calls = output[1]["content"].to_string();
+    assert!(
+        calls.contains("yo") && calls.contains("tool_use"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -169,8 +172,8 @@ async fn observing_requests_does_not_change_a_javascript_provider() {
         "{of_fetch}"
     );
     rpc.event("agent_end").await;
-    let said = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
-    assert_eq!(said["text"], r#"[true,{"change":true,"changed":true}]"#);
+    let output = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
+    assert_eq!(output["text"], r#"[true,{"change":true,"changed":true}]"#);
 }
 
 #[tokio::test]

@@ -26,8 +26,8 @@ fn start(home: &Home, arguments: &[&str]) -> crate::support::Rpc {
 
 async fn recorded_requests(rpc: &mut crate::support::Rpc) -> Value {
     rpc.ok(prompt("/asked")).await;
-    let told = rpc.ui("notify").await;
-    serde_json::from_str(told["message"].as_str().unwrap()).unwrap()
+    let reported = rpc.ui("notify").await;
+    serde_json::from_str(reported["message"].as_str().unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -67,8 +67,8 @@ async fn a_whole_session_runs_on_a_provider_in_javascript() {
     let call = rpc.event("tool_execution_start").await;
     assert_eq!(call["args"], json!({"command": "echo hi"}));
     rpc.event("agent_end").await;
-    let said = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
-    assert_eq!(said["text"], "echo tool said hi");
+    let output = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
+    assert_eq!(output["text"], "echo tool said hi");
 
     // A transient failure is retried.
     rpc.ok(prompt("fail")).await;
@@ -144,8 +144,8 @@ async fn providers_are_listed_and_mistakes_are_reported() {
     assert!(table.contains("mine      m1     100K     4.1K"), "{table}");
 
     let mut rpc = start(&home, &[]);
-    let told = rpc.event("extension_error").await;
-    assert_eq!(told["event"], "register_provider");
+    let reported = rpc.event("extension_error").await;
+    assert_eq!(reported["event"], "register_provider");
     let commands = rpc.ok(json!({"type": "get_commands"})).await.to_string();
     assert!(commands.contains("still"), "{commands}");
 }
@@ -164,8 +164,8 @@ async fn apis_are_shared_between_pi_and_javascript() {
     let call = rpc.event("tool_execution_start").await;
     assert_eq!(call["args"], json!({"command": "echo 1"}));
     rpc.event("agent_end").await;
-    let said = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
-    assert_eq!(said["text"], "seen 3");
+    let output = rpc.ok(json!({"type": "get_last_assistant_text"})).await;
+    assert_eq!(output["text"], "seen 3");
     rpc.ok(prompt("/look")).await;
     rpc.notified("true true Mismatched api: x expected faux-api direct 3")
         .await;
@@ -189,7 +189,7 @@ async fn an_invalid_stream_costs_only_the_answer() {
         include_str!("fixtures/streaming/an-invalid-stream-costs-only-the-answer.ts"),
     );
     let mut rpc = home.rpc(&["--model", "odd/o"]);
-    for (way, stop, said) in [
+    for (way, stop, output) in [
         ("throws", "error", "cannot"),
         ("nothing", "error", "must return an event stream"),
         ("ends", "error", "without a done or error event"),
@@ -214,7 +214,7 @@ async fn an_invalid_stream_costs_only_the_answer() {
         let end = rpc.wait("an answer", message_end("assistant")).await;
         let message = &end["message"];
         assert_eq!(message["stopReason"], stop, "{way}: {message}");
-        assert!(message.to_string().contains(said), "{way}: {message}");
+        assert!(message.to_string().contains(output), "{way}: {message}");
         rpc.event("agent_end").await;
     }
 }

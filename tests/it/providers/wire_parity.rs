@@ -60,12 +60,12 @@ impl Sink {
                         .filter_map(|line| line.split_once(": "))
                         .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
                         .collect();
-                    let told = json!({
+                    let reported = json!({
                         "path": path,
                         "headers": headers,
                         "body": serde_json::from_str::<Value>(&body).unwrap_or_default(),
                     });
-                    kept.lock().await.insert(case.to_owned(), told);
+                    kept.lock().await.insert(case.to_owned(), reported);
                     let answer = r#"{"error":{"code":400,"message":"no"}}"#;
                     let answer = format!(
                         "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\
@@ -163,8 +163,8 @@ async function ask(ai, url) {
 "#;
 
 /// Removes values that name the client or differ between runs.
-fn compared(mut told: Value) -> Value {
-    let headers = told["headers"].as_object_mut().unwrap();
+fn compared(mut reported: Value) -> Value {
+    let headers = reported["headers"].as_object_mut().unwrap();
     const OF_CLIENTS: [&str; 15] = [
         "host",
         "user-agent",
@@ -193,10 +193,10 @@ fn compared(mut told: Value) -> Value {
         *signed = json!([parts.first(), parts.get(2)]);
     }
     headers.retain(|name, _| !name.starts_with("x-amz-") && !name.starts_with("amz-sdk-"));
-    if let Some(id) = told["body"].get_mut("requestId") {
+    if let Some(id) = reported["body"].get_mut("requestId") {
         *id = json!(id.as_str().unwrap().split('-').next());
     }
-    told
+    reported
 }
 
 fn list_of<'a>(value: &'a mut Value, place: &str) -> impl Iterator<Item = &'a mut Value> {
@@ -206,9 +206,9 @@ fn list_of<'a>(value: &'a mut Value, place: &str) -> impl Iterator<Item = &'a mu
 
 /// Removes what the original sends although servers refuse it: blank texts of Bedrock, duplicate
 /// item ids of the Responses API, and images of Gemini between the results of a turn.
-fn mended(mut told: Value) -> Value {
-    let Some(body) = told.get_mut("body") else {
-        return told;
+fn mended(mut reported: Value) -> Value {
+    let Some(body) = reported.get_mut("body") else {
+        return reported;
     };
     for message in list_of(body, "/messages") {
         for block in list_of(message, "/content") {
@@ -239,7 +239,7 @@ fn mended(mut told: Value) -> Value {
             parts.extend(later.as_array().unwrap().iter().cloned());
         }
     }
-    told
+    reported
 }
 
 #[tokio::test]
@@ -293,10 +293,13 @@ async fn requests_equal_the_originals() {
         assert_eq!(arrived.iter().collect::<HashSet<_>>(), cases);
     }
     let mut differences = String::new();
-    for (case, told) in original.iter() {
-        let (told, ours) = (mended(compared(told.clone())), compared(ours[case].clone()));
-        if ours != told {
-            differences += &format!("{case}:\n  ours  {ours}\n  their {told}\n");
+    for (case, reported) in original.iter() {
+        let (reported, ours) = (
+            mended(compared(reported.clone())),
+            compared(ours[case].clone()),
+        );
+        if ours != reported {
+            differences += &format!("{case}:\n  ours  {ours}\n  their {reported}\n");
         }
     }
     assert_eq!(differences, "");

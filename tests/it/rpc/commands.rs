@@ -66,8 +66,8 @@ async fn models_are_listed_and_chosen() {
 #[tokio::test]
 async fn thinking_levels_are_clamped_to_those_of_the_model() {
     let (_server, _home, mut rpc) = idle().await;
-    for (asked, got) in [("off", "off"), ("high", "high"), ("xhigh", "high")] {
-        rpc.ok(json!({"type": "set_thinking_level", "level": asked}))
+    for (requested, got) in [("off", "off"), ("high", "high"), ("xhigh", "high")] {
+        rpc.ok(json!({"type": "set_thinking_level", "level": requested}))
             .await;
         assert_eq!(rpc.ok(command("get_state")).await["thinkingLevel"], got);
     }
@@ -210,12 +210,12 @@ async fn steering_joins_after_the_turn_and_follow_ups_at_the_end() {
     home.file("go", "");
     rpc.event("agent_end").await;
     let requests = server.requests();
-    let asked: Vec<(bool, bool)> = requests
+    let requested: Vec<(bool, bool)> = requests
         .iter()
         .map(|request| request.body.to_string())
         .map(|body| (body.contains("SOONER"), body.contains("LATER")))
         .collect();
-    assert_eq!(asked, [(false, false), (true, false), (true, true)]);
+    assert_eq!(requested, [(false, false), (true, false), (true, true)]);
 }
 
 #[tokio::test]

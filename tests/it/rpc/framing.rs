@@ -80,13 +80,13 @@ async fn a_dialog_response_with_both_members_is_read_by_the_dialog() {
     .await;
     rpc.send(r#"{"type":"prompt","message":"/ask"}"#).await;
     for method in ["confirm", "input"] {
-        let asked = rpc.wait(method, |line| line["method"] == method).await;
-        let answer = json!({"type": "extension_ui_response", "id": asked["id"],
+        let requested = rpc.wait(method, |line| line["method"] == method).await;
+        let answer = json!({"type": "extension_ui_response", "id": requested["id"],
             "value": "me", "confirmed": true});
         rpc.send(&answer.to_string()).await;
     }
-    let told = rpc.wait("notify", |line| line["method"] == "notify").await;
-    assert_eq!(told["message"], r#"[true,"me"]"#);
+    let reported = rpc.wait("notify", |line| line["method"] == "notify").await;
+    assert_eq!(reported["message"], r#"[true,"me"]"#);
 }
 
 #[tokio::test]

@@ -217,9 +217,9 @@ async fn newer_events_can_be_withheld_from_clients_of_067() {
 async fn an_unknown_capability_is_refused_by_name() {
     let home = Home::bare();
     let arguments = ["--mode", "rpc", "--rpc-capabilities", "seq,wings"];
-    let said = home.run(&arguments, "").await.failed(1);
+    let output = home.run(&arguments, "").await.failed(1);
     assert!(
-        said.contains("wings") && said.contains("events067"),
-        "{said}"
+        output.contains("wings") && output.contains("events067"),
+        "{output}"
     );
 }

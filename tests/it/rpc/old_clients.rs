@@ -158,12 +158,12 @@ async fn bash_output_is_emitted_and_may_be_kept_from_the_model() {
     let done = rpc.wait("the response", |line| line["command"] == "bash");
     assert_eq!(done.await["data"]["output"], "one\ntwo\n");
     let lines = rpc.lines();
-    let told: String = lines
+    let reported: String = lines
         .iter()
         .filter(|line| line["type"] == "bash_execution_update")
         .filter_map(|line| line["delta"].as_str())
         .collect();
-    assert_eq!(told, "one\ntwo\n");
+    assert_eq!(reported, "one\ntwo\n");
     server.push(Answer::text("Hello."));
     rpc.run("hello").await;
     let request = server.last_request().body.to_string();

@@ -232,14 +232,14 @@ impl Side {
             .collect();
         let mut left = vec![json!({"status": status.code(), "rest": rest})];
         let requests = self.server.requests();
-        let told = requests
+        let reported = requests
             .iter()
             .rev()
             .map(|request| request.body["messages"].to_string());
         // Each program words its request for a summary differently.
-        let asked = { told }.find(|told| !told.contains("</conversation>"));
-        let asked = asked.unwrap_or_else(|| "null".into());
-        left.push(serde_json::from_str(&self.names.forth(&asked)).expect("names are plain"));
+        let requested = { reported }.find(|reported| !reported.contains("</conversation>"));
+        let requested = requested.unwrap_or_else(|| "null".into());
+        left.push(serde_json::from_str(&self.names.forth(&requested)).expect("names are plain"));
         let settings = fs::read_to_string(self.home.agent_dir().join("settings.json")).unwrap();
         let settings: Value = serde_json::from_str(&settings).unwrap();
         // The stories explain the setting that a level without a model leaves.
@@ -471,12 +471,12 @@ async fn every_command_behaves_as_in_the_original() {
                 "type": "session", "version": 3, "id": "old-session",
                 "timestamp": "2026-01-01T00:00:00.000Z", "cwd": cwd,
             });
-            let said = json!({
+            let output = json!({
                 "type": "message", "id": "0a0b0c0d", "parentId": null,
                 "timestamp": "2026-01-01T00:00:01.000Z",
                 "message": {"role": "user", "content": "long ago", "timestamp": 1_767_225_601_000_u64},
             });
-            format!("{header}\n{said}\n")
+            format!("{header}\n{output}\n")
         };
         fs::write(root.join("moved.jsonl"), session(&root.join("gone"))).unwrap();
         fs::write(root.join("old.jsonl"), session(&home.cwd())).unwrap();

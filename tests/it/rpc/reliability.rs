@@ -208,12 +208,12 @@ async fn a_failed_write_of_a_setting_is_reported_and_repeated() {
     std::fs::create_dir(&lock).unwrap();
     rpc.ok(json!({"type": "set_steering_mode", "mode": "all"}))
         .await;
-    let told = rpc.event("extension_error").await;
+    let reported = rpc.event("extension_error").await;
     assert_eq!(
-        (&told["extensionPath"], &told["event"]),
+        (&reported["extensionPath"], &reported["event"]),
         (&json!("<session>"), &json!("settings"))
     );
-    let error = told["error"].as_str().unwrap();
+    let error = reported["error"].as_str().unwrap();
     assert!(error.contains("settings.json.lock"), "{error}");
     std::fs::remove_dir(lock).unwrap();
     rpc.ok(json!({"type": "set_follow_up_mode", "mode": "all"}))
@@ -376,8 +376,8 @@ async fn ui_messages_for_a_client_that_does_not_read_are_bounded() {
             seen.push(client.next().await);
         }
     }
-    let told = |line: &&String| line.contains("The client does not read pi's output");
-    assert_eq!(seen.iter().filter(told).count(), 1);
+    let reported = |line: &&String| line.contains("The client does not read pi's output");
+    assert_eq!(seen.iter().filter(reported).count(), 1);
 }
 
 /// The messages overtook one another, and came after the response.

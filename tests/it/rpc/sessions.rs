@@ -290,8 +290,8 @@ async fn a_shell_command_that_pi_ends_keeps_its_output() {
         }
         rpc.end().await;
         let answer = rpc.response("never").await;
-        let told = json!({"output": "never\n", "cancelled": true, "truncated": false});
-        assert_eq!(answer["data"], told, "{answer}");
+        let reported = json!({"output": "never\n", "cancelled": true, "truncated": false});
+        assert_eq!(answer["data"], reported, "{answer}");
         let entries = read_jsonl(&path);
         let kept = &entries.last().unwrap()["message"];
         assert_eq!(kept["role"], "bashExecution", "{entries:?}");
@@ -369,9 +369,9 @@ async fn an_error_is_the_thrown_text_with_details_beside_it() {
             rpc.ok(json!({"type": "prompt", "message": text})).await;
             let error = rpc.event("extension_error").await;
             assert_eq!(error["error"], plain, "{text}: {error}");
-            let told = error["stack"].as_str();
+            let reported = error["stack"].as_str();
             assert!(
-                stack.is_none_or(|stack| told.is_some_and(|told| told.contains(stack))),
+                stack.is_none_or(|stack| reported.is_some_and(|reported| reported.contains(stack))),
                 "{text}: {error}"
             );
             if text == what {

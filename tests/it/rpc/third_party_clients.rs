@@ -22,8 +22,8 @@ fn file(path: &str) -> PathBuf {
 fn answer(request: &Received) -> Option<Answer> {
     let messages = request.body["messages"].as_array()?;
     let last = messages.last()?.to_string();
-    let asked = last_text(messages.last()?);
-    Some(match asked.as_deref() {
+    let requested = last_text(messages.last()?);
+    Some(match requested.as_deref() {
         _ if last.contains("tool_result") => Answer::text("done"),
         Some("wait") => Answer::tool(
             "bash",
@@ -104,8 +104,8 @@ async fn drive(client: &Path) {
     command
         .arg(file("tests/rpc-clients/drive.mjs"))
         .args([client, &launcher, Path::new(PIXEL)]);
-    let said = finish(command, "").await.ok();
-    assert_eq!(said, "every method: ok\n");
+    let output = finish(command, "").await.ok();
+    assert_eq!(output, "every method: ok\n");
     let pictures = |request: &Received| request.body.to_string().matches(PIXEL).count();
     assert!(server.requests().iter().any(|one| pictures(one) == 1));
 }
@@ -118,8 +118,8 @@ async fn program(home: &Home) -> PathBuf {
     }
     let path = home.cwd().join("dist/cli.js");
     let words = ["launcher", path.to_str().expect("UTF-8")];
-    let said = home.run(&words, "").await.ok();
-    assert_eq!(said, format!("{}\n", path.display()));
+    let output = home.run(&words, "").await.ok();
+    assert_eq!(output, format!("{}\n", path.display()));
     path
 }
 
@@ -160,8 +160,8 @@ async fn an_editor_works_through_pi_acp() {
     home.file("kept.txt", "kept");
     let mut command = with_pi(&home, "node", &file("tests/rpc-clients/acp.mjs"));
     command.args([&adapter.join("dist/index.js"), &sdk, Path::new(PIXEL)]);
-    let said = finish(command, "").await.ok();
-    assert_eq!(said, "every request: ok\n");
+    let output = finish(command, "").await.ok();
+    assert_eq!(output, "every request: ok\n");
     Client {
         name: "`pi-acp`",
         version: "0.0.34",
@@ -181,8 +181,8 @@ async fn the_python_sdk_can_call_every_method() {
     command
         .arg(file("tests/rpc-clients/sdk.py"))
         .args([env!("CARGO_BIN_EXE_pi"), PIXEL]);
-    let said = finish(command, "").await.ok();
-    assert_eq!(said, "every method: ok\n");
+    let output = finish(command, "").await.ok();
+    assert_eq!(output, "every method: ok\n");
     Client {
         name: "`pi-agent-python-sdk`",
         version: "0.2.6",
@@ -221,8 +221,8 @@ async fn the_documented_python_client_runs_unchanged() {
     server.push(Answer::text("Hello to you, too: \u{e9}\u{1f980}\u{2028}!"));
     let home = Home::new(&server);
     let script = home.file("client.py", &documented("python"));
-    let said = finish(with_pi(&home, "python3", &script), "").await.ok();
-    assert_eq!(said, "Hello to you, too: \u{e9}\u{1f980}\u{2028}!\n");
+    let output = finish(with_pi(&home, "python3", &script), "").await.ok();
+    assert_eq!(output, "Hello to you, too: \u{e9}\u{1f980}\u{2028}!\n");
 }
 
 #[tokio::test]
@@ -232,14 +232,14 @@ async fn the_documented_node_client_runs_unchanged() {
     let home = Home::new(&server);
     let script = home.file("client.js", &documented("javascript"));
     let mut client = with_pi(&home, "node", &script).spawn().unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut stdout = client.stdout.take().unwrap();
     let mut next = [0; 64];
-    while said != "Hello to you, too, and" {
+    while output != "Hello to you, too, and" {
         let read = timeout(TIMEOUT, stdout.read(&mut next)).await;
         let count = read.expect("the client says it all").unwrap();
-        assert_ne!(count, 0, "{said}");
-        said += str::from_utf8(&next[..count]).expect("ASCII");
+        assert_ne!(count, 0, "{output}");
+        output += str::from_utf8(&next[..count]).expect("ASCII");
     }
     // This client turns Ctrl-C into `abort`.
     let pid = nix::unistd::Pid::from_raw(client.id().unwrap().cast_signed());

@@ -42,7 +42,7 @@ async fn deep_details_of_a_tool_are_kept_or_refused() {
             server.push(Answer::tool("dig", json!({ "levels": levels })));
             server.push(Answer::text("It is deep."));
             let finished = home.run(&["-p", "dig"], "").await;
-            let told = finished.stderr.clone();
+            let reported = finished.stderr.clone();
             finished.ok();
             server.push(Answer::text("It still is."));
             let again = home.run(&["-c", "-p", "and now?"], "").await;
@@ -53,12 +53,15 @@ async fn deep_details_of_a_tool_are_kept_or_refused() {
             let file = fs::read_to_string(home.session()).unwrap();
             let is_kept = file.contains(&"[".repeat(levels));
             if levels < 1000 {
-                assert_eq!(told, "", "{place} {levels}");
+                assert_eq!(reported, "", "{place} {levels}");
                 assert!(request.contains(&format!("dug {levels}")), "{request}");
                 assert!(request.contains("seen") && is_kept);
             } else {
                 let why = "in more than 1000 levels";
-                assert!(told.contains("a.ts") && told.contains(why), "{told}");
+                assert!(
+                    reported.contains("a.ts") && reported.contains(why),
+                    "{reported}"
+                );
                 assert!(request.contains(why) && !is_kept, "{request}");
             }
         }
@@ -85,17 +88,17 @@ async fn entries_of_extensions_may_be_deep() {
         home.extension("keeper.ts", &format!("{DEEP}{KEEPER}"));
         server.push(Answer::text("Hello."));
         home.run(&["-p", "hello"], "").await.ok();
-        let said = || fs::read_to_string(home.cwd().join("said")).unwrap();
+        let output = || fs::read_to_string(home.cwd().join("said")).unwrap();
 
         home.run(&["-c", "-p", "/keep 900"], "").await.ok();
-        assert_eq!(said(), "custom 900,custom_message 900", "{place}");
+        assert_eq!(output(), "custom 900,custom_message 900", "{place}");
         home.run(&["-c", "-p", "/keep 5000"], "").await.ok();
         let why = "lists and objects are within each other in more than 1000 levels";
         let expected = format!(
             "entry: pi.appendEntry: {why}\nmessage: pi.sendMessage: {why}\n\
              custom 900,custom_message 900"
         );
-        assert_eq!(said(), expected, "{place}");
+        assert_eq!(output(), expected, "{place}");
     }
 }
 
@@ -124,8 +127,8 @@ async fn a_deep_result_of_an_original_session_is_read() {
             assert_eq!(finished.stderr, "");
             assert!(request.contains("the tool said this"), "{request}");
         } else {
-            let told = finished.stderr;
-            assert!(told.contains("in more than 1000 levels"), "{told}");
+            let reported = finished.stderr;
+            assert!(reported.contains("in more than 1000 levels"), "{reported}");
         }
         let now = fs::read_to_string(&session).unwrap();
         assert!(now.starts_with(&text), "the file is left as it was");
@@ -166,9 +169,9 @@ async fn a_child_keeps_deep_data_or_refuses_it() {
         server.push(Answer::text("It is deep."));
         let beside = format!("/beside {levels}");
         home.run(&["-p", &beside], "").await.ok();
-        let said = fs::read_to_string(home.cwd().join("said")).unwrap();
-        let (of_tool, of_message) = said.split_once('\n').unwrap();
-        assert!(of_tool.contains(result), "{said}");
-        assert!(of_message.contains(message), "{said}");
+        let output = fs::read_to_string(home.cwd().join("said")).unwrap();
+        let (of_tool, of_message) = output.split_once('\n').unwrap();
+        assert!(of_tool.contains(result), "{output}");
+        assert!(of_message.contains(message), "{output}");
     }
 }

@@ -54,9 +54,9 @@ async fn entries_of_other_writers_are_read_reported_and_kept() {
         .await;
     more.ok();
     let body = server.last_request().body;
-    let told = body["messages"].as_array().unwrap().iter().map(text_of);
+    let reported = body["messages"].as_array().unwrap().iter().map(text_of);
     let expected = ["one", "two", "three", "four", "Yes.", "five"];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(reported.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

@@ -144,8 +144,11 @@ async fn forks_and_clones_copy_the_branch() {
     // A fork before a message of the user leaves the message out.
     let forked = rpc.ok(json!({"type": "fork", "entryId": id("two")})).await;
     assert_eq!(forked, json!({"text": "two", "cancelled": false}));
-    let asked = session_event(&mut rpc, "session_before_fork").await;
-    assert_eq!(asked, json!({"entryId": id("two"), "position": "before"}));
+    let requested = session_event(&mut rpc, "session_before_fork").await;
+    assert_eq!(
+        requested,
+        json!({"entryId": id("two"), "position": "before"})
+    );
     assert_eq!(
         session_event(&mut rpc, "session_shutdown").await["reason"],
         "fork"

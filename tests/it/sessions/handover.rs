@@ -63,7 +63,7 @@ async fn a_busy_lock_holder_is_named_and_keeps_the_session() {
     let (server, home, file) = begun().await;
     let mut first = home.rpc(&["-ne", "--session", path(&file)]);
     at_work(&server, &mut first).await;
-    let asked = server.requests().len();
+    let requested = server.requests().len();
 
     let mut second = home.rpc(&["-ne", "--session", path(&file)]);
     let refused = second.request(prompt("me too")).await;
@@ -82,16 +82,20 @@ async fn a_busy_lock_holder_is_named_and_keeps_the_session() {
         .run(&["-ne", "--session", path(&file), "-p", "and me"], "")
         .await;
     assert!(third.failed(1).contains(path(&file)));
-    assert_eq!(server.requests().len(), asked, "the model was not asked");
+    assert_eq!(
+        server.requests().len(),
+        requested,
+        "the model was not asked"
+    );
 
     first.ok(json!({"type": "abort"})).await;
     first.event("agent_settled").await;
     assert_eq!(second.answer_to("now").await, "Yes.");
     assert!(first.close().await.success());
     assert!(second.close().await.success());
-    let said = texts(&read_chain(&file));
-    let [begin, yes, work, .., now, last] = &said[..] else {
-        panic!("{said:?}");
+    let output = texts(&read_chain(&file));
+    let [begin, yes, work, .., now, last] = &output[..] else {
+        panic!("{output:?}");
     };
     assert_eq!(
         [begin, yes, work, now, last],
@@ -125,8 +129,8 @@ async fn idle_programs_take_turns_and_see_all_messages() {
     assert_eq!(second.answer_to("four").await, "Yes.");
     assert!(first.close().await.success());
     assert!(second.close().await.success());
-    let said = texts(&read_chain(&file));
-    let prompts: Vec<&String> = said.iter().step_by(2).collect();
+    let output = texts(&read_chain(&file));
+    let prompts: Vec<&String> = output.iter().step_by(2).collect();
     assert_eq!(prompts, ["begin", "one", "two", "three", "four"]);
 }
 

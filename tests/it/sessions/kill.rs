@@ -49,9 +49,9 @@ impl Limits {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeated_kills_lose_no_announced_message() {
-    let asked = std::env::var("PI_KILLS").ok();
-    let asked = asked.map(|kills| kills.parse().expect("PI_KILLS is a number"));
-    let (kills, at_least) = match asked {
+    let requested = std::env::var("PI_KILLS").ok();
+    let requested = requested.map(|kills| kills.parse().expect("PI_KILLS is a number"));
+    let (kills, at_least) = match requested {
         Some(kills) => (kills, kills),
         None => (KILLS, KILLS_AT_LEAST),
     };
@@ -95,11 +95,11 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
             if limits.are_reached(count.kills) {
                 break;
             }
-            let told = format!("lane {lane}, kill {}, round {round}", count.kills);
+            let reported = format!("lane {lane}, kill {}, round {round}", count.kills);
             if count.kills % KILLS_PER_QUESTION == lane && !announced.is_empty() {
                 count.asked_the_original += 1;
                 let found = as_the_original_reads(&home, &file).await;
-                assert_there(&announced, &found, &format!("{told}, the original"));
+                assert_there(&announced, &found, &format!("{reported}, the original"));
             }
             let remains = Remains::in_file(&file);
             let mut rpc = home.rpc(&arguments);
@@ -112,10 +112,10 @@ async fn run_lane(lane: usize, limits: Limits) -> Count {
                 continue;
             }
             let found = messages(&mut rpc).await;
-            assert_there(&announced, &found, &told);
+            assert_there(&announced, &found, &reported);
             count.torn += usize::from(remains.torn);
             count.interrupted += usize::from(!remains.unanswered.is_empty());
-            remains.were_reported(&rpc, &told).await;
+            remains.were_reported(&rpc, &reported).await;
             server.repeat(match moment {
                 1..=3 => some_answer(&mut random),
                 _ => Answer::text("On it. ").then_tool("bash", json!({"command": "sleep 0.2"})),
@@ -213,12 +213,12 @@ async fn messages(rpc: &mut Rpc) -> Vec<Value> {
 
 /// Insists that all announced messages are found in this order; unannounced ones may be between
 /// them.
-fn assert_there(announced: &[Value], found: &[Value], told: &str) {
+fn assert_there(announced: &[Value], found: &[Value], reported: &str) {
     let mut rest = found.iter();
     for message in announced {
         assert!(
             rest.any(|found| found == message),
-            "{told}: {message} is lost"
+            "{reported}: {message} is lost"
         );
     }
 }
@@ -238,8 +238,8 @@ async fn as_the_original_reads(home: &Home, file: &Path) -> Vec<Value> {
         .output()
         .await
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{said}"))
+    let printed = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}\n{printed}"))
 }
 
 /// The damage that a kill has left in the file.
@@ -279,21 +279,21 @@ impl Remains {
         remains
     }
 
-    async fn were_reported(&self, rpc: &Rpc, told: &str) {
+    async fn were_reported(&self, rpc: &Rpc, reported: &str) {
         let sentences = [
             (self.torn, "the last line"),
             (!self.unanswered.is_empty(), "was cut off while a tool ran"),
         ];
         for (_, sentence) in sentences.iter().filter(|(expected, _)| *expected) {
-            let said = async {
+            let output = async {
                 while !rpc.stderr().contains(sentence) {
                     pause(5).await;
                 }
             };
-            let said = tokio::time::timeout(TIMEOUT, said).await;
+            let output = tokio::time::timeout(TIMEOUT, output).await;
             assert!(
-                said.is_ok(),
-                "{told}: no {sentence:?} in {:?}",
+                output.is_ok(),
+                "{reported}: no {sentence:?} in {:?}",
                 rpc.stderr()
             );
         }

@@ -29,17 +29,17 @@ async fn concurrent_programs_write_all_or_nothing() {
             async move { home.run(&arguments, "").await }
         });
         let finished = join_all(runs).await;
-        let said = texts(&read_chain(&file));
+        let output = texts(&read_chain(&file));
         let mut stored = 0;
         for (prompt, finished) in prompts.iter().zip(finished) {
-            let told = finished.stderr.contains(path(&file));
-            match said.iter().position(|text| text == prompt) {
+            let reported = finished.stderr.contains(path(&file));
+            match output.iter().position(|text| text == prompt) {
                 Some(at) => {
-                    assert_eq!(said[at + 1], "Yes.", "{said:?}");
-                    assert!(finished.status.success() && !told, "{finished:#?}");
+                    assert_eq!(output[at + 1], "Yes.", "{output:?}");
+                    assert!(finished.status.success() && !reported, "{finished:#?}");
                     stored += 1;
                 }
-                None => assert!(told, "{prompt} is not stored: {finished:#?}"),
+                None => assert!(reported, "{prompt} is not stored: {finished:#?}"),
             }
         }
         assert!(stored > 0);
@@ -59,10 +59,10 @@ async fn the_lock_of_a_killed_program_blocks_no_other() {
     first.kill().await;
     let mut second = home.rpc(&["-ne", "--session", path(&file)]);
     assert_eq!(second.answer_to("go on").await, "Yes.");
-    let told = second.stderr();
+    let reported = second.stderr();
     assert!(
-        told.contains("was cut off while a tool ran (bash)"),
-        "{told}"
+        reported.contains("was cut off while a tool ran (bash)"),
+        "{reported}"
     );
     assert!(second.close().await.success());
     read_chain(&file);
@@ -102,8 +102,8 @@ async fn messages_are_written_once_a_missing_file_is_back() {
     assert!(news.contains("are stored now"), "{news}");
     rpc.event("agent_end").await;
     assert!(rpc.close().await.success());
-    let said = texts(&read_chain(&file));
-    let prompts: Vec<&String> = said.iter().step_by(2).collect();
+    let output = texts(&read_chain(&file));
+    let prompts: Vec<&String> = output.iter().step_by(2).collect();
     let expected = [
         "begin",
         "while it is there",
@@ -147,8 +147,8 @@ async fn a_full_disk_is_reported_and_the_file_stays_whole() {
     let mut rpc = home.rpc(&["-ne", "--session", path(&file)]);
     assert_eq!(rpc.answer_to("now there is room").await, "Yes.");
     assert!(rpc.close().await.success());
-    let said = texts(&read_chain(&file));
-    assert_eq!(said, ["begin", "Yes.", "now there is room", "Yes."]);
+    let output = texts(&read_chain(&file));
+    assert_eq!(output, ["begin", "Yes.", "now there is room", "Yes."]);
 }
 
 /// Each program created its own file, and one of the conversations was never found again.
@@ -178,8 +178,8 @@ async fn a_second_program_with_the_same_new_id_is_refused() {
     first.close().await;
     let third = home.run(&[&words[..], &["-p", "go on"]].concat(), "").await;
     assert_eq!(third.ok(), "Yes.\n");
-    let said = texts(&read_chain(&home.session()));
-    assert_eq!(said, ["begin", "Yes.", "go on", "Yes."]);
+    let output = texts(&read_chain(&home.session()));
+    assert_eq!(output, ["begin", "Yes.", "go on", "Yes."]);
 }
 
 #[tokio::test]

@@ -32,13 +32,13 @@ async fn with(more: &str) -> (ModelServer, Home, Rpc) {
 async fn go(rpc: &mut Rpc, to: usize, mut options: Value) -> Value {
     options["to"] = json!(to);
     rpc.ok(prompt(&format!("/go {options}"))).await;
-    let told = rpc
+    let reported = rpc
         .wait("the result", |line| {
             let message = line["message"].as_str().unwrap_or_default();
             message.starts_with("result ") || message.starts_with("error ")
         })
         .await;
-    let message = told["message"].as_str().unwrap();
+    let message = reported["message"].as_str().unwrap();
     match message.strip_prefix("result ") {
         Some(result) => serde_json::from_str(result).unwrap(),
         None => json!(message),
@@ -106,14 +106,17 @@ async fn the_abandoned_branch_is_summarised() {
     let result = go(&mut rpc, FIRST_ANSWER, options).await;
     assert_eq!(result["cancelled"], false);
     let request = server.last_request().body;
-    let asked = text_of(&request["messages"][0]);
+    let requested = text_of(&request["messages"][0]);
     assert!(
-        asked.starts_with(
+        requested.starts_with(
             "<conversation>\n[User]: two\n\n[Assistant]: About two.\n</conversation>\n\n"
         ),
-        "{asked}"
+        "{requested}"
     );
-    assert!(asked.ends_with("\n\nAdditional focus: numbers"), "{asked}");
+    assert!(
+        requested.ends_with("\n\nAdditional focus: numbers"),
+        "{requested}"
+    );
     assert_eq!(request["max_tokens"], 2048);
 
     let entries = entries(&home);
@@ -155,14 +158,14 @@ async fn the_abandoned_branch_is_summarised() {
     server.push(Answer::text("About three."));
     rpc.run("three").await;
     let request = server.last_request().body;
-    let told: Vec<String> = request["messages"]
+    let reported: Vec<String> = request["messages"]
         .as_array()
         .unwrap()
         .iter()
         .map(text_of)
         .collect();
     assert_eq!(
-        told[2],
+        reported[2],
         format!(
             "The following is a summary of a branch that this conversation came back from:\n\n\
              <summary>\n{}</summary>",
@@ -183,7 +186,7 @@ async fn the_abandoned_branch_is_summarised() {
         .iter()
         .map(text_of)
         .collect();
-    assert_eq!(theirs[..4], told[..4]);
+    assert_eq!(theirs[..4], reported[..4]);
     assert_eq!(theirs[4..], ["About three.", "four"]);
 }
 
@@ -276,10 +279,10 @@ async fn an_extension_may_change_the_instructions() {
     let (server, _home, mut rpc) = with(more).await;
     server.push(Answer::text("Red."));
     go(&mut rpc, FIRST_ANSWER, json!({"summarize": true})).await;
-    let asked = text_of(&server.last_request().body["messages"][0]);
+    let requested = text_of(&server.last_request().body["messages"][0]);
     assert!(
-        asked.ends_with("</conversation>\n\nOnly the colours."),
-        "{asked}"
+        requested.ends_with("</conversation>\n\nOnly the colours."),
+        "{requested}"
     );
 }
 

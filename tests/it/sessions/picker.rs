@@ -276,12 +276,12 @@ async fn a_drawing_terminal_asks_the_same_questions() {
     let fork = home.sessions().into_iter().map(|path| read_jsonl(&path));
     let fork = fork.filter(|lines| lines[0]["parentSession"].is_string());
     let fork: Vec<_> = fork.collect();
-    let said = fork[0]
+    let output = fork[0]
         .iter()
         .find(|line| line["type"] == "message")
         .unwrap();
-    let said = crate::support::text_of(&said["message"]);
-    assert_eq!(said, "how do apples grow? And pears?");
+    let output = crate::support::text_of(&output["message"]);
+    assert_eq!(output, "how do apples grow? And pears?");
 }
 
 #[tokio::test]
@@ -332,23 +332,23 @@ async fn a_session_is_created_and_found_by_its_exact_id() {
     let open = async |more: &[&'static str]| {
         let mut rpc = home.rpc(&demo(more));
         let state = rpc.ok(json!({"type": "get_state"})).await;
-        let told = ["sessionId", "sessionName", "messageCount"].map(|name| state[name].clone());
-        (rpc, json!(told))
+        let reported = ["sessionId", "sessionName", "messageCount"].map(|name| state[name].clone());
+        (rpc, json!(reported))
     };
-    let (mut rpc, told) = open(&["--session-id", "job-1", "-n", "Job"]).await;
-    assert_eq!(told, json!(["job-1", "Job", 0]));
+    let (mut rpc, reported) = open(&["--session-id", "job-1", "-n", "Job"]).await;
+    assert_eq!(reported, json!(["job-1", "Job", 0]));
     rpc.run("hello").await;
     rpc.close().await;
-    let (rpc, told) = open(&["--session-id", "job-1"]).await;
-    assert_eq!(told, json!(["job-1", "Job", 2]));
+    let (rpc, reported) = open(&["--session-id", "job-1"]).await;
+    assert_eq!(reported, json!(["job-1", "Job", 2]));
     rpc.close().await;
     // A prefix of an id is another id.
-    let (rpc, told) = open(&["--session-id", "job"]).await;
-    assert_eq!(told, json!(["job", null, 0]));
+    let (rpc, reported) = open(&["--session-id", "job"]).await;
+    assert_eq!(reported, json!(["job", null, 0]));
     rpc.close().await;
     let copy = ["--fork", "job-1", "--session-id", "job-2", "--name", "Copy"];
-    let (rpc, told) = open(&copy).await;
-    assert_eq!(told, json!(["job-2", "Copy", 2]));
+    let (rpc, reported) = open(&copy).await;
+    assert_eq!(reported, json!(["job-2", "Copy", 2]));
     rpc.close().await;
     let failed = home.run(&demo(&copy), "").await.failed(1);
     assert!(failed.contains("has this id already"), "{failed}");

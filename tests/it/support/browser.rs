@@ -57,13 +57,13 @@ impl Browser {
             .kill_on_drop(true);
         let output = tokio::time::timeout(SCRIPT_TIMEOUT, command.output()).await;
         let output = output.expect("the script ends").expect("node is installed");
-        let said =
+        let printed =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(NO_BROWSER) {
-            skipped(&said);
+            skipped(&printed);
             return false;
         }
-        assert!(output.status.success(), "{said}");
+        assert!(output.status.success(), "{printed}");
         true
     }
 }

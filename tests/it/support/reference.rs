@@ -112,10 +112,10 @@ pub fn python_with(package: &str, version: &str) -> PathBuf {
 fn python_runs(python: &Path, arguments: &[&str]) {
     let output = Command::new(python).args(arguments).output();
     let output = output.expect("Python 3.11 or newer is installed");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "python3 {arguments:?} (on Debian it needs python3-venv): {said}"
+        "python3 {arguments:?} (on Debian it needs python3-venv): {printed}"
     );
 }
 
@@ -168,8 +168,8 @@ pub fn npm(folder: &Path, arguments: &[&str]) {
         .current_dir(folder)
         .output()
         .expect("npm is installed (scripts/setup)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "npm {arguments:?}: {said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "npm {arguments:?}: {printed}");
 }
 
 pub fn cache_dir() -> PathBuf {

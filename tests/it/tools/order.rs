@@ -40,8 +40,8 @@ async fn outcome(calls: Answer) -> (Vec<String>, String) {
     let events = rpc.run("go").await;
     let ends = events.iter();
     let ends = ends.filter(|event| event["type"] == "tool_execution_end");
-    let said = ends.map(|event| text_of(&event["result"])).collect();
-    (said, file(&home))
+    let output = ends.map(|event| text_of(&event["result"])).collect();
+    (output, file(&home))
 }
 
 const EDITED: &str = "Successfully replaced 1 block(s) in f.txt.";
@@ -58,11 +58,11 @@ async fn a_built_in_tool_sees_the_writes_of_an_earlier_call() {
         add("d"),
         edit("b\nc\nd", "e"),
     ];
-    let (said, file) = outcome(Answer::tools(calls)).await;
+    let (output, file) = outcome(Answer::tools(calls)).await;
     let expected = [
         EDITED, "added a", EDITED, "added c", "beside", "added d", EDITED,
     ];
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     assert_eq!(file, "e\n");
 }
 
@@ -70,9 +70,9 @@ async fn a_built_in_tool_sees_the_writes_of_an_earlier_call() {
 async fn a_call_sees_the_writes_of_an_earlier_wrapped_tool() {
     let write = |text: &str| ("write", json!({ "path": "f.txt", "content": text }));
     let calls = [write("x"), edit("x", "y"), write("z"), edit("z", "end")];
-    let (said, file) = outcome(Answer::tools(calls)).await;
+    let (output, file) = outcome(Answer::tools(calls)).await;
     let wrote = "Successfully wrote 1 bytes to f.txt";
-    assert_eq!(said, [wrote, EDITED, wrote, EDITED]);
+    assert_eq!(output, [wrote, EDITED, wrote, EDITED]);
     assert_eq!(file, "end");
 }
 
@@ -84,8 +84,8 @@ async fn a_tool_that_queues_late_or_never_delays_no_other() {
         ("late", json!({ "word": "late" })),
         edit("one", "two"),
     ];
-    let (said, file) = outcome(Answer::tools(calls)).await;
-    assert_eq!(said, ["no", "added late", EDITED]);
+    let (output, file) = outcome(Answer::tools(calls)).await;
+    assert_eq!(output, ["no", "added late", EDITED]);
     assert_eq!(file, "two\nlate\n");
 }
 
@@ -95,8 +95,8 @@ async fn until_it_says(file: &Path, text: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let said = tokio::time::timeout(Duration::from_secs(30), says).await;
-    said.unwrap_or_else(|_| panic!("{} never said {text:?}", file.display()));
+    let output = tokio::time::timeout(Duration::from_secs(30), says).await;
+    output.unwrap_or_else(|_| panic!("{} never said {text:?}", file.display()));
 }
 
 #[tokio::test]

@@ -131,9 +131,9 @@ fn without_patch(mut output: Value) -> Value {
 async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> {
     let tools = builtin(cwd.to_owned(), ToolOptions::default());
     let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
-    let said = |error: pi_tools::tool::ToolError| error.0;
-    let args = tool.prepare_arguments(args).await.map_err(said)?;
-    let args = validate::validate(tool.spec(), args).map_err(said)?;
+    let output = |error: pi_tools::tool::ToolError| error.0;
+    let args = tool.prepare_arguments(args).await.map_err(output)?;
+    let args = validate::validate(tool.spec(), args).map_err(output)?;
     let call = ToolInvocation {
         id: "x".to_owned(),
         args,
@@ -142,7 +142,7 @@ async fn run(name: &str, cwd: &Path, args: Value) -> Result<ToolOutput, String> 
         started: None,
         unreadable: None,
     };
-    tool.execute(call).await.map_err(said)
+    tool.execute(call).await.map_err(output)
 }
 
 fn make(root: &Path, entries: &[Entry]) {

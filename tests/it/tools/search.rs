@@ -131,9 +131,10 @@ async fn an_ignore_file_that_is_a_pipe_is_reported() {
         for result in results {
             assert!(result.starts_with(found), "{result}");
             assert!(!result.contains("b.txt"), "{result}");
-            let told = result.contains("Could not read 1 of the files and folders, the first: ")
+            let reported = result
+                .contains("Could not read 1 of the files and folders, the first: ")
                 && result.contains("ignore: it is a pipe, a socket or a device");
-            assert!(told, "{result}");
+            assert!(reported, "{result}");
         }
     }
 }

@@ -70,23 +70,26 @@ async fn a_pipe_in_the_place_of_a_file_is_reported() {
     for rpc in [&mut running, &mut started] {
         server.push(Answer::text("Fine."));
         rpc.run("go").await;
-        let asked = server.requests().pop().unwrap().body["system"].to_string();
-        assert!(asked.contains("hello hello"), "both have loaded: {asked}");
+        let requested = server.requests().pop().unwrap().body["system"].to_string();
+        assert!(
+            requested.contains("hello hello"),
+            "both have loaded: {requested}"
+        );
     }
     // Files for the prompt are reported in the log.
     let log = fs::read_to_string(home.agent_dir().join("logs/pi.log")).unwrap_or_default();
-    let said = format!("{}{log}", started.stderr());
-    let told = |path: &&PathBuf| {
+    let output = format!("{}{log}", started.stderr());
+    let reported = |path: &&PathBuf| {
         // Key bindings are only read for a terminal.
-        !path.ends_with("keybindings.json") && !said.contains(path.to_str().unwrap())
+        !path.ends_with("keybindings.json") && !output.contains(path.to_str().unwrap())
     };
     let silent: Vec<_> = pipes
         .iter()
         .chain([&socket, &device])
-        .filter(told)
+        .filter(reported)
         .collect();
-    assert_eq!(silent, Vec::<&PathBuf>::new(), "{said}");
-    assert!(said.contains("a pipe, a socket or a device"), "{said}");
+    assert_eq!(silent, Vec::<&PathBuf>::new(), "{output}");
+    assert!(output.contains("a pipe, a socket or a device"), "{output}");
 }
 
 #[tokio::test]
@@ -103,8 +106,8 @@ async fn a_pipe_as_settings_or_models_file_is_reported() {
         let mut rpc = home.rpc(&arguments);
         rpc.ok(command("get_state")).await;
         rpc.ok(command("reload")).await;
-        let said = rpc.stderr();
-        assert!(said.contains(path.to_str().unwrap()), "{name}: {said}");
+        let output = rpc.stderr();
+        assert!(output.contains(path.to_str().unwrap()), "{name}: {output}");
         assert!(rpc.close().await.success());
         let doctor = home.run(&["doctor"], "").await;
         assert!(doctor.stdout.contains(name), "{name}: {}", doctor.stdout);

@@ -47,8 +47,8 @@ export function misspeltMembers(what: string, definition: object, known: readonl
     if (foreign.length === 0) return [];
     const absent = known.filter((name) => (definition as Record<string, unknown>)[name] === undefined);
     const sentences = foreign.map((name) => {
-      const meant = absent.find((one) => isNear(name, one));
-      return meant && `${what} has "${name}", which nobody looks at. Is "${meant}" meant?`;
+      const suggestion = absent.find((one) => isNear(name, one));
+      return suggestion && `${what} has "${name}", which pi does not know. Is "${suggestion}" meant?`;
     });
     return sentences.filter((one) => one !== undefined) as string[];
   } catch {

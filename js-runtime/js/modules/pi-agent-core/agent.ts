@@ -53,12 +53,12 @@ class AgentState {
   private _tools: AgentTool[];
   private _messages: Message[];
 
-  constructor(given: Partial<AgentState> = {}) {
-    this.systemPrompt = given.systemPrompt ?? "";
-    this.model = given.model ?? NO_MODEL;
-    this.thinkingLevel = given.thinkingLevel ?? "off";
-    this._tools = [...(given.tools ?? [])];
-    this._messages = [...(given.messages ?? [])];
+  constructor(initialState: Partial<AgentState> = {}) {
+    this.systemPrompt = initialState.systemPrompt ?? "";
+    this.model = initialState.model ?? NO_MODEL;
+    this.thinkingLevel = initialState.thinkingLevel ?? "off";
+    this._tools = [...(initialState.tools ?? [])];
+    this._messages = [...(initialState.messages ?? [])];
   }
 
   get tools(): AgentTool[] {

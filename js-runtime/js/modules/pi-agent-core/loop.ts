@@ -143,8 +143,8 @@ class Loop {
       ...options
     } = this.config;
     const apiKey = (await getApiKey?.(model.provider)) || options.apiKey;
-    const given = { ...options, apiKey, signal: this.signal };
-    return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+    const requestOptions = { ...options, apiKey, signal: this.signal };
+    return Object.fromEntries(Object.entries(requestOptions).filter(([, value]) => value !== undefined));
   }
 
   private async callTools(message: AssistantMessage): Promise<Message[]> {
@@ -188,8 +188,8 @@ class Loop {
     const tool = this.tool(call);
     if (!tool) return { call, result: refusal(`Tool ${call.name} not found`) };
     try {
-      const given = tool.prepareArguments?.(call.arguments) ?? call.arguments;
-      const args = validateToolArguments(tool as never, { ...call, arguments: given } as never);
+      const prepared = tool.prepareArguments?.(call.arguments) ?? call.arguments;
+      const args = validateToolArguments(tool as never, { ...call, arguments: prepared } as never);
       const { context } = this;
       const about = { assistantMessage, toolCall: call, args, context };
       const verdict = await this.config.beforeToolCall?.(about, this.signal);

@@ -64,10 +64,10 @@ export function keepApi(provider: ApiProvider, sourceId?: string): number {
 
 function forget(matches: (entry: Registered) => boolean): void {
   for (const [api, entries] of registered) {
-    const left = entries.filter((entry) => !matches(entry));
-    if (left.length === entries.length) continue;
+    const remaining = entries.filter((entry) => !matches(entry));
+    if (remaining.length === entries.length) continue;
     for (const entry of entries) if (matches(entry)) apiFunctions.delete(entry.id);
-    if (left.length > 0) registered.set(api, left);
+    if (remaining.length > 0) registered.set(api, remaining);
     else registered.delete(api);
   }
 }

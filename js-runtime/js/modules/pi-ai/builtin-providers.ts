@@ -63,9 +63,9 @@ function apiKeyAuth({ id, name, configured }: ProviderDescription): ApiKeyAuth {
   const plain = envApiKeyAuth(`${name} API key`, variables);
   return {
     ...plain,
-    async resolve(asked) {
-      const { ctx, credential, signal } = asked;
-      if (credential?.key) return await plain.resolve(asked);
+    async resolve(request) {
+      const { ctx, credential, signal } = request;
+      if (credential?.key) return await plain.resolve(request);
       const env: Record<string, string> = {};
       for (const variable of variables) {
         const value = await ctx.env(variable);

@@ -25,7 +25,7 @@ let last = 0;
 
 /** Passes a dialog of the program to the callbacks; `undefined` cancels it. */
 export async function answerLogin(token: number, what: string, payload: never): Promise<unknown> {
-  const callbacks = dialogs.get(token) as Record<string, ((told: never) => unknown)> | undefined;
+  const callbacks = dialogs.get(token) as Record<string, ((payload: never) => unknown)> | undefined;
   return await callbacks?.[what]?.(payload);
 }
 
@@ -84,9 +84,9 @@ function extensionProviders(): Provider[] {
 }
 
 export function getOAuthProviders(): Provider[] {
-  const mine = new Map(extensionProviders().map((provider) => [provider.id, provider]));
+  const byExtensions = new Map(extensionProviders().map((provider) => [provider.id, provider]));
   const known = hostSync<Info[]>("registry.signIns", {});
-  return known.map((info) => mine.get(info.id) ?? ofProgram(info));
+  return known.map((info) => byExtensions.get(info.id) ?? ofProgram(info));
 }
 
 export function getOAuthProvider(id: string): Provider | undefined {

@@ -166,9 +166,9 @@ export function configurationOf(id: string, provider: Provider, stored: () => St
       const found = await resolveAuth(own as ProviderAuth, stored(), options.signal);
       if (!found) throw new Error(`Provider is not configured: ${id}`);
       const { apiKey, headers, baseUrl } = found.auth;
-      const there = { ...placed(model), ...(baseUrl !== undefined && { baseUrl }) };
+      const target = { ...placed(model), ...(baseUrl !== undefined && { baseUrl }) };
       const requestOptions = { ...options, apiKey, headers: { ...options.headers as object, ...headers }, env: found.env };
-      for await (const event of provider.streamSimple(there, context, requestOptions)) stream.push(event);
+      for await (const event of provider.streamSimple(target, context, requestOptions)) stream.push(event);
     };
     pass()
       .catch((error) => stream.push(failedResponse(model, error)))

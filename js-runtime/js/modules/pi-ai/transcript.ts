@@ -106,9 +106,9 @@ export function collapseSystemMessages({ messages }: Context): { messages: Messa
 }
 
 /** Moves the prompt and the tools out of the messages, as the program expects. */
-export function withoutSystemMessages(given: unknown): unknown {
-  const context = given as Partial<Context> | null | undefined;
-  if (!Array.isArray(context?.messages) || !context.messages.some(isSystem)) return given;
+export function withoutSystemMessages(value: unknown): unknown {
+  const context = value as Partial<Context> | null | undefined;
+  if (!Array.isArray(context?.messages) || !context.messages.some(isSystem)) return value;
   const { messages } = context;
   const prompts = [context.systemPrompt, getCurrentSystemPrompt(messages)].filter(Boolean);
   const tools = [...(context.tools ?? []), ...getCurrentTools(messages)];

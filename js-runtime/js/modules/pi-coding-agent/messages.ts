@@ -43,8 +43,8 @@ function shorten(text: string): string {
 }
 
 function callText({ name, arguments: args }: Block): string {
-  const given = Object.entries(args ?? {}).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
-  return `${name}(${given.join(", ")})`;
+  const shown = Object.entries(args ?? {}).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  return `${name}(${shown.join(", ")})`;
 }
 
 function section(title: string, parts: (string | undefined)[], separator: string): string[] {
@@ -53,11 +53,11 @@ function section(title: string, parts: (string | undefined)[], separator: string
 
 function sections({ role, content }: Message): string[] {
   if (role === "assistant" && typeof content !== "string") {
-    const of = (type: string) => content.filter((block) => block.type === type);
+    const blocksOf = (type: string) => content.filter((block) => block.type === type);
     return [
-      ...section("Assistant thinking", of("thinking").map((block) => block.thinking), "\n"),
-      ...section("Assistant", of("text").map((block) => block.text), "\n"),
-      ...section("Assistant tool calls", of("toolCall").map(callText), "; "),
+      ...section("Assistant thinking", blocksOf("thinking").map((block) => block.thinking), "\n"),
+      ...section("Assistant", blocksOf("text").map((block) => block.text), "\n"),
+      ...section("Assistant tool calls", blocksOf("toolCall").map(callText), "; "),
     ];
   }
   const text = textOf(content);

@@ -54,23 +54,23 @@ interface Image {
 }
 
 /** Newer versions pass the bytes and their type. */
-function imageOf(given: Image | Uint8Array, mimeType: string): Image {
-  if (!(given instanceof Uint8Array)) {
+function imageOf(image: Image | Uint8Array, mimeType: string): Image {
+  if (!(image instanceof Uint8Array)) {
     throw new TypeError("resizeImage: before a MIME type there have to be the bytes of the picture, as a Uint8Array");
   }
-  const { buffer: bytes, byteOffset, byteLength } = given;
+  const { buffer: bytes, byteOffset, byteLength } = image;
   return { data: buffer().from(bytes, byteOffset, byteLength).toString("base64"), mimeType };
 }
 
 /** `null` for data that cannot be read, or made small enough. */
 export async function resizeImage(
-  given: Image | Uint8Array,
-  second: string | ImageResizeOptions = {},
-  third: ImageResizeOptions = {},
+  image: Image | Uint8Array,
+  mimeTypeOrOptions: string | ImageResizeOptions = {},
+  newerOptions: ImageResizeOptions = {},
 ): Promise<ResizedImage | null> {
-  const isNewer = typeof second === "string";
-  const { data, mimeType } = isNewer ? imageOf(given, second) : given as Image;
-  const options = isNewer ? third : second;
+  const isNewer = typeof mimeTypeOrOptions === "string";
+  const { data, mimeType } = isNewer ? imageOf(image, mimeTypeOrOptions) : image as Image;
+  const options = isNewer ? newerOptions : mimeTypeOrOptions;
   return (await host<ResizedImage | undefined>("image.resize", { ...options, data, mimeType })) ?? null;
 }
 

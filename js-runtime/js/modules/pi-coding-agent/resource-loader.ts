@@ -193,7 +193,7 @@ export async function loaderOfExtensions(
 }
 
 export interface ReloadOptions {
-  resolveProjectTrust?(asked: { extensionsResult: Extensions }): Promise<boolean>;
+  resolveProjectTrust?(request: { extensionsResult: Extensions }): Promise<boolean>;
 }
 
 export class DefaultResourceLoader implements ResourceLoader {
@@ -270,9 +270,9 @@ export class DefaultResourceLoader implements ResourceLoader {
     const options = this._options;
     const { cwd, agentDir } = options;
     const skills = this._find<Skills>("skills", options.additionalSkillPaths, !options.noSkills);
-    const given = options.skillsOverride?.(skills) ?? skills;
-    checkSkills(given.skills, "DefaultResourceLoader: skillsOverride");
-    this.skills = { ...given, skills: given.skills.map((skill) => withSource(skill, options)) };
+    const overridden = options.skillsOverride?.(skills) ?? skills;
+    checkSkills(overridden.skills, "DefaultResourceLoader: skillsOverride");
+    this.skills = { ...overridden, skills: overridden.skills.map((skill) => withSource(skill, options)) };
     const prompts = this._find<Prompts>("prompts", options.additionalPromptTemplatePaths, !options.noPromptTemplates);
     const templates = options.promptsOverride?.(prompts) ?? prompts;
     this.prompts = { ...templates, prompts: templates.prompts.map((prompt) => withSource(prompt, options)) };

@@ -40,10 +40,10 @@ export class RpcClient {
   async start(): Promise<void> {
     if (this._child) throw new Error("Client already started");
     const { provider, model, args = [], cwd, env } = this.options;
-    const given = ["--mode", "rpc"];
-    if (provider) given.push("--provider", provider);
-    if (model) given.push("--model", model);
-    const child = spawn(executable(), [...given, ...args], {
+    const modeArgs = ["--mode", "rpc"];
+    if (provider) modeArgs.push("--provider", provider);
+    if (model) modeArgs.push("--model", model);
+    const child = spawn(executable(), [...modeArgs, ...args], {
       cwd,
       env: { ...environment(), ...env },
       stdio: ["pipe", "pipe", "pipe"],

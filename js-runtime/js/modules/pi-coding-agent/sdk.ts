@@ -114,9 +114,9 @@ function modelsOf(agentDir: string | undefined, authStorage: unknown): ModelRegi
  */
 function registryOf(options: SessionOptions): number | undefined {
   const { modelRuntime, modelRegistry, authStorage, agentDir } = options;
-  for (const [name, given] of Object.entries({ modelRuntime, modelRegistry })) {
-    if (given === undefined) continue;
-    const registry = (given as { [REGISTRY]?: number } | null)?.[REGISTRY];
+  for (const [name, owner] of Object.entries({ modelRuntime, modelRegistry })) {
+    if (owner === undefined) continue;
+    const registry = (owner as { [REGISTRY]?: number } | null)?.[REGISTRY];
     if (registry !== undefined) return registry;
     throw new TypeError(
       `createAgentSession: ${name} must be one of ModelRuntime.create(), ModelRegistry.create() or ctx.modelRegistry`,
@@ -218,8 +218,8 @@ export async function createAgentSessionServices(options: ServicesOptions): Prom
   const modelRuntime = options.modelRuntime ?? modelRegistry.runtime;
   const { resolveProjectTrust } = options.resourceLoaderReloadOptions ?? {};
   await resourceLoader.reload(resolveProjectTrust && {
-    resolveProjectTrust: async (asked) => {
-      const trusted = await resolveProjectTrust(asked);
+    resolveProjectTrust: async (request) => {
+      const trusted = await resolveProjectTrust(request);
       // A manager that was created here is not the loader's.
       (settingsManager as SettingsManager).setProjectTrusted?.(trusted === true);
       return trusted;
@@ -235,8 +235,8 @@ export async function createAgentSessionServices(options: ServicesOptions): Prom
 export function createAgentSessionFromServices(
   { services, ...options }: SessionOptions & { services: Services },
 ): Promise<Created> {
-  const { diagnostics: _, ...given } = services;
-  return createAgentSession({ ...given, ...options } as SessionOptions);
+  const { diagnostics: _, ...sessionOptions } = services;
+  return createAgentSession({ ...sessionOptions, ...options } as SessionOptions);
 }
 
 interface RuntimeOptions {

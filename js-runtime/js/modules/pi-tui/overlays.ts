@@ -106,10 +106,10 @@ function anchorOf(anchor: OverlayAnchor, start: RegExp, end: RegExp): "start" | 
 
 function layout(options: OverlayOptions, columns: number, rows: number) {
   const { margin = {}, anchor = "center", minWidth = 0 } = options;
-  const of = (side: keyof OverlayMargin) =>
+  const marginOf = (side: keyof OverlayMargin) =>
     Math.max(0, (typeof margin === "number" ? margin : margin[side]) ?? 0);
-  const across = { start: of("left"), size: Math.max(1, columns - of("left") - of("right")) };
-  const down = { start: of("top"), size: Math.max(1, rows - of("top") - of("bottom")) };
+  const across = { start: marginOf("left"), size: Math.max(1, columns - marginOf("left") - marginOf("right")) };
+  const down = { start: marginOf("top"), size: Math.max(1, rows - marginOf("top") - marginOf("bottom")) };
   const wanted = sizeOf(options.width, columns) ?? Math.min(80, across.size);
   const width = Math.max(1, Math.min(Math.max(wanted, minWidth), across.size));
   const most = sizeOf(options.maxHeight, rows);

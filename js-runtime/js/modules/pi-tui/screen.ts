@@ -108,8 +108,8 @@ export class Screen {
     to = Math.min(to, lines.length - 1);
 
     // Behind the last line only a line feed leads.
-    const behind = appended && from === old.length && from > 0;
-    const target = behind ? from - 1 : from;
+    const startsNewLine = appended && from === old.length && from > 0;
+    const target = startsNewLine ? from - 1 : from;
     let output = SYNC_START;
     const bottom = this.top + height - 1;
     if (target > bottom) {
@@ -118,7 +118,7 @@ export class Screen {
       this.top += target - bottom;
       this.cursorRow = target;
     }
-    output += moveRows(target - this.cursorRow) + (behind ? "\r\n" : "\r");
+    output += moveRows(target - this.cursorRow) + (startsNewLine ? "\r\n" : "\r");
     output += lines.slice(from, to + 1).map((line) => CLEAR_LINE + line).join("\r\n");
     let row = to;
     const extra = old.length - lines.length;

@@ -242,13 +242,13 @@ impl Incoming {
             // Doubles the buffer for a long frame, so that it is copied a few times only.
             self.buffer.resize(self.end + READ_SIZE.max(self.end), 0);
         }
-        let got = loop {
+        let received = loop {
             match read(&mut self.buffer[self.end..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                got => break got,
+                received => break received,
             }
         };
-        match got {
+        match received {
             Ok(0) => Ok(Read::End),
             Ok(count) => {
                 self.end += count;

@@ -177,9 +177,9 @@ mod tests {
         let files: Vec<PathBuf> = (0..50).map(|n| dir.join(format!("{n}.js"))).collect();
         for path in &files {
             writer.write(path.clone(), b"1");
-            let there = writer.queued(path).map(|data| data.to_vec());
-            let there = there.or_else(|| read(path));
-            assert_eq!(there.as_deref(), Some(&b"1"[..]));
+            let stored = writer.queued(path).map(|data| data.to_vec());
+            let stored = stored.or_else(|| read(path));
+            assert_eq!(stored.as_deref(), Some(&b"1"[..]));
         }
         writer.flush(Duration::from_secs(60));
         for path in &files {

@@ -86,14 +86,14 @@ impl MissingExport {
         };
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.sort_unstable();
-        let meant = nearest(name, &names);
+        let suggestion = nearest(name, &names);
         let elsewhere = match missing {
             Substitute::Throws(_) => modules_with(name, module),
             Substitute::Undefined => Vec::new(),
         };
-        let hint = match (meant, names.len()) {
+        let hint = match (suggestion, names.len()) {
             _ if !elsewhere.is_empty() => format!(". It is in {}", elsewhere.join(" and ")),
-            (Some(meant), _) => format!(". Is \"{meant}\" meant?"),
+            (Some(suggestion), _) => format!(". Is \"{suggestion}\" meant?"),
             (None, 0) => ". That exports nothing".to_owned(),
             (None, 1..=MAX_LISTED_EXPORTS) => format!(". That exports {}", names.join(", ")),
             (None, _) => String::new(),

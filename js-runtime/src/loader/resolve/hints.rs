@@ -28,8 +28,8 @@ pub(super) fn file_hint(specifier: &str, referrer: &ModuleSpecifier) -> Option<S
     let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
     let known: Vec<&str> = stems.iter().map(String::as_str).collect();
     let name = stem(name);
-    let meant = nearest(&name, &known)?;
-    let index = stems.iter().position(|stem| stem == meant)?;
+    let suggestion = nearest(&name, &known)?;
+    let index = stems.iter().position(|stem| stem == suggestion)?;
     let (folder, _) = specifier.rsplit_once('/')?;
     Some(format!("is '{folder}/{}' meant?", names[index]))
 }
@@ -40,16 +40,16 @@ pub(super) fn package_hint(
     package: &str,
     referrer: &ModuleSpecifier,
 ) -> Option<String> {
-    if let Some(meant) = similar_virtual_module(specifier) {
-        return Some(format!("is '{meant}' meant?"));
+    if let Some(suggestion) = similar_virtual_module(specifier) {
+        return Some(format!("is '{suggestion}' meant?"));
     }
     // With its slash `buffer/` is the package of that name.
     let within = specifier.strip_prefix(package).unwrap_or_default();
     if BUILT_IN.contains(&package) && within.len() > 1 {
         let start = format!("{package}/");
         let parts = BUILT_IN.iter().filter(|name| name.starts_with(&start));
-        let meant = nearest(specifier, &parts.copied().collect::<Vec<_>>());
-        return Some(format!("is '{}' meant?", meant.unwrap_or(package)));
+        let suggestion = nearest(specifier, &parts.copied().collect::<Vec<_>>());
+        return Some(format!("is '{}' meant?", suggestion.unwrap_or(package)));
     }
     let from = url_to_file_path(referrer).ok()?;
     let folder = project_folder(&from)?;
@@ -69,8 +69,8 @@ pub(super) fn package_hint(
         false => {
             let install = format!("run `npm install {package}` in {folder}");
             let modules: Vec<&str> = BUILT_IN.iter().copied().filter(is_bare).collect();
-            match nearest(package, &modules).filter(|meant| *meant != package) {
-                Some(meant) => format!("is '{meant}' meant? If not, {install}"),
+            match nearest(package, &modules).filter(|suggestion| *suggestion != package) {
+                Some(suggestion) => format!("is '{suggestion}' meant? If not, {install}"),
                 None => install,
             }
         }

@@ -27,7 +27,7 @@ impl WatchedInputs {
         let used = before.len();
         for (input, answer) in inputs {
             let known = before.remove(&input).filter(|known| known.answer == answer);
-            let watched = known.unwrap_or_else(|| self.asked(&input, answer));
+            let watched = known.unwrap_or_else(|| self.watch(&input, answer));
             // Two isolates of a load may have got different answers.
             let differs = |other: &Watched| other.answer != answer;
             match self.inputs.get_mut(&input) {
@@ -45,13 +45,13 @@ impl WatchedInputs {
         self.states = PathStates::default();
         let inputs = std::mem::take(&mut self.inputs);
         for (input, watched) in inputs {
-            let watched = self.asked(&input, watched.answer);
+            let watched = self.watch(&input, watched.answer);
             self.inputs.insert(input, watched);
         }
     }
 
-    /// Asks a question, after looking at the states that the answer depends on.
-    fn asked(&mut self, input: &LoadInput, answer: InputAnswer) -> Watched {
+    /// Answers the input anew, and watches the paths that the answer depends on.
+    fn watch(&mut self, input: &LoadInput, answer: InputAnswer) -> Watched {
         let witnesses = witnesses(input);
         for path in &witnesses {
             self.states.add(path);
@@ -76,7 +76,7 @@ impl WatchedInputs {
                 .map(|(input, watched)| (input.clone(), watched.answer))
                 .collect();
             for (input, answer) in suspect {
-                let watched = self.asked(&input, answer);
+                let watched = self.watch(&input, answer);
                 self.inputs.insert(input, watched);
             }
         }
@@ -157,12 +157,12 @@ mod tests {
     use super::*;
 
     fn loaded(inputs: impl IntoIterator<Item = LoadInput>) -> WatchedInputs {
-        let asked = inputs.into_iter().map(|input| {
+        let requested = inputs.into_iter().map(|input| {
             let answer = input.answer();
             (input, answer)
         });
         let mut watched = WatchedInputs::default();
-        watched.renew(asked.collect());
+        watched.renew(requested.collect());
         watched
     }
 

@@ -296,7 +296,7 @@ impl Watch {
     async fn wait_until_free(&self, session: &AgentSession, changes: &Changes) {
         let mut open_dialogs = session.ui.open_dialogs.subscribe();
         let mut since = None;
-        let mut told = None;
+        let mut announced = None;
         while !self.stopped.is_cancelled() {
             // An error means that the session is gone.
             let _ = open_dialogs.wait_for(|open| *open == 0).await;
@@ -311,7 +311,7 @@ impl Watch {
             if since.elapsed() >= CALL_WAIT {
                 break;
             }
-            if told.is_none() && since.elapsed() >= SILENT_WAIT {
+            if announced.is_none() && since.elapsed() >= SILENT_WAIT {
                 let wait = ExtensionWait {
                     extension_path,
                     event,
@@ -319,9 +319,9 @@ impl Watch {
                     limit_ms: milliseconds(CALL_WAIT),
                 };
                 self.explain_wait(session, changes, &wait).await;
-                told = Some(wait);
+                announced = Some(wait);
             }
-            let next = match told {
+            let next = match announced {
                 None => since + SILENT_WAIT,
                 Some(_) => since + CALL_WAIT,
             };
@@ -331,7 +331,7 @@ impl Watch {
                 () = self.stopped.cancelled() => {}
             }
         }
-        let Some((wait, since)) = told.zip(since) else {
+        let Some((wait, since)) = announced.zip(since) else {
             return;
         };
         set_status(session, None).await;

@@ -202,10 +202,10 @@ mod tests {
     }
 
     /// Describes a reload after which `there` were changed or new, with the others as in the report.
-    fn reloaded(there: &[&str], kept: &[&str], gone: &[&str], failed: &[&str]) -> String {
+    fn reloaded(loaded: &[&str], kept: &[&str], gone: &[&str], failed: &[&str]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &&str| folder.path().join(name);
-        for path in there.iter().map(at) {
+        for path in loaded.iter().map(at) {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
@@ -220,7 +220,7 @@ mod tests {
             failed: failures(failed),
             ..LoadReport::default()
         };
-        let changed = there.iter().chain(gone).map(at).collect();
+        let changed = loaded.iter().chain(gone).map(at).collect();
         let entries = ["a.ts", "b.ts", "new/main.ts", "old/main.ts"];
         let entries = entries.iter().map(at).collect();
         Names::new(&changed, &entries).reloaded(&report)

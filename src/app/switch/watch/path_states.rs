@@ -152,11 +152,11 @@ mod tests {
     #[test]
     fn first_missing_part_of_a_path_is_found() {
         let folder = tempfile::tempdir().unwrap();
-        let there = folder.path();
-        let deep = there.join("x/y/z");
-        assert_eq!(first_missing(&deep), there.join("x"));
-        assert_eq!(first_missing(there), there);
-        std::os::unix::fs::symlink("nowhere", there.join("x")).unwrap();
-        assert_eq!(first_missing(&deep), there.join("x"), "a dangling link");
+        let existing = folder.path();
+        let deep = existing.join("x/y/z");
+        assert_eq!(first_missing(&deep), existing.join("x"));
+        assert_eq!(first_missing(existing), existing);
+        std::os::unix::fs::symlink("nowhere", existing.join("x")).unwrap();
+        assert_eq!(first_missing(&deep), existing.join("x"), "a dangling link");
     }
 }

@@ -310,7 +310,7 @@ struct CallbackDialog {
 impl CallbackDialog {
     async fn call(&self, what: &str, json: Value) -> Option<String> {
         let generation = self.generation.upgrade()?;
-        let call = json!({ "token": self.token, "what": what, "told": json });
+        let call = json!({ "token": self.token, "what": what, "payload": json });
         let result = generation.call("answerLogin", &call).await.ok()??;
         serde_json::from_str(&result).ok()
     }

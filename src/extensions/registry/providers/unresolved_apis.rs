@@ -53,15 +53,15 @@ impl BridgeHost {
             {
                 continue;
             }
-            let meant = nearest(api, &WIRE_NAMES);
-            let meant = meant.map(|meant| format!(" Is \"{meant}\" meant?"));
+            let suggestion = nearest(api, &WIRE_NAMES);
+            let suggestion = suggestion.map(|suggestion| format!(" Is \"{suggestion}\" meant?"));
             unknown_apis.push(UnknownApi {
                 api: api.clone(),
                 sentence: format!(
                     "Provider {provider}, model {}: there is no API \"{api}\", and no streamSimple \
                      for it: whatever it is asked fails.{} The APIs are {}",
                     model.id,
-                    meant.unwrap_or_default(),
+                    suggestion.unwrap_or_default(),
                     WIRE_NAMES.join(", ")
                 ),
             });

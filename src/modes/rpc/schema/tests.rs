@@ -18,7 +18,7 @@ use pi_agent::event::{Entry, Event, Nullable};
 use pi_ai::model::{Model, ThinkingLevel};
 use pi_ai::models::registry::ModelRegistry;
 use pi_app::{
-    AskedTrust, CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats,
+    CommandOutcome, CycledModel, ErrorCode, Forked, SessionState, SessionStats, TrustOutcome,
     UserCommandResult,
 };
 use pi_compaction::Compacted;
@@ -427,7 +427,7 @@ fn outcomes_have_the_data_of_their_commands() {
         steering: vec!["a".into()],
         follow_up: Vec::new(),
     };
-    let asked = CommandOutcome::AskedTrust(AskedTrust {
+    let trust_outcome = CommandOutcome::Trust(TrustOutcome {
         needs_trust: true,
         answered: true,
         trusted: false,
@@ -449,7 +449,7 @@ fn outcomes_have_the_data_of_their_commands() {
         ("bash", CommandOutcome::UserCommand(bash())),
         ("export_html", CommandOutcome::Exported("a.html".into())),
         ("reload", CommandOutcome::Reloaded(LoadReport::default())),
-        ("trust", asked),
+        ("trust", trust_outcome),
     ];
     for (command, outcome) in cases {
         let (is_valid, line) = is_valid(command, outcome);

@@ -21,8 +21,11 @@ async fn inactive_tools_stay_inactive_when_others_are_registered() {
     rpc.ok(prompt("/add fresh")).await;
     rpc.ok(prompt("/add bash")).await;
     rpc.ok(prompt("/which")).await;
-    let told = rpc.lines();
-    let last = told.iter().rev().find(|line| line["method"] == "notify");
+    let reported = rpc.lines();
+    let last = reported
+        .iter()
+        .rev()
+        .find(|line| line["method"] == "notify");
     assert_eq!(last.unwrap()["message"], "active: read one");
     // A reload activates all tools.
     home.extension("more.ts", "export default (pi) => {};");
@@ -69,10 +72,10 @@ async fn a_tool_activated_in_a_run_can_be_called_in_it() {
     let requests = server.requests();
     assert_eq!(offered(&requests[0].body), ["search"]);
     assert_eq!(offered(&requests[1].body), ["search", "found", "made"]);
-    let said = requests[3].body["messages"].to_string();
+    let output = requests[3].body["messages"].to_string();
     assert!(
-        said.contains("found ran") && said.contains("made ran"),
-        "{said}"
+        output.contains("found ran") && output.contains("made ran"),
+        "{output}"
     );
 }
 
@@ -107,11 +110,11 @@ async fn tools_chosen_in_before_agent_start_hold_for_that_run() {
         let (server, _home, mut rpc) = with_extension(&source).await;
         server.push(Answer::text("Fine."));
         rpc.run("go").await;
-        let asked = server.last_request().body;
-        let tools = asked["tools"].as_array().unwrap().iter();
+        let requested = server.last_request().body;
+        let tools = requested["tools"].as_array().unwrap().iter();
         let names: Vec<&Value> = tools.map(|tool| &tool["name"]).collect();
         assert_eq!(names, offered, "{handler}");
-        let system = asked["system"].to_string();
+        let system = requested["system"].to_string();
         assert_eq!(
             system.contains("- bash:"),
             offered.contains(&"bash") || body.contains(&text),
@@ -260,14 +263,14 @@ async fn unknown_tool_names_are_refused() {
         "-p",
         "hi",
     ];
-    let said = home.run(&words, "").await;
+    let output = home.run(&words, "").await;
     for refused in [
         r#"--tools: there is no tool "reed", "mcp__*". There are: read, bash, "#,
         r#"--use-theme: there is no theme "lihgt". There are: dark, light"#,
     ] {
-        assert!(said.stderr.contains(refused), "{}", said.stderr);
+        assert!(output.stderr.contains(refused), "{}", output.stderr);
     }
-    said.ok();
+    output.ok();
     for (words, refused) in [
         (["--tools", "read,+ls"], "cannot be mixed"),
         (["--tools", "-mcp__*"], "not patterns: -mcp__*"),
@@ -294,9 +297,9 @@ async fn options_of_the_newest_original_are_accepted() {
     rpc.close().await;
     server.push(Answer::text("Fine."));
     let options = ["--no-mcp", "--use-theme", "light", "--tui-mode", "regular"];
-    let said = home.run(&[&options[..], &["-p", "hi"]].concat(), "").await;
-    assert_eq!(said.stderr, "");
-    assert_eq!(said.ok(), "Fine.\n");
+    let output = home.run(&[&options[..], &["-p", "hi"]].concat(), "").await;
+    assert_eq!(output.stderr, "");
+    assert_eq!(output.ok(), "Fine.\n");
     let mut rpc = home.rpc(&options);
     rpc.ok(prompt("/theme")).await;
     rpc.notified("it is light").await;

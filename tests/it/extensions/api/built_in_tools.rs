@@ -118,12 +118,12 @@ async fn details_that_are_null_stay_null() {
         let result = messages.find(|it| it["role"] == "toolResult").unwrap();
         assert_eq!(result.get("details"), Some(&Value::Null));
         rpc.ok(prompt("/say")).await;
-        let said = rpc
+        let output = rpc
             .wait("the message", |line| {
                 line["type"] == "message_end" && line["message"]["role"] == "custom"
             })
             .await;
-        assert_eq!(said["message"].get("details"), Some(&Value::Null));
+        assert_eq!(output["message"].get("details"), Some(&Value::Null));
     }
 }
 
@@ -177,17 +177,17 @@ export default (pi) => pi.registerCommand("cut", { handler: async (_args, ctx) =
     let server = ModelServer::start().await;
     let home = Home::new(&server);
     home.extension("cut.ts", script);
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for original in [true, false] {
         let mut rpc = match original {
             true => home.original_rpc(&[]),
             false => home.rpc(&[]),
         };
         rpc.ok(prompt("/cut")).await;
-        let told = rpc.ui("notify").await;
-        said.push(told["message"].as_str().unwrap().to_owned());
+        let reported = rpc.ui("notify").await;
+        output.push(reported["message"].as_str().unwrap().to_owned());
     }
-    let (theirs, ours) = (said[0].lines(), said[1].lines());
+    let (theirs, ours) = (output[0].lines(), output[1].lines());
     assert_eq!(ours.clone().count(), 512);
     for (theirs, ours) in theirs.zip(ours) {
         assert_eq!(ours, theirs);
@@ -248,9 +248,9 @@ async fn a_tool_definition_has_its_effects() {
     );
     assert!(wrong.contains(&"read: A".to_string()), "{wrong:?}");
 
-    let told = server.last_request().body["system"].to_string();
+    let reported = server.last_request().body["system"].to_string();
     for part in ["- side: Snippet of side", "- Guideline of lone"] {
-        assert!(told.contains(part), "{told}");
+        assert!(reported.contains(part), "{reported}");
     }
     let listed = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(listed["isStreaming"], false);
@@ -301,9 +301,9 @@ async fn a_result_with_is_error_is_an_error() {
             json!(["works", false, "works"]),
         ]
     );
-    let told = events.iter().filter_map(|event| event["message"].as_str());
-    let told: Vec<&str> = told.collect();
-    assert!(told.contains(&"fails true"), "{told:?}");
+    let reported = events.iter().filter_map(|event| event["message"].as_str());
+    let reported: Vec<&str> = reported.collect();
+    assert!(reported.contains(&"fails true"), "{reported:?}");
     let sent = server.last_request().body["messages"].to_string();
     assert_eq!(sent.matches("\"is_error\":true").count(), 1, "{sent}");
 }

@@ -11,8 +11,8 @@ const EXTENSION: &str = include_str!("fixtures/components.ts");
 async fn components_work_without_a_terminal() {
     let (_server, _home, mut rpc) = with_extension(EXTENSION).await;
     rpc.ok(json!({"type": "prompt", "message": "/draw"})).await;
-    let told = rpc.ui("notify").await;
-    let results: Value = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    let reported = rpc.ui("notify").await;
+    let results: Value = serde_json::from_str(reported["message"].as_str().unwrap()).unwrap();
     assert_eq!(
         results,
         json!({

@@ -97,10 +97,10 @@ async fn a_user_message_in_agent_end_is_refused_before_an_await() {
     rpc.ok(json!({"type": "wait_for_idle"})).await;
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
-    let told = requests[1].body["messages"].to_string();
+    let reported = requests[1].body["messages"].to_string();
     assert!(
-        told.contains("after a wait") && !told.contains("at once"),
-        "{told}"
+        reported.contains("after a wait") && !reported.contains("at once"),
+        "{reported}"
     );
 }
 
@@ -159,8 +159,11 @@ async fn loosely_typed_messages_are_taken_as_in_the_original() {
         };
         rpc.ok(prompt("/say")).await;
         rpc.run("hi").await;
-        let told = server.last_request().body["messages"].to_string();
-        assert!(texts.iter().all(|text| told.contains(text)), "{told}");
+        let reported = server.last_request().body["messages"].to_string();
+        assert!(
+            texts.iter().all(|text| reported.contains(text)),
+            "{reported}"
+        );
         let state = rpc.ok(json!({"type": "get_state"})).await;
         rpc.close().await;
         let file = state["sessionFile"].as_str().unwrap();
@@ -210,9 +213,9 @@ async fn the_open_session_takes_entries_of_extensions() {
             false => home.rpc(&[]),
         };
         rpc.ok(prompt("/write")).await;
-        let told = rpc.ui("notify").await;
+        let reported = rpc.ui("notify").await;
         let expected = r#"[{"x":1},"note","for later",true,{"y":1},"here","Named"]"#;
-        assert_eq!(told["message"], expected, "original: {original}");
+        assert_eq!(reported["message"], expected, "original: {original}");
         rpc.run("hi").await;
         let now = server.last_request().body["messages"].to_string();
         assert!(!now.contains("for later"), "original: {original}: {now}");

@@ -165,12 +165,12 @@ async fn system_messages_work_in_providers_and_contexts() {
     let mut rpc = home.rpc(&[]);
     rpc.ok(json!({"type": "prompt", "message": "/ask"})).await;
     rpc.notified("asked").await;
-    let asked = server.last_request().body;
+    let requested = server.last_request().body;
     assert_eq!(
-        asked["system"][0]["text"], "Be kind.\n\nAnd brief.",
-        "{asked}"
+        requested["system"][0]["text"], "Be kind.\n\nAnd brief.",
+        "{requested}"
     );
-    assert_eq!(asked["tools"][0]["name"], "dig", "{asked}");
+    assert_eq!(requested["tools"][0]["name"], "dig", "{requested}");
     rpc.ok(json!({"type": "set_model", "provider": "own", "modelId": "m"}))
         .await;
     assert_eq!(
@@ -193,9 +193,9 @@ async fn tools_selected_by_a_handler_are_those_of_the_request() {
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("Fine."));
     rpc.run("hello").await;
-    let asked = server.last_request().body;
-    let tools = asked["tools"].as_array().unwrap();
-    assert_eq!(tools.len(), 1, "{asked}");
+    let requested = server.last_request().body;
+    let tools = requested["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 1, "{requested}");
     assert_eq!(tools[0]["name"], "read");
 }
 

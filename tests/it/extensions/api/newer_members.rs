@@ -144,11 +144,11 @@ async fn a_command_line_is_parsed_as_in_the_original() {
     ))
     .await;
     rpc.ok(prompt("/go")).await;
-    let said = rpc
+    let output = rpc
         .wait("the answer", |line| line["method"] == "notify")
         .await;
-    let said: Value = serde_json::from_str(said["message"].as_str().unwrap()).unwrap();
-    assert_eq!(said, expected);
+    let output: Value = serde_json::from_str(output["message"].as_str().unwrap()).unwrap();
+    assert_eq!(output, expected);
 }
 
 #[tokio::test]
@@ -170,8 +170,8 @@ async fn an_extension_that_patches_a_class_gets_a_warning() {
     );
     let mut rpc = home.rpc(&[]);
     for name in ["ExtensionRunner", "InteractiveMode"] {
-        let told = rpc.event("extension_warning").await;
-        let text = told["message"].as_str().unwrap();
+        let reported = rpc.event("extension_warning").await;
+        let text = reported["message"].as_str().unwrap();
         assert!(
             text.starts_with(&format!(
                 "\"{name}\" of @mariozechner/pi-coding-agent is not available"
@@ -182,13 +182,13 @@ async fn an_extension_that_patches_a_class_gets_a_warning() {
             text.contains("Nothing calls the methods of its prototype"),
             "{text}"
         );
-        assert_eq!(told["extension"]["name"], "patches", "{told}");
+        assert_eq!(reported["extension"]["name"], "patches", "{reported}");
     }
     rpc.ok(prompt("/go")).await;
-    let said = rpc
+    let output = rpc
         .wait("the answer", |line| line["method"] == "notify")
         .await;
-    let text = said["message"].as_str().unwrap();
+    let text = output["message"].as_str().unwrap();
     assert!(
         text.starts_with("\"InteractiveMode\" of @mariozechner/pi-coding-agent is not available"),
         "{text}"
@@ -208,10 +208,10 @@ async fn a_message_without_a_type_keeps_none() {
     rpc.ok(prompt("/go")).await;
     rpc.notified(r#"[false,"said"]"#).await;
     let lines = rpc.lines();
-    let told = lines
+    let reported = lines
         .iter()
         .find(|line| line["message"]["role"] == "custom")
         .unwrap();
-    assert_eq!(told["message"].get("customType"), None, "{told}");
+    assert_eq!(reported["message"].get("customType"), None, "{reported}");
     drop(home);
 }

@@ -23,20 +23,22 @@ async fn session_entries_become_messages_of_a_model() {
     rpc.ok(json!({"type": "compact"})).await;
     rpc.run("three").await;
     rpc.ok(prompt("/look")).await;
-    let said = rpc.ui("notify").await["message"].clone();
-    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let output = rpc.ui("notify").await["message"].clone();
+    let output: Value = serde_json::from_str(output.as_str().unwrap()).unwrap();
     for (member, expected) in [
         ("same", json!(true)),
         ("agrees", json!(true)),
         ("none", json!([])),
         ("folder", json!(".pi")),
     ] {
-        assert_eq!(said[member], expected, "{said}");
+        assert_eq!(output[member], expected, "{output}");
     }
-    let told = said["told"].to_string();
+    let reported = output["told"].to_string();
     assert!(
-        told.contains("They counted.") && told.contains("three") && !told.contains("one"),
-        "{told}"
+        reported.contains("They counted.")
+            && reported.contains("three")
+            && !reported.contains("one"),
+        "{reported}"
     );
 }
 
@@ -51,15 +53,15 @@ async fn providers_can_be_looked_up_and_called() {
     );
     let mut rpc = home.rpc(&[]);
     rpc.ok(prompt("/look")).await;
-    let said = rpc.ui("notify").await["message"].clone();
-    let said: Value = serde_json::from_str(said.as_str().unwrap()).unwrap();
+    let output = rpc.ui("notify").await["message"].clone();
+    let output: Value = serde_json::from_str(output.as_str().unwrap()).unwrap();
     let expected = json!({
         "asked": "Fine.", "last": "done", "id": "scripted", "models": 1,
         "nobody": null, "ids": ["mine"], "same": true, "not": null,
         "names": ["Of mine", "xAI", "nobody"],
         "status": [{"configured": true, "source": "fallback"}, {"configured": false}],
     });
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
 }
 
 #[tokio::test]
@@ -86,8 +88,8 @@ async fn a_switch_to_the_open_session_restarts_it() {
     rpc.run("two").await;
     let messages = server.last_request().body["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 3, "{messages}");
-    for told in ["session_shutdown resume.", "session_start resume."] {
-        rpc.stderr_line(told).await;
+    for reported in ["session_shutdown resume.", "session_start resume."] {
+        rpc.stderr_line(reported).await;
     }
 }
 
@@ -146,7 +148,7 @@ async fn unsupported_functions_are_absent_and_explain_their_use() {
     let mut rpc = home.rpc(&[]);
     let error = rpc.event("extension_error").await;
     let text = error["error"].as_str().unwrap();
-    let told =
+    let reported =
         "pi.registerMcpServer is not a function in this version of pi: pi speaks no MCP itself";
-    assert!(text.contains(told), "{error}");
+    assert!(text.contains(reported), "{error}");
 }

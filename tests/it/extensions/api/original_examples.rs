@@ -49,8 +49,8 @@ async fn tools_run_on_another_machine() {
         .await;
 
     let arguments = json!({"path": "sub/a.txt", "content": "one\ntwo"});
-    let said = call(&server, &mut rpc, "write", arguments).await;
-    assert_eq!(said, "Successfully wrote 7 bytes to sub/a.txt");
+    let output = call(&server, &mut rpc, "write", arguments).await;
+    assert_eq!(output, "Successfully wrote 7 bytes to sub/a.txt");
     assert_eq!(
         fs::read_to_string(far.join("sub/a.txt")).unwrap(),
         "one\ntwo"
@@ -59,19 +59,19 @@ async fn tools_run_on_another_machine() {
 
     let edits = json!([{"oldText": "two", "newText": "2"}]);
     let arguments = json!({"path": "sub/a.txt", "edits": edits});
-    let said = call(&server, &mut rpc, "edit", arguments).await;
-    assert_eq!(said, "Successfully replaced 1 block(s) in sub/a.txt.");
+    let output = call(&server, &mut rpc, "edit", arguments).await;
+    assert_eq!(output, "Successfully replaced 1 block(s) in sub/a.txt.");
     let arguments = json!({"path": "sub/a.txt", "offset": 2});
     assert_eq!(call(&server, &mut rpc, "read", arguments).await, "2");
     let arguments = json!({"command": "pwd; cat sub/a.txt; exit 3"});
-    let said = call(&server, &mut rpc, "bash", arguments).await;
+    let output = call(&server, &mut rpc, "bash", arguments).await;
     let expected = format!("{}\none\n2\n\nCommand exited with code 3", far.display());
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     let arguments = json!({"path": "nothing"});
-    let said = call(&server, &mut rpc, "read", arguments).await;
-    assert!(said.starts_with("SSH failed (1):"), "{said}");
-    let told = server.last_request().body["system"].to_string();
-    assert!(told.contains("(via SSH: me@there)"), "{told}");
+    let output = call(&server, &mut rpc, "read", arguments).await;
+    assert!(output.starts_with("SSH failed (1):"), "{output}");
+    let reported = server.last_request().body["system"].to_string();
+    assert!(reported.contains("(via SSH: me@there)"), "{reported}");
     let log = home.agent_dir().join("../../ssh.log");
     assert!(fs::read_to_string(log).unwrap().lines().count() > 5);
 }
@@ -84,8 +84,8 @@ async fn a_hook_runs_before_every_command() {
     fs::write(home.agent_dir().join("../../.profile"), "GREETING=hello\n").unwrap();
     let mut rpc = home.rpc(&[]);
     let arguments = json!({"command": "echo $GREETING $PI_SPAWN_HOOK"});
-    let said = call(&server, &mut rpc, "bash", arguments).await;
-    assert_eq!(said, "hello 1\n");
+    let output = call(&server, &mut rpc, "bash", arguments).await;
+    assert_eq!(output, "hello 1\n");
 }
 
 #[tokio::test]

@@ -99,19 +99,19 @@ async fn extensions_override_selects_the_given_functions() {
         ),
     );
     let mut rpc = home.rpc(&[]);
-    let said = command_result(&mut rpc, "look").await;
+    let output = command_result(&mut rpc, "look").await;
     assert_eq!(
-        said["all"],
+        output["all"],
         json!([["<inline:1>", "<inline:second>"], ["first", "second"]])
     );
-    assert_eq!(said["one"], json!([["<inline:second>"], ["second"]]));
-    assert_eq!(said["told"], json!([2, 0, "object"]));
-    assert_eq!(said["none"], json!([[], []]));
+    assert_eq!(output["one"], json!([["<inline:second>"], ["second"]]));
+    assert_eq!(output["told"], json!([2, 0, "object"]));
+    assert_eq!(output["none"], json!([[], []]));
     for (which, what) in [
         ("foreign", "(/x.ts)"),
         ("tools", "<inline:1>: tools of an extension"),
     ] {
-        let error = said[which].as_str().unwrap();
+        let error = output[which].as_str().unwrap();
         assert!(error.contains(what), "{error}");
     }
 }
@@ -215,7 +215,7 @@ async fn a_key_that_an_extension_puts_into_process_env_is_found() {
             ),
         );
         let mut rpc = home.rpc(&[]);
-        let said = command_result(&mut rpc, "look").await;
+        let output = command_result(&mut rpc, "look").await;
         let expected = json!([
             null,
             "of-mine",
@@ -227,7 +227,7 @@ async fn a_key_that_an_extension_puts_into_process_env_is_found() {
             ["GROQ_API_KEY"],
             null,
         ]);
-        assert_eq!(said, expected, "{place}");
+        assert_eq!(output, expected, "{place}");
         let key = &server.last_request().headers["x-api-key"];
         assert_eq!(key, "of-mine", "{place}");
     }

@@ -50,8 +50,10 @@ async fn ours(home: &Home, script: &Path, calls: &str) {
     );
     let mut rpc = home.rpc(&["--no-session", "--provider", "demo", "--model", "demo"]);
     rpc.ok(prompt("/exercise")).await;
-    let told = rpc.lines();
-    let errors = told.iter().filter(|line| line["type"] == "extension_error");
+    let reported = rpc.lines();
+    let errors = reported
+        .iter()
+        .filter(|line| line["type"] == "extension_error");
     let errors: Vec<&Value> = errors.collect();
     assert_eq!(errors, Vec::<&Value>::new());
     rpc.notified("done").await;
@@ -75,15 +77,15 @@ async fn a_session_manager_does_what_the_original_s_does() {
     for folder in ["theirs", "ours"] {
         fs::create_dir_all(path(folder)).unwrap();
     }
-    let (theirs, told) = (path("theirs"), path("theirs.txt"));
-    original(&home, &script, &call("exercise", &theirs, &told)).await;
+    let (theirs, reported) = (path("theirs"), path("theirs.txt"));
+    original(&home, &script, &call("exercise", &theirs, &reported)).await;
     let (mine, mine_told) = (path("ours"), path("ours.txt"));
     // The original must also read our files as we do.
     let both = call("exercise", &mine, &mine_told)
         + call("read", &theirs.join("own"), &path("theirs-by-us.txt")).as_str()
         + call("read", &mine.join("own"), &path("ours-by-us.txt")).as_str();
     ours(&home, &script, &both).await;
-    assert_same(&mine_told, &told);
+    assert_same(&mine_told, &reported);
     let both = call("read", &theirs.join("own"), &path("theirs-by-them.txt"))
         + call("read", &mine.join("own"), &path("ours-by-them.txt")).as_str();
     original(&home, &script, &both).await;

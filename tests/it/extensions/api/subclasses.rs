@@ -12,8 +12,8 @@ async fn subclasses_may_use_everyday_names() {
     let (_server, _home, mut rpc) = with_extension(EXTENSION).await;
     rpc.ok(json!({"type": "prompt", "message": "/subclasses"}))
         .await;
-    let told = rpc.ui("notify").await;
-    let results: Value = serde_json::from_str(told["message"].as_str().unwrap()).unwrap();
+    let reported = rpc.ui("notify").await;
+    let results: Value = serde_json::from_str(reported["message"].as_str().unwrap()).unwrap();
     assert_eq!(
         results,
         json!({

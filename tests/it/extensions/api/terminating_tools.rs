@@ -20,7 +20,7 @@ async fn called(server: &ModelServer, rpc: &mut Rpc, tools: &[&str]) -> (Vec<Val
     let blocks: Vec<Value> = calls.collect();
     server.push(serde_json::from_value::<Answer>(json!({ "blocks": blocks })).unwrap());
     rpc.run("call").await;
-    let asked = server.requests().len() - before;
+    let requested = server.requests().len() - before;
     let lines = rpc.lines();
     let ended = lines
         .iter()
@@ -29,7 +29,7 @@ async fn called(server: &ModelServer, rpc: &mut Rpc, tools: &[&str]) -> (Vec<Val
         .map(|line| line["result"]["terminate"].clone())
         .collect();
     let new = ended.len() - tools.len();
-    (ended[new..].to_vec(), asked > 1)
+    (ended[new..].to_vec(), requested > 1)
 }
 
 #[tokio::test]
@@ -44,10 +44,10 @@ async fn a_run_ends_when_all_results_of_an_answer_terminate_it() {
         (&["ends", "goes_on"], true),
         (&["odd"], true),
     ] {
-        let (said, again) = called(&server, &mut rpc, tools).await;
-        assert_eq!(again, expected, "{tools:?}: {said:?}");
+        let (output, again) = called(&server, &mut rpc, tools).await;
+        assert_eq!(again, expected, "{tools:?}: {output:?}");
         assert_eq!(
-            said[0],
+            output[0],
             if tools[0] == "odd" {
                 Value::Null
             } else {
@@ -84,8 +84,8 @@ async fn helpers_for_texts_images_and_the_clipboard_work() {
         .env_remove("TERMUX_VERSION");
     let mut rpc = Rpc::start(command);
     rpc.ok(prompt("/services")).await;
-    let said = rpc.ui("notify").await;
-    let said: Value = serde_json::from_str(said["message"].as_str().unwrap()).unwrap();
+    let output = rpc.ui("notify").await;
+    let output: Value = serde_json::from_str(output["message"].as_str().unwrap()).unwrap();
     let note = "[Image: original 8x4, displayed at 2x1. Multiply coordinates by 4.00 to map to \
                 original image.]";
     let expected = json!([
@@ -96,7 +96,7 @@ async fn helpers_for_texts_images_and_the_clipboard_work() {
         [true, true, false],
         "resizeImage",
     ]);
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     let copied = fs::read_to_string(home.cwd().join("clipboard")).unwrap();
     assert_eq!(copied, "copied");
 }

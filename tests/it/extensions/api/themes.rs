@@ -30,7 +30,7 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
     }
 
     let mut terminal = Terminal::open(&home, "xterm-256color", &[]);
-    for (command, told) in [
+    for (command, reported) in [
         (
             "/theme nothing",
             "dark light mine other | none | Theme not found: nothing\nnow dark [38;2;240;198;116mx[39m\n",
@@ -43,7 +43,7 @@ async fn an_extension_chooses_among_the_themes_that_are_loaded() {
     ] {
         terminal.see("> ");
         terminal.line(command);
-        terminal.see(told);
+        terminal.see(reported);
     }
     terminal.see("> ");
     terminal.line("/quit");
@@ -83,9 +83,9 @@ async fn no_theme_is_chosen_without_a_user_interface() {
         });",
     );
     let printed = home.run(&["-p", "go"], "").await;
-    let told = printed.stderr;
+    let reported = printed.stderr;
     let refused = r#"[{"success":false,"error":"UI not available"},[]]"#;
-    assert!(told.contains(refused), "{told}");
+    assert!(reported.contains(refused), "{reported}");
     assert_eq!(before, std::fs::read_to_string(&settings).ok());
 }
 
@@ -137,11 +137,11 @@ async fn a_theme_setting_may_be_a_file() {
 
     let mut rpc = home.rpc(&[]);
     rpc.ok(json!({"type": "prompt", "message": "/theme"})).await;
-    let told = rpc.ui("notify").await;
-    assert_eq!(told["message"], " | none | ");
-    let told = rpc.ui("notify").await;
-    let now = told["message"].as_str().unwrap();
-    assert!(now.starts_with("now Plain Theme "), "{told}");
+    let reported = rpc.ui("notify").await;
+    assert_eq!(reported["message"], " | none | ");
+    let reported = rpc.ui("notify").await;
+    let now = reported["message"].as_str().unwrap();
+    assert!(now.starts_with("now Plain Theme "), "{reported}");
     rpc.run("hello").await;
     let exported = rpc.ok(json!({"type": "export_html"})).await;
     let page = home.cwd().join(exported["path"].as_str().unwrap());

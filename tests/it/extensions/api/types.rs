@@ -24,9 +24,9 @@ fn modules_examples_and_types_fit_together() {
         .arg("--original")
         .arg(reference.examples())
         .arg(examples);
-    let said = run(command);
-    let fine = said.lines().filter(|line| line.ends_with(": ok"));
-    assert_eq!(fine.count(), 8, "{said}");
+    let output = run(command);
+    let fine = output.lines().filter(|line| line.ends_with(": ok"));
+    assert_eq!(fine.count(), 8, "{output}");
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn the_claimed_version_has_all_its_names() {
     let mut command = script("names.mjs");
     command.arg(Program::newest_scope());
     assert_eq!(run(command), "names: ok\n");
-    let said = Command::new(env!("CARGO_BIN_EXE_pi"))
+    let printed = Command::new(env!("CARGO_BIN_EXE_pi"))
         .arg("--version")
         .output();
-    let version = String::from_utf8(said.unwrap().stdout).unwrap();
+    let version = String::from_utf8(printed.unwrap().stdout).unwrap();
     assert_eq!(version, format!("{NEWEST_VERSION}\n"));
 }
 
@@ -78,7 +78,7 @@ fn script(name: &str) -> Command {
 /// Runs a command that must succeed and returns its output.
 fn run(mut command: Command) -> String {
     let output = command.output().expect("node is installed (scripts/setup)");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    said.into_owned()
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    printed.into_owned()
 }

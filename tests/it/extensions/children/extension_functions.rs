@@ -68,8 +68,11 @@ async fn extension_functions_change_messages_and_requests() {
     rpc.ok(prompt("/go")).await;
     rpc.notified(r#"["hello",true]"#).await;
     let body = server.last_request().body;
-    let (told, system) = (body["messages"].to_string(), body["system"].to_string());
-    assert!(told.contains("noted") && !told.contains("secret"), "{body}");
+    let (reported, system) = (body["messages"].to_string(), body["system"].to_string());
+    assert!(
+        reported.contains("noted") && !reported.contains("secret"),
+        "{body}"
+    );
     assert!(system.contains("Mine. And mine."), "{system}");
     assert_eq!(body["temperature"], 0.75);
     let slip = |line: &serde_json::Value| line["error"] == "a slip in context";

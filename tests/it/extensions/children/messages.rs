@@ -35,13 +35,13 @@ async fn changes_of_the_message_list_reach_the_model() {
             expected,
             "{original}"
         );
-        let told: Vec<_> = server.requests().iter().map(texts).collect();
+        let reported: Vec<_> = server.requests().iter().map(texts).collect();
         let expected = [
             vec!["I am Bob.", "one"],
             vec!["I am Eve.", "Fine.", "two"],
             vec!["three"],
         ];
-        assert_eq!(told[..3], expected, "{original}");
+        assert_eq!(reported[..3], expected, "{original}");
     }
 }
 

@@ -200,7 +200,7 @@ async fn agents_resource_loaders_and_rpc_clients_work() {
 
     server.push(Answer::text("Hello yourself."));
     let agent = command_result(&mut rpc, "agent").await;
-    let said = agent["said"].as_array().unwrap();
+    let output = agent["said"].as_array().unwrap();
     let expected = json!([
         "user: go",
         "user: faster",
@@ -215,14 +215,14 @@ async fn agents_resource_loaders_and_rpc_clients_work() {
         texts.sort_unstable();
         texts.into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    let mut told = said[..7].to_vec();
-    let refused = told
+    let mut reported = output[..7].to_vec();
+    let refused = reported
         .iter()
         .position(|one| one.as_str().unwrap().contains("Validation"));
-    told.remove(refused.expect("the arguments are refused"));
-    assert_eq!(sorted(&told), sorted(expected.as_array().unwrap()));
+    reported.remove(refused.expect("the arguments are refused"));
+    assert_eq!(sorted(&reported), sorted(expected.as_array().unwrap()));
     let rest = json!(["assistant: steered", "user: more", "assistant: followed"]);
-    assert_eq!(json!(said[7..]), rest);
+    assert_eq!(json!(output[7..]), rest);
     let agent_without_said = crate::support::without(&agent, &["said"]);
     let expected = json!({
         "asked": [2, 7, 9],

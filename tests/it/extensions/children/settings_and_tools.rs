@@ -44,10 +44,10 @@ async fn made_up_skills_and_prompts_count() {
     home.extension("own.ts", MADE_UP);
     for (who, mut rpc) in [("ours", home.rpc(&[])), ("theirs", home.original_rpc(&[]))] {
         server.push(Answer::text("Planted."));
-        let told = command_result(&mut rpc, "own").await;
-        assert_eq!(told, json!([true, "Planted."]), "{who}");
-        let asked = server.last_request().body.to_string();
-        assert!(asked.contains("Plant a tree"), "{who}: {asked}");
+        let reported = command_result(&mut rpc, "own").await;
+        assert_eq!(reported, json!([true, "Planted."]), "{who}");
+        let requested = server.last_request().body.to_string();
+        assert!(requested.contains("Plant a tree"), "{who}: {requested}");
     }
 }
 

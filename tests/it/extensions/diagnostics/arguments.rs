@@ -31,8 +31,8 @@ async fn thrown(lines: &[&str]) -> Vec<String> {
                 .as_str()
                 .is_some_and(|text| text.starts_with('['))
     };
-    let said = rpc.wait("what was thrown", is_it).await;
-    serde_json::from_str(said["message"].as_str().unwrap()).unwrap()
+    let output = rpc.wait("what was thrown", is_it).await;
+    serde_json::from_str(output["message"].as_str().unwrap()).unwrap()
 }
 
 async fn check(cases: &[(&str, &str)]) {
@@ -254,8 +254,8 @@ async fn a_text_as_dialog_options_is_a_warning() {
     rpc.notified("you").await;
     assert_eq!(rpc.ui("set_editor_text").await["text"], "");
     // The warning may come before or after the dialog.
-    let told = |line: &Value| line["type"] == "extension_warning";
-    let warning = match rpc.lines().into_iter().find(told) {
+    let reported = |line: &Value| line["type"] == "extension_warning";
+    let warning = match rpc.lines().into_iter().find(reported) {
         Some(warning) => warning,
         None => rpc.event("extension_warning").await,
     };
@@ -342,7 +342,7 @@ async fn a_clash_with_a_built_in_name_is_reported_over_rpc() {
     );
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
     rpc.ok(json!({"type": "get_state"})).await;
-    let told = |rpc: &crate::support::Rpc| -> Vec<String> {
+    let reported = |rpc: &crate::support::Rpc| -> Vec<String> {
         let lines = rpc.lines().into_iter();
         let warnings = lines.filter(|line| line["type"] == "extension_warning");
         let warnings = warnings.inspect(|warning| {
@@ -361,9 +361,9 @@ async fn a_clash_with_a_built_in_name_is_reported_over_rpc() {
             path.display()
         ),
     ];
-    assert_eq!(told(&rpc), expected);
+    assert_eq!(reported(&rpc), expected);
     rpc.ok(json!({"type": "reload"})).await;
-    assert_eq!(told(&rpc).len(), 4, "a reload tells again");
+    assert_eq!(reported(&rpc).len(), 4, "a reload tells again");
     rpc.close().await;
 }
 

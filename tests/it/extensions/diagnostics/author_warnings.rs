@@ -43,7 +43,7 @@ fn text_of(report: &Value) -> &str {
 
 /// Text, line and column of each report.
 fn positions(errors: &[Value]) -> Vec<(String, u64, u64)> {
-    let told = errors.iter().map(|error| {
+    let reported = errors.iter().map(|error| {
         let place = &error["location"];
         (
             text_of(error).to_owned(),
@@ -51,7 +51,7 @@ fn positions(errors: &[Value]) -> Vec<(String, u64, u64)> {
             place["column"].as_u64().unwrap_or_default(),
         )
     });
-    told.collect()
+    reported.collect()
 }
 
 /// A gate that lets everything pass, because `block` is misspelt.
@@ -322,16 +322,16 @@ async fn an_export_that_is_no_factory_is_reported_with_its_type() {
         ),
     ] {
         let file = home.file(name, source);
-        let said = home
+        let output = home
             .run(&["ext", "check", file.to_str().unwrap()], "")
             .await;
-        assert_eq!(said.status.code(), Some(1));
-        let said = said.stdout;
-        assert!(said.contains(words), "{name}: {said}");
+        assert_eq!(output.status.code(), Some(1));
+        let output = output.stdout;
+        assert!(output.contains(words), "{name}: {output}");
         if name == "class.ts" {
             assert!(
-                said.contains("class.ts:4:3)\n") && said.contains("> 4 |   constructor"),
-                "{said}"
+                output.contains("class.ts:4:3)\n") && output.contains("> 4 |   constructor"),
+                "{output}"
             );
         }
     }
@@ -417,9 +417,9 @@ async fn an_unknown_thinking_level_names_call_and_argument() {
     );
     let mut rpc = home.rpc(&["--provider", "demo", "--model", "demo"]);
     rpc.ok(prompt("/go")).await;
-    let said = rpc.ui("notify").await["message"].clone();
+    let output = rpc.ui("notify").await["message"].clone();
     assert_eq!(
-        said,
+        output,
         "TypeError: pi.setThinkingLevel: level: There is no thinking level \"silly\". The levels are: \
          off, minimal, low, medium, high, xhigh, max\nTypeError: pi.setThinkingLevel: level must be a \
          string, not 5\nTypeError: pi.setThinkingLevel: level must be a string, not undefined"
@@ -434,9 +434,9 @@ async fn a_misspelt_node_module_is_not_offered_for_install() {
         "ext.ts",
         "import { readFile } from \"fs/promise\";\nexport default () => readFile;\n",
     );
-    let said = home.run(&["ext", "check", "ext.ts"], "").await.stdout;
-    assert!(said.contains("is 'fs/promises' meant?"), "{said}");
-    assert!(!said.contains("npm install"), "{said}");
+    let output = home.run(&["ext", "check", "ext.ts"], "").await.stdout;
+    assert!(output.contains("is 'fs/promises' meant?"), "{output}");
+    assert!(!output.contains("npm install"), "{output}");
 }
 
 #[tokio::test]

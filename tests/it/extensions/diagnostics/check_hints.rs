@@ -9,10 +9,10 @@ use crate::support::{Home, prompt};
 
 /// The output of `pi ext check` for a file or folder with a mistake.
 async fn checked(home: &Home, name: &str) -> String {
-    let said = home.run(&["ext", "check", name], "").await;
-    assert_eq!(said.status.code(), Some(1), "{name}: {}", said.stdout);
+    let output = home.run(&["ext", "check", name], "").await;
+    assert_eq!(output.status.code(), Some(1), "{name}: {}", output.stdout);
     let folder = home.cwd().canonicalize().unwrap();
-    said.stdout.replace(&format!("{}/", folder.display()), "")
+    output.stdout.replace(&format!("{}/", folder.display()), "")
 }
 
 #[tokio::test]
@@ -121,8 +121,8 @@ async fn mistakes_of_modules_get_a_suggestion() {
         ),
         ("bom.ts", "nothing is not defined (bom.ts:2:3)\n"),
     ] {
-        let said = checked(&home, name).await;
-        assert!(said.contains(words), "{name}: {said}");
+        let output = checked(&home, name).await;
+        assert!(output.contains(words), "{name}: {output}");
     }
 }
 
@@ -162,8 +162,8 @@ async fn mistakes_of_manifests_are_reported() {
             &format!("{name}/a.ts"),
             "export default (pi) => pi.on(\"input\", () => {});\n",
         );
-        let said = home.run(&["ext", "check", name], "").await.stdout;
-        assert_eq!(said.matches(words).count(), 1, "{name}: {said}");
+        let output = home.run(&["ext", "check", name], "").await.stdout;
+        assert_eq!(output.matches(words).count(), 1, "{name}: {output}");
     }
     // Other programs may have members of their own in a manifest.
     fs::create_dir_all(home.cwd().join("good")).unwrap();
@@ -175,8 +175,8 @@ async fn mistakes_of_manifests_are_reported() {
         "good/a.ts",
         "export default (pi) => pi.on(\"input\", () => {});\n",
     );
-    let said = home.run(&["ext", "check", "good"], "").await.ok();
-    assert!(said.starts_with("ok "), "{said}");
+    let output = home.run(&["ext", "check", "good"], "").await.ok();
+    assert!(output.starts_with("ok "), "{output}");
 }
 
 #[tokio::test]
@@ -194,9 +194,11 @@ async fn misspelt_members_are_reported_at_registration() {
         "list.ts",
         "export default (pi) => { pi.registerTool([{ name: \"t\" }]); };\n",
     );
-    let said = checked(&home, "a.ts").await;
-    let misses = |what: &str, has: &str, meant: &str, place: &str| {
-        format!("{what} has \"{has}\", which nobody looks at. Is \"{meant}\" meant? (a.ts:{place})")
+    let output = checked(&home, "a.ts").await;
+    let misses = |what: &str, has: &str, intended: &str, place: &str| {
+        format!(
+            "{what} has \"{has}\", which pi does not know. Is \"{intended}\" meant? (a.ts:{place})"
+        )
     };
     let expected = [
         misses("pi.registerTool: \"t\"", "descripton", "description", "4:6"),
@@ -216,11 +218,15 @@ async fn misspelt_members_are_reported_at_registration() {
         "Provider p: \"baseUrl\" is required when defining models. (a.ts:9:6)".to_owned(),
     ];
     for words in &expected {
-        assert_eq!(said.matches(words.as_str()).count(), 1, "{words}: {said}");
+        assert_eq!(
+            output.matches(words.as_str()).count(),
+            1,
+            "{words}: {output}"
+        );
     }
-    let errors = said.matches("\n  error: ").count() + said.matches("\n  warning: ").count();
+    let errors = output.matches("\n  error: ").count() + output.matches("\n  warning: ").count();
     // One more tool has no description.
-    assert_eq!(errors, expected.len() + 1, "{said}");
+    assert_eq!(errors, expected.len() + 1, "{output}");
     for (name, words) in [
         (
             "handler.ts",
@@ -231,8 +237,8 @@ async fn misspelt_members_are_reported_at_registration() {
             "tool must be an object with name, description, parameters and execute, not an array",
         ),
     ] {
-        let said = checked(&home, name).await;
-        assert!(said.contains(words), "{said}");
+        let output = checked(&home, name).await;
+        assert!(output.contains(words), "{output}");
     }
 }
 
@@ -275,37 +281,37 @@ async fn a_tool_with_a_wrong_result_is_reported_with_its_line() {
         assert_eq!(error["event"], format!("tool:{name}"));
     }
     rpc.send(&prompt("/go").to_string()).await;
-    let said = "ctx.ui.notfy is not a function: is `ctx.ui.notify` meant?";
-    let is_it = |line: &Value| line["error"] == said;
+    let output = "ctx.ui.notfy is not a function: is `ctx.ui.notify` meant?";
+    let is_it = |line: &Value| line["error"] == output;
     let error = rpc.wait("an extension_error", is_it).await;
     let stack = error["stack"].as_str().unwrap();
     assert!(
-        stack.starts_with(&format!("TypeError: {said}\n")),
+        stack.starts_with(&format!("TypeError: {output}\n")),
         "{stack}"
     );
 
     rpc.send(&prompt("/late").to_string()).await;
-    for said in [
+    for output in [
         "ctx.ui.notify: message says [object Promise], as if an `await` were missing",
         "ctx.ui.notify: message must be a string, not a promise, as if an `await` were missing",
     ] {
-        let is_it = |line: &Value| line["error"] == said || line["message"] == said;
+        let is_it = |line: &Value| line["error"] == output || line["message"] == output;
         let report = match rpc.lines().into_iter().find(is_it) {
             Some(report) => report,
-            None => rpc.wait(said, is_it).await,
+            None => rpc.wait(output, is_it).await,
         };
-        let (kind, line) = match said.contains("says") {
+        let (kind, line) = match output.contains("says") {
             true => ("extension_warning", 13),
             false => ("extension_error", 14),
         };
         assert_eq!(report["type"], kind, "{report}");
         assert_eq!(report["location"]["line"], line, "{report}");
     }
-    let told =
+    let reported =
         |line: &&Value| line["type"] == "extension_error" || line["type"] == "extension_warning";
     // Each is reported once: four results and three commands.
     assert_eq!(
-        rpc.lines().iter().filter(told).count(),
+        rpc.lines().iter().filter(reported).count(),
         7,
         "{:?}",
         rpc.lines()

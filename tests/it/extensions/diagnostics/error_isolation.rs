@@ -80,8 +80,8 @@ async fn error_listeners_apply_to_their_own_extension() {
     rpc.notified("b heard b rejects").await;
     rpc.ok(say("a last")).await;
     rpc.notified("a heard a last").await;
-    let told = reports(&rpc);
-    assert_eq!(told.len(), 3, "{told:#?}");
+    let reported_text = reports(&rpc);
+    assert_eq!(reported_text.len(), 3, "{reported_text:#?}");
     assert_eq!(rpc.close().await.code(), Some(0));
 }
 

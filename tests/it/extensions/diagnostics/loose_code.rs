@@ -59,7 +59,7 @@ async fn half_an_emoji_breaks_nothing() {
     let state = rpc.ok(json!({"type": "get_state"})).await;
     assert_eq!(state["sessionName"], cut);
     let messages = rpc.ok(json!({"type": "get_messages"})).await["messages"].take();
-    let said: Vec<String> = messages.as_array().unwrap().iter().map(text_of).collect();
+    let output: Vec<String> = messages.as_array().unwrap().iter().map(text_of).collect();
     let expected = [
         &format!("go {cut}"),
         cut,
@@ -71,7 +71,7 @@ async fn half_an_emoji_breaks_nothing() {
         cut,
         "hi \u{1f600} and \u{fffd}x",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(output, expected);
     assert_eq!(rpc.stderr(), "");
     rpc.close().await;
 }
@@ -154,8 +154,8 @@ async fn an_unhandled_error_of_a_worker_is_reported() {
     let [error] = errors[..] else {
         panic!("{errors:?}")
     };
-    let said = error["error"].as_str().unwrap();
-    assert!(said.contains("in worker"), "{error}");
+    let output = error["error"].as_str().unwrap();
+    assert!(output.contains("in worker"), "{error}");
     assert_eq!(error["location"]["line"], 2, "{error}");
     let path = error["extensionPath"].to_string();
     assert!(path.contains("ext.ts"), "{error}");
@@ -179,10 +179,10 @@ async fn wrong_arguments_are_named_in_the_extensions_terms() {
     ))
     .await;
     rpc.ok(prompt("/slip")).await;
-    let said = rpc
+    let output = rpc
         .wait("the words", |line| line["method"] == "notify")
         .await;
-    let words: Vec<&str> = said["message"].as_str().unwrap().lines().collect();
+    let words: Vec<&str> = output["message"].as_str().unwrap().lines().collect();
     assert_eq!(
         words,
         [
@@ -232,12 +232,12 @@ async fn an_error_of_a_gate_says_that_the_tool_did_not_run() {
     server.push(Answer::text("Done."));
     rpc.run("go").await;
     let messages = server.last_request().body["messages"].to_string();
-    for said in [
+    for output in [
         "Extension failed, blocking execution: 42",
         "Extension failed, blocking execution: an error without a message",
         "no such thing",
     ] {
-        assert!(messages.contains(said), "{said}: {messages}");
+        assert!(messages.contains(output), "{output}: {messages}");
     }
     let state = |entry: &&Value| entry["customType"] == "state";
     let entries = home.entries();
@@ -285,15 +285,15 @@ async fn errors_of_network_handlers_are_reported() {
     while failed(&rpc).len() < 7 {
         rpc.event("extension_error").await;
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for error in failed(&rpc) {
         assert_eq!(error["extension"]["name"], "ext", "{error}");
         assert!(error["location"]["line"].is_number(), "{error}");
-        told.push(error["error"].as_str().unwrap().to_owned());
+        reported.push(error["error"].as_str().unwrap().to_owned());
     }
-    told.sort();
+    reported.sort();
     assert_eq!(
-        told,
+        reported,
         [
             "close",
             "connect",
@@ -390,10 +390,10 @@ async fn a_thrown_value_is_shown_with_its_extension() {
     rpc.ok(prompt("go")).await;
     let error = rpc.event("extension_error").await;
     assert_eq!(error["error"], "{ code: 5 }");
-    let said = home.run(&["-p", "/slip"], "").await.stderr;
+    let output = home.run(&["-p", "/slip"], "").await.stderr;
     assert!(
-        said.contains("Extension error (command:slip of ext): text"),
-        "{said}"
+        output.contains("Extension error (command:slip of ext): text"),
+        "{output}"
     );
 }
 
@@ -419,12 +419,12 @@ async fn an_error_of_a_tool_is_reported_with_its_position() {
     server.push(Answer::text("Done."));
     rpc.run("go").await;
     let failed = server.requests()[3].body.to_string();
-    for told in [
+    for reported in [
         "fetch failed",
         "No such city",
         "Cannot read properties of undefined (reading 'name')",
     ] {
-        assert!(failed.contains(told), "{failed}");
+        assert!(failed.contains(reported), "{failed}");
     }
     // The run does not wait for the report.
     let is_told = |line: &Value| line["type"] == "extension_error";

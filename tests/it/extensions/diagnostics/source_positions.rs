@@ -205,11 +205,11 @@ async fn an_error_of_a_package_at_load_is_at_the_authors_line() {
         &["ext", "check", factory.to_str().unwrap()][..],
         &["ext", "list"],
     ] {
-        let said = home.run(words, "").await.stdout;
+        let output = home.run(words, "").await.stdout;
         let place = format!("{}:3:3)\n", factory.display());
         assert!(
-            said.contains(&place) && said.contains("> 3 |   deep();"),
-            "{said}"
+            output.contains(&place) && output.contains("> 3 |   deep();"),
+            "{output}"
         );
     }
 }
@@ -254,13 +254,13 @@ async fn print_mode_shows_the_line() {
         "export default () => {\n  nothing.here();\n};\n",
     );
     let words = ["-p", "hello"].iter().chain(&DEMO_NO_SESSION);
-    let said = home
+    let output = home
         .run(&words.copied().collect::<Vec<_>>(), "")
         .await
         .stderr;
     assert!(
-        said.contains("> 2 |   nothing.here();\n    |   ^\n"),
-        "{said}"
+        output.contains("> 2 |   nothing.here();\n    |   ^\n"),
+        "{output}"
     );
 }
 
@@ -340,13 +340,13 @@ async fn a_syntax_error_of_a_required_file_names_it() {
     let path = parts.join("bad.cjs");
     let source = format!("import b from {path:?};\nexport default () => b;\n");
     let importing = home.file("imports.ts", &source);
-    let said = home
+    let output = home
         .run(&["ext", "check", importing.to_str().unwrap()], "")
         .await
         .stdout;
     assert!(
-        said.contains("parts/bad.cjs:2:9)\n") && said.contains("> 2 | var b = = 2;"),
-        "{said}"
+        output.contains("parts/bad.cjs:2:9)\n") && output.contains("> 2 | var b = = 2;"),
+        "{output}"
     );
 }
 

@@ -87,10 +87,10 @@ async fn a_load_that_spins_is_reported_with_its_line() {
     assert_eq!(error["event"], "load");
     assert_eq!(error["location"]["file"].as_str(), ext.to_str(), "{error}");
     assert_eq!(error["location"]["line"], 4, "{error}");
-    let said = home.run(&["ext", "check", ext.to_str().unwrap()], "").await;
-    assert_eq!(said.status.code(), Some(1));
-    let said = said.stdout;
-    assert!(said.contains("> 4 | for (;;) n += 1;"), "{said}");
+    let output = home.run(&["ext", "check", ext.to_str().unwrap()], "").await;
+    assert_eq!(output.status.code(), Some(1));
+    let output = output.stdout;
+    assert!(output.contains("> 4 | for (;;) n += 1;"), "{output}");
 }
 
 /// An author of a hundred handlers finds the right one by its line.

@@ -32,13 +32,13 @@ async fn in_place_changes_at_start_and_end_events_count() {
             false => home.rpc(&[]),
         };
         let events = rpc.run("a secret").await;
-        let said = "said it, begun, ended";
+        let output = "said it, begun, ended";
         let requests = server.requests();
         let [asked, told] = &requests[..] else {
             panic!("{original}: {requests:#?}")
         };
         assert_eq!(text_of(&asked.body["messages"][0]), "a ***", "{original}");
-        assert_eq!(text_of(told_result(told)), said, "{original}");
+        assert_eq!(text_of(told_result(told)), output, "{original}");
         let shown = |kind: &str| {
             let event = events.iter().find(|one| one["type"] == kind);
             event.unwrap_or_else(|| panic!("no {kind}")).clone()
@@ -46,13 +46,13 @@ async fn in_place_changes_at_start_and_end_events_count() {
         assert_eq!(text_of(&shown("message_start")["message"]), "a ***");
         let args = shown("tool_execution_start")["args"].clone();
         assert_eq!(args, json!({"x": "it, begun"}), "{original}");
-        assert_eq!(text_of(&shown("tool_execution_end")["result"]), said);
+        assert_eq!(text_of(&shown("tool_execution_end")["result"]), output);
         let notified = events.iter().find(|one| one["method"] == "notify");
-        assert_eq!(notified.unwrap()["message"], said, "{original}");
+        assert_eq!(notified.unwrap()["message"], output, "{original}");
         let stored = rpc.request(json!({"type": "get_messages"})).await;
         let messages = stored["data"]["messages"].as_array().unwrap();
         assert_eq!(text_of(&messages[0]), "a ***", "{original}");
-        assert_eq!(text_of(&messages[2]), said, "{original}");
+        assert_eq!(text_of(&messages[2]), output, "{original}");
         assert_eq!(messages[2]["details"], json!({"x": "it, begun"}));
     }
 }
@@ -104,8 +104,8 @@ async fn an_unusable_change_is_reported_and_undone() {
         .map(|(event, text)| (*event, &**text))
         .collect();
     assert_eq!(reports, expected);
-    let told = &server.requests()[1];
-    assert_eq!(text_of(told_result(told)), "said it, begun, ended");
+    let reported = &server.requests()[1];
+    assert_eq!(text_of(told_result(reported)), "said it, begun, ended");
 }
 
 /// In queued events the listeners had not run when `setModel` returned.

@@ -9,21 +9,21 @@ use crate::support::{Home, Rpc, Terminal, message_end, prompt, with_extension};
 /// Runs a slash command and returns the JSON of its notification.
 async fn notified_json(rpc: &mut Rpc, command: &str) -> Value {
     rpc.ok(prompt(&format!("/{command}"))).await;
-    let said = rpc.ui("notify").await;
-    let text = said["message"].as_str().expect("a text");
+    let output = rpc.ui("notify").await;
+    let text = output["message"].as_str().expect("a text");
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// Extension and text of warnings during the load, sorted, because some come later than others.
 async fn load_warnings(rpc: &mut Rpc, count: usize) -> Vec<(String, String)> {
-    let mut said = Vec::new();
-    while said.len() < count {
+    let mut output = Vec::new();
+    while output.len() < count {
         let warning = rpc.event("extension_warning").await;
         assert_eq!(warning["event"], "load");
         let text = |member: &str| warning[member].as_str().unwrap().to_owned();
-        said.push((text("extensionPath"), text("message")));
+        output.push((text("extensionPath"), text("message")));
     }
-    said
+    output
 }
 
 /// The events since the previous call, once this one is the last.
@@ -53,11 +53,14 @@ async fn events_of_newer_versions_are_emitted() {
 
     // A listener to an event that no version has is reported once, and the extension works.
     // Extensions made for several versions listen to events of other versions.
-    let said = load_warnings(&mut rpc, 1).await;
-    let [(_, text)] = &said[..] else {
-        panic!("{said:?}")
+    let output = load_warnings(&mut rpc, 1).await;
+    let [(_, text)] = &output[..] else {
+        panic!("{output:?}")
     };
-    assert!(text.contains("There is no event \"tool_cal\""), "{said:?}");
+    assert!(
+        text.contains("There is no event \"tool_cal\""),
+        "{output:?}"
+    );
 
     let known = notified_json(&mut rpc, "know").await;
     let expected = json!({
@@ -160,12 +163,12 @@ async fn dialogs_compactions_and_steering_are_emitted() {
     rpc.refused(json!({"type": "compact", "customInstructions": "no"}))
         .await;
     let log = logged_until_type(&mut rpc, "session_compact_failed").await;
-    let asked = log
+    let requested = log
         .iter()
         .position(|entry| entry[0] == "session_before_compact");
-    if let Some(asked) = asked {
+    if let Some(requested) = requested {
         assert_eq!(
-            log[asked],
+            log[requested],
             json!(["session_before_compact", "manual", false])
         );
         let failed = json!(["session_compact_failed", "manual", null, true, false, false]);
@@ -338,9 +341,9 @@ async fn in_place_changes_of_a_timed_out_handler_count() {
     let mut rpc = home.rpc(&[]);
     server.push(Answer::text("Yes."));
     assert_eq!(rpc.answer_to("a secret").await, "Yes.");
-    let asked = server.requests()[0].body["messages"].to_string();
+    let requested = server.requests()[0].body["messages"].to_string();
     assert!(
-        asked.contains("[redacted]") && !asked.contains("a secret"),
-        "{asked}"
+        requested.contains("[redacted]") && !requested.contains("a secret"),
+        "{requested}"
     );
 }

@@ -10,7 +10,7 @@ use crate::support::{Home, Rpc, prompt, text_of, with_extension, without};
 
 /// The events in words, without updates.
 fn story(lines: &[Value]) -> Vec<String> {
-    let told = lines.iter().filter_map(|line| {
+    let reported = lines.iter().filter_map(|line| {
         let kind = line["type"].as_str()?;
         Some(match kind {
             "response" | "message_update" => return None,
@@ -25,7 +25,7 @@ fn story(lines: &[Value]) -> Vec<String> {
             _ => kind.to_owned(),
         })
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Insists that one line comes before another.
@@ -47,7 +47,7 @@ async fn handlers_finish_before_the_agent_continues() {
     rpc.event("agent_end").await;
     rpc.event("agent_end").await;
     let story = story(&rpc.lines());
-    for (event, told) in [
+    for (event, reported) in [
         ("agent_start", "agent_start"),
         ("turn_start", "turn_start"),
         ("message_start user", "message_start user"),
@@ -57,7 +57,7 @@ async fn handlers_finish_before_the_agent_continues() {
         ("message_end toolResult", "message_end toolResult"),
         ("turn_end assistant", "turn_end"),
     ] {
-        before(&story, &format!("> {event}, done"), told);
+        before(&story, &format!("> {event}, done"), reported);
     }
     before(&story, "> message_end user, done", "> context");
     before(&story, "> the last update, done", "> agent_end: false");
@@ -114,8 +114,8 @@ async fn handlers_finish_before_the_agent_continues() {
         "assistant",
     ];
     assert_eq!(stored, expected);
-    let asked = server.requests()[1].body.to_string();
-    assert!(asked.contains("made: true"), "{asked}");
+    let requested = server.requests()[1].body.to_string();
+    assert!(requested.contains("made: true"), "{requested}");
 
     rpc.ok(json!({"type": "cycle_model"})).await;
     rpc.close().await;
@@ -149,7 +149,7 @@ async fn a_turn_requested_in_agent_end_starts_the_next_run() {
         "message_end assistant",
         "turn_end",
     ];
-    let said =
+    let output =
         |content: &str| ["start", "end"].map(|kind| format!("message_{kind} custom {content}"));
     let expected = [
         vec![
@@ -157,10 +157,10 @@ async fn a_turn_requested_in_agent_end_starts_the_next_run() {
             "agent_start".into(),
             "turn_start".into(),
         ],
-        said("early").into(),
+        output("early").into(),
         turn.map(String::from).into(),
         vec!["turn_start".into()],
-        said("early, to follow").into(),
+        output("early, to follow").into(),
         turn.map(String::from).into(),
         vec!["agent_end".into()],
     ];
@@ -190,7 +190,7 @@ async fn the_agent_does_not_wait_for_a_handler_that_waits_for_it() {
     home.extension("ext.ts", include_str!("fixtures/waiting.ts"));
     let mut rpc = home.rpc(&[]);
     server.repeat(Answer::text("Yes."));
-    for (name, said) in [
+    for (name, output) in [
         ("idle in message_start", "idle"),
         ("idle in turn_end", "idle"),
         ("idle in agent_end", "idle"),
@@ -202,7 +202,7 @@ async fn the_agent_does_not_wait_for_a_handler_that_waits_for_it() {
         ("new session", "entered"),
     ] {
         waits(&mut rpc, name).await;
-        rpc.notified(said).await;
+        rpc.notified(output).await;
         rpc.ok(prompt("/rest")).await;
     }
     waits(&mut rpc, "reload").await;
@@ -318,11 +318,11 @@ async fn a_handler_does_not_wait_for_a_session_that_waits_for_it() {
     let done = rpc.ok(json!({"type": "new_session"})).await;
     assert_eq!(done["cancelled"], false);
     for name in ["session_before_switch", "session_shutdown"] {
-        let said = rpc.ui("notify").await["message"].clone();
-        let said = said.as_str().unwrap();
+        let output = rpc.ui("notify").await["message"].clone();
+        let output = output.as_str().unwrap();
         let begins =
             format!("{name}: ctx.newSession() cannot be waited for in a handler of {name}");
-        assert!(said.starts_with(&begins), "{said}");
+        assert!(output.starts_with(&begins), "{output}");
     }
     assert_eq!(home.sessions().len(), 1, "only what was said in is kept");
     rpc.run("three").await;
@@ -346,7 +346,7 @@ async fn each_handler_sees_the_unchanged_answer_so_far() {
     rpc.ok(prompt("go")).await;
     rpc.event("agent_end").await;
     let lines = rpc.lines();
-    let told: Vec<&Value> = (lines.iter())
+    let reported: Vec<&Value> = (lines.iter())
         .filter(|line| line["type"] == "message_update")
         .collect();
     let seen = fs::read_to_string(home.cwd().join("seen.jsonl")).unwrap();
@@ -354,13 +354,13 @@ async fn each_handler_sees_the_unchanged_answer_so_far() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert!(seen.len() > 15, "{}", seen.len());
-    assert_eq!(seen.len(), told.len());
-    for (seen, told) in seen.iter().zip(told) {
+    assert_eq!(seen.len(), reported.len());
+    for (seen, reported) in seen.iter().zip(reported) {
         // Only clients get these members.
-        let mut told = without(told, &["usage"]);
-        told["assistantMessageEvent"] =
-            without(&told["assistantMessageEvent"], &["id", "toolName"]);
-        assert_eq!(*seen, told);
+        let mut reported = without(reported, &["usage"]);
+        reported["assistantMessageEvent"] =
+            without(&reported["assistantMessageEvent"], &["id", "toolName"]);
+        assert_eq!(*seen, reported);
     }
 }
 
@@ -392,7 +392,7 @@ async fn follow_ups_in_agent_end_after_an_await_are_one_request() {
         rpc.notified("said 2").await;
         server.received(before + 3).await;
         let requests = server.requests();
-        let asked = requests[before..].iter().map(|request| {
+        let requested = requests[before..].iter().map(|request| {
             let messages = request.body["messages"].as_array().unwrap().iter();
             let theirs = messages.filter(|message| message["role"] == "user");
             theirs.map(text_of).collect::<Vec<_>>()
@@ -402,6 +402,6 @@ async fn follow_ups_in_agent_end_after_an_await_are_one_request() {
             &["hello", "plan 1", "and now"],
             &["hello", "plan 1", "and now", "plan 2", "execute"],
         ];
-        assert_eq!(asked.collect::<Vec<_>>(), expected, "{who}");
+        assert_eq!(requested.collect::<Vec<_>>(), expected, "{who}");
     }
 }

@@ -238,10 +238,10 @@ async fn a_command_of_the_model_has_the_session_in_its_environment() {
     ] {
         server.push(Answer::tool(tool, json!({ "command": command })));
         server.push(Answer::text("Fine."));
-        let told = rpc.run("go").await;
-        let result = (told.iter()).find(|line| line["type"] == "tool_execution_end");
-        let said = &result.unwrap()["result"]["content"][0]["text"];
-        assert_eq!(*said, expected, "{tool}");
+        let reported = rpc.run("go").await;
+        let result = (reported.iter()).find(|line| line["type"] == "tool_execution_end");
+        let output = &result.unwrap()["result"]["content"][0]["text"];
+        assert_eq!(*output, expected, "{tool}");
     }
     // Commands of the user do not get it.
     let bash = rpc

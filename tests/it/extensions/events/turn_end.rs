@@ -111,8 +111,8 @@ async fn agent_before_settle_continues_the_run() {
     for text in ["One.", "Two."] {
         server.push(Answer::text(text));
     }
-    let said = home.run(&["-p", "Go!"], "").await.ok();
-    assert_eq!(said.trim(), "Two.");
+    let output = home.run(&["-p", "Go!"], "").await.ok();
+    assert_eq!(output.trim(), "Two.");
 }
 
 #[tokio::test]

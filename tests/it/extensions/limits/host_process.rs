@@ -53,12 +53,15 @@ impl Session {
             text.parse().ok().filter(|number| *number != before)
         };
         // The notification may have come before the run ended.
-        let told = self.rpc.lines().iter().rev().find_map(number);
-        match told {
+        let reported = self.rpc.lines().iter().rev().find_map(number);
+        match reported {
             Some(process) => process,
             None => {
-                let told = |line: &Value| number(line).is_some();
-                let line = self.rpc.wait("the process of the extensions", told).await;
+                let reported = |line: &Value| number(line).is_some();
+                let line = self
+                    .rpc
+                    .wait("the process of the extensions", reported)
+                    .await;
                 number(&line).unwrap()
             }
         }
@@ -181,8 +184,8 @@ async fn a_killed_process_is_replaced() {
 /// A stopped process answers nothing, not even whether it spins.
 #[tokio::test]
 async fn a_stopped_process_is_replaced() {
-    let asked = r#"export default (pi) => pi.on("before_agent_start", () => {});"#;
-    let extensions = [("asked.ts", asked), ("bystander.ts", BYSTANDER)];
+    let requested = r#"export default (pi) => pi.on("before_agent_start", () => {});"#;
+    let extensions = [("asked.ts", requested), ("bystander.ts", BYSTANDER)];
     let timeouts = json!({ "extensionTimeouts": { "handler": 1000 } });
     let mut session = Session::start(timeouts, &extensions).await;
     let process = session.process().await;
@@ -201,8 +204,8 @@ async fn a_stopped_process_is_replaced() {
 /// pi asked whether the process was alive only when the time of the handler was over.
 #[tokio::test]
 async fn a_process_that_is_stopped_does_not_lengthen_the_end() {
-    let asked = r#"export default (pi) => pi.on("session_shutdown", () => {});"#;
-    let extensions = [("asked.ts", asked), ("bystander.ts", BYSTANDER)];
+    let requested = r#"export default (pi) => pi.on("session_shutdown", () => {});"#;
+    let extensions = [("asked.ts", requested), ("bystander.ts", BYSTANDER)];
     let timeouts = json!({ "extensionTimeouts": { "shutdown": 30000 } });
     let mut session = Session::start(timeouts, &extensions).await;
     let process = session.process().await;
@@ -234,7 +237,7 @@ async fn time_in_which_the_program_was_stopped_is_not_attributed() {
             }
             ctx.ui.notify("worked");
         }});"#;
-        let asked = r#"export default (pi) => {
+        let requested = r#"export default (pi) => {
             const wait = async (ctx, what) => {
                 ctx.ui.notify(what);
                 await new Promise((resolve) => setTimeout(resolve, 500));
@@ -247,7 +250,7 @@ async fn time_in_which_the_program_was_stopped_is_not_attributed() {
             });
         };"#;
         let extensions = [
-            ("asked.ts", asked),
+            ("asked.ts", requested),
             ("bystander.ts", BYSTANDER),
             ("clock.ts", clock),
             ("works.ts", works),
@@ -257,7 +260,7 @@ async fn time_in_which_the_program_was_stopped_is_not_attributed() {
         let mut session = Session::start(settings, &extensions).await;
         session.process().await;
         let program = session.rpc.process_id() as i32;
-        for (what, told) in [
+        for (what, reported) in [
             ("/work", "working"),
             ("go on", "asked"),
             ("go further", "told"),
@@ -266,7 +269,7 @@ async fn time_in_which_the_program_was_stopped_is_not_attributed() {
                 session.server.push(Answer::text("Went on."));
             }
             session.rpc.send(&prompt(what).to_string()).await;
-            session.rpc.notified(told).await;
+            session.rpc.notified(reported).await;
             stop(program).await;
             // Longer than the limit, which only real time can show.
             pause(LIMIT + 300).await;
@@ -307,11 +310,11 @@ async fn children_of_a_crashed_process_end_with_it() {
     let mut session = Session::start(json!({}), &extensions).await;
     let process = session.process().await;
     session.rpc.ok(prompt("/start")).await;
-    let told = |line: &Value| {
+    let reported = |line: &Value| {
         let text = line["message"].as_str().unwrap_or_default();
         text.starts_with("child ")
     };
-    let line = session.rpc.wait("the child", told).await;
+    let line = session.rpc.wait("the child", reported).await;
     let child = line["message"].as_str().unwrap()["child ".len()..].parse();
     send(Signal::SIGABRT, process);
     session

@@ -117,17 +117,21 @@ async fn hogged(host: &str, work: &str) {
     let is_report = |line: &Value| line["type"] == "extension_error" && is_of(line, "keeps.ts");
     rpc.find(0, "the report", is_report).await;
     let lines = rpc.lines();
-    let told = |kind: &str, name: &str| -> Vec<&Value> {
-        let told = lines.iter().filter(|line| line["type"] == kind);
-        told.filter(|line| is_of(line, name)).collect()
+    let reported = |kind: &str, name: &str| -> Vec<&Value> {
+        let reported = lines.iter().filter(|line| line["type"] == kind);
+        reported.filter(|line| is_of(line, name)).collect()
     };
     let nothing = [&Value::Null; 0];
-    assert_eq!(told("extension_error", "waits.ts"), nothing, "{host}");
-    assert_eq!(told("extension_wait_start", "waits.ts"), nothing, "{host}");
-    let waits = told("extension_wait_start", "keeps.ts");
+    assert_eq!(reported("extension_error", "waits.ts"), nothing, "{host}");
+    assert_eq!(
+        reported("extension_wait_start", "waits.ts"),
+        nothing,
+        "{host}"
+    );
+    let waits = reported("extension_wait_start", "keeps.ts");
     assert!(waits.len() > 1, "{host}: {lines:?}");
     assert_eq!(waits[0]["event"], "session_start", "{host}");
-    let errors = told("extension_error", "keeps.ts");
+    let errors = reported("extension_error", "keeps.ts");
     let texts = errors.iter().map(|error| error["error"].as_str().unwrap());
     let texts: Vec<&str> = texts.collect();
     let words = "more than 5 of 10 s, in what was begun in session_start";

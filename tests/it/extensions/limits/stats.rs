@@ -55,9 +55,9 @@ async fn stats_count_calls_time_failures_and_memory() {
         "{stats}"
     );
     assert_eq!(of("agent_end", "failures"), of("agent_end", "calls"));
-    let asked = of("command", "totalMs").as_f64().unwrap();
+    let requested = of("command", "totalMs").as_f64().unwrap();
     assert!(
-        asked < 400.0,
+        requested < 400.0,
         "the user's time is not the extension's: {stats}"
     );
     let calls = extension["calls"].as_u64().unwrap();

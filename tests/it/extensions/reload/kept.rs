@@ -69,11 +69,11 @@ async fn a_broken_file_stops_no_other_extension() {
         assert_eq!(names(&report, "kept"), ["a.ts"], "{report}");
         let error = report["kept"][0]["error"].as_str().unwrap();
         assert!(error.contains(reason), "{report}");
-        let told = rpc.event("extension_error").await;
-        let told = told["error"].as_str().unwrap();
+        let reported = rpc.event("extension_error").await;
+        let reported = reported["error"].as_str().unwrap();
         assert!(
-            told.contains(reason) && told.contains("last good version"),
-            "{told}"
+            reported.contains(reason) && reported.contains("last good version"),
+            "{reported}"
         );
         says(&mut rpc, "a", "1").await;
         says(&mut rpc, "b", &value).await;

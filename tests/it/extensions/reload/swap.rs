@@ -179,8 +179,8 @@ async fn the_watch_setting_is_read_at_each_reload() {
     save("three").unwrap();
     rpc.notified("Reloaded: m.ts").await;
     let lines = rpc.lines();
-    let told = lines.iter().filter(|line| line["method"] == "notify");
-    assert_eq!(told.count(), 2);
+    let reported = lines.iter().filter(|line| line["method"] == "notify");
+    assert_eq!(reported.count(), 2);
 }
 
 #[tokio::test]

@@ -76,8 +76,8 @@ export class SessionExtensions {
   async #emit({ type }: { type: string }): Promise<void> {
     if (type !== "session_shutdown") {
       throw new Error(
-        `extensionRunner.emit("${type}") is not available in this version of pi: what happens in a session is told by ` +
-          "pi itself. Only session_shutdown can be emitted",
+        `extensionRunner.emit("${type}") is not available in this version of pi: pi itself emits what happens in ` +
+          "a session. Only session_shutdown can be emitted",
       );
     }
     if (this.#calls.isDisposed()) return;

@@ -94,12 +94,12 @@ export class InlineExtensions {
   #quiet = new AbortController().signal;
 
   /** A failing factory fails the creation of the session: a guard must not be left out. */
-  static async load(given: InlineExtension[], events: EventBus): Promise<InlineExtensions> {
+  static async load(extensions: InlineExtension[], events: EventBus): Promise<InlineExtensions> {
     const all = new InlineExtensions();
     all.#events = events;
-    for (const one of given) {
-      if (typeof one === "function") await one(all.#api());
-      else all.#addAssembled(one);
+    for (const extension of extensions) {
+      if (typeof extension === "function") await extension(all.#api());
+      else all.#addAssembled(extension);
     }
     return all;
   }
@@ -127,7 +127,7 @@ export class InlineExtensions {
         const handlers = this.#handlers.get(event) ?? [];
         this.#handlers.set(event, [...handlers, handler]);
         return () => {
-          this.#handlers.set(event, this.#handlersOf(event).filter((one) => one !== handler));
+          this.#handlers.set(event, this.#handlersOf(event).filter((registered) => registered !== handler));
         };
       },
       registerTool: (tool: CustomTool) => void this.tools.push(tool),
@@ -140,8 +140,8 @@ export class InlineExtensions {
         await session("setModel").setModel(model);
         return true;
       },
-      sendUserMessage: (...said: Parameters<AgentSession["sendUserMessage"]>) =>
-        session("sendUserMessage").sendUserMessage(...said),
+      sendUserMessage: (...args: Parameters<AgentSession["sendUserMessage"]>) =>
+        session("sendUserMessage").sendUserMessage(...args),
       appendEntry: (customType: string, data?: unknown) =>
         AgentSession.appendEntry(session("appendEntry"), customType, data),
       getSessionName: () => session("getSessionName").sessionName,

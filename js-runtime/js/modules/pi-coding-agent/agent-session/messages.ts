@@ -66,7 +66,7 @@ export class LiveMessages {
     const known = this.#known;
     if (this.#same < known) return void this.#catchUp(list);
     const text = JSON.stringify(message);
-    const at = this.#program.findIndex((one, index) => index >= known && JSON.stringify(one) === text);
+    const at = this.#program.findIndex((message, index) => index >= known && JSON.stringify(message) === text);
     if (at >= 0) this.#append(list, [...this.#program.slice(known, at), message], at + 1);
   }
 

@@ -64,14 +64,14 @@ const REGISTERED = [
   "markdownTransformer",
 ];
 
-function inline(given: unknown, index: number): LoadedExtension {
-  const named = given as { factory?: unknown; name?: unknown; hidden?: boolean } | undefined;
-  const factory = typeof given === "function" ? given : named?.factory;
+function inline(factoryOrNamed: unknown, index: number): LoadedExtension {
+  const named = factoryOrNamed as { factory?: unknown; name?: unknown; hidden?: boolean } | undefined;
+  const factory = typeof factoryOrNamed === "function" ? factoryOrNamed : named?.factory;
   if (typeof factory !== "function") throw new TypeError("extensionFactories: each must be a function (pi) => { ... }");
-  const path = `<inline:${typeof given === "function" ? index + 1 : named?.name}>`;
+  const path = `<inline:${typeof factoryOrNamed === "function" ? index + 1 : named?.name}>`;
   const sourceInfo = { path, source: "inline", scope: "temporary", origin: "top-level" };
   const extension: LoadedExtension = { path, resolvedPath: path, sourceInfo };
-  if (typeof given !== "function" && named?.hidden) extension.hidden = true;
+  if (typeof factoryOrNamed !== "function" && named?.hidden) extension.hidden = true;
   for (const member of REGISTERED) {
     Object.defineProperty(extension, member, {
       enumerable: false,
@@ -102,29 +102,29 @@ class Registered<V> extends Map<string, V> {
   }
 }
 
-function fromFile(one: Described, set: FileSet): LoadedExtension {
-  const { path, source: sourceInfo } = one;
+function fromFile(described: Described, set: FileSet): LoadedExtension {
+  const { path, source: sourceInfo } = described;
   const elsewhere = () => {
     throw new Error(`${path}: its functions cannot be called from here in this version of pi: it runs in an isolate of its own`);
   };
   const registered = <V>(what: string, entries: [string, V][]) => new Registered(path, what, entries);
   const renderers = (kind: string) =>
-    one.renderers.filter((renderer) => renderer.kind === kind && renderer.customType !== undefined)
+    described.renderers.filter((renderer) => renderer.kind === kind && renderer.customType !== undefined)
       .map(({ customType }): [string, unknown] => [customType as string, elsewhere]);
   const extension = {
     path,
     resolvedPath: path,
     sourceInfo,
-    handlers: registered("handlers", one.events.map((event) => [event, [elsewhere]])),
+    handlers: registered("handlers", described.events.map((event) => [event, [elsewhere]])),
     tools: registered(
       "tools",
-      one.tools.map((tool) => [tool.name, { definition: { label: tool.name, ...tool, execute: elsewhere }, sourceInfo }]),
+      described.tools.map((tool) => [tool.name, { definition: { label: tool.name, ...tool, execute: elsewhere }, sourceInfo }]),
     ),
-    commands: registered("commands", one.commands.map((command) => [command.name, { ...command, sourceInfo, handler: elsewhere }])),
-    flags: registered("flags", one.flags.map((flag) => [flag.name, { ...flag, extensionPath: path }])),
+    commands: registered("commands", described.commands.map((command) => [command.name, { ...command, sourceInfo, handler: elsewhere }])),
+    flags: registered("flags", described.flags.map((flag) => [flag.name, { ...flag, extensionPath: path }])),
     shortcuts: registered(
       "shortcuts",
-      one.shortcuts.map(({ key, description }) => [key, { shortcut: key, description, extensionPath: path, handler: elsewhere }]),
+      described.shortcuts.map(({ key, description }) => [key, { shortcut: key, description, extensionPath: path, handler: elsewhere }]),
     ),
     messageRenderers: registered("messageRenderers", renderers("message")),
     entryRenderers: registered("entryRenderers", renderers("entry")),
@@ -134,8 +134,8 @@ function fromFile(one: Described, set: FileSet): LoadedExtension {
 }
 
 /** Wraps extensions that are functions. */
-export const extensionsOf = (given: unknown[]): Extensions => ({
-  extensions: given.map(inline),
+export const extensionsOf = (inlineExtensions: unknown[]): Extensions => ({
+  extensions: inlineExtensions.map(inline),
   errors: [],
   runtime: createExtensionRuntime(),
 });
@@ -151,7 +151,7 @@ async function loadSet(places: SearchPaths, only?: string[]): Promise<Pick<Exten
   if (number === undefined) return { extensions: [], errors };
   const set: FileSet = { number, places, taken: false };
   unreachable.register(set, number, set);
-  return { extensions: extensions.map((one) => fromFile(one, set)), errors };
+  return { extensions: extensions.map((described) => fromFile(described, set)), errors };
 }
 
 function release(set: FileSet): void {
@@ -174,28 +174,28 @@ export async function discoverAndLoadExtensions(
   return await loadExtensions(places, [], undefined);
 }
 
-/** Loads the extensions that are found and `given`, as far as `override` keeps them. */
+/** Loads the extensions of `places` and `inlineExtensions`, as far as `override` keeps them. */
 export async function loadExtensions(
   places: SearchPaths,
-  given: unknown[],
+  inlineExtensions: unknown[],
   override: ((base: Extensions) => Extensions) | undefined,
 ): Promise<Extensions> {
   const files = places.includeDefaults || places.paths.length > 0
     ? await loadSet(places)
     : { extensions: [], errors: [] };
-  const base = extensionsOf(given);
+  const base = extensionsOf(inlineExtensions);
   base.extensions.unshift(...files.extensions);
   base.errors.push(...files.errors);
   const wanted = override?.(base) ?? base;
   for (const extension of wanted.extensions) check(extension, "DefaultResourceLoader: extensionsOverride");
   const [first] = files.extensions;
   const set = first && loaded.get(first);
-  const left = wanted.extensions.filter((extension) => loaded.get(extension) === set);
-  if (!set || left.length === files.extensions.length) return wanted;
+  const remaining = wanted.extensions.filter((extension) => loaded.get(extension) === set);
+  if (!set || remaining.length === files.extensions.length) return wanted;
   // Extensions that are left out must not get events, so the rest is loaded again.
   release(set);
-  if (left.length === 0) return wanted;
-  const again = await loadSet(places, left.map(({ path }) => path));
+  if (remaining.length === 0) return wanted;
+  const again = await loadSet(places, remaining.map(({ path }) => path));
   const now = new Map(again.extensions.map((extension) => [extension.path, extension]));
   const extensions = wanted.extensions.flatMap((extension) => loaded.has(extension) ? now.get(extension.path) ?? [] : extension);
   return { ...wanted, extensions, errors: [...wanted.errors, ...again.errors] };

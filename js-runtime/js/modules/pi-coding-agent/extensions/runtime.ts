@@ -34,7 +34,7 @@ export function createExtensionRuntime(): object {
       runtime.pendingProviderRegistrations.push({ name, config, extensionPath } as Pending);
     },
     unregisterProvider(name: string): void {
-      const kept = runtime.pendingProviderRegistrations.filter((one) => one.name !== name);
+      const kept = runtime.pendingProviderRegistrations.filter((registration) => registration.name !== name);
       runtime.pendingProviderRegistrations = kept;
     },
   };

@@ -85,18 +85,18 @@ function streamWith(
   return stream;
 }
 
-function givenAs(registry: ModelRegistry, name: string): unknown {
+function registeredConfiguration(registry: ModelRegistry, name: string): unknown {
   const isThere = registry.getRegisteredProviderIds().includes(name);
   return isThere ? registrar!.configurations(registry[REGISTRY]).get(name) : undefined;
 }
 
 /** The `auth` of a registered object with `getModels()` that supplies the credentials of requests. */
 function ownAuthOf(registry: ModelRegistry, name: string): ProviderAuth | undefined {
-  const given = givenAs(registry, name);
-  return isNative(given) ? ownAuth(given as Parameters<typeof ownAuth>[0]) : undefined;
+  const configuration = registeredConfiguration(registry, name);
+  return isNative(configuration) ? ownAuth(configuration as Parameters<typeof ownAuth>[0]) : undefined;
 }
 
-const isNative = (given: unknown) => typeof (given as Partial<WithModels> | undefined)?.getModels === "function";
+const isNative = (configuration: unknown) => typeof (configuration as Partial<WithModels> | undefined)?.getModels === "function";
 
 /** Only these models cross into JavaScript, not the whole catalogue. */
 const modelsOf = (registry: ModelRegistry, provider: string) => call<Model[]>(registry, "all", { provider });
@@ -129,15 +129,15 @@ export class ModelRegistry {
   private [RUNTIME]: ModelRuntime | undefined;
 
   /** Takes the number of a registry or, as in newer versions, a `ModelRuntime`. */
-  constructor(of: number | ModelRuntime, calls: Calls = HOST_CALLS, authStorage?: AuthStorage) {
-    const registry = typeof of === "number" ? of : of?.[REGISTRY];
+  constructor(source: number | ModelRuntime, calls: Calls = HOST_CALLS, authStorage?: AuthStorage) {
+    const registry = typeof source === "number" ? source : source?.[REGISTRY];
     if (registry === undefined) {
       throw new TypeError("new ModelRegistry(): give a ModelRuntime, or use ModelRegistry.create()");
     }
     this[REGISTRY] = registry;
     this[CALLS] = calls;
     this.authStorage = authStorage ?? new AuthStorage(registry, calls);
-    if (of instanceof ModelRuntime) this[RUNTIME] = of;
+    if (source instanceof ModelRuntime) this[RUNTIME] = source;
   }
 
   /** This registry in the form of newer versions. */
@@ -226,14 +226,14 @@ export class ModelRegistry {
 
   /** The configuration as it was passed; `undefined` for a provider that no extension has registered. */
   getRegisteredProviderConfig(name: string): unknown {
-    const given = givenAs(this, name);
-    return isNative(given) ? undefined : given;
+    const configuration = registeredConfiguration(this, name);
+    return isNative(configuration) ? undefined : configuration;
   }
 
   /** The registered object with `getModels()`, if the provider is one. */
   getRegisteredNativeProvider(name: string): unknown {
-    const given = givenAs(this, name);
-    return isNative(given) ? given : undefined;
+    const configuration = registeredConfiguration(this, name);
+    return isNative(configuration) ? configuration : undefined;
   }
 
   getProviderDisplayName(provider: string): string {

@@ -266,7 +266,7 @@ export class ModelRuntime {
   }
 
   /** The credentials of a request; `undefined` if nothing is configured. */
-  async getAuth(of: string | Model, overrides: AuthOverrides = {}): Promise<AuthResult | undefined> {
+  async getAuth(target: string | Model, overrides: AuthOverrides = {}): Promise<AuthResult | undefined> {
     const { signal, apiKey, env } = overrides;
     signal?.throwIfAborted();
     if (env && Object.keys(env).length > 0) {
@@ -276,13 +276,13 @@ export class ModelRuntime {
       );
     }
     await this.#synchronise();
-    const provider = typeof of === "string" ? of : of.provider;
+    const provider = typeof target === "string" ? target : target.provider;
     if (apiKey === undefined && !this.hasConfiguredAuth(provider)) return undefined;
     let auth: AuthResult["auth"];
-    if (typeof of === "string") {
-      auth = { apiKey: apiKey ?? await this.#models.getApiKeyForProvider(of) };
+    if (typeof target === "string") {
+      auth = { apiKey: apiKey ?? await this.#models.getApiKeyForProvider(target) };
     } else {
-      const found = await this.#models.getApiKeyAndHeaders(of);
+      const found = await this.#models.getApiKeyAndHeaders(target);
       if (!found.ok) throw new Error(found.error);
       auth = { apiKey: apiKey ?? found.apiKey, headers: found.headers };
     }

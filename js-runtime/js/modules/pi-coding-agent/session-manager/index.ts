@@ -50,8 +50,8 @@ function make(method: string, args: object): SessionManager {
 
 async function sessionList(method: string, args: object, onProgress?: Progress): Promise<SessionInfo[]> {
   type Row = Omit<SessionInfo, "created" | "modified"> & { created: number; modified: number };
-  const given = { ...args, agentDir: getAgentDir() };
-  const rows = (await host(`sessions.${method}`, given)) as Row[];
+  const listArgs = { ...args, agentDir: getAgentDir() };
+  const rows = (await host(`sessions.${method}`, listArgs)) as Row[];
   // The original's documentation has other arguments in its place.
   if (typeof onProgress === "function") onProgress(rows.length, rows.length);
   return rows.map((row) => ({

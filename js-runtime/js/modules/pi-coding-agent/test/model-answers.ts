@@ -97,12 +97,12 @@ export function render(answer: Answer, number: number, model: string): Event[] |
   return events;
 }
 
-function part(given: Part): Text | Thinking | Call {
-  if (typeof given === "string") return say(given);
-  const type = (given as { type?: unknown } | null | undefined)?.type;
-  if (type === "text" || type === "thinking" || type === "call") return given;
+function part(value: Part): Text | Thinking | Call {
+  if (typeof value === "string") return say(value);
+  const type = (value as { type?: unknown } | null | undefined)?.type;
+  if (type === "text" || type === "thinking" || type === "call") return value;
   throw new TypeError(
-    `The model cannot answer ${JSON.stringify(given)}: use a text, say(), think(), call() or fail()`,
+    `The model cannot answer ${JSON.stringify(value)}: use a text, say(), think(), call() or fail()`,
   );
 }
 

@@ -57,16 +57,16 @@ export class Run {
 
   /** The tools in the order in which they ended. */
   get tools(): ToolRun[] {
-    const of = (type: string, id: string) =>
+    const eventsOf = (type: string, id: string) =>
       this.events.filter((event) => event.type === type && event.toolCallId === id);
     return this.events.filter(({ type }) => type === "tool_execution_end").map((end) => ({
       name: end.toolName,
-      args: of("tool_execution_start", end.toolCallId)[0]?.args ?? {},
+      args: eventsOf("tool_execution_start", end.toolCallId)[0]?.args ?? {},
       text: textOf(end.result?.content),
       content: end.result?.content ?? [],
       details: end.result?.details,
       isError: end.isError === true,
-      updates: of("tool_execution_update", end.toolCallId).map(({ partialResult }) => textOf(partialResult?.content)),
+      updates: eventsOf("tool_execution_update", end.toolCallId).map(({ partialResult }) => textOf(partialResult?.content)),
     }));
   }
 

@@ -45,26 +45,26 @@ function message({ role, content, ...rest }: any): string[] {
 }
 
 /** Reports something that stays visible until it is removed. Removing what is not there reports nothing. */
-function lasting(there: Set<string>, what: string, shows: boolean, show: () => string): string[] {
+function lasting(visible: Set<string>, what: string, shows: boolean, show: () => string): string[] {
   if (shows) {
-    there.add(what);
+    visible.add(what);
     return [show()];
   }
-  return there.delete(what) ? [`${what} is gone`] : [];
+  return visible.delete(what) ? [`${what} is gone`] : [];
 }
 
-function ui(event: RpcEvent, there: Set<string>): string[] {
+function ui(event: RpcEvent, visible: Set<string>): string[] {
   switch (event.method as string) {
     case "notify":
       return [entry(`notify ${event.notifyType ?? "info"}:`, event.message)];
     case "setStatus": {
       const what = `status ${event.statusKey}`;
-      return lasting(there, what, event.statusText !== undefined, () => entry(`${what}:`, event.statusText));
+      return lasting(visible, what, event.statusText !== undefined, () => entry(`${what}:`, event.statusText));
     }
     case "setWidget": {
       const what = `widget ${event.widgetKey}`;
       const lines = () => event.widgetLines.map((line: string) => `\n  ${line}`.trimEnd()).join("");
-      return lasting(there, what, event.widgetLines !== undefined, () => `${what}:${lines()}`);
+      return lasting(visible, what, event.widgetLines !== undefined, () => `${what}:${lines()}`);
     }
     case "setTitle":
       return [entry("title:", event.title)];
@@ -74,7 +74,7 @@ function ui(event: RpcEvent, there: Set<string>): string[] {
       const dialog = event.dialog as Dialog | undefined;
       if (!dialog) return [];
       const answer = dialog.answer === undefined
-        ? "nobody answers"
+        ? "no answer"
         : dialog.answer === null
         ? "cancelled"
         : JSON.stringify(dialog.answer);
@@ -85,7 +85,7 @@ function ui(event: RpcEvent, there: Set<string>): string[] {
 
 export function transcript(events: RpcEvent[]): string {
   const args = new Map<string, unknown>();
-  const there = new Set<string>();
+  const visible = new Set<string>();
   const lines = events.flatMap((event): string[] => {
     switch (event.type) {
       case "message_end":
@@ -104,7 +104,7 @@ export function transcript(events: RpcEvent[]): string {
       case "extension_error":
         return [entry(`error in ${event.event}:`, String(event.error).split("\n")[0])];
       case "extension_ui_request":
-        return ui(event, there);
+        return ui(event, visible);
       case "test_mark":
         return [`-- ${event.what}`];
       default:

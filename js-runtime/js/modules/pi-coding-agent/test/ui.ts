@@ -21,12 +21,12 @@ export interface Dialog {
 }
 
 /** A method, or part of the title or message. */
-export type Which = DialogMethod | RegExp | { method?: DialogMethod; title?: string | RegExp };
+export type WhichDialog = DialogMethod | RegExp | { method?: DialogMethod; title?: string | RegExp };
 export type DialogAnswer = string | boolean | null;
 export type ResponseSource = DialogAnswer | ((dialog: Dialog) => DialogAnswer | Promise<DialogAnswer>);
 
 interface Rule {
-  which: Which;
+  which: WhichDialog;
   answering: ResponseSource | undefined;
   uses: number;
 }
@@ -36,13 +36,13 @@ const METHODS: readonly string[] = ["select", "confirm", "input", "editor"];
 const says = (pattern: string | RegExp, text: string): boolean =>
   typeof pattern === "string" ? text.includes(pattern) : new RegExp(pattern).test(text);
 
-function fits(which: Which, { method, title, message = "" }: Dialog): boolean {
+function fits(which: WhichDialog, { method, title, message = "" }: Dialog): boolean {
   if (typeof which === "string") return which === method;
   if (which instanceof RegExp) return says(which, `${title}\n${message}`);
   return (which.method ?? method) === method && (which.title === undefined || says(which.title, title));
 }
 
-function named(which: Which): string {
+function named(which: WhichDialog): string {
   if (typeof which === "string" || which instanceof RegExp) return String(which);
   return [which.method ?? "a dialog", which.title].filter((part) => part !== undefined).join(" ");
 }
@@ -73,9 +73,9 @@ function checkWhich(where: string, which: unknown): void {
 
 function checkAnswering(where: string, answering: unknown): void {
   if (answering === null || ["string", "boolean", "function"].includes(typeof answering)) return;
-  const given = answering === undefined ? "nothing" : JSON.stringify(answering);
+  const shownAnswer = answering === undefined ? "nothing" : JSON.stringify(answering);
   throw new TypeError(
-    `${where}: the answer must be a string, a boolean for confirm, null, which cancels, or a function, not ${given}`,
+    `${where}: the answer must be a string, a boolean for confirm, null, which cancels, or a function, not ${shownAnswer}`,
   );
 }
 
@@ -99,23 +99,23 @@ export class Ui {
   }
 
   /** Answers the next dialog of that kind; `null` cancels it. */
-  answer(which: Which, answering: ResponseSource): void {
+  answer(which: WhichDialog, answering: ResponseSource): void {
     checkAnswering("pi.ui.answer", answering);
     this._add("pi.ui.answer", which, answering, 1);
   }
 
   /** Answers every dialog of that kind. */
-  always(which: Which, answering: ResponseSource): void {
+  always(which: WhichDialog, answering: ResponseSource): void {
     checkAnswering("pi.ui.always", answering);
     this._add("pi.ui.always", which, answering, Infinity);
   }
 
   /** Leaves the next dialog of that kind open, until its timeout or signal ends it. */
-  ignore(which: Which): void {
+  ignore(which: WhichDialog): void {
     this._add("pi.ui.ignore", which, undefined, 1);
   }
 
-  private _add(where: string, which: Which, answering: ResponseSource | undefined, left: number): void {
+  private _add(where: string, which: WhichDialog, answering: ResponseSource | undefined, left: number): void {
     checkWhich(where, which);
     this._rules.push({ which, answering, uses: left });
   }
@@ -194,11 +194,11 @@ export class Ui {
 
   private _send(id: string, dialog: Dialog, answer: DialogAnswer): void {
     dialog.answer = answer;
-    const given = answer === null
+    const response = answer === null
       ? { cancelled: true }
       : typeof answer === "boolean"
       ? { confirmed: answer }
       : { value: answer };
-    this._reply({ type: "extension_ui_response", id, ...given });
+    this._reply({ type: "extension_ui_response", id, ...response });
   }
 }

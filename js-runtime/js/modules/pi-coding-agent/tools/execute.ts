@@ -8,7 +8,7 @@ export type Operations = Record<string, unknown>;
 
 type Updates = ((partial: unknown) => void) | undefined;
 
-interface Ask {
+interface OperationRequest {
   type: "ask";
   id: number;
   operation: string;
@@ -20,7 +20,7 @@ type RunMessage =
   | { type: "data"; data: string }
   | { type: "done"; output: unknown }
   | { type: "failed"; error: string }
-  | Ask;
+  | OperationRequest;
 
 export interface Run {
   /** The name of a built-in tool, or `exec` for the shell. */
@@ -73,17 +73,17 @@ export async function run<T>(request: Run, { signal, onUpdate, onData }: Listene
 
 async function runOperation(
   token: number,
-  { id, operation, args }: Ask,
+  { id, operation, args }: OperationRequest,
   operations: Operations,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const respond = (answer: object) => hostSync("tools.respond", { token, id, ...answer });
   try {
-    const given = await (operation === "exec"
+    const result = await (operation === "exec"
       ? exec(operations as unknown as BashOperations, args, signal, (data) =>
         host("tools.data", { token, id, data }))
       : (operations[operation] as (...args: unknown[]) => unknown)(...args));
-    respond({ value: plain(operation, given) });
+    respond({ value: plain(operation, result) });
   } catch (error) {
     respond({ error: error instanceof Error ? error.message : String(error) });
   }
@@ -93,12 +93,12 @@ async function runOperation(
  * Converts results for the bridge: contents of files to base64, results of `stat` to whether the
  * path is a folder.
  */
-function plain(operation: string, given: unknown): unknown {
-  if (operation === "stat") return (given as { isDirectory(): boolean }).isDirectory();
-  if (given instanceof Uint8Array) {
-    return { base64: buffer().from(given.buffer, given.byteOffset, given.byteLength).toString("base64") };
+function plain(operation: string, result: unknown): unknown {
+  if (operation === "stat") return (result as { isDirectory(): boolean }).isDirectory();
+  if (result instanceof Uint8Array) {
+    return { base64: buffer().from(result.buffer, result.byteOffset, result.byteLength).toString("base64") };
   }
-  return given;
+  return result;
 }
 
 export interface ExecOptions {

@@ -105,9 +105,9 @@ function executor(name: string, cwd: string, options: ToolOptions): AgentTool["e
     const command = commandPrefix ? `${commandPrefix}\n${args.command}` : args.command;
     const shellPath = operations ? undefined : options.shellPath || undefined;
     const context = { command, cwd, env: shellEnvironment(exposeSessionEnvironment, shellPath) };
-    const given = spawnHook ? spawnHook(context) : context;
+    const spawned = spawnHook ? spawnHook(context) : context;
     return await run(
-      { ...what, cwd: given.cwd, env: given.env, args: { ...args, command: given.command }, shellPath },
+      { ...what, cwd: spawned.cwd, env: spawned.env, args: { ...args, command: spawned.command }, shellPath },
       { signal, onUpdate },
     );
   };

@@ -83,13 +83,13 @@ export class EditorRows {
     // A marker over several rows was visited in its first one, so the cursor moves past it.
     if (inside.index < target.start && to > from) {
       const end = inside.index + inside.text.length;
-      const behind = rows.findIndex((row, i) =>
+      const next = rows.findIndex((row, i) =>
         i > to && (row.line !== target.line || row.start >= end)
       );
-      if (behind >= 0) {
+      if (next >= 0) {
         text.line = rows[from].line;
         text.col = col;
-        this.moveTo(rows, from, behind);
+        this.moveTo(rows, from, next);
         return;
       }
     }

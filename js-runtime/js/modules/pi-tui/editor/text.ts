@@ -34,9 +34,9 @@ export class EditorText {
   col = 0;
   /** Pastes by the number in their marker. */
   pastes = new Map<number, string>();
-  /** Told of every edit. */
+  /** Called after every edit. */
   onEdit: () => void = () => {};
-  /** Told when the cursor was placed other than by moving it up or down. */
+  /** Called when the cursor is placed other than by moving it up or down. */
   onPlace: () => void = () => {};
   private undoStack: State[] = [];
   private killRing: string[] = [];

@@ -248,8 +248,8 @@ function parseKeyId(id: string): KeyPattern | undefined {
   const key = parts.at(-1) ?? "";
   const name = KEY_NAMES.get(SYNONYMS[key] ?? key) ?? (isCharacter(key) ? key : undefined);
   if (!name) return undefined;
-  const given = MODIFIERS.filter(([modifier]) => parts.slice(0, -1).includes(modifier));
-  return { name, modifiers: given.reduce((sum, [, bit]) => sum | bit, 0) };
+  const pressed = MODIFIERS.filter(([modifier]) => parts.slice(0, -1).includes(modifier));
+  return { name, modifiers: pressed.reduce((sum, [, bit]) => sum | bit, 0) };
 }
 
 /** Whether `data`, as it came from the terminal, is the key `keyId` ("ctrl+c", "escape"). */
@@ -339,8 +339,8 @@ function plainKeys(data: string): KeyPattern[] {
 
 function format(name: string, modifiers: number): KeyId | undefined {
   if (modifiers & ~(SHIFT | ALT | CTRL | SUPER)) return undefined;
-  const given = MODIFIERS.filter(([, bit]) => modifiers & bit);
-  return [...given.map(([modifier]) => modifier), name].join("+");
+  const pressed = MODIFIERS.filter(([, bit]) => modifiers & bit);
+  return [...pressed.map(([modifier]) => modifier), name].join("+");
 }
 
 /** The name of the key that `data` is, or `undefined` if it is none that has a name. */

@@ -8,7 +8,7 @@ use super::super::request::payload;
 use crate::apis::options::Retention;
 use crate::auth::secret_value::Env;
 use crate::model::Model;
-use crate::testing::histories::{Own, require};
+use crate::testing::histories::{ModelFields, require};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -17,7 +17,7 @@ fn any_history_makes_a_request_that_the_api_accepts() {
         id: "anthropic.claude-opus-4-6-v1".into(),
         ..model("bedrock-converse-stream")
     };
-    let own = Own {
+    let own = ModelFields {
         model: &model,
         call_ids: ["tooluse_1", "tooluse_2", "tooluse_3"],
         signature: "sig",

@@ -65,10 +65,10 @@ async fn code_assist_is_retried_after_the_time_in_its_error() {
     let event = json!({"response": {"candidates": [{"content": {"parts": [{"text": "ok"}]}, "finishReason": "STOP"}]}});
     let key = r#"{"token":"t","projectId":"p"}"#;
     let server = Server::start(vec![soon(), Reply::typed_events(&[event])]).await;
-    let asked = Instant::now();
+    let requested = Instant::now();
     let message = send_prompt(&server, "google-gemini-cli", key).await;
     assert_eq!(message.stop_reason, StopReason::Stop, "{message:?}");
-    assert!(asked.elapsed() >= Duration::from_millis(1100));
+    assert!(requested.elapsed() >= Duration::from_millis(1100));
 
     let server = Server::start(vec![busy("Your quota will reset after 18h31m10s.")]).await;
     let message = send_prompt(&server, "google-gemini-cli", key).await;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::convert::contents;
 use crate::model::Model;
-use crate::testing::histories::{Own, require};
+use crate::testing::histories::{ModelFields, require};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -14,7 +14,7 @@ fn any_history_makes_a_request_that_the_api_accepts() {
             id: id.into(),
             ..model("google-generative-ai")
         };
-        let own = Own {
+        let own = ModelFields {
             model: &model,
             call_ids: ["read_1", "read_2", "read_3"],
             signature: "c2ln",

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::request::payload;
-use crate::testing::histories::{Own, require};
+use crate::testing::histories::{ModelFields, require};
 use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {
     let model = model("mistral-conversations");
-    let own = Own {
+    let own = ModelFields {
         model: &model,
         call_ids: ["abcdef001", "abcdef002", "abcdef003"],
         signature: "",

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::super::compat::Compat;
 use super::super::request::body;
-use crate::testing::histories::{Own, require};
+use crate::testing::histories::{ModelFields, require};
 use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {
     let model = model("openai-completions");
-    let own = Own {
+    let own = ModelFields {
         model: &model,
         call_ids: ["call_1", "call_2", "call_3"],
         signature: "reasoning_content",

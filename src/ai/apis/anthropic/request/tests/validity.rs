@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::super::body;
 use crate::apis::options::Retention;
-use crate::testing::histories::{Own, require};
+use crate::testing::histories::{ModelFields, require};
 use crate::testing::{model, request_for};
 
 #[test]
 fn any_history_makes_a_request_that_the_api_accepts() {
     let model = model("anthropic-messages");
-    let own = Own {
+    let own = ModelFields {
         model: &model,
         call_ids: ["toolu_01", "toolu_02", "toolu_03"],
         signature: "sig",
