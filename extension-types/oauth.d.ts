@@ -50,7 +50,7 @@ export interface OAuthLoginCallbacks {
   signal?: AbortSignal;
 }
 /** The callbacks that the caller of a sign-in has to supply. */
-export type OAuthLoginGiven = Omit<OAuthLoginCallbacks, "onDeviceCode" | "onSelect"> &
+export type OptionalLoginCallbacks = Omit<OAuthLoginCallbacks, "onDeviceCode" | "onSelect"> &
   Partial<Pick<OAuthLoginCallbacks, "onDeviceCode" | "onSelect">>;
 /** The sign-in of an extension for `/login`. */
 export interface OAuthSignIn {

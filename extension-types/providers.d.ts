@@ -5,7 +5,7 @@ import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { ModelRuntime } from "./model-runtime.js";
 import type { ProviderAuth, PutTogether } from "./created-providers.js";
 import type { AuthResult, OAuthCredential } from "./auth.js";
-import type { OAuthCredentials, OAuthLoginGiven, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
+import type { OAuthCredentials, OptionalLoginCallbacks, OAuthProviderInterface, OAuthSignIn } from "./oauth.js";
 
 export interface ProviderModelConfig {
   id: string;
@@ -209,7 +209,7 @@ export class AuthStorage {
   getApiKey(provider: string, options?: { includeFallback?: boolean }): Promise<string | undefined>;
   getOAuthProviders(): OAuthProviderInterface[];
   /** Without `onDeviceCode`, `onAuth` gets the code. */
-  login(provider: string, callbacks: OAuthLoginGiven): Promise<void>;
+  login(provider: string, callbacks: OptionalLoginCallbacks): Promise<void>;
   logout(provider: string): void;
   /** Lasts for this process only. */
   setRuntimeApiKey(provider: string, apiKey: string): void;

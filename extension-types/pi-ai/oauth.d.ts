@@ -1,5 +1,5 @@
 // `@mariozechner/pi-ai/oauth`: sign-ins. The program implements the five built-in ones.
-import type { OAuthCredentials, OAuthLoginCallbacks, OAuthLoginGiven, OAuthProviderId } from "../oauth.js";
+import type { OAuthCredentials, OAuthLoginCallbacks, OptionalLoginCallbacks, OAuthProviderId } from "../oauth.js";
 import type { OAuthProviderInfo, OAuthProviderInterface } from "../oauth.js";
 
 export type * from "../oauth.js";
@@ -36,10 +36,10 @@ type LoginWithoutPrompt = (
   onManualCodeInput?: OAuthLoginCallbacks["onManualCodeInput"],
 ) => Promise<OAuthCredentials>;
 
-export function loginAnthropic(callbacks: OAuthLoginGiven): Promise<OAuthCredentials>;
-export function loginOpenAICodex(callbacks: OAuthLoginGiven): Promise<OAuthCredentials>;
+export function loginAnthropic(callbacks: OptionalLoginCallbacks): Promise<OAuthCredentials>;
+export function loginOpenAICodex(callbacks: OptionalLoginCallbacks): Promise<OAuthCredentials>;
 export function loginGitHubCopilot(
-  callbacks: Omit<OAuthLoginGiven, "onAuth"> & { onAuth(url: string, instructions?: string): void },
+  callbacks: Omit<OptionalLoginCallbacks, "onAuth"> & { onAuth(url: string, instructions?: string): void },
 ): Promise<OAuthCredentials>;
 export const loginGeminiCli: LoginWithoutPrompt;
 export const loginAntigravity: LoginWithoutPrompt;

@@ -35,16 +35,16 @@ struct Lists {
     files: Vec<(String, String)>,
 }
 
-fn gather(room: &Path, out_dir: &Path) -> Result<(), String> {
+fn gather(runtime_dir: &Path, out_dir: &Path) -> Result<(), String> {
     println!("cargo:rerun-if-changed=build.rs");
     let mut lists = Lists::default();
-    let js = room.join("js");
+    let js = runtime_dir.join("js");
     for name in SHARED {
         own_file(&js.join(name), format!("pi:{name}"), &mut lists)?;
     }
     own_folder(&js.join("modules"), "pi:", &mut lists)?;
     version_module(&out_dir.join("version.ts"), &mut lists)?;
-    bundled_packages(&room.join("npm"), out_dir, &mut lists)?;
+    bundled_packages(&runtime_dir.join("npm"), out_dir, &mut lists)?;
     lists.names.sort();
     lists.files.sort();
     write(&out_dir.join("virtual_modules.rs"), &lists.source())

@@ -16,7 +16,7 @@ import {
 import { abandon, currentHandler, abortBatch, notify, whenAbandonedSettled } from "ext:js_runtime/bridge/queue.ts";
 import { release } from "ext:js_runtime/bridge/release.ts";
 import { becomeNode } from "ext:js_runtime/node/globals.ts";
-import { becomeGuest } from "ext:js_runtime/node/uncaught.ts";
+import { markOtherIsolate } from "ext:js_runtime/node/uncaught.ts";
 
 const functions = {
   ...calls,
@@ -25,7 +25,7 @@ const functions = {
   abortLogin,
   abortStream,
   answerLogin,
-  becomeGuest,
+  markOtherIsolate,
   callSignIn,
   currentHandler,
   exit,

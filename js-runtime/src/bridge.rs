@@ -103,8 +103,8 @@ fn to_text(scope: &mut v8::PinScope<'_, '_>, value: v8::Local<v8::Value>) -> Opt
 pub(crate) fn remove_bridge(runtime: &mut JsRuntime) {
     // Every isolate of the snapshot has the bridge.
     let functions = take_functions(runtime).unwrap_or_default();
-    if let Some(become_guest) = functions.get("becomeGuest") {
-        call(runtime, become_guest, |_| Some(Vec::new()));
+    if let Some(mark_other_isolate) = functions.get("markOtherIsolate") {
+        call(runtime, mark_other_isolate, |_| Some(Vec::new()));
     }
 }
 

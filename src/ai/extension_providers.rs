@@ -56,7 +56,7 @@ pub struct ProviderModel {
     pub api: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    #[serde(deserialize_with = "lenient::truth")]
+    #[serde(deserialize_with = "lenient::bool_from_truthy")]
     pub reasoning: bool,
     #[serde(
         skip_serializing_if = "Option::is_none",

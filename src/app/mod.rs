@@ -23,7 +23,7 @@ mod state;
 mod stats;
 mod switch;
 mod tools;
-mod trust;
+mod trust_question;
 mod ui;
 mod user_commands;
 
@@ -46,5 +46,5 @@ pub use startup::list_models::known_models;
 pub use stats::{SessionState, SessionStats};
 pub use switch::fork::{ForkPosition, Forked, ListError};
 pub use tools::{CommandSource, SlashCommand};
-pub use trust::TrustOutcome;
+pub use trust_question::TrustOutcome;
 pub use user_commands::{UserCommandRequest, UserCommandResult, UserCommandRunner};

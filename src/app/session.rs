@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::activity::{Activity, ActivityWatch, Work};
 use super::cancel::ResettableCancel;
 use super::child::session::ChildLink;
-use super::compaction::summary_right::SummaryRight;
+use super::compaction::summary_lock::SummaryLock;
 use super::error::{CommandError, ErrorCode};
 use super::log_events::log_event;
 use super::prompt::intake::PromptIntake;
@@ -76,7 +76,7 @@ pub struct AgentSession {
     pub(super) user_commands: UserCommands,
     /// Waits for changes of the activity, which [`State`] owns.
     pub(super) activity: ActivityWatch,
-    pub(super) summary_right: SummaryRight,
+    pub(super) summary_lock: SummaryLock,
     pub(super) intake: PromptIntake,
     /// Locked by the run that emits events: the next run emits its first event after the last one of
     /// the run before.
@@ -242,7 +242,7 @@ impl AgentSession {
     /// or when another run has begun, which the caller did not abort.
     pub(super) async fn wait_work_end(&self, run: Option<u64>) {
         if self.activity.wait_run_end(run).await {
-            self.summary_right.wait_free().await;
+            self.summary_lock.wait_free().await;
         }
     }
 

@@ -130,7 +130,7 @@ impl Output {
     }
 
     /// Waits until the bytes of unwritten responses are below the limit.
-    pub async fn wait_for_room(&self) {
+    pub async fn wait_for_response_capacity(&self) {
         let mut unread = self.unread.subscribe();
         // An error means that the writer has ended, which the mode learns from `start`.
         let _ = unread.wait_for(|bytes| *bytes < MAX_UNREAD_BYTES).await;
@@ -210,7 +210,7 @@ impl EventSink for Output {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "events are limited by permits and responses by bytes: see wait_for_room"
+    reason = "events are limited by permits and responses by bytes: see wait_for_response_capacity"
 )]
 fn lines() -> (mpsc::UnboundedSender<Line>, mpsc::UnboundedReceiver<Line>) {
     mpsc::unbounded_channel()

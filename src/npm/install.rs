@@ -123,7 +123,7 @@ impl Npm {
             overrides,
         };
         let graph = resolve::resolve(&registry, root, choice).await?;
-        Ok(layout::place(&graph))
+        Ok(layout::compute_layout(&graph))
     }
 
     /// Installs a tree into a folder: that of the root package, which is created, or one with the

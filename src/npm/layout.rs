@@ -26,7 +26,8 @@ enum ImportTarget {
     Bundled,
 }
 
-pub(crate) fn place(graph: &Graph) -> Tree {
+/// Assigns each package of the graph a folder below `node_modules`.
+pub(crate) fn compute_layout(graph: &Graph) -> Tree {
     let mut layout = Layout {
         graph,
         locations: Vec::new(),
@@ -40,7 +41,7 @@ pub(crate) fn place(graph: &Graph) -> Tree {
     while let Some(location) = layout.pending.pop_front() {
         let node = &graph.nodes[layout.locations[location].node];
         for (alias, used) in &node.uses {
-            layout.place(location, alias, used.node);
+            layout.make_importable(location, alias, used.node);
         }
     }
     let packages = layout.placed.iter().map(|(node, path, link)| {
@@ -109,7 +110,7 @@ impl Layout<'_> {
     }
 
     /// Makes an import of `alias` in a location find a node.
-    fn place(&mut self, from: usize, alias: &str, node: usize) {
+    fn make_importable(&mut self, from: usize, alias: &str, node: usize) {
         let mut passed = Vec::new();
         let mut current = Some(from);
         let mut is_there = false;
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn packages_are_placed_close_to_the_root() {
         let graph = graph(&["r@1: a@1 b@1", "a@1: c@1", "b@1: c@2", "c@1:", "c@2:"]);
-        let tree = place(&graph);
+        let tree = compute_layout(&graph);
         assert_found(&graph, &tree);
         assert_eq!(
             lines(&tree),
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn cycles_of_several_versions_end_in_links() {
         let graph = graph(&["r@1: a@1", "a@1: b@1", "b@1: a@2", "a@2: b@2", "b@2: a@1"]);
-        let tree = place(&graph);
+        let tree = compute_layout(&graph);
         assert_found(&graph, &tree);
         let links = tree.packages.iter().filter(|it| it.link.is_some()).count();
         assert!(links >= 1, "{:?}", lines(&tree));
@@ -296,7 +297,7 @@ mod tests {
             "d@1: x=a@2?",
             "a@2:",
         ]);
-        let tree = place(&graph);
+        let tree = compute_layout(&graph);
         assert_found(&graph, &tree);
         let lines = lines(&tree);
         let link = "node_modules/c/node_modules/a a@2 -> node_modules/b/node_modules/a";
@@ -315,7 +316,7 @@ mod tests {
             "c@2: o@1?",
             "o@1:",
         ]);
-        let tree = place(&graph);
+        let tree = compute_layout(&graph);
         assert_found(&graph, &tree);
         let lines = lines(&tree);
         for line in [

@@ -91,8 +91,8 @@ impl Rules {
                 }
                 DeniedContent::History(rule) => {
                     let reason = format!(
-                        "{command} may tell what was in files that the rule {rule} is about (it \
-                         runs if it names other files: git … -- FILE)"
+                        "{command} may print earlier contents of files that the rule {rule} is \
+                         about (it runs if it names other files: git … -- FILE)"
                     );
                     return Some(Decision::new(Verdict::Ask, Some(rule), reason));
                 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use pi_ai::json::lenient::{known, or_default, truth};
+use pi_ai::json::lenient::{bool_from_truthy, known, or_default};
 use pi_ai::message::{
     AssistantMessage, ContentBlock, Message, ToolResultMessage, UserContent, UserMessage,
     milliseconds, present,
@@ -133,7 +133,7 @@ pub struct CustomMessage {
     #[serde(default, deserialize_with = "or_default")]
     pub content: UserContent,
     /// Whether the message is shown to the user.
-    #[serde(default, deserialize_with = "truth")]
+    #[serde(default, deserialize_with = "bool_from_truthy")]
     pub display: bool,
     #[serde(
         default,

@@ -142,7 +142,7 @@ class Program {
 			}
 			this.lines.push(line);
 		});
-		await this.rest();
+		await this.wait_until_idle();
 	}
 
 	async ask(command) {
@@ -157,7 +157,7 @@ class Program {
 	}
 
 	/** Waits until the agent is idle and no line has arrived for a while. */
-	async rest() {
+	async wait_until_idle() {
 		const deadline = Date.now() + STEP_TIMEOUT;
 		let calm = 0;
 		let seen = -1;
@@ -174,7 +174,7 @@ class Program {
 
 	async step(command) {
 		await this.ask(command);
-		await this.rest();
+		await this.wait_until_idle();
 	}
 
 	async play(cell) {

@@ -21,7 +21,7 @@ pub use self::bridge::host::{
     Author, Console, Fault, Host, HostError, ProcessEnd, Stop, TamperedIntrinsic, ThreadEvent,
     ThreadShare,
 };
-pub use self::bridge::ops::{Uncaught, caught, caught_later};
+pub use self::bridge::ops::{Uncaught, catch_async_panic, catch_panic};
 pub use self::bridge::source_positions::SourcePositions;
 pub use self::node::fd::openers::OpenedDescriptors;
 pub use self::node::fd::ownership::program_file_options;
@@ -44,15 +44,15 @@ deno_core::extension!(
         bridge::ops::op_host_call_sync,
         bridge::ops::op_uncaught,
         bridge::ops::op_virtual_module,
-        bridge::attribution::op_ran,
-        bridge::attribution::op_begins,
-        bridge::attribution::op_held_by_others,
+        bridge::attribution::op_record_timer_extension,
+        bridge::attribution::op_enter_extension,
+        bridge::attribution::op_thread_time_of_others,
         node::fd::openers::op_opened,
-        bridge::source_positions::op_place_of,
+        bridge::source_positions::op_function_position,
         node::fetch::op_fetch_http,
-        node::readdir::op_folder,
-        node::readdir::op_folder_now,
-        node::fd::inherited::op_foreign,
+        node::readdir::op_read_folder,
+        node::readdir::op_read_folder_now,
+        node::fd::inherited::op_allow_foreign_descriptor,
         node::fd::inherited::op_foreign_close,
         node::fd::ownership::op_descriptor_to_copy,
         node::fd::ownership::op_descriptor_to_take,
@@ -61,7 +61,7 @@ deno_core::extension!(
         resolve_extension::op_probe,
         resolve_extension::op_probe_package,
         node::promise_hooks::op_promise_hooks,
-        node::process::op_hold_signals,
+        node::process::op_listen_to_exit_signals,
         node::process_ids::op_process_groups,
         program::op_is_script,
         node::addons::op_addon_lacks,

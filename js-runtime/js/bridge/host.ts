@@ -17,7 +17,7 @@ function toJson(method: string, args: unknown): string {
   } catch (error) {
     const why = error instanceof TypeError ? `${error.message}` : "";
     if (!UNSERIALIZABLE.some((start) => why.startsWith(start))) throw error;
-    throw new TypeError(`${method}: what it is given cannot be written as JSON: ${why}`);
+    throw new TypeError(`${method}: the arguments cannot be written as JSON: ${why}`);
   }
 }
 

@@ -4,9 +4,9 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_hold_signals } from "ext:core/ops";
+import { op_listen_to_exit_signals } from "ext:core/ops";
 import { authorOf } from "ext:js_runtime/bridge/registry.ts";
-import { isGuest } from "ext:js_runtime/node/uncaught.ts";
+import { isOtherIsolate } from "ext:js_runtime/node/uncaught.ts";
 
 const ERRORS = ["uncaughtException", "unhandledRejection"];
 
@@ -17,12 +17,12 @@ const authors: WeakMap<object, number> = new primordials.SafeWeakMap();
 let capturer: number | undefined;
 
 function isEmittedByProgram(event: unknown): boolean {
-  return !isGuest && (event === EXIT_SIGNALS[0] || event === EXIT_SIGNALS[1] || event === EXIT_SIGNALS[2]);
+  return !isOtherIsolate && (event === EXIT_SIGNALS[0] || event === EXIT_SIGNALS[1] || event === EXIT_SIGNALS[2]);
 }
 
 /** Whether `event` needs no listener of the system (`snapshot/corrections`). */
 internals.isEmittedByProgram = (event: unknown): boolean => {
-  op_hold_signals();
+  op_listen_to_exit_signals();
   return isEmittedByProgram(event);
 };
 

@@ -1,7 +1,7 @@
 // Calls handlers of queued events, whose results are ignored, one after the other. A handler that
 // misses its deadline, or that an abort skips, is abandoned: it is not called again before it has
 // settled, and its events wait until then.
-import { op_held_by_others } from "ext:core/ops";
+import { op_thread_time_of_others } from "ext:core/ops";
 import { hostSync } from "ext:js_runtime/bridge/host.ts";
 import { JSON, now, Object, Promise, race, SafeMap, SafeSet, setTimeout } from "ext:js_runtime/primordials.ts";
 import { createContext } from "ext:js_runtime/bridge/context.ts";
@@ -189,7 +189,7 @@ function takeChange(
     const role = member === "message" ? (JSON.parse(before) as { role: string }).role : undefined;
     const problem = hostSync<string | undefined>("event.mutated", { change, member, role, value });
     if (!problem) return after;
-    report(extension, type, new Error(`What the handler left was not taken: ${problem}`));
+    report(extension, type, new Error(`pi ignores the handler's change: ${problem}`));
   } catch (error) {
     report(extension, type, error);
   }
@@ -230,7 +230,7 @@ export async function notify(json: string): Promise<string> {
       try {
         let result = call(handler, event, extension, run);
         if (result instanceof Promise) {
-          heldBefore = op_held_by_others(extension);
+          heldBefore = op_thread_time_of_others(extension);
           result = await awaitHandler(result, { extension, handler, event: type, since });
         }
         boundary?.accept(extension, result);
@@ -245,7 +245,7 @@ export async function notify(json: string): Promise<string> {
       }
       if (member && before) before = takeChange(type, event, extension, change!.number, member, before);
       // Time that other extensions used meanwhile is not counted.
-      const others = heldBefore === undefined ? 0 : op_held_by_others(extension) - heldBefore;
+      const others = heldBefore === undefined ? 0 : op_thread_time_of_others(extension) - heldBefore;
       const took = now() - since - others;
       tally(extension, type, took > 0 ? took : 0, failed);
       // A damaged intrinsic is found before another extension is called: at the end of this

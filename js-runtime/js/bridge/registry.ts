@@ -3,7 +3,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_begins, op_opened, op_place_of, op_ran } from "ext:core/ops";
+import { op_enter_extension, op_opened, op_function_position, op_record_timer_extension } from "ext:core/ops";
 import { describe, hostSync, textOf } from "ext:js_runtime/bridge/host.ts";
 import { SafeMap } from "ext:js_runtime/primordials.ts";
 
@@ -108,7 +108,7 @@ export function enter(extension: number, what: string, queued = false): void {
   if (queued) queuedMark = own;
   restoreFrames();
   setAsyncContext(own);
-  op_begins(extension);
+  op_enter_extension(extension);
   hostSync("enter", { extension, what, queued });
 }
 
@@ -162,12 +162,12 @@ export function attributed<T extends unknown[], U>(what: string, fn: (...args: T
     // Values of `AsyncLocalStorage` stay in it.
     const context = { __proto__: null, ...(before as object), "pi.author": owner, "pi.what": what };
     setAsyncContext(context);
-    op_begins(owner);
+    op_enter_extension(owner);
     try {
       return fn(...args);
     } finally {
       setAsyncContext(before);
-      if (caller !== undefined) op_begins(caller);
+      if (caller !== undefined) op_enter_extension(caller);
     }
   };
 }
@@ -176,7 +176,7 @@ export function attributed<T extends unknown[], U>(what: string, fn: (...args: T
 internals.timerStarted = (context: unknown): void => {
   const author = authorOf(context);
   if (author !== undefined) restoreFrames();
-  op_ran(author ?? -1);
+  op_record_timer_extension(author ?? -1);
 };
 
 /** Attributes a descriptor that Node's API has opened. */
@@ -193,7 +193,7 @@ internals.beforeNative = () => {
   const context = getAsyncContext();
   const extension = authorOf(context);
   if (extension === undefined) return;
-  op_begins(extension);
+  op_enter_extension(extension);
   hostSync("enter", { extension, what: context["pi.what"], queued: false });
 };
 
@@ -209,7 +209,7 @@ export function plainText(error: unknown): string {
 /** The source position where a function begins, as the frame of a stack; empty if it is in no file. */
 export function frameOf(fn: unknown): string {
   if (typeof fn !== "function") return "";
-  const position = op_place_of(fn) as string;
+  const position = op_function_position(fn) as string;
   return position && `    at ${position}`;
 }
 

@@ -3,7 +3,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_folder, op_folder_now, op_stat_now } from "ext:core/ops";
+import { op_read_folder, op_read_folder_now, op_stat_now } from "ext:core/ops";
 // @ts-ignore: provided by the runtime
 import { Dirent, getOptions, getValidatedPathToString } from "ext:deno_node/internal/fs/utils.mjs";
 
@@ -96,13 +96,13 @@ function optionsOf(value: unknown): Options {
   return options;
 }
 
-function readdirSync(given: unknown, givenOptions?: unknown): unknown[] {
-  const options = optionsOf(givenOptions);
-  const path = getValidatedPathToString(given);
+function readdirSync(pathArgument: unknown, optionsArgument?: unknown): unknown[] {
+  const options = optionsOf(optionsArgument);
+  const path = getValidatedPathToString(pathArgument);
   const reading = new FolderReader(path, options, true);
   for (let at = 0; at < reading.waiting.length; at += 1) {
     const [folder, start] = reading.waiting[at];
-    const list = internals.namedSync(() => op_folder_now(folder), "scandir", folder);
+    const list = internals.namedSync(() => op_read_folder_now(folder), "scandir", folder);
     reading.addEntries(list, folder, start);
   }
   return reading.result;
@@ -110,16 +110,16 @@ function readdirSync(given: unknown, givenOptions?: unknown): unknown[] {
 
 async function all(reading: FolderReader, next: (waiting: FolderReader["waiting"], at: number) => [string, string] | undefined) {
   for (let at = 0, folder; (folder = next(reading.waiting, at)) !== undefined; at += 1) {
-    const list: Uint8Array = await internals.named(op_folder(folder[0]), "scandir", folder[0]);
+    const list: Uint8Array = await internals.named(op_read_folder(folder[0]), "scandir", folder[0]);
     reading.addEntries(list, folder[0], folder[1]);
   }
   return reading.result;
 }
 
-function readdir(given: unknown, givenOptions: unknown, callback?: unknown): void {
-  const done = makeCallback(typeof givenOptions === "function" ? givenOptions : callback);
-  const options = optionsOf(typeof givenOptions === "function" ? undefined : givenOptions);
-  const path = getValidatedPathToString(given);
+function readdir(pathArgument: unknown, optionsArgument: unknown, callback?: unknown): void {
+  const done = makeCallback(typeof optionsArgument === "function" ? optionsArgument : callback);
+  const options = optionsOf(typeof optionsArgument === "function" ? undefined : optionsArgument);
+  const path = getValidatedPathToString(pathArgument);
   PromisePrototypeThen(
     all(new FolderReader(path, options, true), (waiting, at) => waiting[at]),
     (result: unknown[]) => done(null, result),
@@ -131,10 +131,10 @@ function readdir(given: unknown, givenOptions: unknown, callback?: unknown): voi
  * The folder that was found last is read first. The entry types come from the folder itself, which
  * does not follow links.
  */
-const readdirPromise = (given: unknown, givenOptions?: unknown): Promise<unknown[]> =>
+const readdirPromise = (pathArgument: unknown, optionsArgument?: unknown): Promise<unknown[]> =>
   new Promise((resolve: (result: Promise<unknown[]>) => void) => {
-    const options = optionsOf(givenOptions);
-    const reading = new FolderReader(getValidatedPathToString(given), options, !options.withFileTypes);
+    const options = optionsOf(optionsArgument);
+    const reading = new FolderReader(getValidatedPathToString(pathArgument), options, !options.withFileTypes);
     resolve(all(reading, (waiting) => ArrayPrototypePop(waiting)));
   });
 

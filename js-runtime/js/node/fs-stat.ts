@@ -5,7 +5,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 import {
-  op_foreign,
+  op_allow_foreign_descriptor,
   op_fs_utime_async,
   op_fs_utime_sync,
   op_is_script,
@@ -92,8 +92,8 @@ const statsOfWhole = (f: BigInt64Array): object =>
   );
 
 /** Implements the synchronous calls. `missing` tells which errors mean that the file does not exist. */
-function statNow(given: unknown, options: Options, follow: boolean, missing: (error: number) => boolean) {
-  const path: string = getValidatedPathToString(given);
+function statNow(pathArgument: unknown, options: Options, follow: boolean, missing: (error: number) => boolean) {
+  const path: string = getValidatedPathToString(pathArgument);
   const bigint = Boolean(options?.bigint);
   const error: number = op_stat_now(path, follow, bigint, bigint ? bytesOfWhole : bytesOfPlain);
   if (error === 0) return bigint ? statsOfWhole(whole) : statsOfPlain(plain);
@@ -106,10 +106,10 @@ const statSync = (path: unknown, options: Options) => statNow(path, options, tru
 const lstatSync = (path: unknown, options: Options) => statNow(path, options, false, (error) => error === ENOENT);
 
 /** Implements the asynchronous calls. For a missing file `lstat` always fails. */
-function statAsync(syscall: "stat" | "lstat", given: unknown, options: Options | Callback, callback?: Callback): void {
+function statAsync(syscall: "stat" | "lstat", pathArgument: unknown, options: Options | Callback, callback?: Callback): void {
   const [settings, listener] = typeof options === "function" ? [undefined, options] : [options, callback];
   const done: Callback = makeCallback(listener);
-  const path: string = getValidatedPathToString(given);
+  const path: string = getValidatedPathToString(pathArgument);
   const bigint = Boolean(settings?.bigint);
   PromisePrototypeThen(
     op_stat(path, syscall === "stat", bigint),
@@ -134,7 +134,7 @@ function lstat(path: unknown, options: Options | Callback, callback?: Callback):
 
 function fstatSync(fd: unknown, options: Options): object {
   const descriptor: number = getValidatedFd(fd);
-  op_foreign(descriptor);
+  op_allow_foreign_descriptor(descriptor);
   const bigint = Boolean(options?.bigint);
   try {
     if (op_stat_descriptor(descriptor, bigint, bigint ? bytesOfWhole : bytesOfPlain)) {

@@ -4,7 +4,7 @@
 // @ts-ignore: provided by the runtime
 import { core, internals, primordials } from "ext:core/mod.js";
 // @ts-ignore: provided by the runtime
-import { op_foreign, op_foreign_close, op_stat_descriptor, op_terminal_write } from "ext:core/ops";
+import { op_allow_foreign_descriptor, op_foreign_close, op_stat_descriptor, op_terminal_write } from "ext:core/ops";
 // @ts-ignore: provided by the runtime
 import { BigIntStats, Stats } from "ext:deno_node/internal/fs/utils.mjs";
 
@@ -51,17 +51,17 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
     const found = resolve(path);
     return StringPrototypeEndsWith(path, "/") && found !== "/" ? `${found}/` : found;
   };
-  const from = { given: src, root: absolute(src) };
-  const to = { given: dest, root: absolute(dest) };
-  const asGiven = (path: string, { given, root }: typeof from) => {
-    if (path === root) return given;
+  const from = { callerPath: src, root: absolute(src) };
+  const to = { callerPath: dest, root: absolute(dest) };
+  const toCallerPath = (path: string, { callerPath, root }: typeof from) => {
+    if (path === root) return callerPath;
     const below = StringPrototypeEndsWith(root, "/") ? root : `${root}/`;
     const isBelow = StringPrototypeStartsWith(path, below);
-    return isBelow ? join(given, StringPrototypeSlice(path, below.length)) : path;
+    return isBelow ? join(callerPath, StringPrototypeSlice(path, below.length)) : path;
   };
-  const eitherGiven = (path: string) => {
-    const found = asGiven(path, to);
-    return found === path ? asGiven(path, from) : found;
+  const toEitherCallerPath = (path: string) => {
+    const found = toCallerPath(path, to);
+    return found === path ? toCallerPath(path, from) : found;
   };
   const known = (error: any) => {
     if (typeof error?.path !== "string") return error;
@@ -72,15 +72,15 @@ internals.copyAbsolutely = (copy: Copy, src: string, dest: string, options: { fi
     );
     ArrayPrototypeSort(named, (a: string, b: string) => b.length - a.length);
     for (const path of named) {
-      error.message = StringPrototypeReplaceAll(error.message, path, () => eitherGiven(path));
+      error.message = StringPrototypeReplaceAll(error.message, path, () => toEitherCallerPath(path));
     }
     error.stack = StringPrototypeReplace(stack, message, () => error.message);
-    error.path = eitherGiven(path);
-    if (typeof dest === "string") error.dest = eitherGiven(dest);
+    error.path = toEitherCallerPath(path);
+    if (typeof dest === "string") error.dest = toEitherCallerPath(dest);
     return error;
   };
   const { filter } = options;
-  const wrappedFilter: Filter | undefined = filter && ((a, b) => filter(asGiven(a, from), asGiven(b, to)));
+  const wrappedFilter: Filter | undefined = filter && ((a, b) => filter(toCallerPath(a, from), toCallerPath(b, to)));
   const failed = (error: unknown) => {
     throw known(error);
   };
@@ -185,7 +185,7 @@ function toTerminal(error: unknown, descriptor: number, data: Uint8Array): numbe
  * such terminal.
  */
 const writtenToTerminal = (descriptor: number, data: Uint8Array): number =>
-  op_foreign(descriptor) ? op_terminal_write(descriptor, data) : -1;
+  op_allow_foreign_descriptor(descriptor) ? op_terminal_write(descriptor, data) : -1;
 
 type Write<T> = (descriptor: number, data: Uint8Array, position: number) => T;
 
@@ -212,7 +212,7 @@ function withForeign(ops: any): any {
   };
   const more = ObjectCreate(ops);
   more.op_node_fs_close = (descriptor: number) => {
-    op_foreign(descriptor);
+    op_allow_foreign_descriptor(descriptor);
     if (!op_foreign_close(descriptor)) close(descriptor);
   };
   more.op_node_fs_write_deferred = writeLater;
@@ -220,7 +220,7 @@ function withForeign(ops: any): any {
   for (const name of OTHERS) {
     const op = ops[name];
     more[name] = (...args: unknown[]) => {
-      op_foreign(args[0]);
+      op_allow_foreign_descriptor(args[0]);
       return ReflectApply(op, ops, args);
     };
   }
@@ -234,7 +234,7 @@ internals.namedOps = (all: any) => {
   /** The path among the arguments; the first argument may be a descriptor instead. */
   const pathOf = (first: unknown) => {
     if (typeof first === "string") return first;
-    op_foreign(first);
+    op_allow_foreign_descriptor(first);
     return undefined;
   };
   for (const name of ObjectKeys(SYSCALLS)) {
@@ -261,7 +261,7 @@ internals.readingForeign = (functions: Record<string, Function>): Record<string,
     const own = functions[name];
     const { length: _, ...others } = ObjectGetOwnPropertyDescriptors(own);
     more[name] = ObjectDefineProperties((...args: unknown[]) => {
-      if (typeof args[0] === "number") op_foreign(args[0]);
+      if (typeof args[0] === "number") op_allow_foreign_descriptor(args[0]);
       return ReflectApply(own, undefined, args);
     }, { ...others, length: ObjectGetOwnPropertyDescriptor(own, "length") });
   }

@@ -4,7 +4,7 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { primordials } from "ext:core/mod.js";
-import { isGuest } from "ext:js_runtime/node/uncaught.ts";
+import { isOtherIsolate } from "ext:js_runtime/node/uncaught.ts";
 
 const {
   ArrayPrototypeEvery,
@@ -69,7 +69,7 @@ function nodeError(error: any): unknown {
   } else {
     const missing = RegExpPrototypeExec(NO_SUCH, text);
     // jiti calls `require` for extensions, so the message is that of `require`.
-    const isJiti = missing !== null && !isGuest;
+    const isJiti = missing !== null && !isOtherIsolate;
     adapted = new Error(isJiti ? `Cannot find module ${missing[1]}` : text);
     if (missing !== null) adapted.code = isJiti ? "MODULE_NOT_FOUND" : error.code;
   }

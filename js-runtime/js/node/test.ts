@@ -4,7 +4,7 @@
 // deno-lint-ignore-file
 // @ts-ignore: provided by the runtime
 import { core, internals } from "ext:core/mod.js";
-import { isGuest } from "ext:js_runtime/node/uncaught.ts";
+import { isOtherIsolate } from "ext:js_runtime/node/uncaught.ts";
 
 interface Entry {
   name: string;
@@ -161,7 +161,7 @@ internals.nodeTest = (entry: Entry): void => void (root ??= begin()).step(entry)
 
 /** Whether to skip Deno's own path without hooks. Throws in an extension. */
 internals.writesTap = (): boolean => {
-  if (isGuest) return false;
+  if (isOtherIsolate) return false;
   throw new Error(
     'node:test does not run tests in an extension: start them with process.execPath and the path of the script. ' +
       'Tests of the extension itself are x.test.ts beside it, for "pi test"',

@@ -34,7 +34,8 @@ const isPrevented: (event: Event) => boolean = uncurryThis(
 );
 const prevent: (event: Event) => void = uncurryThis(Event.prototype.preventDefault);
 
-export let isGuest = false;
+/** Whether this is not the isolate of the extensions, but that of a worker or a forked script. */
+export let isOtherIsolate = false;
 
 /** The exception of a timer, and the async context of the timer. */
 let thrown: { error: unknown; context: unknown } | undefined;
@@ -66,8 +67,8 @@ function dispatchError(target: unknown, event: Event): boolean {
   setAsyncContext(context);
   try {
     const isOpen = dispatch(target, event);
-    if (!isGuest && (isOpen || internals.isOthers())) reportUncaught(error);
-    return isGuest && isOpen;
+    if (!isOtherIsolate && (isOpen || internals.isOthers())) reportUncaught(error);
+    return isOtherIsolate && isOpen;
   } finally {
     setAsyncContext(before);
   }
@@ -76,7 +77,7 @@ function dispatchError(target: unknown, event: Event): boolean {
 /** Runs in the context of the promise. The runtime ends at the first rejection that is not prevented. */
 function dispatchRejection(target: unknown, event: Event & { type: string }): boolean {
   const isOpen = dispatch(target, event);
-  if (isGuest || event.type !== "unhandledrejection") return isOpen;
+  if (isOtherIsolate || event.type !== "unhandledrejection") return isOpen;
   // Listeners of `process` run once only.
   if (!isPrevented(event)) internals.nodeProcessUnhandledRejectionCallback?.(event);
   if (!isPrevented(event) || internals.isOthers()) reportUncaught(reasonOf(event));
@@ -103,6 +104,6 @@ ObjectDefineProperty(globalThis, "dispatchEvent", {
 });
 
 /** Marks an isolate that is not that of the extensions. */
-export function becomeGuest(): void {
-  isGuest = true;
+export function markOtherIsolate(): void {
+  isOtherIsolate = true;
 }

@@ -34,7 +34,7 @@ pub(crate) fn retained(
     let used = isolate.get_heap_statistics().used_heap_size();
     if used > MAX_HEAP_BYTES {
         return Err(format!(
-            "the heap has {} MB, and is taken apart up to {} MB",
+            "the heap has {} MB; it is measured by extension up to {} MB",
             used >> 20,
             MAX_HEAP_BYTES >> 20
         ));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, Js, TestHost, handlers, options, soon};
 
-fn impatient() -> Js {
+fn with_short_limits() -> Js {
     let mut options = options();
     options.spin_limit = Duration::from_millis(500);
     Js::with(options)
@@ -31,7 +31,7 @@ async fn stopped_by(handler: &str) -> String {
             ("get", "() => 1"),
         ]),
     )]);
-    let js = impatient();
+    let js = with_short_limits();
     js.load(1, &folder.path("a.ts")).await.unwrap();
     let waiting = js.dispatch("wait", Value::Null);
     let spinning = js.dispatch("spin", Value::Null);
@@ -62,7 +62,7 @@ async fn stopped_loop_has_a_source_position() {
                   export default (pi: any) => {\n  pi.on(\"spin\", async () => {\n    \
                   await null;\n    [1].forEach(() => wait(Infinity));\n  });\n};\n";
     let folder = Folder::new(&[("a.ts", caller), ("wait.ts", source)]);
-    let js = impatient();
+    let js = with_short_limits();
     js.load(1, &folder.path("a.ts")).await.unwrap();
     _ = soon(js.dispatch("spin", Value::Null)).await;
     soon(js.until_stopped(Stop::Deadline)).await;
@@ -106,7 +106,7 @@ async fn load_has_a_longer_limit_than_a_call() {
         ),
         ("endless.ts", "for (;;);\nexport default () => {};"),
     ]);
-    let js = impatient();
+    let js = with_short_limits();
     js.load(1, &folder.path("slow.ts")).await.unwrap();
     let limit = Duration::from_millis(700);
     let loaded = soon(js.runtime.load(2, &folder.path("endless.ts"), limit)).await;
@@ -251,7 +251,7 @@ async fn blocking_native_code_does_not_block_the_result() {
             handlers(&[("sleep", "() => { execSync('sleep 5'); }")])
         ),
     )]);
-    let js = impatient();
+    let js = with_short_limits();
     js.load(1, &folder.path("a.ts")).await.unwrap();
     let started = std::time::Instant::now();
     let answer = soon(js.dispatch("sleep", Value::Null)).await;
@@ -341,7 +341,7 @@ async fn spinning_extension_is_known_everywhere() {
             ("a.ts", &format!("{imports}{spinning}")),
             ("b.ts", &handlers(&[("get", "() => 1")])),
         ]);
-        let js = impatient();
+        let js = with_short_limits();
         js.load(1, &folder.path("a.ts")).await.unwrap();
         js.load(2, &folder.path("b.ts")).await.unwrap();
         js.dispatch("start", Value::Null).await.unwrap();
@@ -361,7 +361,7 @@ async fn spinning_extension_is_known_while_loading() {
         "export default async () => { await null; for (;;); };",
     ] {
         let folder = Folder::new(&[("a.ts", source)]);
-        let js = impatient();
+        let js = with_short_limits();
         let limit = Duration::from_secs(3);
         let loaded = soon(js.runtime.load(1, &folder.path("a.ts"), limit)).await;
         assert_eq!(loaded, Err(LoadError::Stopped(Stop::Deadline)));

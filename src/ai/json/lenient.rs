@@ -29,7 +29,7 @@ pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>,
 }
 
 /// Reads a condition by JavaScript's rules of truth.
-pub fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+pub fn bool_from_truthy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => false,
         Value::Bool(truth) => truth,
@@ -44,19 +44,19 @@ pub fn modalities<'de, D>(deserializer: D) -> Result<Option<Vec<Modality>>, D::E
 where
     D: Deserializer<'de>,
 {
-    let given: Option<Vec<Value>> = Option::deserialize(deserializer)?;
-    Ok(given.map(|given| given.into_iter().filter_map(known).collect()))
+    let raw: Option<Vec<Value>> = Option::deserialize(deserializer)?;
+    Ok(raw.map(|raw| raw.into_iter().filter_map(known).collect()))
 }
 
 pub fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ModelCost, D::Error> {
-    let given = Value::deserialize(deserializer)?;
-    let of = |member: &str| as_number(&given[member]).unwrap_or_default();
+    let raw = Value::deserialize(deserializer)?;
+    let price = |member: &str| as_number(&raw[member]).unwrap_or_default();
     Ok(ModelCost {
-        input: of("input"),
-        output: of("output"),
-        cache_read: of("cacheRead"),
-        cache_write: of("cacheWrite"),
-        tiers: known(given["tiers"].clone()).unwrap_or_default(),
+        input: price("input"),
+        output: price("output"),
+        cache_read: price("cacheRead"),
+        cache_write: price("cacheWrite"),
+        tiers: known(raw["tiers"].clone()).unwrap_or_default(),
     })
 }
 
@@ -65,9 +65,9 @@ pub fn headers<'de, D>(deserializer: D) -> Result<Option<IndexMap<String, String
 where
     D: Deserializer<'de>,
 {
-    let given: Option<IndexMap<String, Value>> = Option::deserialize(deserializer)?;
-    let all = given.map(|given| {
-        let named = given.into_iter();
+    let raw: Option<IndexMap<String, Value>> = Option::deserialize(deserializer)?;
+    let all = raw.map(|raw| {
+        let named = raw.into_iter();
         let named = named.filter_map(|(name, value)| Some((name, in_text(&value)?)));
         named.collect()
     });
@@ -79,9 +79,9 @@ pub fn level_names<'de, D>(deserializer: D) -> Result<Option<LevelNames>, D::Err
 where
     D: Deserializer<'de>,
 {
-    let given: Option<IndexMap<String, Value>> = Option::deserialize(deserializer)?;
-    Ok(given.map(|given| {
-        let named = given.into_iter();
+    let raw: Option<IndexMap<String, Value>> = Option::deserialize(deserializer)?;
+    Ok(raw.map(|raw| {
+        let named = raw.into_iter();
         let named = named.filter_map(|(level, name)| Some((level, known(name)?)));
         named.collect()
     }))

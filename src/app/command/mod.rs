@@ -30,7 +30,7 @@ use crate::error::CommandError;
 use crate::models::CycledModel;
 use crate::prompt::{Accepted, PromptRequest};
 use crate::switch::fork::{ForkPosition, Forked};
-use crate::trust::TrustOutcome;
+use crate::trust_question::TrustOutcome;
 use crate::user_commands::{UserCommandRequest, UserCommandResult};
 use pi_agent::AgentMessage;
 use pi_agent::queue::{Delivery, QueueMode};

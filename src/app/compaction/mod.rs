@@ -2,7 +2,7 @@
 //! run continues.
 
 mod retry;
-pub(crate) mod summary_right;
+pub(crate) mod summary_lock;
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::AgentSession;
 use crate::activity::Work;
-use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
+use crate::compaction::summary_lock::{NoSummarizer, SummaryGuard};
 use crate::error::{CommandError, ErrorCode};
 use crate::prompt::PromptError;
 use crate::run::json_object;
@@ -163,7 +163,7 @@ impl AgentSession {
         let before = compactions();
         loop {
             drop(self.switcher.lock.lock().await);
-            let request = self.summary_right.request();
+            let request = self.summary_lock.request();
             let run = self.run_id();
             self.abort_run();
             let over = self.activity.wait_run_end(run).await;
@@ -171,13 +171,13 @@ impl AgentSession {
                 return Ok(summarizing);
             }
             if over {
-                self.summary_right.wait_free().await;
+                self.summary_lock.wait_free().await;
             }
             let now = compactions();
             if now.0 == before.0 && now.1 > before.1 {
                 return Err(NothingToCompact::Already.into());
             }
-            if let Some(summarizing) = self.summary_right.begin() {
+            if let Some(summarizing) = self.summary_lock.begin() {
                 return Ok(summarizing);
             }
         }
@@ -190,7 +190,7 @@ impl AgentSession {
             return false;
         };
         let switch_cancel = self.switcher.cancel.token();
-        let summarizing = self.summary_right.resume(work);
+        let summarizing = self.summary_lock.resume(work);
         let outcome = self.auto_compact(trigger, summarizing, Some(run)).await;
         let goes_on = match outcome {
             CompactionOutcome::Retry => return true,
@@ -211,7 +211,7 @@ impl AgentSession {
     pub(crate) async fn compact_before_prompt(&self) {
         let settings = self.compaction_settings(self.model().as_deref());
         let trigger = self.state.lock().compaction_due(settings, true);
-        let (Some(trigger), Some(summarizing)) = (trigger, self.summary_right.begin()) else {
+        let (Some(trigger), Some(summarizing)) = (trigger, self.summary_lock.begin()) else {
             return;
         };
         self.auto_compact(trigger, summarizing, None).await;

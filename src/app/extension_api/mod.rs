@@ -121,7 +121,7 @@ impl SessionApi for AgentSession {
     }
 
     fn is_replacing(&self, for_navigation: bool) -> bool {
-        self.switcher.lock.try_lock().is_err() || for_navigation && self.summary_right.is_held()
+        self.switcher.lock.try_lock().is_err() || for_navigation && self.summary_lock.is_held()
     }
 
     async fn create_session(

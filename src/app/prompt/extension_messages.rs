@@ -126,7 +126,7 @@ impl AgentSession {
             Ok(()) => return Ok(()),
             Err(message) => message,
         };
-        if triggers_turn && self.summary_right.is_held() {
+        if triggers_turn && self.summary_lock.is_held() {
             let switch_cancel = self.switcher.cancel.token();
             let from = self.sender(options.from);
             let start = async move {

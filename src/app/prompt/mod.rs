@@ -299,7 +299,7 @@ impl AgentSession {
         let begun = loop {
             self.wait_for_compaction(switch_cancel).await?;
             match self.start_run(new.clone()) {
-                Err(PromptError::Busy) if self.summary_right.is_held() => {}
+                Err(PromptError::Busy) if self.summary_lock.is_held() => {}
                 begun => break begun,
             }
         };
@@ -325,7 +325,7 @@ impl AgentSession {
             // One abort cancels the compaction and everything that waits for it.
             biased;
             () = cancel.cancelled() => Err(PromptError::Aborted),
-            () = self.summary_right.wait_free() => Ok(()),
+            () = self.summary_lock.wait_free() => Ok(()),
         }
     }
 

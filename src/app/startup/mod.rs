@@ -20,7 +20,7 @@ use crate::activity::WorkState;
 use crate::cancel::ResettableCancel;
 use crate::child::session::{ChildLink, ChildProvisions, SessionParts};
 use crate::compaction::CompactionState;
-use crate::compaction::summary_right::SummaryRight;
+use crate::compaction::summary_lock::SummaryLock;
 use crate::prompt::extension_messages::{QueuedUserMessage, send_extension_messages};
 use crate::prompt::intake::PromptIntake;
 use crate::prompt::options::SystemPromptState;
@@ -37,7 +37,7 @@ use crate::state::State;
 use crate::switch::Switcher;
 use crate::switch::background::OpenSessions;
 use crate::tools::Tools;
-use crate::trust::TrustMoment;
+use crate::trust_question::TrustMoment;
 use crate::ui::UserInterface;
 use crate::user_commands::{UserCommandState, UserCommands};
 use pi_agent::queue::Queues;
@@ -232,7 +232,7 @@ impl AgentSession {
             handle.clone(),
             state.clone(),
         );
-        let summary_right = SummaryRight::new(state.clone(), activity.clone());
+        let summary_lock = SummaryLock::new(state.clone(), activity.clone());
         let (extension_messages, queued_messages) = extension_message_channel();
         let session = Arc::new_cyclic(|this| Self {
             this: this.clone(),
@@ -247,7 +247,7 @@ impl AgentSession {
             shutdown_request: ShutdownRequest::default(),
             handler_cancel: ResettableCancel::default(),
             user_commands,
-            summary_right,
+            summary_lock,
             activity,
             intake: PromptIntake::new(extension_messages),
             event_order: tokio::sync::Mutex::default(),

@@ -24,7 +24,7 @@ use crate::run::json_object;
 use crate::session::spawn_started;
 use crate::startup::find_extensions;
 use crate::switch::background::{SwitchTarget, is_same_file};
-use crate::trust::TrustMoment;
+use crate::trust_question::TrustMoment;
 use pi_extensions::{Emission, LoadReport};
 use pi_resources::discovery::NamedPath;
 use pi_session::{NewSession, Session};

@@ -5,7 +5,7 @@ use crate::AgentSession;
 use crate::error::{CommandError, ErrorCode};
 use crate::prompt::resources::DiscoveredPaths;
 use crate::startup::find_extensions;
-use crate::trust::TrustMoment;
+use crate::trust_question::TrustMoment;
 use pi_extensions::LoadReport;
 
 const BUSY_RELOAD: &str = "Wait for the current response to finish before reloading";

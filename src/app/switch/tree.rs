@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::activity::Work;
 use crate::compaction::json_of;
-use crate::compaction::summary_right::{NoSummarizer, SummaryGuard};
+use crate::compaction::summary_lock::{NoSummarizer, SummaryGuard};
 use crate::error::{CommandError, ErrorCode};
 use crate::prompt::PromptError;
 use crate::run::json_object;
@@ -187,8 +187,8 @@ impl AgentSession {
     async fn acquire_for_navigation(&self) -> Result<SummaryGuard<'_>, NavigateError> {
         loop {
             drop(self.switcher.lock.lock().await);
-            self.summary_right.wait_free().await;
-            if let Some(summarizing) = self.summary_right.begin() {
+            self.summary_lock.wait_free().await;
+            if let Some(summarizing) = self.summary_lock.begin() {
                 return Ok(summarizing);
             }
             if self.is_busy() {

@@ -28,7 +28,7 @@ Usage: pi ext list [--static] [--json]
 
 list     the extensions that a session here would load: where they are from, what
          they register, and what is wrong with them. It loads them; with --static
-         nothing of them runs, and only what files tell is shown.
+         none of them runs, and only the contents of their files are shown.
 check    loads files or folders as extensions, each apart from the others and from
          everything else (what one folder or package holds is loaded together), and
          reports what is wrong. The exit code is 1 if something is.

@@ -12,7 +12,7 @@ use pi_ai::stream::ToolSpec;
 use pi_tools::arguments::validate::validate;
 use pi_tools::edit;
 use pi_tools::text::diff::Changes;
-use pi_tools::text::replace::Replacement;
+use pi_tools::text::fuzzy_replace::Replacement;
 
 #[derive(Deserialize)]
 struct ValidateArgs {

@@ -1,6 +1,6 @@
 //! Warnings about parts of handler results that pi ignores, such as a misspelt member or a
 //! string where an object is expected. The original ignores them as well; here the author
-//! is told once.
+//! is reported once.
 
 use pi_base::nearest;
 use std::collections::HashSet;
@@ -94,7 +94,7 @@ pub fn ignored_assignment(kind: &EventKind, name: &str, result: &Value) -> Optio
     };
     Some(IgnoredMember {
         member: format!("event.{name}"),
-        message: format!("The handler assigned event.{name}, and nothing comes of it: {instead}"),
+        message: format!("The handler assigned event.{name}, which pi ignores: {instead}"),
     })
 }
 
@@ -137,7 +137,7 @@ fn ignored_value(kind: &EventKind, result: &Value) -> Option<IgnoredMember> {
     (!kind.result_members.is_empty()).then(|| IgnoredMember {
         member: String::new(),
         message: format!(
-            "The handler answered with {what}, and nothing comes of it: an answer to {} is an \
+            "The handler answered with {what}, which pi ignores: an answer to {} is an \
              object that may have {}",
             kind.name,
             list_members(kind.result_members)
@@ -229,7 +229,7 @@ mod tests {
             let (_, kind) = table::find(event).unwrap();
             ignored_assignment(kind, name, &result).map(|one| one.message)
         };
-        let start = |name: &str| format!("The handler assigned event.{name}, and nothing comes");
+        let start = |name: &str| format!("The handler assigned event.{name}, which pi ignores");
         let input = message("tool_call", "input", json!(null)).unwrap();
         assert!(input.starts_with(&start("input")), "{input}");
         assert!(input.ends_with(": change it in place"), "{input}");
@@ -255,7 +255,7 @@ mod tests {
         let text = message("input", json!("in its place"));
         assert_eq!(
             text,
-            "The handler answered with a text, and nothing comes of it: an answer to input is an \
+            "The handler answered with a text, which pi ignores: an answer to input is an \
              object that may have `action`, `text`, `images`"
         );
         assert!(message("context", json!([])).contains("with an array"));

@@ -142,9 +142,9 @@ const GROUPS: [&Group; 5] = [&PI, &CTX, &COMMAND, &UI, &SESSION];
 pub(crate) fn suggest(text: &str) -> Option<(usize, String)> {
     let absent = subjects_of(text, " is not defined").find_map(|(named, end)| {
         let suggestion = match named {
-            "pi" => "the exported function is given it: `export default (pi) => { … }`",
+            "pi" => "it is the argument of the exported function: `export default (pi) => { … }`",
             "ctx" => {
-                "handlers are given it after the event, commands and tools as the last argument"
+                "it is the second argument of handlers, and the last one of commands and tools"
             }
             _ => return None,
         };
@@ -221,7 +221,7 @@ mod tests {
             ),
             (
                 "ReferenceError: pi is not defined",
-                "the exported function is given it: `export default (pi) => { … }`",
+                "it is the argument of the exported function: `export default (pi) => { … }`",
             ),
         ] {
             let suggestion = suggest(text).map(|(_, suggestion)| suggestion);

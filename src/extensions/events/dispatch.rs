@@ -269,7 +269,7 @@ impl Generation {
         let stops = merge(kind, emission, extension, result, &mut refused);
         let refused = refused.into_iter();
         let mistakes: Vec<String> = refused
-            .map(|problem| format!("What the handler left was not taken: {problem}"))
+            .map(|problem| format!("pi ignores the handler's change: {problem}"))
             .collect();
         let errors = self
             .describe_mistakes(extension, handler, kind.name, mistakes)

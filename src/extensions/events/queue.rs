@@ -156,9 +156,9 @@ impl EventQueue {
         tokio::select! {
             biased;
             // An error means that the generation is gone, and its handlers with it.
-            room = self.queue.reserve() => if let Ok(room) = room {
+            permit = self.queue.reserve() => if let Ok(permit) = permit {
                 self.open.fetch_add(1, Ordering::AcqRel);
-                room.send(item);
+                permit.send(item);
             },
             () = cancel.cancelled() => tracing::debug!("extensions do not hear of an event"),
         }

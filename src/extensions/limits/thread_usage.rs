@@ -235,14 +235,14 @@ impl BridgeHost {
         }
         let since = match what {
             "" => String::new(),
-            what => format!(", in what was begun in {what}"),
+            what => format!(", in work that began in {what}"),
         };
         let (share, window) = (SHARE_LIMIT.as_secs(), SHARE_WINDOW.as_secs());
         let text = format!(
-            "It has held the thread that all extensions share for more than {share} of {window} \
-             s{since}. Meanwhile the others cannot run, and the agent waits for those that it \
-             asks. It should work in small pieces, or in a worker (node:worker_threads). This \
-             is told once"
+            "The extension has occupied the thread that all extensions share for more than {share} \
+             of {window} s{since}. Meanwhile other extensions cannot run, and the agent waits for \
+             their handlers. Split the work into small steps, or use a worker \
+             (node:worker_threads). pi reports this once"
         );
         self.report(extension, "busy", text);
     }

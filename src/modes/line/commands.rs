@@ -402,7 +402,7 @@ fn help(session: &AgentSession) -> String {
     }
     lines.extend(
         [
-            "!command             runs a shell command and tells the model of it; !!command does not tell",
+            "!command             runs a shell command and adds its output to the context; !!command does not",
             "Tab completes commands, Alt-Enter begins another line, Up goes back in history.",
             "While the agent works, type a message and Enter: it reads it after this turn.",
             "Escape or Ctrl-C aborts; Ctrl-D, or Ctrl-C twice, quits.",

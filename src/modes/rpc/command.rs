@@ -121,7 +121,8 @@ pub enum Command {
     GetCommands,
     /// Not in the original. Identifies the client and its capabilities, and asks for others.
     Hello(Hello),
-    /// Not in the original. Answered at once, also while the agent works.
+    /// Not in the original. Asks whether pi responds. The response comes at once, also while the
+    /// agent works.
     Ping,
     /// Not in the original. Returns the events that a client has missed.
     GetEvents {
@@ -134,7 +135,7 @@ pub enum Command {
         #[serde(default)]
         measure_heap: bool,
     },
-    /// Not in the original. Answered when the session has settled.
+    /// Not in the original. Asks for a response when the session has settled.
     WaitForIdle,
     /// Not in the original. Loads extensions, settings and models from the disk again.
     Reload {
@@ -144,7 +145,7 @@ pub enum Command {
     },
     /// Not in the original. Asks the user anew whether the project is trusted.
     Trust,
-    /// Not in the original. The answer to a `permission_request`; never answered itself.
+    /// Not in the original. Answers a `permission_request`. pi sends no response to it.
     PermissionResponse {
         id: String,
         option: PermissionOption,

@@ -88,7 +88,7 @@ pub async fn run_command(
 /// Answers a line that is too long to be read.
 pub fn respond_too_long(output: &Output, bytes: u64) {
     let text = format!(
-        "Failed to parse command: the line has {bytes} bytes, and {} are the most that is taken",
+        "Failed to parse command: the line has {bytes} bytes; the limit is {}",
         super::lines::MAX_COMMAND_BYTES
     );
     let refusal = CommandError::new(ErrorCode::LineTooLong, text);

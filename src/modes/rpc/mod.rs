@@ -178,7 +178,7 @@ impl Client<'_> {
         }
         while !self.is_gone {
             // No more commands are read from a client that does not read responses.
-            self.output.wait_for_room().await;
+            self.output.wait_for_response_capacity().await;
             match self.lines.recv().await {
                 None => self.is_gone = true,
                 Some(Line::TooLong(bytes)) => handle::respond_too_long(self.output, bytes),
@@ -193,7 +193,7 @@ impl Client<'_> {
         let mut opening = std::pin::pin!(opening);
         let mut tick = tokio::time::interval(CLOSE_TIMEOUT);
         loop {
-            self.output.wait_for_room().await;
+            self.output.wait_for_response_capacity().await;
             let reads = !self.is_gone && self.early_bytes < MAX_EARLY_BYTES;
             tokio::select! {
                 done = &mut opening => return done,

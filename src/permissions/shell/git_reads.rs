@@ -1,4 +1,4 @@
-//! Finds what `git` tells about the contents of files: of those in the working tree, and of those in its
+//! Finds what `git` prints of the contents of files: of those in the working tree, and of those in its
 //! history, into which pi does not look.
 
 use std::path::Path;
@@ -21,7 +21,7 @@ const TAKING_NEXT: [&str; 6] = [
     "--config-env",
 ];
 
-/// Options with which a list of commits tells what was changed.
+/// Options with which a list of commits prints the changes.
 const WITH_PATCH: [&str; 17] = [
     "-p",
     "-u",
@@ -42,7 +42,7 @@ const WITH_PATCH: [&str; 17] = [
     "--function-context",
 ];
 
-/// Options with which a difference tells no contents.
+/// Options with which a difference prints no contents.
 const WITHOUT_CONTENT: [&str; 11] = [
     "-s",
     "--no-patch",
@@ -80,10 +80,10 @@ pub(super) struct Repository {
     folder: Option<Word>,
     /// Whether the repository is elsewhere, as `--git-dir` says.
     is_elsewhere: bool,
-    /// Whether contents from the history are told, also without a revision.
-    tells_history: bool,
-    /// Whether contents of the working tree or of `HEAD` are told if no operand is a revision.
-    tells_files: bool,
+    /// Whether contents from the history are printed, also without a revision.
+    reads_history: bool,
+    /// Whether contents of the working tree or of `HEAD` are printed if no operand is a revision.
+    reads_files: bool,
     /// Whether only the working folder counts, not the whole repository.
     is_in_folder: bool,
     /// Operands that are paths if these exist, or else revisions.
@@ -168,7 +168,7 @@ fn has_unknown_word(args: &[Word]) -> bool {
         .any(|word| word.is_open() && word.known_prefix().is_empty() && word.0.len() == 1)
 }
 
-/// Returns what a command of `git` with these arguments tells about files.
+/// Returns what a command of `git` with these arguments prints of files.
 pub(super) fn git_reads(args: &[Word]) -> GitReads {
     let Some(Parts {
         mut repository,
@@ -182,8 +182,8 @@ pub(super) fn git_reads(args: &[Word]) -> GitReads {
     let is_diff = || with_patch || !has(args, &WITHOUT_CONTENT);
     let mut args = args;
     match command.as_str() {
-        "" => repository.tells_history = true,
-        "show" => repository.tells_history = is_diff(),
+        "" => repository.reads_history = true,
+        "show" => repository.reads_history = is_diff(),
         "diff" | "difftool" if has(args, &["--no-index"]) => {
             let named = all_operands(&repository, args);
             return GitReads {
@@ -191,22 +191,22 @@ pub(super) fn git_reads(args: &[Word]) -> GitReads {
                 unnamed: Some(UnnamedReads::of_folders(named)),
             };
         }
-        "diff" | "difftool" => repository.tells_files = is_diff(),
+        "diff" | "difftool" => repository.reads_files = is_diff(),
         "log" | "reflog" | "whatchanged" => {
-            repository.tells_history = with_patch || has_unknown_word(args);
+            repository.reads_history = with_patch || has_unknown_word(args);
         }
         "stash" => {
-            repository.tells_history = has(args, &["-p", "--patch"]);
+            repository.reads_history = has(args, &["-p", "--patch"]);
         }
         "format-patch" | "fast-export" | "archive" | "bundle" | "range-diff" | "send-email" => {
-            repository.tells_history = true;
+            repository.reads_history = true;
         }
-        "diff-tree" | "diff-index" | "diff-files" => repository.tells_history = with_patch,
+        "diff-tree" | "diff-index" | "diff-files" => repository.reads_history = with_patch,
         "add" | "checkout" | "commit" | "reset" | "restore" => {
             // Operands are what is added or taken back, and most of them are no revisions.
-            repository.tells_files = has(args, &["-p", "--patch"]) || is_verbose(&command, args);
+            repository.reads_files = has(args, &["-p", "--patch"]) || is_verbose(&command, args);
         }
-        "status" => repository.tells_files = is_verbose(&command, args),
+        "status" => repository.reads_files = is_verbose(&command, args),
         "blame" | "annotate" | "merge-file" => {
             let named = all_operands(&repository, args);
             return GitReads {
@@ -217,7 +217,7 @@ pub(super) fn git_reads(args: &[Word]) -> GitReads {
         "cat-file" => {
             let starts = || args.iter().map(Word::known_prefix);
             let only_checks = starts().any(|start| start.starts_with("--batch-check"));
-            repository.tells_history = !only_checks && !has(args, &["-t", "-s", "-e"]);
+            repository.reads_history = !only_checks && !has(args, &["-t", "-s", "-e"]);
             let is_type = |word: &Word| {
                 let known = word.known();
                 known.is_some_and(|it| matches!(it.as_str(), "blob" | "tree" | "commit" | "tag"))
@@ -227,7 +227,7 @@ pub(super) fn git_reads(args: &[Word]) -> GitReads {
             }
         }
         "grep" => {
-            repository.tells_files = true;
+            repository.reads_files = true;
             repository.is_in_folder = true;
         }
         _ => {}
@@ -280,20 +280,20 @@ fn read(mut repository: Repository, command: &str, args: &[Word]) -> GitReads {
         let plain = paths.into_iter().filter(|word| !is_magic(word));
         repository.paths = plain.collect();
     }
-    let tells = repository.tells_history || repository.tells_files;
-    let tells_blobs = !repository.blobs.is_empty()
+    let reads_any = repository.reads_history || repository.reads_files;
+    let reads_blobs = !repository.blobs.is_empty()
         && matches!(
             command,
             "show" | "cat-file" | "diff" | "difftool" | "grep" | "archive"
         );
-    if !tells && !tells_blobs {
+    if !reads_any && !reads_blobs {
         return GitReads::default();
     }
-    if tells_blobs && !has_revision && command != "grep" {
-        repository.tells_history = false;
-        repository.tells_files = false;
+    if reads_blobs && !has_revision && command != "grep" {
+        repository.reads_history = false;
+        repository.reads_files = false;
     }
-    if tells {
+    if reads_any {
         let words = repository.operands.iter().chain(&repository.paths);
         named.extend(words.map(|word| in_folder(&repository, word)));
     }
@@ -434,7 +434,7 @@ impl Repository {
             };
             areas.push(Area::of(normalize(&from.join(text)), AreaKind::File));
         }
-        let mut tells_history = self.tells_history;
+        let mut reads_history = self.reads_history;
         let mut limits: Vec<Target> = Vec::new();
         for word in &self.operands {
             // The newest commit has hardly more than the working tree.
@@ -444,18 +444,18 @@ impl Repository {
             let path = word.known().map(|text| folder.join(text));
             match path.filter(|path| path.symlink_metadata().is_ok()) {
                 Some(path) => limits.push(Target::Path(normalize(&path))),
-                None => tells_history = true,
+                None => reads_history = true,
             }
         }
-        // A revision that tells nothing by itself, as in `git log main`.
-        tells_history &= self.tells_history || self.tells_files;
+        // A revision that prints nothing by itself, as in `git log main`.
+        reads_history &= self.reads_history || self.reads_files;
         for word in &self.paths {
             limits.extend(reads.targets(&in_folder(self, word), base_folders));
         }
-        if !tells_history && !self.tells_files {
+        if !reads_history && !self.reads_files {
             return Some(areas);
         }
-        let kind = match tells_history {
+        let kind = match reads_history {
             true => AreaKind::History,
             false => AreaKind::Folder,
         };

@@ -73,7 +73,7 @@ const fn with_first(
     }
 }
 
-/// Returns the operands of a command that names the files which it tells or copies. The list is empty
+/// Returns the operands of a command that names the files which it prints or copies. The list is empty
 /// for other commands.
 pub(super) fn file_operands(name: &str, args: &[Word]) -> Vec<Word> {
     if matches!(name, "curl" | "http" | "https" | "xh" | "gh") {

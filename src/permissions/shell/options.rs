@@ -33,26 +33,26 @@ impl<'n> OptionName<'n> {
     /// argument; `None` if the argument is another option or none.
     fn length_in(self, start: &str) -> Option<usize> {
         let dashes = start.len() - start.trim_start_matches('-').len();
-        let given = &start[dashes..];
+        let option_text = &start[dashes..];
         match self {
             Self::Letter(letter) if dashes == 1 => {
-                (given.find(letter)).map(|at| dashes + at + letter.len_utf8())
+                (option_text.find(letter)).map(|at| dashes + at + letter.len_utf8())
             }
             Self::LetterAfter(flags, letter) if dashes == 1 => {
-                let rest = given.trim_start_matches(|flag| flags.contains(flag));
+                let rest = option_text.trim_start_matches(|flag| flags.contains(flag));
                 let value = rest.strip_prefix(letter)?;
                 Some(start.len() - value.len())
             }
             Self::Letter(_) | Self::LetterAfter(..) => None,
             Self::Long(name) | Self::Exact(name) | Self::AnyDashes(name) => {
-                let given = given.split('=').next().unwrap_or_default();
-                let is_beginning = given.len() > 1 && name.starts_with(given);
-                let is_it = match (self, dashes) {
-                    (Self::Exact(_), 2) | (Self::AnyDashes(_), 1) => given == name,
-                    (Self::Long(_) | Self::AnyDashes(_), 2) => given == name || is_beginning,
+                let typed = option_text.split('=').next().unwrap_or_default();
+                let is_beginning = typed.len() > 1 && name.starts_with(typed);
+                let is_match = match (self, dashes) {
+                    (Self::Exact(_), 2) | (Self::AnyDashes(_), 1) => typed == name,
+                    (Self::Long(_) | Self::AnyDashes(_), 2) => typed == name || is_beginning,
                     _ => false,
                 };
-                is_it.then(|| start.len().min(dashes + given.len() + "=".len()))
+                is_match.then(|| start.len().min(dashes + typed.len() + "=".len()))
             }
         }
     }

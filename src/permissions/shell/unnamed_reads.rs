@@ -447,11 +447,11 @@ fn recursive_reads(name: &str, args: &[Word], inner: &[Command]) -> Option<Unnam
         }
         "diff" | "zip" => is_recursive().then_some(UnnamedReads { words, ..reads }),
         "7z" | "7za" | "7zz" => Some(UnnamedReads { words, ..reads }),
-        "xargs" | "gxargs" | "parallel" if tells_contents(inner) => Some(UnnamedReads {
+        "xargs" | "gxargs" | "parallel" if prints_contents(inner) => Some(UnnamedReads {
             reads_working_folder: true,
             ..reads
         }),
-        "find" | "gfind" | "bfs" | "fd" | "fdfind" if tells_contents(inner) => {
+        "find" | "gfind" | "bfs" | "fd" | "fdfind" if prints_contents(inner) => {
             let is_start = |word: &&Word| !word.known_prefix().starts_with(['-', '(', '!']);
             let start: Vec<Word> = match name {
                 "fd" | "fdfind" => words,
@@ -482,14 +482,14 @@ fn reads_all(args: &[Word]) -> bool {
     })
 }
 
-/// Returns whether one of the commands may tell what is in its files.
-fn tells_contents(commands: &[Command]) -> bool {
+/// Returns whether one of the commands may print the contents of its files.
+fn prints_contents(commands: &[Command]) -> bool {
     commands.iter().any(|command| {
         let name = command.words.first().map(Word::base_name);
         let name = name.and_then(|it| it.known()).unwrap_or_default();
         let by_itself =
             !NAME_PROGRAMS.contains(&name.as_str()) && !TEXT_PROGRAMS.contains(&name.as_str());
-        by_itself || tells_contents(&command.inner)
+        by_itself || prints_contents(&command.inner)
     })
 }
 

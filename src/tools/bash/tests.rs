@@ -155,7 +155,7 @@ async fn git_does_not_wait_for_an_editor() {
         let command = format!("cd {} && {command}", folder.path().display());
         let error = run(&unattended(), json!({ "command": command, "timeout": 30 })).await;
         let ToolError(text) = error.unwrap_err();
-        assert!(text.contains("nobody is here to edit the "), "{text}");
+        assert!(text.contains("no user can edit the "), "{text}");
         assert!(text.contains("Command exited with code 1"), "{text}");
     }
     let kept = "GIT_EDITOR=true git commit --amend 2>&1 && \

@@ -3,11 +3,11 @@
 //! would wait for them until the time limit.
 
 /// A command that fails. Git shows it, so that the model reads the advice in the comment.
-const NO_EDITOR: &str = "false # nobody is here to edit the text: give it with -m or -F, or keep \
+const NO_EDITOR: &str = "false # no user can edit the text: give it with -m or -F, or keep \
                          what git proposes with GIT_EDITOR=true";
 
 /// Takes precedence over the setting `sequence.editor`. Runs GIT_EDITOR, which a command may set.
-const NO_SEQUENCE_EDITOR: &str = r#"sh -c "${GIT_EDITOR:-false} \"\$@\"" editor "$@" # nobody is here to edit the list: name a program that does with GIT_SEQUENCE_EDITOR, or keep what git proposes with GIT_EDITOR=true"#;
+const NO_SEQUENCE_EDITOR: &str = r#"sh -c "${GIT_EDITOR:-false} \"\$@\"" editor "$@" # no user can edit the list: name a program that does with GIT_SEQUENCE_EDITOR, or keep what git proposes with GIT_EDITOR=true"#;
 
 const VARIABLES: [(&str, &str); 9] = [
     // Takes precedence over `core.editor`, VISUAL and EDITOR.

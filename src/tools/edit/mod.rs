@@ -18,7 +18,7 @@ use super::files::paths;
 use super::files::replace_file::replace_file;
 use super::remote::{RemoteAccess, RemoteFiles};
 use super::text::diff::{Changes, DIFF_CONTEXT, DisplayDiff};
-use super::text::replace::{Replacement, replace, unix_lines};
+use super::text::fuzzy_replace::{Replacement, replace, unix_lines};
 use super::text::truncate::format_size;
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::message::ContentBlock;

@@ -1,7 +1,7 @@
 //! Text of tools: differences, replacements and truncation.
 
 pub mod diff;
-pub mod replace;
+pub mod fuzzy_replace;
 pub mod truncate;
 mod unified_diff;
 pub(crate) mod utf8_decoder;

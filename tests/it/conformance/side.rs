@@ -213,7 +213,7 @@ impl Side<'_> {
             .iter()
             .any(|step| matches!(step, Step::End))
         {
-            rest(&mut rpc).await;
+            wait_until_idle(&mut rpc).await;
         }
         rpc.close_stdin();
         let status = rpc.end().await;
@@ -228,7 +228,7 @@ impl Side<'_> {
                 self.positions.insert("agent_end".into(), rpc.lines().len());
                 self.send_and_wait(rpc, prompt(text)).await;
                 self.wait(rpc, &json!({"type": "agent_end"})).await;
-                rest(rpc).await;
+                wait_until_idle(rpc).await;
             }
             Step::Say(text) => self.send_and_wait(rpc, prompt(text)).await,
             Step::Begin(text) => rpc.send(&prompt(text).to_string()).await,
@@ -241,7 +241,7 @@ impl Side<'_> {
                 rpc.reply(&question, answer.clone()).await;
             }
             Step::Requests(count) => self.server.wait_until_received(*count).await,
-            Step::Rest => rest(rpc).await,
+            Step::Rest => wait_until_idle(rpc).await,
             Step::Shell(line) => self.shell(line).await,
             Step::Fork(number) => {
                 let prompts = rpc.ok(json!({"type": "get_fork_messages"})).await;
@@ -474,7 +474,7 @@ fn of_extensions(event: &Value) -> bool {
 }
 
 /// Waits until neither the agent nor a compaction is at work.
-async fn rest(rpc: &mut Rpc) {
+async fn wait_until_idle(rpc: &mut Rpc) {
     loop {
         let state = rpc.request(json!({"type": "get_state"})).await;
         let data = &state["data"];

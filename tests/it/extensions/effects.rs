@@ -112,7 +112,7 @@ async fn message_end_handlers_replace_the_message() {
             true => assert!(line.to_string().contains("Said. Twice."), "{line}"),
             false => assert_eq!(
                 line["error"],
-                "What the handler left was not taken: a message of the role \"toolResult\" cannot become one of \"user\""
+                "pi ignores the handler's change: a message of the role \"toolResult\" cannot become one of \"user\""
             ),
         }
         awaited.retain(|kind| line["type"] != *kind);
@@ -375,11 +375,11 @@ async fn an_unusable_result_affects_only_its_extension() {
     reported.sort();
     reported.dedup();
     let expected = [
-        "before_provider_headers: What the handler left was not taken: `headers` cannot be used: ",
-        "context: What the handler left was not taken: `messages[0]` cannot be used: ",
-        "input: What the handler left was not taken: `images[0]` cannot be used: ",
-        "message_end: What the handler left was not taken: a message of the role \"assistant\" cannot become one of \"user\"",
-        "tool_result: What the handler left was not taken: `content[1]` cannot be used: ",
+        "before_provider_headers: pi ignores the handler's change: `headers` cannot be used: ",
+        "context: pi ignores the handler's change: `messages[0]` cannot be used: ",
+        "input: pi ignores the handler's change: `images[0]` cannot be used: ",
+        "message_end: pi ignores the handler's change: a message of the role \"assistant\" cannot become one of \"user\"",
+        "tool_result: pi ignores the handler's change: `content[1]` cannot be used: ",
     ];
     assert_eq!(reported.len(), expected.len(), "{reported:#?}");
     for (reported, expected) in reported.iter().zip(expected) {

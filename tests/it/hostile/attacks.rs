@@ -84,7 +84,7 @@ fn settings() -> Value {
 }
 
 /// Long limits for attacks that must not be stopped, however slow the machine is.
-fn patient() -> Value {
+fn long_timeouts() -> Value {
     json!({ "extensionTimeouts": { "spin": 30_000 }, "extensionHeapMb": 128 })
 }
 
@@ -119,7 +119,7 @@ async fn runs_out_of_memory(name: &'static str, source: &str) {
 
 /// The attack fails and is reported.
 async fn is_reported(name: &'static str, source: &str, words: &str) {
-    let mut attack = Attack::prepare(name, source, patient()).await;
+    let mut attack = Attack::prepare(name, source, long_timeouts()).await;
     attack.strike().await;
     attack.is_named(words).await;
     attack.survived_by_all().await;
@@ -381,7 +381,7 @@ async fn throws_in_callbacks() {
 #[tokio::test]
 async fn throws_in_timers() {
     let source = include_str!("attacks/throws-in-timers.ts");
-    let mut attack = Attack::prepare("throws-in-timers", source, patient()).await;
+    let mut attack = Attack::prepare("throws-in-timers", source, long_timeouts()).await;
     attack.strike().await;
     for way in [
         "a timeout",
@@ -403,7 +403,7 @@ async fn throws_in_timers() {
 #[tokio::test]
 async fn other_user() {
     let source = include_str!("attacks/other-user.ts");
-    let mut attack = Attack::prepare("other-user", source, patient()).await;
+    let mut attack = Attack::prepare("other-user", source, long_timeouts()).await;
     let happened = attack.strike().await;
     for call in [
         "setuid(4321)",
@@ -447,7 +447,7 @@ async fn uses_up_descriptors(name: &'static str, source: &str) {
         command.args(["-c", few, env!("CARGO_BIN_EXE_pi")]);
         Rpc::start(command)
     };
-    let mut attack = Attack::prepare_with(name, source, patient(), start).await;
+    let mut attack = Attack::prepare_with(name, source, long_timeouts(), start).await;
     attack.strike().await;
     let error = attack
         .is_named("(it used up the files and connections")

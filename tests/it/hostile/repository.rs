@@ -119,8 +119,9 @@ impl Story {
         rpc.close().await;
     }
 
-    /// Tells the whole story. `change` changes what runs.
-    async fn tell(self, change: impl FnOnce(&Home)) {
+    /// Checks the whole story: no answer, trusted, changed, denied, approved once. `change` changes
+    /// what runs.
+    async fn check(self, change: impl FnOnce(&Home)) {
         for stderr in self.single_prompts(false).await {
             assert!(stderr.contains("is left out"), "{stderr}");
             assert!(stderr.contains("--approve"), "{stderr}");
@@ -174,7 +175,7 @@ async fn an_extension() {
     let path = ".pi/extensions/x.ts";
     let story = Story::new(Sign::Ran, |home| drop(home.file(path, RUNS))).await;
     story
-        .tell(|home| drop(home.file(path, &changed_code())))
+        .check(|home| drop(home.file(path, &changed_code())))
         .await;
 }
 
@@ -189,7 +190,7 @@ async fn an_import_of_an_extension() {
     });
     let story = story.await;
     story
-        .tell(|home| drop(home.file("src/lib.ts", &changed_code())))
+        .check(|home| drop(home.file("src/lib.ts", &changed_code())))
         .await;
 }
 
@@ -201,7 +202,7 @@ async fn a_package_of_the_settings() {
     });
     let story = story.await;
     story
-        .tell(|home| drop(home.file("evil/extensions/x.ts", &changed_code())))
+        .check(|home| drop(home.file("evil/extensions/x.ts", &changed_code())))
         .await;
 }
 
@@ -218,7 +219,7 @@ async fn an_npm_package_that_is_in_the_repository() {
     });
     let story = story.await;
     story
-        .tell(|home| drop(home.file(entry, &changed_code())))
+        .check(|home| drop(home.file(entry, &changed_code())))
         .await;
 }
 
@@ -231,7 +232,7 @@ async fn a_setting_that_names_an_extension() {
     });
     let story = story.await;
     story
-        .tell(|home| drop(home.file(".pi/settings.json", r#"{"extensions": ["../tools/y.ts"]}"#)))
+        .check(|home| drop(home.file(".pi/settings.json", r#"{"extensions": ["../tools/y.ts"]}"#)))
         .await;
 }
 
@@ -239,7 +240,7 @@ async fn a_setting_that_names_an_extension() {
 async fn a_skill() {
     let path = ".pi/skills/s/SKILL.md";
     let story = Story::new(Sign::Prompt, |home| drop(home.file(path, &skill("1")))).await;
-    story.tell(|home| drop(home.file(path, &skill("2")))).await;
+    story.check(|home| drop(home.file(path, &skill("2")))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -250,14 +251,14 @@ async fn skills_of_agents_above_the_project() {
         fs::write(path(home), skill(text)).unwrap();
     };
     let story = Story::new(Sign::Prompt, |home| plant(home, "1")).await;
-    story.tell(|home| plant(home, "2")).await;
+    story.check(|home| plant(home, "2")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_system_prompt() {
     let story = Story::new(Sign::Prompt, |home| drop(home.file(".pi/SYSTEM.md", OWNED))).await;
     story
-        .tell(|home| drop(home.file(".pi/SYSTEM.md", &format!("{OWNED} More."))))
+        .check(|home| drop(home.file(".pi/SYSTEM.md", &format!("{OWNED} More."))))
         .await;
 }
 
@@ -266,7 +267,7 @@ async fn an_appended_system_prompt() {
     let path = ".pi/APPEND_SYSTEM.md";
     let story = Story::new(Sign::Prompt, |home| drop(home.file(path, OWNED))).await;
     story
-        .tell(|home| drop(home.file(path, &format!("{OWNED} More."))))
+        .check(|home| drop(home.file(path, &format!("{OWNED} More."))))
         .await;
 }
 
@@ -285,7 +286,7 @@ async fn a_link_into_the_agent_folder() {
     });
     let story = story.await;
     story
-        .tell(|home| fs::write(parked(home), changed_code()).unwrap())
+        .check(|home| fs::write(parked(home), changed_code()).unwrap())
         .await;
 }
 
@@ -297,7 +298,7 @@ async fn a_configuration_folder_that_is_a_link() {
     });
     let story = story.await;
     story
-        .tell(|home| drop(home.file("elsewhere/extensions/x.ts", &changed_code())))
+        .check(|home| drop(home.file("elsewhere/extensions/x.ts", &changed_code())))
         .await;
 }
 
@@ -306,7 +307,7 @@ async fn a_name_with_newlines() {
     let path = ".pi/extensions/x\nSYSTEM.md\n.ts";
     let story = Story::new(Sign::Ran, |home| drop(home.file(path, RUNS))).await;
     story
-        .tell(|home| drop(home.file(path, &changed_code())))
+        .check(|home| drop(home.file(path, &changed_code())))
         .await;
 }
 

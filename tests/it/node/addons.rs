@@ -192,7 +192,7 @@ async fn opened_by_an_addon(host: &str, flags: &str) {
     let (_, report) = rpc.find(0, "the report", is_report).await;
     let error = report["error"].as_str().unwrap();
     assert!(
-        error.contains("was given to node:fs: it is the program's own"),
+        error.contains(": it is the program's own, none that the extension has opened"),
         "{host}: {error}"
     );
 }

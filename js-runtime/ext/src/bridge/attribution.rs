@@ -36,7 +36,7 @@ thread_local! {
 /// Records the extension whose timer runs. Ten thousand timers may keep the runtime busy with code
 /// that carries no mark.
 #[op2(fast)]
-pub(crate) fn op_ran(#[smi] extension: i32) {
+pub(crate) fn op_record_timer_extension(#[smi] extension: i32) {
     let extension = u32::try_from(extension).ok();
     LAST_TIMER.set(extension);
     timer_begins(extension);
@@ -101,8 +101,9 @@ fn timer_begins(extension: Option<u32>) {
     });
 }
 
+/// Attributes the time on the thread from now on to `extension`.
 #[op2(fast)]
-pub(crate) fn op_begins(#[smi] extension: u32) {
+pub(crate) fn op_enter_extension(#[smi] extension: u32) {
     MONITOR.with_borrow(|monitor| {
         if let Some(monitor) = monitor {
             monitor.begin_extension(Some(extension));
@@ -110,9 +111,10 @@ pub(crate) fn op_begins(#[smi] extension: u32) {
     });
 }
 
-/// Returns milliseconds since the isolate started.
+/// Returns how long all other extensions have occupied the thread since the isolate started, in
+/// milliseconds.
 #[op2(fast)]
-pub(crate) fn op_held_by_others(#[smi] extension: u32) -> f64 {
+pub(crate) fn op_thread_time_of_others(#[smi] extension: u32) -> f64 {
     MONITOR.with_borrow(|monitor| {
         let time = monitor
             .as_ref()

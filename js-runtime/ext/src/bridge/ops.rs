@@ -28,20 +28,20 @@ pub(crate) fn op_host_call_sync(
 ) -> Result<String, JsErrorBox> {
     // The host is cloned, so that the state is not borrowed while it works.
     let host = state.borrow().borrow::<Arc<dyn Host>>().clone();
-    caught(method, || host.call_sync(method, args)).map_err(to_js)
+    catch_panic(method, || host.call_sync(method, args)).map_err(to_js)
 }
 
 /// Calls a function that may panic. V8 calls the ops, and a panic that unwinds into V8 ends the
 /// process.
-pub fn caught<T>(
+pub fn catch_panic<T>(
     method: &str,
     work: impl FnOnce() -> Result<T, HostError>,
 ) -> Result<T, HostError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(internal_error(method)))
 }
 
-/// Like [`caught`], for futures.
-pub async fn caught_later<T>(
+/// Awaits a future that may panic, and turns a panic into an error that names `method`.
+pub async fn catch_async_panic<T>(
     method: &str,
     work: impl Future<Output = Result<T, HostError>>,
 ) -> Result<T, HostError> {
@@ -65,7 +65,7 @@ pub(crate) async fn op_host_call(
     let host = state.borrow().borrow::<Arc<dyn Host>>().clone();
     let name = method.clone();
     let work = async move { host.call(method, args).await };
-    caught_later(&name, work).await.map_err(to_js)
+    catch_async_panic(&name, work).await.map_err(to_js)
 }
 
 /// Uncaught exceptions that the event loop has not reported yet.
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn host_panic_becomes_an_exception() {
         let expected = HostError::new("internal error in pi.on: this is a bug of pi");
-        let sync = caught::<()>("pi.on", || panic!("a bug"));
+        let sync = catch_panic::<()>("pi.on", || panic!("a bug"));
         assert_eq!(sync, Err(expected.clone()));
-        let later = caught_later::<()>("pi.on", async { panic!("a bug") });
+        let later = catch_async_panic::<()>("pi.on", async { panic!("a bug") });
         assert_eq!(futures::executor::block_on(later), Err(expected));
     }
 }

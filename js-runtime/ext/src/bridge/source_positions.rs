@@ -36,7 +36,7 @@ impl SourcePositions {
 /// Returns the position of a function; empty if it is not in a file.
 #[op2]
 #[string]
-pub(crate) fn op_place_of(
+pub(crate) fn op_function_position(
     scope: &mut v8::PinScope<'_, '_>,
     state: &mut OpState,
     function: v8::Local<v8::Function>,

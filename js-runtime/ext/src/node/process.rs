@@ -146,7 +146,7 @@ pub(super) fn op_node_process_kill(
 /// those as well, and ends the process at once if there is no other listener, even after the first
 /// one is removed.
 #[op2(fast)]
-pub(crate) fn op_hold_signals(state: &OpState) {
+pub(crate) fn op_listen_to_exit_signals(state: &OpState) {
     static LISTENED: Once = Once::new();
     if owns_process(state) || IS_HOST_PROCESS.load(Ordering::Relaxed) {
         return;

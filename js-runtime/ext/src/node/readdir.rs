@@ -45,13 +45,13 @@ fn list_folder(path: &str) -> io::Result<Vec<u8>> {
 
 #[op2]
 #[buffer]
-pub(crate) fn op_folder_now(#[string] path: &str) -> Result<Vec<u8>, JsErrorBox> {
+pub(crate) fn op_read_folder_now(#[string] path: &str) -> Result<Vec<u8>, JsErrorBox> {
     list_folder(path).map_err(JsErrorBox::from_err)
 }
 
 #[op2]
 #[buffer]
-pub(crate) async fn op_folder(#[string] path: String) -> Result<Vec<u8>, JsErrorBox> {
+pub(crate) async fn op_read_folder(#[string] path: String) -> Result<Vec<u8>, JsErrorBox> {
     spawn_blocking(move || list_folder(&path))
         .await
         .map_err(|error| JsErrorBox::generic(error.to_string()))?

@@ -13,7 +13,7 @@ export function registerSessionResourceCleanup(cleanup: Cleanup): () => void {
   };
 }
 
-/** All of them run, even if one throws. */
+/** Calls all registered functions, even if one throws. */
 export function cleanupSessionResources(sessionId?: string): void {
   const errors: unknown[] = [];
   for (const cleanup of cleanups) {
@@ -23,5 +23,5 @@ export function cleanupSessionResources(sessionId?: string): void {
       errors.push(error);
     }
   }
-  if (errors.length > 0) throw new AggregateError(errors, "What is kept for the session could not all be let go");
+  if (errors.length > 0) throw new AggregateError(errors, "Cleanup functions of the session have failed: see `errors`");
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use js_runtime_ext::{Fault, Host, HostError, ProcessEnd, Stop, caught, caught_later};
+use js_runtime_ext::{Fault, Host, HostError, ProcessEnd, Stop, catch_async_panic, catch_panic};
 use pi_base::process_tree::{self, KillNow};
 use tokio::io::Interest;
 use tokio::runtime::Handle;
@@ -270,7 +270,7 @@ impl Supervisor {
             Kind::HostCallSync | Kind::HostNotify => {
                 let (kind, method) = (frame.kind, frame.head.clone());
                 let args = frame.text()?;
-                let call = || caught(&method, || self.host.call_sync(&method, &args));
+                let call = || catch_panic(&method, || self.host.call_sync(&method, &args));
                 let result = self.sync_calls.run(call);
                 if kind == Kind::HostCallSync {
                     self.send_host_result(id, result);
@@ -282,7 +282,7 @@ impl Supervisor {
                 let name = method.clone();
                 self.calls.push(Box::pin(async move {
                     let work = async move { host.call(method, args).await };
-                    (id, caught_later(&name, work).await)
+                    (id, catch_async_panic(&name, work).await)
                 }));
                 // The call starts before further frames are read, as on the JavaScript thread.
                 self.start_calls().await;

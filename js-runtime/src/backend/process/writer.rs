@@ -17,7 +17,8 @@ pub(super) struct FrameWriter {
     backlog: Mutex<Backlog>,
     /// Notified when the backlog becomes non-empty, or is closed.
     blocked: Notify,
-    room: Notify,
+    /// Notified when the backlog shrinks, or is closed.
+    space_freed: Notify,
 }
 
 #[derive(Default)]
@@ -49,7 +50,7 @@ impl FrameWriter {
             stream,
             backlog: Mutex::default(),
             blocked: Notify::new(),
-            room: Notify::new(),
+            space_freed: Notify::new(),
         }
     }
 
@@ -70,11 +71,11 @@ impl FrameWriter {
     pub async fn send(&self, kind: Kind, id: u64, head: &str, body: &[u8]) -> io::Result<()> {
         let (first, second) = wire::parts(kind, id, head, body)?;
         loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
+            let freed = self.space_freed.notified();
+            tokio::pin!(freed);
             // From here on notifications are received, so none is missed between the check and the
             // wait.
-            room.as_mut().enable();
+            freed.as_mut().enable();
             {
                 let mut backlog = self.backlog();
                 if backlog.closed {
@@ -85,7 +86,7 @@ impl FrameWriter {
                     return Ok(());
                 }
             }
-            room.await;
+            freed.await;
         }
     }
 
@@ -145,7 +146,7 @@ impl FrameWriter {
             Err(_) => backlog.close(),
         }
         if backlog.len() < MAX_BACKLOG_BYTES {
-            self.room.notify_waiters();
+            self.space_freed.notify_waiters();
         }
         flushed
     }
@@ -153,6 +154,6 @@ impl FrameWriter {
     /// Drops the backlog, because the process is gone.
     pub fn close(&self) {
         self.backlog().close();
-        self.room.notify_waiters();
+        self.space_freed.notify_waiters();
     }
 }

@@ -38,7 +38,7 @@ pub enum AuthError {
         advice: String,
     },
     #[error(
-        "Authentication failed for \"{provider}\". Its sign-in has given no key ({reason}). Sign in again with /login {provider} if that goes on"
+        "Authentication failed for \"{provider}\". Its sign-in returned no key ({reason}). If the error comes again, sign in again with /login {provider}"
     )]
     NoKeyOfSignIn { provider: String, reason: String },
     #[error(transparent)]

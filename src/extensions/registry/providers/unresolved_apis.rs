@@ -58,8 +58,8 @@ impl BridgeHost {
             unknown_apis.push(UnknownApi {
                 api: api.clone(),
                 sentence: format!(
-                    "Provider {provider}, model {}: there is no API \"{api}\", and no streamSimple \
-                     for it: whatever it is asked fails.{} The APIs are {}",
+                    "Provider {provider}, model {}: there is no API \"{api}\", and the provider \
+                     has no streamSimple: every request to the model fails.{} The APIs are {}",
                     model.id,
                     suggestion.unwrap_or_default(),
                     WIRE_NAMES.join(", ")

@@ -39,7 +39,7 @@ async fn an_assigned_input_is_ignored_with_one_warning() {
     };
     assert_eq!(
         report["message"],
-        "The handler assigned event.input, and nothing comes of it: change it in place"
+        "The handler assigned event.input, which pi ignores: change it in place"
     );
     assert_eq!(report["event"], "tool_call");
     assert_eq!(report["location"]["line"], 2, "{report}");
@@ -133,7 +133,7 @@ async fn a_block_of_unknown_type_is_reported_and_dropped() {
     let report = events.iter().find(|one| one["type"] == "extension_error");
     assert_eq!(
         report.expect("a report")["error"],
-        "What the handler left was not taken: content[1].type: unknown value `txt`, is `text` meant?"
+        "pi ignores the handler's change: content[1].type: unknown value `txt`, is `text` meant?"
     );
     let end = events
         .iter()

@@ -160,7 +160,7 @@ async fn wrong_arguments_of_actions_are_named() {
         ),
         (
             "pi.appendEntry(\"x\", 5n)",
-            "TypeError: pi.appendEntry: what it is given cannot be written as JSON: Do not know how \
+            "TypeError: pi.appendEntry: the arguments cannot be written as JSON: Do not know how \
              to serialize a BigInt",
         ),
         // Usable values are accepted.

@@ -95,7 +95,7 @@ async fn ignored_members_of_results_are_reported_once() {
             22,
         ),
         (
-            "The handler answered with a text, and nothing comes of it: an answer to input is an \
+            "The handler answered with a text, which pi ignores: an answer to input is an \
              object that may have `action`, `text`, `images`",
             5,
             18,
@@ -368,8 +368,8 @@ async fn models_of_an_unknown_api_are_reported_at_registration() {
     let text = error["error"].as_str().unwrap();
     assert!(
         text.starts_with(
-            "Provider one, model m: there is no API \"openai-completion\", and no streamSimple for \
-             it: whatever it is asked fails. Is \"openai-completions\" meant? The APIs are "
+            "Provider one, model m: there is no API \"openai-completion\", and the provider has no \
+             streamSimple: every request to the model fails. Is \"openai-completions\" meant? The APIs are "
         ),
         "{text}"
     );

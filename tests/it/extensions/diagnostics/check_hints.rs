@@ -112,7 +112,7 @@ async fn mistakes_of_modules_get_a_suggestion() {
         ),
         (
             "given.ts",
-            "pi is not defined: the exported function is given it: `export default (pi) => { … }` \
+            "pi is not defined: it is the argument of the exported function: `export default (pi) => { … }` \
              (given.ts:1:24)\n",
         ),
         (

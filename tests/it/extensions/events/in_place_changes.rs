@@ -8,7 +8,7 @@ use crate::support::{Home, prompt, text_of};
 
 const CHANGES: &str = include_str!("fixtures/in-place-changes/changes.ts");
 
-fn told_result(request: &Received) -> &Value {
+fn result_for_model(request: &Received) -> &Value {
     &request.body["messages"][2]["content"][0]
 }
 
@@ -38,7 +38,7 @@ async fn in_place_changes_at_start_and_end_events_count() {
             panic!("{original}: {requests:#?}")
         };
         assert_eq!(text_of(&asked.body["messages"][0]), "a ***", "{original}");
-        assert_eq!(text_of(told_result(told)), output, "{original}");
+        assert_eq!(text_of(result_for_model(told)), output, "{original}");
         let shown = |kind: &str| {
             let event = events.iter().find(|one| one["type"] == kind);
             event.unwrap_or_else(|| panic!("no {kind}")).clone()
@@ -84,7 +84,7 @@ async fn an_unusable_change_is_reported_and_undone() {
             )
         })
         .collect();
-    let refused = |problem: &str| format!("What the handler left was not taken: {problem}");
+    let refused = |problem: &str| format!("pi ignores the handler's change: {problem}");
     let expected = [
         (
             "message_start",
@@ -105,7 +105,7 @@ async fn an_unusable_change_is_reported_and_undone() {
         .collect();
     assert_eq!(reports, expected);
     let reported = &server.requests()[1];
-    assert_eq!(text_of(told_result(reported)), "said it, begun, ended");
+    assert_eq!(text_of(result_for_model(reported)), "said it, begun, ended");
 }
 
 /// In queued events the listeners had not run when `setModel` returned.

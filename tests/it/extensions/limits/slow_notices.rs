@@ -134,7 +134,7 @@ async fn hogged(host: &str, work: &str) {
     let errors = reported("extension_error", "keeps.ts");
     let texts = errors.iter().map(|error| error["error"].as_str().unwrap());
     let texts: Vec<&str> = texts.collect();
-    let words = "more than 5 of 10 s, in what was begun in session_start";
+    let words = "more than 5 of 10 s, in work that began in session_start";
     assert!(
         texts.len() == 1 && texts[0].contains(words),
         "{host}: {texts:?}"

@@ -16,7 +16,7 @@ const DEFAULT_STEPS: u64 = 60;
 const DEFAULT_SEED: u64 = 38;
 
 /// A missing extension stays for five seconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STEP_DEADLINE: Duration = Duration::from_secs(20);
 
 const ENTRIES: u64 = 5;
 const LIBRARIES: u64 = 5;
@@ -334,10 +334,10 @@ async fn random_changes_are_loaded_as_a_reload_loads_them() {
                 break;
             }
             assert!(
-                started.elapsed() < PATIENCE,
+                started.elapsed() < STEP_DEADLINE,
                 "seed {seed}, step {step} ({name}): the watch made\n{found:#?}\nand /reload made\n\
                  {expected:#?}\n{report:#}\n{:#?}",
-                told(&watching)
+                watch_messages(&watching)
             );
             pause(20).await;
         }
@@ -349,7 +349,7 @@ async fn random_changes_are_loaded_as_a_reload_loads_them() {
 }
 
 /// The last messages of the watch.
-fn told(rpc: &Rpc) -> Vec<String> {
+fn watch_messages(rpc: &Rpc) -> Vec<String> {
     let lines = rpc.lines();
     let texts = lines.iter().rev().filter_map(|line| {
         let text = line["message"].as_str().or(line["error"].as_str())?;

@@ -22,7 +22,7 @@ struct BorrowedFiles(HashMap<i32, ManuallyDrop<Rc<dyn File>>>);
 
 /// Returns true if the descriptor is foreign; it can be used from now on.
 #[op2(nofast)]
-pub(crate) fn op_foreign(
+pub(crate) fn op_allow_foreign_descriptor(
     scope: &mut v8::PinScope<'_, '_>,
     state: &mut OpState,
     #[smi] descriptor: i32,

@@ -205,9 +205,10 @@ pub(crate) fn refuse(
     target: &str,
 ) {
     let what = format!(
-        "descriptor {descriptor} was given to {target}: it is the program's own, none that the \
-         extension has opened. One of an addon is not told from those if it has `O_CLOEXEC`: open \
-         it without, or set `extensionHost` to \"process\", where files and folders of addons are"
+        "{target} cannot use descriptor {descriptor}: it is the program's own, none that the \
+         extension has opened. pi does not recognize a descriptor of an addon that has \
+         `O_CLOEXEC`: open it without, or set `extensionHost` to \"process\", where pi recognizes \
+         files and folders of addons"
     );
     report_refusal(scope, state, what);
 }

@@ -157,8 +157,8 @@ const report = (record: object): void => {
   appendFileSync(process.env.PI_TEST_REPORT!, `${JSON.stringify(record)}\n`);
 };
 
-function collect(name: string, given: TestOptions | Body, then: Body | undefined, more: Partial<Test>): void {
-  const [options, body] = typeof given === "function" ? [{}, given] : [given, then];
+function collect(name: string, optionsOrBody: TestOptions | Body, bodyAfterOptions: Body | undefined, more: Partial<Test>): void {
+  const [options, body] = typeof optionsOrBody === "function" ? [{}, optionsOrBody] : [optionsOrBody, bodyAfterOptions];
   if (typeof body !== "function") throw new TypeError(`The test "${name}" has no function`);
   checkOptions(`test("${name}")`, options, { timeout: NUMBER });
   if (!collecting) throw new Error(`The test "${name}" comes too late: call test() while the file is read`);

@@ -33,8 +33,8 @@ interface Details {
 }
 
 export const bashRenderers: ToolRenderers = {
-  renderCall(given, theme, context) {
-    const args = given as Args;
+  renderCall(rawArguments, theme, context) {
+    const args = rawArguments as Args;
     const state = context.state as State;
     if (context.executionStarted) state.startedAt ??= Date.now();
     const command = textArgument(args?.command);

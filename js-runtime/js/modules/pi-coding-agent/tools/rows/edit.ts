@@ -55,8 +55,8 @@ function stateOf(context: RenderContext, args: Args): State {
 
 export const editRenderers: ToolRenderers = {
   renderShell: "self",
-  renderCall(given, theme, context) {
-    const args = given as Args;
+  renderCall(rawArguments, theme, context) {
+    const args = rawArguments as Args;
     const state = stateOf(context, args);
     const edits = editsOf(args);
     if (context.argsComplete && edits && !state.preview && !state.isRequested) {

@@ -33,8 +33,8 @@ function fileLines(text: string, path: string | undefined, theme: Theme): string
 }
 
 export const readRenderers: ToolRenderers = {
-  renderCall(given, theme, context) {
-    const args = given as Args;
+  renderCall(rawArguments, theme, context) {
+    const args = rawArguments as Args;
     let text = `${title("read", theme)} ${pathTitle(args, theme)}`;
     if (args?.offset !== undefined || args?.limit !== undefined) {
       const start = Number(args.offset ?? 1);
@@ -67,8 +67,8 @@ function truncationNote(truncation: Truncation): string {
 }
 
 export const writeRenderers: ToolRenderers = {
-  renderCall(given, theme, context) {
-    const args = given as Args;
+  renderCall(rawArguments, theme, context) {
+    const args = rawArguments as Args;
     const content = textArgument(args?.content);
     let text = `${title("write", theme)} ${pathTitle(args, theme)}`;
     if (content === undefined) {

@@ -15,8 +15,8 @@ use pi_resources::paths::Paths;
 use pi_resources::settings::Settings;
 use pi_resources::trust::{self, Question, TrustAnswer};
 
-/// How long a client may take to answer. One that does not know the question must not wait
-/// forever for its session.
+/// Time that a client has to answer the question. A client that does not know the question never
+/// answers, and its session has to start all the same.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(120);
 const BUSY: &str = "Wait for the current response to finish before the question about the project";
 /// Label of the answer that asks for the differences.

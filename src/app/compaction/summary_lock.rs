@@ -28,14 +28,14 @@ pub(crate) enum NoSummarizer {
 }
 
 /// The exclusive right to write a summary.
-pub(crate) struct SummaryRight {
+pub(crate) struct SummaryLock {
     state: Arc<Mutex<State>>,
     activity: ActivityWatch,
 }
 
 /// The right while a summary is being written; dropping it returns the right.
 pub(crate) struct SummaryGuard<'a> {
-    right: &'a SummaryRight,
+    right: &'a SummaryLock,
     pub work: Work,
 }
 
@@ -55,7 +55,7 @@ impl SummaryGuard<'_> {
 
 /// The request of a caller that waits for the end of the run to write a summary. Dropping it
 /// withdraws the request.
-pub(crate) struct SummaryRequest<'a>(&'a SummaryRight);
+pub(crate) struct SummaryRequest<'a>(&'a SummaryLock);
 
 impl<'a> SummaryRequest<'a> {
     /// Takes the right that the ended run passed on.
@@ -77,7 +77,7 @@ impl Drop for SummaryRequest<'_> {
     }
 }
 
-impl SummaryRight {
+impl SummaryLock {
     pub fn new(state: Arc<Mutex<State>>, activity: ActivityWatch) -> Self {
         Self { state, activity }
     }
