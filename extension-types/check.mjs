@@ -12,6 +12,8 @@ const js = join(here, "../js-runtime/js");
 const tests = join(js, "modules/pi-coding-agent/test");
 // The folder in which `npm ci` has installed the dependencies of package.json.
 const packages = process.env.PI_TYPES_PACKAGES ?? join(here, "node_modules");
+// Folders of types beside the entry points.
+const FOLDERS = ["ai", "extension", "pi-ai", "sdk", "tui"];
 const typesOf = (path) => [join(packages, path)];
 
 const paths = {
@@ -99,26 +101,26 @@ function checkExtensions(paths, root) {
 
 /** Checks the set-up of README.md, with one package for schemas and possibly without the other. */
 function checkAuthor(resolution, schemas, ...others) {
-  const room = mkdtempSync(join(folder, "author-"));
-  const types = join(room, "node_modules/pi-extension-types");
+  const author = mkdtempSync(join(folder, "author-"));
+  const types = join(author, "node_modules/pi-extension-types");
   mkdirSync(types, { recursive: true });
-  const published = readdirSync(here).filter((name) => name.endsWith(".d.ts") || name === "pi-ai");
+  const published = readdirSync(here).filter((name) => name.endsWith(".d.ts") || FOLDERS.includes(name));
   for (const name of published) cpSync(join(here, name), join(types, name), { recursive: true });
   for (const name of ["@types/node", schemas, ...others]) {
-    mkdirSync(dirname(join(room, "node_modules", name)), { recursive: true });
-    symlinkSync(join(realpathSync(packages), name), join(room, "node_modules", name));
+    mkdirSync(dirname(join(author, "node_modules", name)), { recursive: true });
+    symlinkSync(join(realpathSync(packages), name), join(author, "node_modules", name));
   }
   const { compilerOptions } = JSON.parse(/```json\n([^]*?)```/.exec(readFileSync(join(here, "README.md"), "utf8"))[1]);
   const module = resolution === "bundler" ? {} : { module: resolution };
   const options = { ...compilerOptions, ...module, moduleResolution: resolution, skipLibCheck: false };
-  writeFileSync(join(room, "package.json"), '{"type":"module"}');
+  writeFileSync(join(author, "package.json"), '{"type":"module"}');
   const files = ["author.ts", "newer.ts", ...(others.length > 0 ? [] : ["generic.ts"])];
-  writeFileSync(join(room, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files }));
+  writeFileSync(join(author, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files }));
   for (const name of files) {
     const text = readFileSync(join(here, "check", name), "utf8");
-    writeFileSync(join(room, name), text.replace('"typebox"', `"${schemas}"`));
+    writeFileSync(join(author, name), text.replace('"typebox"', `"${schemas}"`));
   }
-  return report(`with ${schemas} ${others.length > 0 ? `and ${others}` : "only"}, ${resolution}`, run(room, room));
+  return report(`with ${schemas} ${others.length > 0 ? `and ${others}` : "only"}, ${resolution}`, run(author, author));
 }
 
 const results = [
@@ -126,7 +128,7 @@ const results = [
   check(
     "modules and types",
     { types: [], skipDefaultLibCheck: true },
-    [join(js, "modules/**/*.ts"), join(js, "unavailable.ts"), join(here, "*.d.ts"), join(here, "pi-ai/**/*.d.ts"), join(here, "check/values.ts")],
+    [join(js, "modules/**/*.ts"), join(js, "unavailable.ts"), join(here, "*.d.ts"), ...FOLDERS.map((name) => join(here, name, "**/*.d.ts")), join(here, "check/values.ts")],
     [tests, `${tests}.ts`],
   ),
   // Everything except the modules of `pi test`, which are loaded late.

@@ -1,12 +1,12 @@
 // `@mariozechner/pi-coding-agent`: the API of extensions.
-import type { EventBusController } from "./api.js";
+import type { EventBusController } from "./extension/api.js";
 import type {
   BuiltInToolInputs,
   CompactionPreparation,
   CompactionResult,
   ToolCallEvent,
   ToolResultEvent,
-} from "./events.js";
+} from "./extension/events.js";
 import type { AssistantMessageEventStream, Context, Message, Model, SimpleStreamOptions, Usage } from "./pi-ai.js";
 import type { ThinkingLevel } from "./pi-agent-core.js";
 import type { Component, Container, TUI } from "./pi-tui.js";
@@ -17,33 +17,33 @@ import type {
   SessionContext,
   SessionEntry,
   SessionHeader,
-} from "./session.js";
-import type { CompactionSettings } from "./settings.js";
-import type { Theme } from "./theme.js";
+} from "./sdk/session.js";
+import type { CompactionSettings } from "./extension/settings.js";
+import type { Theme } from "./tui/theme.js";
 
-export type * from "./turn-end.js";
-export type * from "./context.js";
-export type * from "./events.js";
-export type * from "./extension-runtime.js";
-export * from "./session.js";
+export type * from "./extension/turn-end.js";
+export type * from "./extension/context.js";
+export type * from "./extension/events.js";
+export type * from "./extension/extension-runtime.js";
+export * from "./sdk/session.js";
 export type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
-export type { AppKeybinding } from "./keybindings.js";
+export type { AppKeybinding } from "./extension/keybindings.js";
 export type { KeybindingsManager } from "./pi-tui.js";
-export * from "./api.js";
-export * from "./cli-arguments.js";
-export * from "./components.js";
-export type * from "./renderers.js";
-export * from "./screens.js";
-export * from "./model-runtime.js";
-export * from "./providers.js";
-export * from "./rpc-client.js";
-export type * from "./rpc-names.js";
-export * from "./sdk.js";
-export * from "./settings.js";
-export * from "./theme.js";
-export type * from "./tool-types.js";
-export * from "./tools.js";
-export * from "./trust.js";
+export * from "./extension/api.js";
+export * from "./sdk/cli-arguments.js";
+export * from "./tui/components.js";
+export type * from "./extension/renderers.js";
+export * from "./tui/screens.js";
+export * from "./ai/model-runtime.js";
+export * from "./ai/providers.js";
+export * from "./sdk/rpc-client.js";
+export type * from "./sdk/rpc-names.js";
+export * from "./sdk/agent-session.js";
+export * from "./extension/settings.js";
+export * from "./tui/theme.js";
+export type * from "./extension/tool-types.js";
+export * from "./extension/tools.js";
+export * from "./extension/trust.js";
 
 export const VERSION: string;
 /** `.pi`: the folder of pi's files in a project, and in the home folder. */

@@ -65,7 +65,7 @@ for (const [, module] of loaded.matchAll(/^ {4}\("(pi-[^"]*)", "pi:/gm)) {
 
 // Every action with keys in the program is in the types, and the other way round.
 const actions = (path) => new Set(readFileSync(join(here, path), "utf8").match(/"(tui|app)\.[^"]*"/g));
-const [bound, typed] = ["../src/resources/keybindings/table.rs", "keybindings.d.ts"].map(actions);
+const [bound, typed] = ["../src/resources/keybindings/table.rs", "extension/keybindings.d.ts"].map(actions);
 for (const action of bound) if (!typed.has(action)) problems.push(`${action} is missing in keybindings.d.ts`);
 for (const action of typed) if (!bound.has(action)) problems.push(`${action} is typed, but nothing has that name`);
 

@@ -1,11 +1,11 @@
 // `@mariozechner/pi-agent-core`: the types that extensions import from it.
-import type { AnySchema, Static } from "./schema.js";
+import type { AnySchema, Static } from "./extension/schema.js";
 import type { ImageContent, TextContent, ThinkingLevel as Thinking, Tool, Usage } from "./pi-ai.js";
 
-export type { AgentMessage, BashExecutionMessage, BranchSummaryMessage } from "./session.js";
-export type { CompactionSummaryMessage, CustomMessage } from "./session.js";
-export type { JsonValue } from "./json.js";
-export * from "./agent-loop.js";
+export type { AgentMessage, BashExecutionMessage, BranchSummaryMessage } from "./sdk/session.js";
+export type { CompactionSummaryMessage, CustomMessage } from "./sdk/session.js";
+export type { JsonValue } from "./extension/json.js";
+export * from "./ai/agent-loop.js";
 
 export type ThinkingLevel = "off" | Thinking;
 export type ToolExecutionMode = "sequential" | "parallel";

@@ -1,20 +1,20 @@
 // `@mariozechner/pi-ai`: messages, models, and functions to use models.
-import type { AnySchema, SchemaOf } from "./schema.js";
-import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, ThinkingBudgets, Transport } from "./ai-providers.js";
-import type { RegisteredProvider } from "./providers.js";
-import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai-providers.js";
+import type { AnySchema, SchemaOf } from "./extension/schema.js";
+import type { CacheRetention, KnownApi, KnownProvider, ProviderResponse, ThinkingBudgets, Transport } from "./ai/apis.js";
+import type { RegisteredProvider } from "./ai/providers.js";
+import type { OpenAICompletionsCompat, OpenAIResponsesCompat } from "./ai/apis.js";
 
-export * from "./ai-providers.js";
-export type * from "./auth.js";
-export * from "./credential-store.js";
-export type * from "./json.js";
-export type * from "./api-options.js";
-export * from "./created-providers.js";
-export type { ProviderParts as CreateProviderOptions } from "./created-providers.js";
-export type { RefreshModelsContext } from "./providers.js";
-export type * from "./oauth.js";
-export { Type } from "./schema.js";
-export type { Static, TSchema } from "./schema.js";
+export * from "./ai/apis.js";
+export type * from "./ai/auth.js";
+export * from "./ai/credential-store.js";
+export type * from "./extension/json.js";
+export type * from "./ai/api-options.js";
+export * from "./ai/created-providers.js";
+export type { ProviderParts as CreateProviderOptions } from "./ai/created-providers.js";
+export type { RefreshModelsContext } from "./ai/providers.js";
+export type * from "./ai/oauth.js";
+export { Type } from "./extension/schema.js";
+export type { Static, TSchema } from "./extension/schema.js";
 
 export interface TextContent {
   type: "text";

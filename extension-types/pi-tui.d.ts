@@ -1,9 +1,9 @@
 // `@mariozechner/pi-tui`: the components with which extensions draw.
-import type { AppAction, TuiAction } from "./keybindings.js";
-import type { TUI } from "./tui-terminal.js";
+import type { AppAction, TuiAction } from "./extension/keybindings.js";
+import type { TUI } from "./tui/terminal.js";
 
-export * from "./tui-editor.js";
-export * from "./tui-terminal.js";
+export * from "./tui/editor.js";
+export * from "./tui/terminal.js";
 
 export interface Component {
   /** The lines of the component, none wider than `width` columns. */

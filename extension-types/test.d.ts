@@ -1,5 +1,5 @@
 // `@mariozechner/pi-coding-agent/test`: for the tests that `pi test` runs.
-import type { SessionEntry } from "./session.js";
+import type { SessionEntry } from "./sdk/session.js";
 
 // ---- Responses of the model ----
 

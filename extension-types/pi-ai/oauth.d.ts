@@ -1,8 +1,8 @@
 // `@mariozechner/pi-ai/oauth`: sign-ins. The program implements the five built-in ones.
-import type { OAuthCredentials, OAuthLoginCallbacks, OptionalLoginCallbacks, OAuthProviderId } from "../oauth.js";
-import type { OAuthProviderInfo, OAuthProviderInterface } from "../oauth.js";
+import type { OAuthCredentials, OAuthLoginCallbacks, OptionalLoginCallbacks, OAuthProviderId } from "../ai/oauth.js";
+import type { OAuthProviderInfo, OAuthProviderInterface } from "../ai/oauth.js";
 
-export type * from "../oauth.js";
+export type * from "../ai/oauth.js";
 
 export const anthropicOAuthProvider: OAuthProviderInterface;
 export const antigravityOAuthProvider: OAuthProviderInterface;

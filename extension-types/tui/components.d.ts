@@ -1,14 +1,14 @@
 // The components of pi's own screens.
-import type { AssistantMessage, Model } from "./pi-ai.js";
-import type { Box, Component, Container, Focusable, Input, KeybindingsManager, SelectList } from "./pi-tui.js";
-import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./tui-editor.js";
-import type { TUI } from "./tui-terminal.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { ToolDefinition } from "./api.js";
-import type { MessageRenderer } from "./renderers.js";
-import type { OAuthDeviceCodeInfo } from "./oauth.js";
-import type { AuthStorage, ModelRegistry } from "./providers.js";
-import type { BranchSummaryMessage, CompactionSummaryMessage, CustomMessage } from "./session.js";
+import type { AssistantMessage, Model } from "../pi-ai.js";
+import type { Box, Component, Container, Focusable, Input, KeybindingsManager, SelectList } from "../pi-tui.js";
+import type { Editor, EditorOptions, EditorTheme, MarkdownTheme } from "./editor.js";
+import type { TUI } from "./terminal.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
+import type { ToolDefinition } from "../extension/api.js";
+import type { MessageRenderer } from "../extension/renderers.js";
+import type { OAuthDeviceCodeInfo } from "../ai/oauth.js";
+import type { AuthStorage, ModelRegistry } from "../ai/providers.js";
+import type { BranchSummaryMessage, CompactionSummaryMessage, CustomMessage } from "../sdk/session.js";
 
 type Renders = Pick<TUI, "requestRender">;
 type Choose<T = string> = (value: T) => void;

@@ -1,8 +1,8 @@
 // `@mariozechner/pi-ai`: additional options of `stream` and `complete`, by API. The simple
 // functions ignore these, and each API ignores those of the others. An invalid value, or one that
 // cannot be supported (Anthropic's `client`), is an error that names it.
-import type { ThinkingBudgets } from "./ai-providers.js";
-import type { StreamOptions, ThinkingLevel } from "./pi-ai.js";
+import type { ThinkingBudgets } from "./apis.js";
+import type { StreamOptions, ThinkingLevel } from "../pi-ai.js";
 
 type Effort = Exclude<ThinkingLevel, "max">;
 interface ByName {

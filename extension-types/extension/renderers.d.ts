@@ -1,7 +1,7 @@
 // Renderers of messages and entries of an extension's own, and transformers of displayed texts.
-import type { Component } from "./pi-tui.js";
-import type { CustomEntry, CustomMessage } from "./session.js";
-import type { Theme } from "./theme.js";
+import type { Component } from "../pi-tui.js";
+import type { CustomEntry, CustomMessage } from "../sdk/session.js";
+import type { Theme } from "../tui/theme.js";
 
 export interface EntryRenderOptions {
   expanded: boolean;

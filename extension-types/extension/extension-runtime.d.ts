@@ -1,7 +1,7 @@
 // The runtime that loaders of extensions pass on: `createExtensionRuntime` makes one without
 // extensions.
 import type { ExtensionAPI } from "./api.js";
-import type { ProviderConfig } from "./providers.js";
+import type { ProviderConfig } from "../ai/providers.js";
 
 /** The actions throw until a session is bound, which never happens here. */
 export interface ExtensionActions extends

@@ -1,6 +1,6 @@
 // Arguments and results of the built-in tools, by name.
 import type { BuiltInToolInputs, ToolCallEvent } from "./events.js";
-import type { TruncationResult } from "./index.js";
+import type { TruncationResult } from "../index.js";
 
 export type BashToolInput = BuiltInToolInputs["bash"];
 export type ReadToolInput = BuiltInToolInputs["read"];

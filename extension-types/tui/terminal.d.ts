@@ -1,5 +1,5 @@
 // The terminal as components see it: drawing, overlays, images, input.
-import type { Component, Container } from "./pi-tui.js";
+import type { Component, Container } from "../pi-tui.js";
 
 export interface Terminal {
   start(onInput: (data: string) => void, onResize: () => void): void;

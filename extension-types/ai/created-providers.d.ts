@@ -1,5 +1,5 @@
 // `@mariozechner/pi-ai`: parts from which newer versions build providers.
-import type { Api, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
+import type { Api, AssistantMessageEventStream, Context, Model, SimpleStreamOptions, StreamOptions } from "../pi-ai.js";
 import type { ApiKeyCredential, AuthCheck, AuthResult, ModelAuth, OAuthCredential, ProviderAuthInteraction } from "./auth.js";
 import type { RefreshModelsContext } from "./providers.js";
 

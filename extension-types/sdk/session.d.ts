@@ -1,6 +1,6 @@
 // The entries of a session, and its manager.
-import type { CustomAgentMessages } from "./agent-loop.js";
-import type { ImageContent, Message, TextContent, Usage } from "./pi-ai.js";
+import type { CustomAgentMessages } from "../ai/agent-loop.js";
+import type { ImageContent, Message, TextContent, Usage } from "../pi-ai.js";
 
 type Content = string | (TextContent | ImageContent)[];
 

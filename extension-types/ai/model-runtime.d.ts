@@ -1,9 +1,9 @@
 // `ModelRuntime`, which replaces `ModelRegistry` and `AuthStorage` in newer versions.
-import type { AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions } from "./pi-ai.js";
+import type { AssistantMessage, AssistantMessageEventStream, Context, Model, SimpleStreamOptions } from "../pi-ai.js";
 import type { AuthCheck, AuthInteraction, AuthResult, AuthType, Credential, CredentialInfo } from "./auth.js";
 import type { AuthOperationOptions, CredentialStore } from "./credential-store.js";
 import type { PutTogether } from "./created-providers.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
 import type { AuthStatus, ModelRegistry, ProviderConfig, RegisteredProvider } from "./providers.js";
 
 export interface CreateModelRuntimeOptions extends AuthOperationOptions {

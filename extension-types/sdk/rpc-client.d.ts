@@ -1,11 +1,11 @@
 // Controls another pi, a child process in RPC mode (docs/rpc.md).
-import type { ImageContent } from "./pi-ai.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { BashResult, SessionStats } from "./sdk.js";
-import type { CompactionResult } from "./events.js";
+import type { ImageContent } from "../pi-ai.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
+import type { BashResult, SessionStats } from "./agent-session.js";
+import type { CompactionResult } from "../extension/events.js";
 import type { AgentMessage } from "./session.js";
-import type { Cancelled, Command, CycledModel, ForkedText, ForkMessage, Level, Model } from "./rpc.js";
-import type { Path, QueueMode, RpcEvent, SessionState } from "./rpc.js";
+import type { Cancelled, Command, CycledModel, ForkedText, ForkMessage, Level, Model } from "../rpc.js";
+import type { Path, QueueMode, RpcEvent, SessionState } from "../rpc.js";
 
 export type ModelInfo = Pick<Model, "provider" | "id" | "contextWindow" | "reasoning">;
 export interface RpcClientOptions {

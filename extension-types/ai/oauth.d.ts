@@ -1,5 +1,5 @@
 // Types of `@mariozechner/pi-ai` for sign-ins with OAuth. The functions are in pi-ai/oauth.d.ts.
-import type { Model } from "./pi-ai.js";
+import type { Model } from "../pi-ai.js";
 
 export interface OAuthCredentials {
   refresh: string;

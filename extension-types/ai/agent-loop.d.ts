@@ -14,9 +14,9 @@ import type {
   ToolResultMessage,
   Transport,
   Usage,
-} from "./pi-ai.js";
-import type { AgentTool, AgentToolResult, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
-import type { AgentMessage } from "./session.js";
+} from "../pi-ai.js";
+import type { AgentTool, AgentToolResult, ThinkingLevel, ToolExecutionMode } from "../pi-agent-core.js";
+import type { AgentMessage } from "../sdk/session.js";
 
 // deno-lint-ignore no-explicit-any
 type AnyTool = AgentTool<any, any>;

@@ -1,6 +1,6 @@
 // The editor with its completions, and Markdown.
-import type { Component, Focusable, SelectListTheme } from "./pi-tui.js";
-import type { TUI } from "./tui-terminal.js";
+import type { Component, Focusable, SelectListTheme } from "../pi-tui.js";
+import type { TUI } from "./terminal.js";
 
 type Paint = (text: string) => string;
 

@@ -1,7 +1,7 @@
 // Providers that an extension registers, and the user's models, keys and settings.
-import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, ModelCost } from "./pi-ai.js";
-import type { SimpleStreamOptions, StreamOptions } from "./pi-ai.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Model, ModelCost } from "../pi-ai.js";
+import type { SimpleStreamOptions, StreamOptions } from "../pi-ai.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
 import type { ModelRuntime } from "./model-runtime.js";
 import type { ProviderAuth, PutTogether } from "./created-providers.js";
 import type { AuthResult, OAuthCredential } from "./auth.js";

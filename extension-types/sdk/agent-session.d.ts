@@ -1,20 +1,20 @@
 // Child sessions that an extension creates.
-import type { ImageContent, Model, TextContent } from "./pi-ai.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { Agent, AgentEvent, AgentState } from "./agent-loop.js";
-import type { EventBus, ExtensionFlag, ExtensionShortcut, InlineExtension, RegisteredCommand } from "./api.js";
-import type { RegisteredTool, SourceInfo, ToolDefinition, ToolInfo } from "./api.js";
-import type { ExtensionRuntime } from "./extension-runtime.js";
-import type { EntryRenderer, MarkdownTransformer, MessageRenderer } from "./renderers.js";
-import type { ContextUsage, ExtensionCommandContext, ExtensionContext, ExtensionMode, ExtensionUIContext } from "./context.js";
-import type { Navigated } from "./context.js";
-import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "./events.js";
-import type { ModelRuntime } from "./model-runtime.js";
-import type { AuthStorage, ModelRegistry, ScopedModel } from "./providers.js";
+import type { ImageContent, Model, TextContent } from "../pi-ai.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
+import type { Agent, AgentEvent, AgentState } from "../ai/agent-loop.js";
+import type { EventBus, ExtensionFlag, ExtensionShortcut, InlineExtension, RegisteredCommand } from "../extension/api.js";
+import type { RegisteredTool, SourceInfo, ToolDefinition, ToolInfo } from "../extension/api.js";
+import type { ExtensionRuntime } from "../extension/extension-runtime.js";
+import type { EntryRenderer, MarkdownTransformer, MessageRenderer } from "../extension/renderers.js";
+import type { ContextUsage, ExtensionCommandContext, ExtensionContext, ExtensionMode, ExtensionUIContext } from "../extension/context.js";
+import type { Navigated } from "../extension/context.js";
+import type { CompactionReason, CompactionResult, InputSource, SessionStartEvent } from "../extension/events.js";
+import type { ModelRuntime } from "../ai/model-runtime.js";
+import type { AuthStorage, ModelRegistry, ScopedModel } from "../ai/providers.js";
 import type { AgentMessage, CustomMessage, SessionEntry, SessionManager } from "./session.js";
-import type { SettingsManager } from "./settings.js";
-import type { Theme } from "./theme.js";
-import type { BashOperations } from "./tools.js";
+import type { SettingsManager } from "../extension/settings.js";
+import type { Theme } from "../tui/theme.js";
+import type { BashOperations } from "../extension/tools.js";
 
 type QueueMode = "all" | "one-at-a-time";
 

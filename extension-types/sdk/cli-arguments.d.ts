@@ -1,5 +1,5 @@
 // A parsed command line of pi.
-import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
 
 export interface Args {
   provider?: string;

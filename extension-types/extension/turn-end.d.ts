@@ -1,6 +1,6 @@
 // Proposals of handlers at the end of a turn: entries for the session, and one more request.
-import type { Message, TextContent, ImageContent } from "./pi-ai.js";
-import type { AgentMessage, ContextEditEntry, SessionEntry } from "./session.js";
+import type { Message, TextContent, ImageContent } from "../pi-ai.js";
+import type { AgentMessage, ContextEditEntry, SessionEntry } from "../sdk/session.js";
 
 export interface CustomEntryDraft {
   type: "custom";

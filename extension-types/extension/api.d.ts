@@ -1,16 +1,16 @@
 // `pi`: the API object that the factory function of an extension gets.
 import type { AnySchema, Static, TSchema } from "./schema.js";
-import type { ImageContent, Model, TextContent } from "./pi-ai.js";
-import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "./pi-agent-core.js";
-import type { AutocompleteItem, Component, KeyId } from "./pi-tui.js";
-import type { ProviderConfig } from "./providers.js";
-import type { PutTogether } from "./created-providers.js";
+import type { ImageContent, Model, TextContent } from "../pi-ai.js";
+import type { AgentToolResult, AgentToolUpdateCallback, ThinkingLevel, ToolExecutionMode } from "../pi-agent-core.js";
+import type { AutocompleteItem, Component, KeyId } from "../pi-tui.js";
+import type { ProviderConfig } from "../ai/providers.js";
+import type { PutTogether } from "../ai/created-providers.js";
 import type { ExtensionCommandContext, ExtensionContext } from "./context.js";
 import type { ExtensionEvents } from "./events.js";
 import type { MarkdownTransformer, MarkdownTransformerOptions, EntryRenderer, MessageRenderer } from "./renderers.js";
-import type { CustomMessage } from "./session.js";
+import type { CustomMessage } from "../sdk/session.js";
 import type { Settings } from "./settings.js";
-import type { Theme } from "./theme.js";
+import type { Theme } from "../tui/theme.js";
 
 export interface ToolRenderResultOptions {
   expanded: boolean;

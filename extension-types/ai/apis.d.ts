@@ -1,5 +1,5 @@
 // `@mariozechner/pi-ai`: providers, their APIs and their options.
-import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Message, Model, StreamOptions, Tool } from "./pi-ai.js";
+import type { Api, AssistantMessage, AssistantMessageEventStream, Context, Message, Model, StreamOptions, Tool } from "../pi-ai.js";
 import type {
   AnthropicOptions,
   AzureOpenAIResponsesOptions,
@@ -12,7 +12,7 @@ import type {
   OpenAICompletionsOptions,
   OpenAIResponsesOptions,
 } from "./api-options.js";
-import type { SimpleStreamOptions, StopReason, TextContent, ThinkingContent, ThinkingLevel, ToolCall } from "./pi-ai.js";
+import type { SimpleStreamOptions, StopReason, TextContent, ThinkingContent, ThinkingLevel, ToolCall } from "../pi-ai.js";
 
 export type KnownApi =
   | "openai-completions" | "mistral-conversations" | "openai-responses" | "azure-openai-responses"

@@ -1,7 +1,7 @@
 // Whole screens of pi: the footer, and the selectors of settings, sessions and entries.
-import type { Model } from "./pi-ai.js";
-import type { Component, Container, Focusable, KeybindingsManager, SettingsList } from "./pi-tui.js";
-import type { TUI } from "./tui-terminal.js";
+import type { Model } from "../pi-ai.js";
+import type { Component, Container, Focusable, KeybindingsManager, SettingsList } from "../pi-tui.js";
+import type { TUI } from "./terminal.js";
 
 type Redraw = Pick<TUI, "requestRender">;
 

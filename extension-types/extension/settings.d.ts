@@ -1,6 +1,6 @@
 // The settings as a program reads and writes them (docs/settings.md describes them).
-import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { Model, ThinkingBudgets, Transport } from "./pi-ai.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
+import type { Model, ThinkingBudgets, Transport } from "../pi-ai.js";
 
 /** The content of settings.json; pi keeps unknown members. */
 export interface Settings {

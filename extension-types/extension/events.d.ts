@@ -1,18 +1,18 @@
 // Events for `pi.on`, and the results that handlers may return.
 import type { BoundaryResult, BoundaryState } from "./turn-end.js";
 import type { BashOperations } from "./tools.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
-import type { BashResult, Skill } from "./sdk.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
+import type { BashResult, Skill } from "../sdk/agent-session.js";
 import type { CompactionSettings } from "./settings.js";
 import type { ProjectTrustEvent, ProjectTrustEventResult } from "./trust.js";
-import type { AssistantMessageEvent, ImageContent, Model, SystemMessage, TextContent, ToolResultMessage, Usage } from "./pi-ai.js";
+import type { AssistantMessageEvent, ImageContent, Model, SystemMessage, TextContent, ToolResultMessage, Usage } from "../pi-ai.js";
 import type {
   AgentMessage,
   BranchSummaryEntry,
   CompactionEntry,
   CustomMessage,
   SessionEntry,
-} from "./session.js";
+} from "../sdk/session.js";
 
 export interface ResourcesDiscoverEvent {
   type: "resources_discover";

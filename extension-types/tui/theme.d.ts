@@ -1,6 +1,6 @@
 // Themes: colours by purpose.
-import type { SourceInfo } from "./api.js";
-import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "./pi-tui.js";
+import type { SourceInfo } from "../extension/api.js";
+import type { MarkdownTheme, SelectListTheme, SettingsListTheme } from "../pi-tui.js";
 
 /** From newer versions; a theme without them gets other colours in their place. */
 type OptionalBg = "searchMatchBg";

@@ -5,7 +5,7 @@ import type { Has, SchemaOf } from "./schema.js";
 import type { ToolDefinition } from "./api.js";
 import type { BuiltInToolInputs } from "./events.js";
 import type { ToolDetails } from "./tool-types.js";
-import type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "./pi-agent-core.js";
+import type { AgentToolResult, AgentToolUpdateCallback, ToolExecutionMode } from "../pi-agent-core.js";
 
 type Bytes = Has<Node.Buffer, Uint8Array>;
 

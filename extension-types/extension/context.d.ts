@@ -1,6 +1,6 @@
 // `ctx`: the session as handlers, tools and commands see it.
-import type { ImageContent, Model, TextContent } from "./pi-ai.js";
-import type { ThinkingLevel } from "./pi-agent-core.js";
+import type { ImageContent, Model, TextContent } from "../pi-ai.js";
+import type { ThinkingLevel } from "../pi-agent-core.js";
 import type {
   AutocompleteProvider,
   Component,
@@ -10,12 +10,12 @@ import type {
   OverlayHandle,
   OverlayOptions,
   TUI,
-} from "./pi-tui.js";
-import type { ReadonlyFooterDataProvider } from "./components.js";
-import type { ModelRegistry, ScopedModel } from "./providers.js";
+} from "../pi-tui.js";
+import type { ReadonlyFooterDataProvider } from "../tui/components.js";
+import type { ModelRegistry, ScopedModel } from "../ai/providers.js";
 import type { CompactionResult, SystemPromptOptions } from "./events.js";
-import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "./session.js";
-import type { Theme } from "./theme.js";
+import type { BranchSummaryEntry, CustomMessage, ReadonlySessionManager, SessionManager } from "../sdk/session.js";
+import type { Theme } from "../tui/theme.js";
 
 export interface ExtensionUIDialogOptions {
   signal?: AbortSignal;
