@@ -55,6 +55,10 @@ pub trait RunHooks: Send + Sync {
     /// begins, so tools that handlers select from `turn_start` on apply to the following turn.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
+    /// Returns whether the tool is still one that the model may call. Called after each answer,
+    /// before its calls begin.
+    fn is_tool_active(&self, name: &str) -> bool;
+
     /// Returns key, headers and hooks of the next request. Called before each request, since
     /// tokens expire. An error becomes the error message of the answer.
     async fn stream_options(&self) -> Result<StreamOptions, String>;
@@ -274,6 +278,7 @@ impl Transcript<'_> {
                 let (tool_results, terminate) = if failed {
                     Default::default()
                 } else {
+                    self.drop_deactivated(&mut tools);
                     tool_calls::execute(self, assistant, &tools, cancel).await
                 };
                 calls_tools = !tool_results.is_empty() && !terminate;
@@ -295,6 +300,12 @@ impl Transcript<'_> {
                 return;
             }
         }
+    }
+
+    /// Drops tools that were deactivated since the turn began: a handler that leaves the agent only
+    /// tools that read must not see a call of the answer that is on its way write.
+    fn drop_deactivated(&self, tools: &mut Vec<Arc<dyn Tool>>) {
+        tools.retain(|tool| self.hooks.is_tool_active(&tool.spec().name));
     }
 
     /// Streams one answer of the model and appends it.

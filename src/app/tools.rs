@@ -178,6 +178,10 @@ impl Tools {
         found.map(|one| one.tool.clone()).collect()
     }
 
+    pub fn is_active(&self, name: &str) -> bool {
+        self.names.lock().active.iter().any(|active| active == name)
+    }
+
     pub fn active_names(&self) -> Vec<String> {
         self.names.lock().active.clone()
     }

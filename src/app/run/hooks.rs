@@ -277,6 +277,10 @@ impl RunHooks for Hooks<'_> {
         self.session.tools.active()
     }
 
+    fn is_tool_active(&self, name: &str) -> bool {
+        self.session.tools.is_active(name)
+    }
+
     async fn stream_options(&self) -> Result<StreamOptions, String> {
         let session = self.session;
         let cancel = session.run_cancel();

@@ -4,7 +4,7 @@
 use model_server::Answer;
 use serde_json::{Value, json};
 
-use crate::support::{prompt, with_extension};
+use crate::support::{prompt, text_of, with_extension};
 
 const TOOLS: &str = include_str!("fixtures/active-tools/tools.ts");
 
@@ -148,6 +148,37 @@ async fn tools_chosen_when_a_turn_starts_are_for_the_next() {
             tools.unwrap().len()
         });
         assert_eq!(counts.collect::<Vec<_>>(), [4, 1], "{event}");
+    }
+}
+
+/// A plan mode that began in one of these events let the call of the same turn write.
+#[tokio::test]
+async fn a_tool_deactivated_before_the_answer_does_not_run() {
+    for event in [
+        "agent_start",
+        "turn_start",
+        "message_start",
+        "message_end",
+        "context",
+        "before_provider_request",
+        "after_provider_response",
+    ] {
+        let source = format!(
+            r#"export default (pi) => {{
+              pi.on("{event}", () => pi.setActiveTools(["read"]));
+            }};"#
+        );
+        let (server, home, mut rpc) = with_extension(&source).await;
+        server.push(Answer::tool("bash", json!({"command": "touch ran"})));
+        server.push(Answer::text("Done."));
+        let events = rpc.run("go").await;
+        let end = events
+            .iter()
+            .find(|event| event["type"] == "tool_execution_end")
+            .unwrap();
+        assert_eq!(end["isError"], true, "{event}");
+        assert_eq!(text_of(&end["result"]), "Tool bash not found", "{event}");
+        assert!(!home.cwd().join("ran").exists(), "{event}");
     }
 }
 
