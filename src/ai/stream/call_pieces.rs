@@ -2,7 +2,7 @@
 //! piece has an `index`, and the first piece of a call an `id` and a name. Servers leave out the
 //! index, give every call the same one, or make up a new id for each piece.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::message_builder::MessageBuilder;
 use super::tool_arguments::is_empty_object;
@@ -56,6 +56,14 @@ impl<'a> Piece<'a> {
     fn has_arguments(&self) -> bool {
         !self.arguments.trim().is_empty() && !is_empty_object(&self.arguments)
     }
+
+    /// Returns true if a piece without a number, which names a tool, is a call of its own and no
+    /// part of the call before it, whose arguments may have begun.
+    fn begins_call(&self, has_begun: bool) -> bool {
+        let arguments = self.arguments.trim();
+        let is_whole = || serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
+        self.number.is_none() && arguments.starts_with('{') && (has_begun || is_whole())
+    }
 }
 
 impl CallPieces {
@@ -99,7 +107,9 @@ impl CallPieces {
         let unnumbered = |known: &KnownCall| {
             known.number.is_none() && (piece.alone || known.position == piece.position)
         };
-        latest(&unnumbered).or_else(|| self.calls.last())
+        // A list of pieces without numbers holds one piece of each call.
+        let is_another = !piece.alone && !piece.name.is_empty();
+        latest(&unnumbered).or_else(|| self.calls.last().filter(|_| !is_another))
     }
 }
 
@@ -143,7 +153,8 @@ fn continues(piece: &Piece<'_>, known: &KnownCall, answer: &MessageBuilder) -> b
     }
     // A call with complete arguments takes no more; a call without arguments may still get them.
     let is_open = !answer.arguments_are_closed(known.content_index);
-    let fits = is_open && piece.has_arguments();
+    let has_begun = answer.arguments_have_begun(known.content_index);
+    let fits = is_open && piece.has_arguments() && !piece.begins_call(has_begun);
     match (piece.id.is_empty(), call.id.is_empty()) {
         _ if call.name.is_empty() => true,
         (true, _) => piece.name == call.name && (fits || !piece.has_arguments()),

@@ -475,6 +475,12 @@ impl MessageBuilder {
         arguments.is_some_and(|arguments| arguments.shared.is_closed())
     }
 
+    /// Returns true if text of a call's arguments has come, if only an empty object.
+    pub(crate) fn arguments_have_begun(&self, content_index: usize) -> bool {
+        let arguments = self.tool_calls.get(&content_index);
+        arguments.is_some_and(|it| !it.placeholder.is_empty() || !it.shared.is_blank())
+    }
+
     /// Ends a call. A call that has ended is left unchanged.
     pub(crate) async fn end_tool_call(&mut self, content_index: usize) -> Result<(), Failure> {
         let mut last = self.last_half(content_index).to_owned();

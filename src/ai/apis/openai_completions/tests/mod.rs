@@ -684,6 +684,42 @@ async fn pieces_with_ids_of_their_own_belong_to_the_call_before() {
     }
 }
 
+/// The first of two calls of one tool was lost.
+#[tokio::test]
+async fn calls_of_one_tool_without_index_stay_separate() {
+    let whole =
+        |id: &str, arguments: &str| piece(Value::Null, json!(id), json!("ls"), json!(arguments));
+    let more =
+        |id: &str, arguments: &str| piece(Value::Null, json!(id), Value::Null, json!(arguments));
+    let root = "{\"path\":\"/\"}";
+    for first in ["{}", "", root] {
+        let calls = [whole("a", first), whole("b", root)];
+        let arguments = match first {
+            "" => json!({}),
+            text => serde_json::from_str(text).unwrap(),
+        };
+        let expected = [
+            call("a", "ls", arguments),
+            call("b", "ls", json!({"path": "/"})),
+        ];
+        assert_eq!(calls_of(&[calls.to_vec()]).await, expected, "{first}");
+        let separate = calls.map(|call| vec![call]);
+        assert_eq!(calls_of(&separate).await, expected, "{first}");
+    }
+    let content = calls_of(&[
+        vec![whole("a", "{\"path\":")],
+        vec![whole("b", "{\"path\":")],
+        vec![more("a", "\"one\"}")],
+        vec![more("b", "\"two\"}")],
+    ])
+    .await;
+    let expected = [
+        call("a", "ls", json!({"path": "one"})),
+        call("b", "ls", json!({"path": "two"})),
+    ];
+    assert_eq!(content, expected);
+}
+
 #[tokio::test]
 async fn an_empty_object_before_the_arguments_is_a_placeholder() {
     let null = || Value::Null;
