@@ -10,22 +10,26 @@
 //! | a result without a call | a user message that names the call |
 //! | a second result of a call | nothing if it repeats the first, or else as a result without a call |
 //! | an answer as the first message | a user message before it |
+//!
+//! Names, arguments and blank texts that providers refuse are replaced as `accepted_content.rs` says.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use super::accepted_content::{accepted, accepted_name};
 use super::request_parts::is_blank;
 use crate::message::{
     AssistantMessage, ContentBlock, Message, StopReason, ToolResultMessage, UserContent,
     UserMessage,
 };
+use crate::stream::ToolSpec;
 
 const MISSING_START: &str = "(The beginning of this conversation is missing.)";
 const NO_RESULT: &str = "No result provided";
 
 /// Messages that need no repair are borrowed and keep their order, so that a valid
 /// conversation is sent as it is and providers find its beginning in their caches.
-pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
+pub(crate) fn repair<'a>(messages: &'a [Message], tools: &[ToolSpec]) -> Vec<Cow<'a, Message>> {
     let sent: Vec<&Message> = messages
         .iter()
         .filter(|message| !is_failed_answer(message))
@@ -34,14 +38,15 @@ pub(crate) fn repair(messages: &[Message]) -> Vec<Cow<'_, Message>> {
     let mut repaired = Vec::with_capacity(sent.len());
     for (index, message) in sent.iter().enumerate() {
         match message {
-            Message::User(_) => repaired.push(Cow::Borrowed(*message)),
+            Message::User(_) => repaired.extend(accepted(message, tools)),
             Message::Assistant(answer) => {
-                repaired.push(Cow::Borrowed(*message));
+                repaired.extend(accepted(message, tools));
                 let results = pairs.results.get(&index).into_iter().flatten();
-                repaired.extend(results.map(|result| Cow::Borrowed(sent[*result])));
+                repaired.extend(results.filter_map(|result| accepted(sent[*result], tools)));
                 for (position, call) in answer.tool_calls().enumerate() {
                     if !pairs.answered.contains(&(index, position)) {
-                        let note = no_result(&call.id, &call.name, answer.timestamp);
+                        let name = accepted_name(&call.name, tools);
+                        let note = no_result(&call.id, &name, answer.timestamp);
                         repaired.push(Cow::Owned(note));
                     }
                 }
@@ -226,7 +231,7 @@ mod tests {
 
     /// Describes each message in one line.
     fn outline(messages: &[Message]) -> Vec<String> {
-        repair(messages)
+        repair(messages, &[])
             .iter()
             .map(|message| match message.as_ref() {
                 Message::User(user) => format!("user {}", user.content.text()),
@@ -255,7 +260,7 @@ mod tests {
             result_text("1", "one again"),
             answer(&model("a"), vec![text("done")]),
         ];
-        let repaired = repair(&messages);
+        let repaired = repair(&messages, &[]);
         assert!(repaired.iter().all(|m| matches!(m, Cow::Borrowed(_))));
         let repaired: Vec<Message> = repaired.into_iter().map(Cow::into_owned).collect();
         assert_eq!(repaired, messages);
@@ -341,7 +346,6 @@ mod tests {
         let messages = [user(" "), answer(&model("a"), vec![text("hello")])];
         let expected = [
             "user (The beginning of this conversation is missing.)",
-            "user  ",
             "assistant ",
         ];
         assert_eq!(outline(&messages), expected);

@@ -1,5 +1,6 @@
 //! Looks up wire APIs by the names that models use.
 
+mod accepted_content;
 pub mod anthropic;
 pub mod bedrock;
 mod conversation_repair;

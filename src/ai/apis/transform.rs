@@ -10,6 +10,7 @@ use crate::message::{
     AssistantBlock, AssistantMessage, Message, TextContent, ThinkingContent, ToolResultMessage,
 };
 use crate::model::Model;
+use crate::stream::ToolSpec;
 
 /// The scope in which an API requires unique tool call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +19,10 @@ pub(crate) enum UniqueIds {
     InTheConversation,
 }
 
-/// `normalize_id` converts tool call ids of other models to the form of this API.
+/// `tools` are those that the request declares. `normalize_id` converts tool call ids of other models to the form of this API.
 pub(crate) fn transform_messages<'a>(
     messages: &'a [Message],
+    tools: &[ToolSpec],
     model: &Model,
     unique: UniqueIds,
     normalize_id: impl Fn(&str, &AssistantMessage) -> String,
@@ -30,7 +32,7 @@ pub(crate) fn transform_messages<'a>(
     // follow it.
     let mut ids: Vec<(String, String)> = Vec::new();
     let mut transformed = Vec::new();
-    for message in repair(messages) {
+    for message in repair(messages, tools) {
         transformed.push(match message.as_ref() {
             Message::User(_) => message,
             Message::Assistant(answer) => {
@@ -185,7 +187,7 @@ mod tests {
     use crate::testing::{answer, call, model, result, text, thinking, user};
 
     fn owned(messages: &[Message], model: &Model) -> Vec<Message> {
-        transform_messages(messages, model, UniqueIds::InAnAnswer, |id, _| {
+        transform_messages(messages, &[], model, UniqueIds::InAnAnswer, |id, _| {
             format!("n-{id}")
         })
         .into_iter()
@@ -280,7 +282,7 @@ mod tests {
         let model = model("a");
         let messages = [user("a"), answer(&model, vec![redacted(), signed_text()])];
         let unique = UniqueIds::InTheConversation;
-        let transformed = transform_messages(&messages, &model, unique, |id, _| id.to_owned());
+        let transformed = transform_messages(&messages, &[], &model, unique, |id, _| id.to_owned());
         assert!(transformed.iter().all(|m| matches!(m, Cow::Borrowed(_))));
     }
 
@@ -294,7 +296,7 @@ mod tests {
         };
         let messages = [vec![user("a")], turn(["1", "1"]), turn(["1", "2"])].concat();
         let ids = |unique| -> Vec<String> {
-            transform_messages(&messages, &model, unique, |id, _| format!("n-{id}"))
+            transform_messages(&messages, &[], &model, unique, |id, _| format!("n-{id}"))
                 .iter()
                 .filter_map(|message| match message.as_ref() {
                     Message::ToolResult(result) => Some(result.tool_call_id.clone()),

@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{answer, answer_of, call, model, picture, result, text, thinking, user};
 use crate::message::{
@@ -63,6 +63,9 @@ impl ModelFields<'_> {
             }),
             answer(own, vec![thought("only a thought")]),
             answer(own, vec![read(first), read(first)]),
+            answer(own, vec![call(third, "functions.read", json!([1]))]),
+            answer(&foreign, vec![call("call 3", "", json!("{}"))]),
+            user(""),
         ]
     }
 
@@ -89,6 +92,21 @@ impl ModelFields<'_> {
             panic!("{error}");
         }
     }
+}
+
+/// Checks the name and the arguments, an object or its text, of a call in a request.
+pub(crate) fn require_call(name: &Value, arguments: &Value) -> Result<(), String> {
+    let name = name.as_str().unwrap_or_default();
+    let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    require(
+        !name.is_empty() && name.len() <= 64 && name.chars().all(is_known),
+        "the name must match ^[a-zA-Z0-9_-]{1,64}$",
+    )?;
+    let arguments = match arguments {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+        other => other.clone(),
+    };
+    require(arguments.is_object(), "the arguments must be an object")
 }
 
 /// Returns `sentence`, the text of a server, as an error unless `holds`.

@@ -249,9 +249,13 @@ fn thinking(request: &Request, region: &str) -> (Option<u64>, Option<Value>) {
 fn messages(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let unique = UniqueIds::InTheConversation;
-    let transformed = transform_messages(&request.messages, model, unique, |id, _| {
-        sanitize_id(id, MAX_ID_LENGTH)
-    });
+    let transformed = transform_messages(
+        &request.messages,
+        request.tool_specs(),
+        model,
+        unique,
+        |id, _| sanitize_id(id, MAX_ID_LENGTH),
+    );
     let mut converted: Vec<Value> = Vec::new();
     for message in &transformed {
         let (role, content) = match message.as_ref() {

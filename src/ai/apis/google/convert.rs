@@ -18,12 +18,16 @@ const UNSIGNED: &str = "skip_thought_signature_validator";
 pub(super) fn contents(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let unique = UniqueIds::InTheConversation;
-    let messages = transform_messages(&request.messages, model, unique, |id, _| {
-        match takes_ids(model) {
+    let messages = transform_messages(
+        &request.messages,
+        request.tool_specs(),
+        model,
+        unique,
+        |id, _| match takes_ids(model) {
             true => sanitize_id(id, MAX_ID_LENGTH),
             false => id.to_owned(),
-        }
-    });
+        },
+    );
     let mut contents: Vec<Value> = Vec::new();
     // Images that cannot be part of a result follow the results of the turn.
     let mut pictures: Vec<Value> = Vec::new();

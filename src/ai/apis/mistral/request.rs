@@ -149,9 +149,13 @@ fn messages(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let ids = RefCell::new(Ids::default());
     let unique = UniqueIds::InAnAnswer;
-    let transformed = transform_messages(&request.messages, model, unique, |id, _| {
-        ids.borrow_mut().get(id)
-    });
+    let transformed = transform_messages(
+        &request.messages,
+        request.tool_specs(),
+        model,
+        unique,
+        |id, _| ids.borrow_mut().get(id),
+    );
     let mut list: Vec<Value> = Vec::new();
     if let Some(prompt) = request
         .system_prompt

@@ -34,6 +34,7 @@ impl Converter<'_> {
         }
         let messages = transform_messages(
             &request.messages,
+            request.tool_specs(),
             self.model,
             UniqueIds::InAnAnswer,
             |id, _| self.normalize_id(id),

@@ -85,9 +85,13 @@ pub(super) fn conversation(request: &Request) -> Vec<Value> {
     let model = &request.model;
     let mut items = Vec::new();
     let unique = UniqueIds::InTheConversation;
-    let messages = transform_messages(&request.messages, model, unique, |id, answer| {
-        normalize_id(id, model, answer)
-    });
+    let messages = transform_messages(
+        &request.messages,
+        request.tool_specs(),
+        model,
+        unique,
+        |id, answer| normalize_id(id, model, answer),
+    );
     for (index, message) in messages.iter().enumerate() {
         match message.as_ref() {
             Message::User(user) => items.extend(from_user(&user.content, model)),

@@ -97,7 +97,7 @@ pub(super) fn body(request: &Request, as_claude_code: bool, retention: Retention
     };
     let mut body = json!({
         "model": model.id,
-        "messages": converter.messages(&request.messages),
+        "messages": converter.messages(request),
         "max_tokens": thinking.max_tokens,
         "stream": true,
     });
@@ -280,11 +280,15 @@ impl Converter<'_> {
         block
     }
 
-    fn messages(&self, messages: &[Message]) -> Value {
+    fn messages(&self, request: &Request) -> Value {
         let unique = UniqueIds::InTheConversation;
-        let messages = transform_messages(messages, self.model, unique, |id, _| {
-            sanitize_id(id, MAX_ID_LENGTH)
-        });
+        let messages = transform_messages(
+            &request.messages,
+            request.tool_specs(),
+            self.model,
+            unique,
+            |id, _| sanitize_id(id, MAX_ID_LENGTH),
+        );
         let mut converted: Vec<Value> = Vec::new();
         // True if the last message holds tool results: all results of a turn go into one message.
         let mut gathers = false;

@@ -8,7 +8,7 @@ use super::super::request::payload;
 use crate::apis::options::Retention;
 use crate::auth::secret_value::Env;
 use crate::model::Model;
-use crate::testing::histories::{ModelFields, require};
+use crate::testing::histories::{ModelFields, require, require_call};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -50,6 +50,7 @@ fn validate(messages: &[Value]) -> Result<(), String> {
             if let Some(id) = block["toolUse"]["toolUseId"].as_str() {
                 require(used.insert(id), "tool ids must be unique")?;
                 calls.insert(id);
+                require_call(&block["toolUse"]["name"], &block["toolUse"]["input"])?;
             }
             let result = &block["toolResult"];
             if let Some(id) = result["toolUseId"].as_str() {

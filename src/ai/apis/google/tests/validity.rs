@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::convert::contents;
 use crate::model::Model;
-use crate::testing::histories::{ModelFields, require};
+use crate::testing::histories::{ModelFields, require, require_call};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -47,6 +47,12 @@ fn validate(contents: &[Value]) -> Result<(), String> {
             calls == 0 || last_role == "user",
             "a function call turn must come after a user turn or a function response turn",
         )?;
+        for part in parts.into_iter().flatten() {
+            require(part["text"] != "", "a text must not be empty")?;
+            if let Some(call) = part.get("functionCall") {
+                require_call(&call["name"], &call["args"])?;
+            }
+        }
         last_role = content["role"].as_str().unwrap_or_default();
     }
     require(calls == 0, "a function call needs a response")

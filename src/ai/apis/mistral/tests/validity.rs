@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::super::request::payload;
-use crate::testing::histories::{ModelFields, require};
+use crate::testing::histories::{ModelFields, require, require_call};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -55,6 +55,7 @@ fn validate(messages: &[Value]) -> Result<(), String> {
                 let is_id = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
                 require(is_id, "an id has 9 letters and digits")?;
                 require(open.insert(id), "ids must be unique")?;
+                require_call(&call["function"]["name"], &call["function"]["arguments"])?;
             }
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::compat::Compat;
 use super::super::request::body;
-use crate::testing::histories::{ModelFields, require};
+use crate::testing::histories::{ModelFields, require, require_call};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -40,7 +40,11 @@ fn validate(messages: &[Value]) -> Result<(), String> {
         )?;
         has_user |= role == "user";
         if role != "assistant" {
-            require(!message["content"].is_null(), "content must not be null")?;
+            let is_empty = matches!(message["content"].as_str(), Some(""));
+            require(
+                !message["content"].is_null() && !is_empty,
+                "content must not be empty",
+            )?;
             continue;
         }
         require(has_user, "the first message must be the user's")?;
@@ -52,6 +56,7 @@ fn validate(messages: &[Value]) -> Result<(), String> {
         for call in calls.into_iter().flatten() {
             let id = call["id"].as_str().unwrap_or_default();
             require(!id.is_empty() && open.insert(id), "ids must be unique")?;
+            require_call(&call["function"]["name"], &call["function"]["arguments"])?;
         }
     }
     require(

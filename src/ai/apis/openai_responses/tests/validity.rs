@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::request::body;
 use crate::apis::options::Retention;
-use crate::testing::histories::{ModelFields, require};
+use crate::testing::histories::{ModelFields, require, require_call};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -33,10 +33,13 @@ fn validate(items: &[Value]) -> Result<(), String> {
         }
         let call_id = item["call_id"].as_str().unwrap_or_default();
         match item["type"].as_str() {
-            Some("function_call") => require(
-                calls.insert(call_id, false).is_none(),
-                "call_id must be unique",
-            )?,
+            Some("function_call") => {
+                require(
+                    calls.insert(call_id, false).is_none(),
+                    "call_id must be unique",
+                )?;
+                require_call(&item["name"], &item["arguments"])?;
+            }
             Some("function_call_output") => require(
                 calls.insert(call_id, true) == Some(false),
                 "no tool call found for function call output",

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::body;
 use crate::apis::options::Retention;
-use crate::testing::histories::{ModelFields, require};
+use crate::testing::histories::{ModelFields, require, require_call};
 use crate::testing::{model, request_for};
 
 #[test]
@@ -71,6 +71,7 @@ fn validate(messages: &[Value]) -> Result<(), String> {
                 "tool_use.id should match the pattern",
             )?;
             require(used.insert(id), "tool_use ids must be unique")?;
+            require_call(&call["name"], &call["input"])?;
             expected.push(id);
         }
     }
