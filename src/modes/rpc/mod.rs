@@ -50,11 +50,23 @@ const CAPABILITIES_VARIABLE: &str = "PI_RPC_CAPABILITIES";
 pub async fn run(config: AppConfig, capabilities: &[String]) -> u8 {
     let ended = signals::exit_signal(Interrupt::Exits);
     tokio::pin!(ended);
+    let variable = std::env::var(CAPABILITIES_VARIABLE).unwrap_or_default();
+    let names = variable.split(',').map(str::trim);
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| !Capabilities::NAMES.contains(name))
+    {
+        print_stderr(&format!(
+            "Error: {CAPABILITIES_VARIABLE} has \"{unknown}\", which this version of pi does not \
+             know. Capabilities are: {}",
+            Capabilities::NAMES.join(", ")
+        ));
+        return 1;
+    }
+    let names = names.into_iter();
+    let requested = Capabilities::from_names(names.chain(capabilities.iter().map(String::as_str)));
     // From here on code in this process cannot write to the protocol's streams.
-    let requested = std::env::var(CAPABILITIES_VARIABLE).unwrap_or_default();
-    let requested = requested.split(',').map(str::trim);
-    let requested =
-        Capabilities::from_names(requested.chain(capabilities.iter().map(String::as_str)));
     let started = js_runtime::take_standard_streams().and_then(|mut streams| {
         let gone = stdout_watch::wait_closed(&mut streams.output);
         Ok((

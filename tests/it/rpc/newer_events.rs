@@ -4,7 +4,7 @@
 use model_server::{Answer, ModelServer};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Rpc, command, idle, prompt, with_extension};
+use crate::support::{Home, Rpc, command, finish, idle, prompt, with_extension};
 
 const EXTENSION: &str = include_str!("fixtures/newer-events.ts");
 
@@ -220,6 +220,14 @@ async fn an_unknown_capability_is_refused_by_name() {
     let output = home.run(&arguments, "").await.failed(1);
     assert!(
         output.contains("wings") && output.contains("events067"),
+        "{output}"
+    );
+    let mut pi = home.command(env!("CARGO_BIN_EXE_pi"));
+    pi.args(["--mode", "rpc"])
+        .env("PI_RPC_CAPABILITIES", "seq, event067");
+    let output = finish(pi, "").await.failed(1);
+    assert!(
+        output.contains("PI_RPC_CAPABILITIES has \"event067\"") && output.contains("events067"),
         "{output}"
     );
 }
