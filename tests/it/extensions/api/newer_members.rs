@@ -39,7 +39,7 @@ async fn a_provider_defines_the_auth_of_its_requests() {
               await oauth.toAuth({{ type: "oauth", access: "a", refresh: "r", expires: 1 }}), Object.keys(codex),
               typeof headers, typeof refreshModels, typeof filterModels];"#
         ),
-        r#"[["apiKey","oauth"],"Anthropic API key","function",{"auth":{"apiKey":"k"},"source":"stored credential"},{"auth":{"apiKey":"e"},"source":"ANTHROPIC_API_KEY"},null,true,"function,function,function",{"apiKey":"a"},["oauth"],"undefined","undefined","undefined"]"#,
+        r#"[["apiKey","oauth"],"Anthropic API key","function",{"auth":{"apiKey":"k"},"source":"stored credential"},{"auth":{"apiKey":"e"},"source":"ANTHROPIC_API_KEY"},null,true,"function,function,function",{"apiKey":"a"},["oauth"],"undefined","function","undefined"]"#,
     )
     .await;
 }

@@ -259,14 +259,12 @@ export class ModelRegistry {
     if (native) return native as DescribedProvider;
     const models = () => modelsOf(this, id);
     if (models().length === 0) return undefined;
-    const config = this.getRegisteredProviderConfig(id) as { refreshModels?: unknown } | undefined;
-    const refreshes = typeof config?.refreshModels === "function";
     return describedProvider({
       id,
       name: this.getProviderDisplayName(id),
       models,
       configured: () => configuredAuth(this, id),
-      ...(refreshes ? { refreshModels: async (options?: object) => void (await this.refresh({ ...options, providers: [id] })) } : {}),
+      refreshModels: async (options?: object) => void (await this.refresh({ ...options, providers: [id] })),
     });
   }
 
