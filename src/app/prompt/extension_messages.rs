@@ -155,11 +155,13 @@ impl AgentSession {
             UserContent::Blocks(blocks) => split_blocks(blocks),
         };
         let delivery = options.deliver_as.and_then(DeliverAs::delivery);
-        // A run that goes on takes the message at once, unless handlers must be asked first.
+        // A run that goes on takes the message at once, unless handlers must be asked first, or an
+        // earlier message is still on its way.
         if !options.expand_prompt_templates && !self.extensions.has_handlers("input") {
             let session = self.arc();
+            let is_next = !self.intake.from_extensions.is_waiting();
             match delivery {
-                Some(delivery) if self.state.lock().work.ending_run().is_none() => {
+                Some(delivery) if is_next && self.state.lock().work.ending_run().is_none() => {
                     let message = self.user_message_now(&text, &images);
                     let message = Arc::new(AgentMessage::User(message));
                     let queued = self.state.lock().queue_if_busy(delivery, message);
