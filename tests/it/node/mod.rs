@@ -7,4 +7,5 @@ mod module_names;
 mod node24;
 mod node_test_module;
 mod parity;
+mod reused_descriptors;
 mod untouched_sources;

@@ -5,13 +5,16 @@
 //! Each file ends with a checksum: V8 crashes on a code cache with one wrong bit, and half a file
 //! of JavaScript is another program, as is the file of another entry.
 
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use js_runtime_ext::program_file_options;
+use nix::dir::Dir;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use twox_hash::XxHash64;
@@ -179,11 +182,20 @@ fn checked_length(path: &Path, file: &[u8]) -> Option<usize> {
 }
 
 fn sweep(dir: &Path) {
-    _ = fs::write(dir.join(SWEEP_MARKER), "");
-    let Ok(entries) = fs::read_dir(dir) else {
+    let mut marker = program_file_options();
+    let marker = marker.write(true).create(true).truncate(true);
+    _ = marker.open(dir.join(SWEEP_MARKER));
+    // `fs::read_dir` would open the folder without the mark of the program's files.
+    let folder = program_file_options().read(true).open(dir);
+    let Ok(entries) = folder
+        .map(Into::into)
+        .and_then(|folder| Ok(Dir::from_fd(folder)?))
+    else {
         return;
     };
-    for path in entries.flatten().map(|entry| entry.path()) {
+    let names = entries.into_iter().flatten();
+    let names = names.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
+    for path in names.map(|name| dir.join(name)) {
         let limit = match path.extension().and_then(|extension| extension.to_str()) {
             // A process that was killed left the file behind.
             Some("tmp") => DAY,

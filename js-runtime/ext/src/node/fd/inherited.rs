@@ -14,6 +14,7 @@ use deno_runtime::deno_io::{FdTable, StdFileResourceInner};
 use nix::libc;
 
 use super::ownership::{is_foreign, is_open, refuse};
+use crate::node::process::owns_process;
 
 /// Files that belong to the process, not to the isolate. They are dropped only when code closes
 /// them.
@@ -35,7 +36,8 @@ pub(crate) fn op_allow_foreign_descriptor(
         return false;
     }
     if !is_foreign(state, descriptor) {
-        if is_open(descriptor) {
+        // A script that closes a number twice gets `EBADF`, whatever the program has opened since.
+        if is_open(descriptor) && !owns_process(state) {
             refuse(scope, state, descriptor, "node:fs");
         }
         return false;

@@ -123,10 +123,16 @@ pub(crate) fn is_foreign(state: &OpState, descriptor: RawFd) -> bool {
         FcntlArg::F_GETFD,
     );
     flags.is_ok_and(|flags| {
-        owns_process(state)
-            || !FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC)
+        let owns_process = owns_process(state);
+        let is_host = IS_HOST_PROCESS.load(Ordering::Relaxed);
+        !FdFlag::from_bits_retain(flags).contains(FdFlag::FD_CLOEXEC)
             || is_foreign_terminal(descriptor)
-            || is_file_of_host_process(descriptor)
+            || match file_kind(descriptor) {
+                // A thread of the program may have closed its file just now.
+                None | Some(FileKind::OfProgram) => false,
+                Some(FileKind::Other) => owns_process || is_host,
+                Some(FileKind::NoFile) => owns_process,
+            }
     })
 }
 
@@ -134,25 +140,39 @@ pub(crate) fn is_foreign(state: &OpState, descriptor: RawFd) -> bool {
 /// regular files, and does not wait for the other end of a pipe.
 const PROGRAM_FILE: OFlag = OFlag::O_NONBLOCK;
 
-/// Returns options to open a file on another thread than that of JavaScript. In a host process,
-/// these options distinguish the program's files from those of addons.
+/// Returns options to open a file on another thread than that of JavaScript. Where JavaScript may
+/// use files by number, these options distinguish the program's files from others: a script may
+/// close a number twice, and the program may have opened a file of that number in between.
 pub fn program_file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(PROGRAM_FILE.bits());
     options
 }
 
-/// Returns true for a file or a folder in a host process that no thread of the program has open.
-fn is_file_of_host_process(descriptor: RawFd) -> bool {
-    if !IS_HOST_PROCESS.load(Ordering::Relaxed) {
-        return false;
-    }
+#[derive(Debug, PartialEq, Eq)]
+enum FileKind {
+    /// A file or a folder that a thread of the program has open.
+    OfProgram,
+    /// Another file or folder.
+    Other,
+    /// A socket, a pipe or a device.
+    NoFile,
+}
+
+/// Returns `None` if the descriptor is not open.
+fn file_kind(descriptor: RawFd) -> Option<FileKind> {
     // SAFETY: the descriptor is only queried.
     let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let is_file = fstat(descriptor)
-        .is_ok_and(|found| matches!(found.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR));
-    let flags = fcntl(descriptor, FcntlArg::F_GETFL).map(OFlag::from_bits_retain);
-    is_file && flags.is_ok_and(|flags| !flags.contains(PROGRAM_FILE))
+    let found = fstat(descriptor).ok()?;
+    let flags = fcntl(descriptor, FcntlArg::F_GETFL).ok()?;
+    let is_file = matches!(found.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR);
+    Some(
+        match OFlag::from_bits_retain(flags).contains(PROGRAM_FILE) {
+            true if is_file => FileKind::OfProgram,
+            false if is_file => FileKind::Other,
+            _ => FileKind::NoFile,
+        },
+    )
 }
 
 /// Returns true for a terminal that an addon has opened (node-pty, serialport), other than the
@@ -322,5 +342,25 @@ pub(crate) fn op_node_guess_handle_type(state: &mut OpState, descriptor: u32) ->
         uv_handle_type::UV_FILE => 3,
         uv_handle_type::UV_NAMED_PIPE => 4,
         _ => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn files_of_the_program_are_known_by_their_flag() {
+        let path = std::env::current_exe().unwrap();
+        let ours = program_file_options().read(true).open(&path).unwrap();
+        let other = File::open(path).unwrap();
+        let (reader, _writer) = io::pipe().unwrap();
+        assert_eq!(file_kind(ours.as_raw_fd()), Some(FileKind::OfProgram));
+        assert_eq!(file_kind(other.as_raw_fd()), Some(FileKind::Other));
+        assert_eq!(file_kind(reader.as_raw_fd()), Some(FileKind::NoFile));
+        assert_eq!(file_kind(1_000_000), None);
     }
 }
