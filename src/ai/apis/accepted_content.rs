@@ -38,16 +38,11 @@ fn accepted_user<'a>(message: &'a Message, user: &UserMessage) -> Option<Cow<'a,
         UserContent::Text(text) => return (!is_blank(text)).then_some(Cow::Borrowed(message)),
         UserContent::Blocks(blocks) => blocks,
     };
-    let is_sent = |block: &ContentBlock| match block {
-        ContentBlock::Text(text) => !is_blank(&text.text),
-        ContentBlock::Image(_) => true,
-        ContentBlock::Other(_) => false,
-    };
+    let is_sent =
+        |block: &ContentBlock| !is_blank_text(block) && !matches!(block, ContentBlock::Other(_));
     if !blocks.iter().any(is_sent) {
         return None;
     }
-    let is_blank_text =
-        |block: &ContentBlock| matches!(block, ContentBlock::Text(text) if is_blank(&text.text));
     if !blocks.iter().any(is_blank_text) {
         return Some(Cow::Borrowed(message));
     }
@@ -57,6 +52,10 @@ fn accepted_user<'a>(message: &'a Message, user: &UserMessage) -> Option<Cow<'a,
         content: UserContent::Blocks(blocks),
         timestamp: user.timestamp,
     })))
+}
+
+pub(super) fn is_blank_text(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Text(text) if is_blank(&text.text))
 }
 
 fn accepted_answer<'a>(

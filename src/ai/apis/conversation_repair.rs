@@ -16,8 +16,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::accepted_content::{accepted, accepted_name};
-use super::request_parts::is_blank;
+use super::accepted_content::{accepted, accepted_name, is_blank_text};
 use crate::message::{
     AssistantMessage, ContentBlock, Message, StopReason, ToolResultMessage, UserContent,
     UserMessage,
@@ -57,7 +56,10 @@ pub(crate) fn repair<'a>(messages: &'a [Message], tools: &[ToolSpec]) -> Vec<Cow
             },
         }
     }
-    let first = repaired.iter().find(|message| has_content(message));
+    // Answers without content are not sent.
+    let first = repaired.iter().find(
+        |message| !matches!(message.as_ref(), Message::Assistant(answer) if answer.content.is_empty()),
+    );
     if first.is_some_and(|first| matches!(first.as_ref(), Message::Assistant(_))) {
         let note = UserMessage {
             content: UserContent::Text(MISSING_START.into()),
@@ -184,26 +186,6 @@ fn as_user_message(result: &ToolResultMessage) -> Message {
         content: UserContent::Blocks(content),
         timestamp: result.timestamp,
     })
-}
-
-fn is_blank_text(block: &ContentBlock) -> bool {
-    matches!(block, ContentBlock::Text(text) if is_blank(&text.text))
-}
-
-/// Returns true if any part of the message is sent: some APIs refuse blank texts.
-fn has_content(message: &Message) -> bool {
-    match message {
-        Message::User(user) => match &user.content {
-            UserContent::Text(text) => !is_blank(text),
-            UserContent::Blocks(blocks) => blocks.iter().any(|block| match block {
-                ContentBlock::Text(text) => !is_blank(&text.text),
-                ContentBlock::Image(_) => true,
-                ContentBlock::Other(_) => false,
-            }),
-        },
-        Message::Assistant(answer) => !answer.content.is_empty(),
-        Message::ToolResult(_) => true,
-    }
 }
 
 #[cfg(test)]

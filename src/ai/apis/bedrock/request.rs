@@ -277,7 +277,6 @@ fn messages(request: &Request) -> Vec<Value> {
 
 fn from_user(content: &UserContent) -> Vec<Value> {
     match content {
-        UserContent::Text(text) if is_blank(text) => Vec::new(),
         UserContent::Text(text) => vec![json!({ "text": text })],
         UserContent::Blocks(blocks) => blocks.iter().filter_map(block).collect(),
     }
