@@ -2,6 +2,7 @@
 //! YAML, errors of missing names.
 
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use crate::support::{Folder, Js, answering};
 
@@ -72,8 +73,13 @@ async fn typebox_subpaths_share_registries() {
     );
 }
 
+/// Held by a test while its code changes environment variables, which all tests of this program
+/// share.
+static ENVIRONMENT: Mutex<()> = Mutex::const_new(());
+
 #[tokio::test]
 async fn helpers_work_and_missing_ones_throw() {
+    let _changes = ENVIRONMENT.lock().await;
     let folder = Folder::new(&[(
         "index.ts",
         &answering(
@@ -117,6 +123,7 @@ async fn helpers_work_and_missing_ones_throw() {
 
 #[tokio::test]
 async fn newer_exports_exist() {
+    let _changes = ENVIRONMENT.lock().await;
     let folder = Folder::new(&[
         (
             "agent/auth.json",
