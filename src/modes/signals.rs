@@ -3,6 +3,9 @@
 //! A thread of their own receives them: a second signal ends the process even if every other
 //! thread is blocked, for example in a lock or in a write that has no reader.
 
+/// Exit code of a process that ends because its terminal was closed: 128 + SIGHUP.
+pub const HANG_UP_EXIT_CODE: u8 = 129;
+
 /// Whether SIGINT ends the process. Where the user types on a terminal, Ctrl-C is a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {

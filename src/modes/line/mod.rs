@@ -147,10 +147,15 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
             code = exit_signal => Ok(code),
         },
     };
-    let code = code.unwrap_or_else(|error| {
-        tracing::warn!("the terminal: {error}");
-        1
-    });
+    let code = match code {
+        // A closed terminal ends the input and fails each write before its SIGHUP arrives.
+        Ok(0) | Err(_) if terminal::has_hung_up() => signals::HANG_UP_EXIT_CODE,
+        Ok(code) => code,
+        Err(error) => {
+            tracing::warn!("the terminal: {error}");
+            1
+        }
+    };
     client.close(code).await
 }
 

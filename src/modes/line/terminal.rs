@@ -51,6 +51,26 @@ pub struct InputResult {
     pub event: InputEvent,
 }
 
+/// Whether the other end of the terminal is closed, as by a user who closes the window.
+#[cfg(unix)]
+pub fn has_hung_up() -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    use std::os::fd::AsFd;
+
+    let stdin = std::io::stdin();
+    let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+    let ready = poll(&mut polled, PollTimeout::ZERO).unwrap_or(0) > 0;
+    ready
+        && polled[0]
+            .revents()
+            .is_some_and(|events| events.contains(PollFlags::POLLHUP))
+}
+
+#[cfg(not(unix))]
+pub fn has_hung_up() -> bool {
+    false
+}
+
 pub struct Terminal {
     keyboard: Keyboard,
     events: mpsc::Receiver<InputEvent>,

@@ -59,6 +59,8 @@ enum Cause {
     Stdin,
     /// The window of the terminal is closed.
     Terminal,
+    /// A dumb terminal is closed that does not control pi, which therefore receives no SIGHUP.
+    DumbTerminal,
 }
 
 const SIGNALS: [(Cause, i32); 3] = [
@@ -113,7 +115,7 @@ impl Story {
             Cause::Signal(signal) => send(child.id().unwrap(), signal),
             Cause::Stdout => drop(child.stdout.take()),
             Cause::Stdin => stdin = None,
-            Cause::Terminal => panic!("there is none"),
+            Cause::Terminal | Cause::DumbTerminal => panic!("there is none"),
         }
         let code = ended(&mut child, what).await.code();
         drop(stdin);
@@ -121,8 +123,10 @@ impl Story {
     }
 
     async fn in_a_terminal(&self, home: &Home) -> Option<i32> {
-        let Cause::Signal(signal) = self.cause else {
-            return hang_up(home).await;
+        let signal = match self.cause {
+            Cause::Signal(signal) => signal,
+            Cause::DumbTerminal => return hang_up(home, "dumb", "uncontrolled").await,
+            _ => return hang_up(home, "xterm", "controlled").await,
         };
         let mut terminal = Terminal::open(home, "xterm", &[]);
         terminal.see("/help lists the commands.");
@@ -135,12 +139,17 @@ impl Story {
 }
 
 /// Closes the last handle of the terminal, as a user does who closes the window.
-async fn hang_up(home: &Home) -> Option<i32> {
+async fn hang_up(home: &Home, term: &str, control: &str) -> Option<i32> {
     const USER: &str = r#"
-import os, pty, re, select, sys
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execv(sys.argv[1], [sys.argv[1]])
+import os, pty, re, select, subprocess, sys
+if sys.argv[2] == "controlled":
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], [sys.argv[1]])
+else:
+    terminal, end = pty.openpty()
+    pid = subprocess.Popen([sys.argv[1]], stdin=end, stdout=end, start_new_session=True).pid
+    os.close(end)
 shown, asked = b"", False
 while not os.path.exists("pids"):
     if not select.select([terminal], [], [], 0.02)[0]:
@@ -156,8 +165,8 @@ os.close(terminal)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
     let mut command = home.command("python3");
-    command.args(["-c", USER, env!("CARGO_BIN_EXE_pi")]);
-    command.env("TERM", "xterm");
+    command.args(["-c", USER, env!("CARGO_BIN_EXE_pi"), control]);
+    command.env("TERM", term);
     finish(command, "").await.status.code()
 }
 
@@ -432,6 +441,12 @@ async fn signals_and_the_end_of_the_terminal_end_line_mode() {
     let causes = [&SIGNALS[..], &[(Cause::Terminal, 129)]].concat();
     all(&[Mode::Line], &causes, LAST_WORD).await;
     all(&[Mode::Line], &causes[..1], HANGS).await;
+}
+
+/// The exit code was 1 or 0 if pi noticed the closed terminal before SIGHUP arrived.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_terminal_that_closes_without_a_signal_ends_line_mode() {
+    all(&[Mode::Line], &[(Cause::DumbTerminal, 129)], LAST_WORD).await;
 }
 
 /// Print mode and RPC mode ended without an error when the disk was full.
