@@ -85,7 +85,13 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
         true => Interrupt::IsKey,
         false => Interrupt::Exits,
     });
-    tokio::pin!(exit_signal);
+    let exit = async move {
+        tokio::select! {
+            code = exit_signal => code,
+            () = terminal::hang_up() => signals::HANG_UP_EXIT_CODE,
+        }
+    };
+    tokio::pin!(exit);
     let edits = restore_on_panic();
     let (events, mut shown) = mpsc::channel(EVENT_CAPACITY);
     let (console, printed) = mpsc::channel(CONSOLE_CAPACITY);
@@ -109,7 +115,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
         loop {
             tokio::select! {
                 loaded = &mut loading => break loaded,
-                code = &mut exit_signal => return code,
+                code = &mut exit => return code,
                 Some(event) = shown.recv() => {
                     let text = match dialogs.open(&event) {
                         Some(text) => text,
@@ -144,7 +150,7 @@ pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
         Err(error) => Err(error),
         Ok(()) => tokio::select! {
             code = client.run() => code,
-            code = exit_signal => Ok(code),
+            code = exit => Ok(code),
         },
     };
     let code = match code {

@@ -71,6 +71,40 @@ pub fn has_hung_up() -> bool {
     false
 }
 
+/// Waits until the other end of the terminal is closed. Never returns where that cannot be
+/// watched. Without this, only SIGHUP would end a line editor, and a terminal that does not
+/// control pi sends none.
+#[cfg(unix)]
+pub async fn hang_up() {
+    if let Err(error) = wait_for_hang_up().await {
+        tracing::warn!("the end of the terminal cannot be watched: {error}");
+        std::future::pending().await
+    }
+}
+
+#[cfg(unix)]
+async fn wait_for_hang_up() -> std::io::Result<()> {
+    use std::os::fd::AsFd;
+    use tokio::io::{Interest, unix::AsyncFd};
+
+    let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
+    // SAFETY: the copy owns its descriptor and keeps it open for as long as it lives.
+    let watched = unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }?;
+    loop {
+        let mut input = watched.readable().await?;
+        if input.ready().is_read_closed() {
+            return Ok(());
+        }
+        // The keyboard's thread reads the input.
+        input.clear_ready();
+    }
+}
+
+#[cfg(not(unix))]
+pub async fn hang_up() {
+    std::future::pending().await
+}
+
 pub struct Terminal {
     keyboard: Keyboard,
     events: mpsc::Receiver<InputEvent>,

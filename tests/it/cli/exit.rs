@@ -59,8 +59,9 @@ enum Cause {
     Stdin,
     /// The window of the terminal is closed.
     Terminal,
-    /// A dumb terminal is closed that does not control pi, which therefore receives no SIGHUP.
-    DumbTerminal,
+    /// A terminal of this kind is closed that does not control pi, which therefore receives no
+    /// SIGHUP.
+    UncontrolledTerminal(&'static str),
 }
 
 const SIGNALS: [(Cause, i32); 3] = [
@@ -115,7 +116,7 @@ impl Story {
             Cause::Signal(signal) => send(child.id().unwrap(), signal),
             Cause::Stdout => drop(child.stdout.take()),
             Cause::Stdin => stdin = None,
-            Cause::Terminal | Cause::DumbTerminal => panic!("there is none"),
+            Cause::Terminal | Cause::UncontrolledTerminal(_) => panic!("there is none"),
         }
         let code = ended(&mut child, what).await.code();
         drop(stdin);
@@ -125,7 +126,7 @@ impl Story {
     async fn in_a_terminal(&self, home: &Home) -> Option<i32> {
         let signal = match self.cause {
             Cause::Signal(signal) => signal,
-            Cause::DumbTerminal => return hang_up(home, "dumb", "uncontrolled").await,
+            Cause::UncontrolledTerminal(term) => return hang_up(home, term, "uncontrolled").await,
             _ => return hang_up(home, "xterm", "controlled").await,
         };
         let mut terminal = Terminal::open(home, "xterm", &[]);
@@ -148,7 +149,8 @@ if sys.argv[2] == "controlled":
         os.execv(sys.argv[1], [sys.argv[1]])
 else:
     terminal, end = pty.openpty()
-    pid = subprocess.Popen([sys.argv[1]], stdin=end, stdout=end, start_new_session=True).pid
+    all = {"stdin": end, "stdout": end, "stderr": end, "start_new_session": True}
+    pid = subprocess.Popen([sys.argv[1]], **all).pid
     os.close(end)
 shown, asked = b"", False
 while not os.path.exists("pids"):
@@ -443,10 +445,12 @@ async fn signals_and_the_end_of_the_terminal_end_line_mode() {
     all(&[Mode::Line], &causes[..1], HANGS).await;
 }
 
-/// The exit code was 1 or 0 if pi noticed the closed terminal before SIGHUP arrived.
+/// The exit code was 1 or 0 if pi noticed the closed terminal before SIGHUP arrived. Without
+/// SIGHUP, a line editor read the end of the input for ever.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_terminal_that_closes_without_a_signal_ends_line_mode() {
-    all(&[Mode::Line], &[(Cause::DumbTerminal, 129)], LAST_WORD).await;
+    let causes = ["dumb", "xterm"].map(|term| (Cause::UncontrolledTerminal(term), 129));
+    all(&[Mode::Line], &causes, LAST_WORD).await;
 }
 
 /// Print mode and RPC mode ended without an error when the disk was full.
