@@ -79,7 +79,7 @@ impl EventSink for ClientEvents {
 
 /// Runs the mode and returns the exit code.
 pub async fn run(mut config: AppConfig, prompts: Vec<PromptContent>) -> u8 {
-    let style = Style::for_stdout();
+    let style = Style::for_terminal();
     // A dumb terminal sends SIGINT for Ctrl-C.
     let exit_signal = signals::exit_signal(match style.dumb {
         true => Interrupt::IsKey,

@@ -11,10 +11,10 @@ pub struct Style {
 }
 
 impl Style {
-    pub fn for_stdout() -> Self {
-        Self::new(std::io::stdout().is_terminal(), |name| {
-            std::env::var_os(name)
-        })
+    pub fn for_terminal() -> Self {
+        // The line editor draws on stderr.
+        let terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+        Self::new(terminal, |name| std::env::var_os(name))
     }
 
     fn new(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {

@@ -320,6 +320,23 @@ async fn unusable_completions_are_reported_once() {
     terminal.see("ask.ts:33:");
 }
 
+/// The line editor drew its prompt into the log: `pi 2>log` showed no input.
+#[tokio::test]
+async fn the_prompt_is_visible_when_stderr_is_a_file() {
+    const START: &str = "exec \"$0\" --provider demo --model demo 2>log";
+    let home = home();
+    let arguments = ["-c", START, env!("CARGO_BIN_EXE_pi")];
+    let mut terminal = Terminal::run(&home, "xterm", "sh", &arguments);
+    terminal.see("/help lists the commands.");
+    terminal.see("> ");
+    terminal.line("read violets.txt");
+    terminal.see("violets are blue");
+    terminal.see("> ");
+    terminal.keys(CONTROL_D);
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(std::fs::read_to_string(home.cwd().join("log")).unwrap(), "");
+}
+
 #[tokio::test]
 async fn a_dumb_terminal_gets_plain_lines() {
     let (_home, mut terminal) = set_up("dumb");

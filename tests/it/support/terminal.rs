@@ -39,6 +39,11 @@ impl Terminal {
 
     /// Starts pi and waits for nothing.
     pub fn open(home: &Home, term: &str, arguments: &[&str]) -> Self {
+        Self::run(home, term, env!("CARGO_BIN_EXE_pi"), arguments)
+    }
+
+    /// Starts a program and waits for nothing.
+    pub fn run(home: &Home, term: &str, program: &str, arguments: &[&str]) -> Self {
         let pair = native_pty_system()
             .openpty(PtySize {
                 rows: ROWS.get(),
@@ -47,7 +52,7 @@ impl Terminal {
             })
             .unwrap();
         let environment = home.command("pi");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pi"));
+        let mut command = CommandBuilder::new(program);
         command.env_clear();
         for (name, value) in environment.as_std().get_envs() {
             command.env(name, value.unwrap_or_default());
