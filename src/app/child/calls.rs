@@ -65,9 +65,7 @@ pub(super) async fn call(
         "greet" => {
             let reason: Option<String> = arg(args, "reason")?;
             let previous: Option<String> = arg(args, "previousSessionFile")?;
-            for error in session.extensions.take_early_errors() {
-                session.emit_to_mode(error.into()).await;
-            }
+            session.extensions.show_waiting_errors().await;
             session
                 .emit_session_start(reason.as_deref().unwrap_or("startup"), previous)
                 .await;

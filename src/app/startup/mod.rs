@@ -294,9 +294,7 @@ impl AgentSession {
 
     /// Reports failed extensions and emits `session_start`, once the mode is ready.
     pub async fn open(&self) {
-        for error in self.extensions.take_early_errors() {
-            self.emit_to_mode(error.into()).await;
-        }
+        self.extensions.show_waiting_errors().await;
         let report = self.load_report();
         self.report_failures(&report, &LoadReport::default()).await;
         self.report_name_conflicts().await;

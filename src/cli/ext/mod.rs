@@ -128,7 +128,7 @@ impl LoadedSet {
         let extensions = Extensions::new(config);
         extensions.load(found).await;
         tokio::time::sleep(LATE_ERROR_PERIOD).await;
-        let reports = extensions.take_early_errors().into_iter();
+        let reports = extensions.take_waiting_errors().await.into_iter();
         let reports = reports.map(|report| {
             let frame = report.details.code_frame.map(|frame| format!("\n{frame}"));
             let position = (report.details.location)

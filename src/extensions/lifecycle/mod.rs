@@ -110,8 +110,9 @@ pub struct Extensions {
     shutdown_tasks: TaskTracker,
     /// Receives slow notices, also before [`Self::bind`].
     listener: Mutex<Option<Weak<dyn SessionApi>>>,
-    /// Errors that were reported before [`Self::bind`].
-    early_errors: Mutex<Vec<ExtensionError>>,
+    /// Errors that are not shown yet, because they were reported before [`Self::bind`]. Locked
+    /// while errors are shown, which keeps their order.
+    waiting_errors: tokio::sync::Mutex<Vec<ExtensionError>>,
     /// Set when the session ends; an isolate that stops from then on is not replaced.
     closing: AtomicBool,
     /// Runs tasks on the threads of pi.
@@ -172,7 +173,7 @@ impl Extensions {
             released: Mutex::default(),
             shutdown_tasks,
             listener: Mutex::default(),
-            early_errors: Mutex::default(),
+            waiting_errors: tokio::sync::Mutex::default(),
             closing: AtomicBool::new(false),
             handle: tokio::runtime::Handle::current(),
             child_hooks: OnceLock::new(),
@@ -192,9 +193,15 @@ impl Extensions {
         *self.listener.lock() = Some(listener);
     }
 
-    /// Takes the errors that were reported before [`Self::bind`].
-    pub fn take_early_errors(&self) -> Vec<ExtensionError> {
-        std::mem::take(&mut self.early_errors.lock())
+    /// Takes the errors that were reported before [`Self::bind`], instead of showing them.
+    pub async fn take_waiting_errors(&self) -> Vec<ExtensionError> {
+        std::mem::take(&mut *self.waiting_errors.lock().await)
+    }
+
+    /// Shows the errors that were reported before [`Self::bind`].
+    pub async fn show_waiting_errors(&self) {
+        self.show_errors(&mut *self.waiting_errors.lock().await)
+            .await;
     }
 
     /// Names the session of later isolates for debuggers.
@@ -519,16 +526,21 @@ impl Extensions {
             "{}",
             error.error
         );
-        let actions = {
-            let actions = self.actions.lock();
-            if actions.is_none() {
-                self.early_errors.lock().push(error);
-                return;
-            }
-            actions.as_ref().and_then(Weak::upgrade)
+        let mut waiting = self.waiting_errors.lock().await;
+        waiting.push(error);
+        self.show_errors(&mut waiting).await;
+    }
+
+    /// Empties the list, unless there is no session to show it.
+    async fn show_errors(&self, errors: &mut Vec<ExtensionError>) {
+        let Some(actions) = self.actions.lock().clone() else {
+            return;
         };
-        if let Some(actions) = actions {
-            actions.emit(error.into()).await;
+        let actions = actions.upgrade();
+        for error in errors.drain(..) {
+            if let Some(actions) = &actions {
+                actions.emit(error.into()).await;
+            }
         }
     }
 

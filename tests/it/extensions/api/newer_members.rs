@@ -151,6 +151,7 @@ async fn a_command_line_is_parsed_as_in_the_original() {
     assert_eq!(output, expected);
 }
 
+/// The second warning came before the first one if the session was bound between them.
 #[tokio::test]
 async fn an_extension_that_patches_a_class_gets_a_warning() {
     let server = ModelServer::start().await;
