@@ -112,11 +112,26 @@ unsafe extern "C" fn on_terminate(isolate: v8::UnsafeRawIsolatePtr, _data: *mut 
         };
         let waits = author == runs && context.watchdog.stopped() == Some(Stop::Deadline);
         if waits && stack.is_empty() && context.watchdog.retry_attribution() {
+            isolate.set_promise_hook(on_promise);
             return;
         }
         context.watchdog.report_offender(author, stack);
         context.watchdog.terminate();
     });
+}
+
+/// Promise hook of a stop whose interrupt found no running code. In an endless loop of `await`, V8
+/// handles most interrupts between two promise jobs; its code still runs when it creates a promise.
+unsafe extern "C" fn on_promise(
+    hook: v8::PromiseHookType,
+    promise: v8::Local<v8::Promise>,
+    _parent: v8::Local<v8::Value>,
+) {
+    if hook == v8::PromiseHookType::Init {
+        v8::callback_scope!(unsafe scope, promise);
+        // SAFETY: V8 calls this with the isolate that it runs, which outlives the call.
+        unsafe { on_terminate(scope.as_raw_isolate_ptr(), std::ptr::null_mut()) }
+    }
 }
 
 /// Interrupt callback of the sampler: attributes the time and the growth of the heap since the last

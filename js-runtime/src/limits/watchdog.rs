@@ -41,7 +41,7 @@ fn attribution_timeout(stop: Stop) -> Duration {
     }
 }
 
-/// Maximum number of interrupts that look for the running code. Between two microtasks there is
+/// Maximum number of times that a stop looks for the running code. Between two microtasks there is
 /// none.
 const MAX_ATTRIBUTION_ATTEMPTS: u32 = 40;
 const ATTRIBUTION_RETRY_DELAY: Duration = Duration::from_millis(1);
