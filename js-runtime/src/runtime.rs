@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use js_runtime_ext::{Host, Stop};
 use pi_base::active_clock;
@@ -235,13 +235,12 @@ impl Runtime {
     /// Waits until the thread or process of a stopped isolate has ended and its output has arrived,
     /// at most one second. Native code cannot be interrupted.
     pub async fn wait_ended(&self) {
-        let has_ended = || match &self.0 {
-            Backend::Thread(thread) => thread.has_ended(),
-            Backend::Process(process) => process.has_ended(),
+        let ended = async {
+            match &self.0 {
+                Backend::Thread(thread) => thread.wait_ended().await,
+                Backend::Process(process) => process.wait_ended().await,
+            }
         };
-        let deadline = Instant::now() + SHUTDOWN_TIMEOUT;
-        while !has_ended() && Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await;
     }
 }

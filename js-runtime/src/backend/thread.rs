@@ -3,11 +3,10 @@
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use js_runtime_ext::{Fault, Host, Stop};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::attribution::heap_snapshot::RetainedHeap;
 use crate::attribution::imports::Imports;
@@ -31,7 +30,8 @@ pub(crate) struct ThreadBackend {
     commands: Option<mpsc::Sender<Command>>,
     watchdog: Watchdog,
     imports: Imports,
-    thread: JoinHandle<()>,
+    /// Closed when the thread has ended.
+    ended: watch::Receiver<()>,
 }
 
 impl ThreadBackend {
@@ -39,7 +39,9 @@ impl ThreadBackend {
         let (commands, receiver) = mpsc::channel(COMMAND_QUEUE_SIZE);
         let (ready, started) = std::sync::mpsc::channel();
         let name = inspector::thread_name(&options.label);
-        let thread = js_thread::spawn(name, move || {
+        let (running, ended) = watch::channel(());
+        js_thread::spawn(name, move || {
+            let _running = running;
             let panic_host = host.clone();
             let thread = AssertUnwindSafe(|| run(options, host, ready, |_| receiver));
             // A panic of deno_runtime ends the extensions, not the program. Unfinished work is
@@ -59,7 +61,7 @@ impl ThreadBackend {
             commands: Some(commands),
             watchdog,
             imports,
-            thread,
+            ended,
         })
     }
 
@@ -154,8 +156,9 @@ impl ThreadBackend {
         result.await.ok()
     }
 
-    pub fn has_ended(&self) -> bool {
-        self.thread.is_finished()
+    pub async fn wait_ended(&self) {
+        // The only error: the thread has dropped the sender.
+        _ = self.ended.clone().changed().await;
     }
 
     pub fn end(&mut self) {

@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use js_runtime_ext::{Author, Console, Fault, Host, Stop};
@@ -54,7 +53,8 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) struct ProcessBackend {
     shared: Arc<Shared>,
-    supervisor: JoinHandle<()>,
+    /// Closed when the supervisor has ended.
+    ended: watch::Receiver<()>,
 }
 
 pub(super) struct Shared {
@@ -143,16 +143,17 @@ impl ProcessBackend {
             sync_call_limit: options.spin_limit,
             tasks: tokio::runtime::Handle::try_current().ok(),
         };
+        let (running, ended) = watch::channel(());
         // The supervisor thread starts the process, because the process is killed when the thread
         // that started it ends.
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("js-process".into())
-            .spawn(move || supervisor::run(args, command))
+            .spawn(move || {
+                let _running = running;
+                supervisor::run(args, command);
+            })
             .map_err(StartError::Thread)?;
-        let backend = Self {
-            shared,
-            supervisor: thread,
-        };
+        let backend = Self { shared, ended };
         match started.recv_timeout(START_TIMEOUT) {
             Ok(Ok(())) => Ok(backend),
             Ok(Err(error)) => Err(error),
@@ -291,8 +292,9 @@ impl ProcessBackend {
         self.shared.process.load(Ordering::Relaxed)
     }
 
-    pub fn has_ended(&self) -> bool {
-        self.supervisor.is_finished()
+    pub async fn wait_ended(&self) {
+        // The only error: the supervisor has dropped the sender.
+        _ = self.ended.clone().changed().await;
     }
 
     pub fn end(&mut self) {
