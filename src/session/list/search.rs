@@ -64,12 +64,13 @@ fn words(text: &str) -> Vec<String> {
 
 /// Converts to lower case with single spaces.
 fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
+    let lower = text.to_lowercase();
+    let mut plain = String::with_capacity(lower.len());
+    for word in lower.split_whitespace() {
         if !plain.is_empty() {
             plain.push(' ');
         }
-        plain.push_str(&word.to_lowercase());
+        plain.push_str(word);
     }
     plain
 }
