@@ -18,20 +18,39 @@ pub(crate) fn map<T: Sync, R: Send>(
     bytes: impl Fn(&T) -> usize,
     work: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let total: usize = items.iter().map(bytes).sum();
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = processors.min(total / MIN_BYTES_PER_THREAD);
+    let total: usize = items.iter().map(&bytes).sum();
+    let threads = match total / MIN_BYTES_PER_THREAD {
+        0 | 1 => 1,
+        // The number of processors is read from files.
+        most => thread::available_parallelism()
+            .map_or(1, NonZero::get)
+            .min(most),
+    };
     let pool = (threads > 1).then(|| {
         ThreadPoolBuilder::new()
-            .num_threads(threads)
+            .num_threads(threads - 1)
             .stack_size(depth::STACK_SIZE)
             .build()
     });
-    match pool {
-        Some(Ok(pool)) => pool.install(|| items.par_iter().map(&work).collect()),
+    let Some(Ok(pool)) = pool else {
         // The system refused threads, or one is enough.
-        Some(Err(_)) | None => items.iter().map(work).collect(),
-    }
+        return items.iter().map(work).collect();
+    };
+    // The calling thread takes its share: memory of other threads grows by a system call a page.
+    let mut share = total / threads;
+    let is_in_share = |item: &&T| {
+        let rest = share.checked_sub(bytes(item));
+        share = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    let (own, others) = items.split_at(items.iter().take_while(is_in_share).count());
+    let (mut results, mut further) = (Vec::with_capacity(items.len()), Vec::new());
+    pool.in_place_scope(|scope| {
+        scope.spawn(|_| further = others.par_iter().map(&work).collect());
+        results.extend(own.iter().map(&work));
+    });
+    results.append(&mut further);
+    results
 }
 
 #[cfg(test)]
@@ -43,6 +62,11 @@ mod tests {
         let items: Vec<usize> = (0..1000).collect();
         for bytes in [0, 1, MIN_BYTES_PER_THREAD] {
             assert_eq!(map(&items, |_| bytes, |item| *item), items);
+        }
+        // One item has nearly all of the work.
+        for heavy in [0, 500, 999] {
+            let bytes = |item: &usize| if *item == heavy { 1 << 30 } else { 1 };
+            assert_eq!(map(&items, bytes, |item| *item), items);
         }
         assert!(map(&[], |_: &u8| 1, |item| *item).is_empty());
     }
