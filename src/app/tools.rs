@@ -189,12 +189,15 @@ impl Tools {
     /// Returns the tools that are active by default: the built-in defaults, or those that the
     /// command line or the settings name, in their order, and the tools of extensions.
     pub fn default_names(&self) -> Vec<String> {
+        self.default_names_of(&self.known())
+    }
+
+    fn default_names_of(&self, known: &[KnownTool]) -> Vec<String> {
         let selection = self.selection();
-        let known = self.known();
         let is_known = |name: &String| known.iter().any(|one| one.tool.spec().name == *name);
         let mut names = selection.names.clone();
         names.retain(is_known);
-        for one in &known {
+        for one in known {
             let name = &one.tool.spec().name;
             if !names.contains(name) && selection.takes(one.tool.as_ref(), one.builtin) {
                 names.push(name.clone());
@@ -226,9 +229,10 @@ impl Tools {
 
     /// Activates the default tools at the start.
     pub fn activate_defaults(&self) {
-        let known = self.known().into_iter();
-        let known = known.map(|one| one.tool.spec().name.clone()).collect();
-        let active = self.default_names();
+        let known = self.known();
+        let active = self.default_names_of(&known);
+        let known = known.iter().map(|one| one.tool.spec().name.clone());
+        let known = known.collect();
         *self.names.lock() = ToolNames { active, known };
         self.rebuild_system_prompt();
     }

@@ -412,11 +412,10 @@ fn extension_message_channel() -> (
 pub(crate) fn search_extensions(
     config: &AppConfig,
     settings: &Settings,
-    cwd: &Path,
+    paths: &Paths,
 ) -> ExtensionPaths {
-    let paths = config.paths.with_cwd(cwd);
     extensions::find_extensions(&ResourceSources {
-        paths: &paths,
+        paths,
         settings,
         cli_extensions: &config.extensions,
         discover: config.discover_extensions,
@@ -430,10 +429,10 @@ pub(crate) fn find_extensions(
     settings: &Settings,
     cwd: &Path,
 ) -> (Vec<ExtensionPath>, Vec<String>) {
-    let found = search_extensions(config, settings, cwd);
+    let paths = config.paths.with_cwd(cwd);
+    let found = search_extensions(config, settings, &paths);
     let mut problems: Vec<String> = found.diagnostics.iter().map(ToString::to_string).collect();
     let mut extensions = found.paths;
-    let paths = config.paths.with_cwd(cwd);
     expect_trusted_files(&paths);
     extensions.retain(|found| {
         let is_expected = found.source_info.scope != SourceScope::Project

@@ -100,7 +100,7 @@ impl ProtectedChanges {
 
     /// Returns whether no tool has run yet.
     fn is_unused(&self) -> bool {
-        self.times.is_empty() && self.refused.is_empty()
+        self.times.is_empty() && self.allowed.is_empty() && self.refused.is_empty()
     }
 
     fn is_refused(&self, path: &Path) -> bool {
@@ -156,6 +156,9 @@ impl AgentSession {
             self.switcher.protected_changes.lock().forget();
             return Ok(());
         }
+        if self.switcher.protected_changes.lock().is_unused() {
+            return Ok(());
+        }
         let paths = self.config.paths.with_cwd(&self.cwd());
         let suspects = self.find_suspects(&paths).await;
         if !suspects.is_empty() {
@@ -193,9 +196,6 @@ impl AgentSession {
         let (session, paths) = (self.arc(), paths.clone());
         // A file system may be slow.
         let found = tokio::task::spawn_blocking(move || {
-            if session.switcher.protected_changes.lock().is_unused() {
-                return Vec::new();
-            }
             let changed = changes_since_load(&session);
             let mut known = session.switcher.protected_changes.lock();
             known.suspects(&paths, changed)

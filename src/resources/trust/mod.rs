@@ -294,11 +294,15 @@ pub fn summary(paths: &Paths) -> String {
 
 /// Returns whether the project has resources that trust would enable.
 pub fn has_something_to_trust(home: &Path, project: &Path) -> bool {
-    let folder = ProjectFolder::new(home, project);
+    has_resources(&ProjectFolder::new(home, project))
+}
+
+fn has_resources(folder: &ProjectFolder) -> bool {
     let config = folder.config();
     // A link that leads nowhere may lead somewhere later.
     let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-    TRUSTED_NAMES.iter().any(|name| is_there(config.join(name)))
+    // Most projects have no such folder, and a new session looks for it about ten times.
+    config.exists() && TRUSTED_NAMES.iter().any(|name| is_there(config.join(name)))
         || !shared_skills(&folder.home, &folder.path).is_empty()
 }
 
@@ -422,13 +426,13 @@ fn with_decision<T>(
     project: &Path,
     act: impl FnOnce(&mut Decision) -> T,
 ) -> T {
-    let folder = ProjectFolder::new(home, project);
-    let key = (agent_dir.to_owned(), folder.path.clone());
+    let key = (agent_dir.to_owned(), canonical(project));
     let mut decisions = DECISIONS.lock();
     let decision = decisions.entry(key).or_insert_with(|| {
+        let folder = ProjectFolder::new(home, project);
         let mut decision = Decision {
             is_empty: true,
-            was_empty: !has_something_to_trust(home, project),
+            was_empty: !has_resources(&folder),
             folder,
             agent_dir: agent_dir.to_owned(),
             cwd: project.to_owned(),
@@ -442,7 +446,7 @@ fn with_decision<T>(
         decision
     });
     // A folder that had nothing is looked at each time, which costs less than to remember when.
-    if decision.is_empty && has_something_to_trust(home, project) {
+    if decision.is_empty && has_resources(&decision.folder) {
         decision.decide();
     }
     act(decision)
@@ -460,7 +464,7 @@ impl Decision {
 
     /// Returns the contents to which trust is bound, or why there is no trust.
     fn find(&mut self) -> Result<Option<Arc<Contents>>, Distrust> {
-        self.is_empty = !has_something_to_trust(&self.folder.home, &self.folder.path);
+        self.is_empty = !has_resources(&self.folder);
         match APPROVAL.get() {
             Some(true) => return Ok(None),
             Some(false) => return Err(Distrust::Requested),

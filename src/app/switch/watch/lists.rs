@@ -65,13 +65,13 @@ impl WatchedLists {
         };
         // The places are known only after a search, and a state counts only if it was taken
         // before one.
-        let mut found = search_extensions(&session.config, &settings, &cwd);
+        let mut found = search_extensions(&session.config, &settings, &paths);
         let mut is_new = false;
         for path in &found.looked_up {
             is_new |= self.states.add(first_missing(path));
         }
         if is_new {
-            found = search_extensions(&session.config, &settings, &cwd);
+            found = search_extensions(&session.config, &settings, &paths);
         }
         self.folders = (found.looked_up.into_iter())
             .filter_map(|path| {
