@@ -360,8 +360,7 @@ impl Window {
             self.newlines += found;
             return bytes.len();
         }
-        let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let last = newlines.map(|(at, _)| at).nth(requested - 1);
+        let last = memchr::memchr_iter(b'\n', bytes).nth(requested - 1);
         self.newlines += requested;
         last.map_or(bytes.len(), |at| at + 1)
     }
@@ -382,7 +381,7 @@ impl Window {
 }
 
 fn newlines_in(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count()
+    memchr::memchr_iter(b'\n', bytes).count()
 }
 
 #[cfg(test)]
