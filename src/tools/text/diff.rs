@@ -9,6 +9,9 @@ use super::unified_diff::unified;
 
 /// Number of unchanged lines that are shown around a change.
 pub(crate) const DIFF_CONTEXT: usize = 4;
+/// Number of changed lines up to which lines are compared as texts. For more, each text gets a
+/// number first, which takes time and memory for all lines of the file.
+const FEW_CHANGES: usize = 100;
 /// Number of changed lines above which a heuristic replaces the exact search, whose cost grows
 /// with the square of the changes.
 const MAX_EXACT_CHANGES: usize = 3000;
@@ -49,9 +52,11 @@ impl<'a> Changes<'a> {
     pub fn between(old: &'a str, new: &'a str) -> Self {
         let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
         let new_lines: Vec<&str> = new.split_inclusive('\n').collect();
-        let (old_ids, new_ids) = intern(&old_lines, &new_lines);
-        let runs = shortest_script(&old_ids, &new_ids, MAX_EXACT_CHANGES)
-            .unwrap_or_else(|| heuristic_script(&old_ids, &new_ids));
+        let runs = shortest_script(&old_lines, &new_lines, FEW_CHANGES).unwrap_or_else(|| {
+            let (old_ids, new_ids) = intern(&old_lines, &new_lines);
+            shortest_script(&old_ids, &new_ids, MAX_EXACT_CHANGES)
+                .unwrap_or_else(|| heuristic_script(&old_ids, &new_ids))
+        });
         Self {
             old: old_lines,
             new: new_lines,
@@ -103,7 +108,7 @@ fn intern<'a>(old: &[&'a str], new: &[&'a str]) -> (Vec<usize>, Vec<usize>) {
 /// Myers' greedy search, forward only. `similar` searches from both ends and cleans up
 /// afterwards, and so finds other scripts of the same length. Returns `None` if more than
 /// `max_changes` are needed.
-fn shortest_script(old: &[usize], new: &[usize], max_changes: usize) -> Option<Vec<Run>> {
+fn shortest_script<T: PartialEq>(old: &[T], new: &[T], max_changes: usize) -> Option<Vec<Run>> {
     let common = |old_at: usize, new_at: usize| {
         old[old_at..]
             .iter()
