@@ -21,7 +21,7 @@ pub(crate) fn map<T: Sync, R: Send>(
     let total: usize = items.iter().map(&bytes).sum();
     let threads = match total / MIN_BYTES_PER_THREAD {
         0 | 1 => 1,
-        // The number of processors is read from files.
+        // Asking for the number of processors reads files of the system.
         most => thread::available_parallelism()
             .map_or(1, NonZero::get)
             .min(most),
@@ -36,7 +36,8 @@ pub(crate) fn map<T: Sync, R: Send>(
         // The system refused threads, or one is enough.
         return items.iter().map(work).collect();
     };
-    // The calling thread takes its share: memory of other threads grows by a system call a page.
+    // The calling thread takes a share, too: on other threads `malloc` needs a system call for
+    // each page.
     let mut share = total / threads;
     let is_in_share = |item: &&T| {
         let rest = share.checked_sub(bytes(item));

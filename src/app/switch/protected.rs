@@ -98,7 +98,7 @@ impl ProtectedChanges {
         suspects.map(with_hash).collect()
     }
 
-    /// Returns whether no tool has run yet.
+    /// Returns whether no tool has run yet and no file has an answer.
     fn is_unused(&self) -> bool {
         self.times.is_empty() && self.allowed.is_empty() && self.refused.is_empty()
     }
