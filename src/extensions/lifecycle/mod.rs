@@ -254,7 +254,9 @@ impl Extensions {
         let mut plan = self.plan(paths, &old, None).await;
         let prepared = self.prepare(&mut plan).await;
         self.emit_shutdown(&old, "reload", None).await;
-        self.replace(old, prepared, plan).await
+        let replacing = Replacing::begin(self);
+        self.close(&old).await;
+        self.replace(replacing, old, prepared, plan).await
     }
 
     /// Takes over changed settings, for generations that are loaded from now on.
@@ -275,28 +277,28 @@ impl Extensions {
         self.quarantine.release(name)
     }
 
-    /// Loads all extensions for another session, in the order of [`Self::reload`]. The old
-    /// generation has had its `session_shutdown`.
+    /// Loads all extensions for another session. The old generation has had its
+    /// `session_shutdown`: it is closed while the new extensions are prepared, which runs none of
+    /// their code.
     pub async fn restart(&self, paths: Vec<ExtensionPath>) -> LoadReport {
         let _replacing = self.replace_lock.lock().await;
         self.quarantine.release_changed();
         let old = self.current();
         let mut plan = self.plan(paths, &old, None).await;
-        let prepared = self.prepare(&mut plan).await;
-        self.replace(old, prepared, plan).await
+        let replacing = Replacing::begin(self);
+        let (prepared, ()) = tokio::join!(self.prepare(&mut plan), self.close(&old));
+        self.replace(replacing, old, prepared, plan).await
     }
 
-    /// Closes the old generation, loads the prepared extensions and installs them. The old
-    /// generation is stale, but may finish open calls, such as the command that asked for the
-    /// reload.
+    /// Loads the prepared extensions and installs them. The old generation is closed, but may
+    /// finish open calls, such as the command that asked for the reload.
     async fn replace(
         &self,
+        replacing: Replacing<'_>,
         old: Arc<Generation>,
         prepared: Attempt,
         mut plan: LoadPlan,
     ) -> LoadReport {
-        let replacing = Replacing::begin(self);
-        self.close(&old).await;
         let (generation, mut report) = self.load_in(prepared, &mut plan).await;
         let requested: HashSet<String> = (plan.paths.iter())
             .map(|path| path.path.to_string_lossy().into_owned())
