@@ -87,13 +87,13 @@ fn shortened(text: &str) -> String {
     if length <= MAX_RESULT_UTF16_UNITS {
         return text.to_owned();
     }
-    let mut room = MAX_RESULT_UTF16_UNITS;
-    let kept = text.chars().take_while(|character| {
-        let fits = character.len_utf16() <= room;
-        room = room.saturating_sub(character.len_utf16());
-        fits
+    let mut units = 0;
+    let mut characters = text.char_indices();
+    let end = characters.find(|(_, character)| {
+        units += character.len_utf16();
+        units > MAX_RESULT_UTF16_UNITS
     });
-    let kept: String = kept.collect();
+    let kept = &text[..end.map_or(text.len(), |(index, _)| index)];
     let rest = length - MAX_RESULT_UTF16_UNITS;
     format!("{kept}\n\n[... {rest} more characters truncated]")
 }

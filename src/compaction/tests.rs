@@ -295,17 +295,17 @@ fn a_conversation_is_one_text() {
     let messages = [
         user("do it"),
         assistant(thinking, "toolUse", 0),
-        result(&"🦀".repeat(1500)),
+        result(&format!("é€{}", "🦀".repeat(1500))),
         result(""),
     ];
     let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
-    let cut = "🦀".repeat(1000);
+    let cut = format!("é€{}", "🦀".repeat(999));
     assert_eq!(
         super::serialize::conversation(&messages),
         format!(
             "[User]: do it\n\n[Assistant thinking]: hm\n\n[Assistant]: one\ntwo\n\n\
              [Assistant tool calls]: read(path=\"a\", limit=2); ls()\n\n\
-             [Tool result]: {cut}\n\n[... 1000 more characters truncated]"
+             [Tool result]: {cut}\n\n[... 1002 more characters truncated]"
         )
     );
 }

@@ -96,10 +96,8 @@ fn block(block: &AssistantBlock) -> usize {
 
 /// Returns the length as in JavaScript, in UTF-16 units.
 pub(super) fn utf16_len(text: &str) -> usize {
-    match text.is_ascii() {
-        true => text.len(),
-        false => text.encode_utf16().count(),
-    }
+    // A character has two units if it has four bytes, of which the first is F0 or more.
+    text.chars().count() + text.bytes().filter(|byte| *byte >= 0xF0).count()
 }
 
 /// Serializes JSON with numbers as JavaScript writes them: `1` where serde_json has `1.0`.
