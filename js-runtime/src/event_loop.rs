@@ -96,7 +96,7 @@ impl EventLoop {
             host,
             spin_limit,
             failed: Vec::new(),
-            descriptor_limit: DescriptorLimit::default(),
+            descriptor_limit: DescriptorLimit::new(),
             cache_swept: false,
             warm_up_timer: None,
         }

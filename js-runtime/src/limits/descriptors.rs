@@ -22,24 +22,29 @@ const DESCRIPTOR_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Opened files after which the next poll comes early.
 const EARLY_POLL_COUNT: usize = 16;
 
-#[derive(Default)]
 pub(crate) struct DescriptorLimit {
-    polled_at: Option<Instant>,
+    polled_at: Instant,
     opened: usize,
 }
 
 impl DescriptorLimit {
+    /// Starts the limit of a new isolate, which has opened nothing yet.
+    pub fn new() -> Self {
+        Self {
+            polled_at: Instant::now(),
+            opened: 0,
+        }
+    }
+
     /// Stops the isolate if the process is about to run out of descriptors. Cheap enough for every
     /// time slice. Must be called before the results of the slice are sent.
     pub fn stop_if_exhausted(&mut self, state: &mut OpState, watchdog: &Watchdog) -> bool {
         self.opened += OpenedDescriptors::count(state);
-        let is_due = self
-            .polled_at
-            .is_none_or(|polled_at| polled_at.elapsed() >= DESCRIPTOR_POLL_INTERVAL);
+        let is_due = self.polled_at.elapsed() >= DESCRIPTOR_POLL_INTERVAL;
         if !(is_due || self.opened >= EARLY_POLL_COUNT) || watchdog.stopped().is_some() {
             return false;
         }
-        self.polled_at = Some(Instant::now());
+        self.polled_at = Instant::now();
         self.opened = 0;
         let Some(limit) = exhausted() else {
             return false;
