@@ -54,7 +54,7 @@ pub use js_runtime_ext::{
     ThreadEvent, ThreadShare, arguments, program, text, virtual_modules,
 };
 pub use limits::memory::Memory;
-pub use limits::process_limits::{release_unused_memory, survive_file_size_limit};
+pub use limits::process_limits::{release_unused_memory_soon, survive_file_size_limit};
 pub use loader::MemoryCache;
 pub use loader::expected_files::{ExpectedFiles, expect_files};
 pub use node::inspector::{inspect_processes, is_inspected, start_inspector};

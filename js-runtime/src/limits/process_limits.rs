@@ -1,5 +1,8 @@
 //! Limits and settings of the whole process: memory arenas, open files, file sizes, stacks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use nix::libc::c_int;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -20,6 +23,12 @@ const MMAP_THRESHOLD: i32 = 1 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const TRIM_THRESHOLD: i32 = 8 << 20;
 
+/// Time between the first request to release unused memory and the release.
+const RELEASE_DELAY: Duration = Duration::from_secs(1);
+
+/// Whether a thread is about to release unused memory.
+static IS_RELEASE_DUE: AtomicBool = AtomicBool::new(false);
+
 /// Lets `malloc` take memory from the system in larger steps, for threads that start later. An
 /// isolate consists of many small allocations and a few lists that double: by default the former
 /// cost a system call for each page, and the latter new pages each time. Pages that are not touched
@@ -36,14 +45,27 @@ pub(crate) fn tune_allocator() {
     }
 }
 
-/// Returns unused memory of all threads to the system, which takes milliseconds. Called when an
-/// isolate has been replaced: `malloc` keeps what its threads used, up to 50 MB for each thread
-/// that transpiled a large file.
-pub fn release_unused_memory() {
-    // SAFETY: the function may be called at any time by any thread.
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    unsafe {
-        nix::libc::malloc_trim(0);
+/// Returns unused memory of all threads to the system, [`RELEASE_DELAY`] after the first call.
+/// Called when an isolate has been replaced: `malloc` keeps what its threads used, up to 50 MB for
+/// each thread that transpiled a large file. A release takes milliseconds, and the next isolate has
+/// to get the memory from the system again, so calls within the delay share one.
+pub fn release_unused_memory_soon() {
+    if IS_RELEASE_DUE.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let release = || {
+        std::thread::sleep(RELEASE_DELAY);
+        IS_RELEASE_DUE.store(false, Ordering::Relaxed);
+        // SAFETY: the function may be called at any time by any thread.
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        unsafe {
+            nix::libc::malloc_trim(0);
+        }
+    };
+    let thread = std::thread::Builder::new().name("js-release-memory".into());
+    if thread.spawn(release).is_err() {
+        // The system has no thread left; the next call tries again.
+        IS_RELEASE_DUE.store(false, Ordering::Relaxed);
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use js_runtime::{MemoryCache, Sources, release_unused_memory};
+use js_runtime::{MemoryCache, Sources, release_unused_memory_soon};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, watch};
@@ -344,7 +344,7 @@ impl Extensions {
                     }
                     old.wait_ended().await;
                 }
-                tokio::task::spawn_blocking(release_unused_memory);
+                release_unused_memory_soon();
             });
         }
     }
