@@ -4,6 +4,7 @@ use js_runtime::{Memory, RetainedHeap};
 use serde::Serialize;
 
 use super::Extensions;
+use super::generation::HEAP_SNAPSHOT_TIMEOUT;
 use crate::limits::counters::ExtensionStats;
 
 #[derive(Debug, Serialize)]
@@ -61,7 +62,10 @@ impl Extensions {
 impl Statistics {
     fn set_heap_owners(&mut self, owners: Option<Result<RetainedHeap, String>>) {
         let Some(heap) = &mut self.heap else { return };
-        let owners = owners.unwrap_or_else(|| Err("JavaScript runs and does not end".into()));
+        let owners = owners.unwrap_or_else(|| {
+            let limit = HEAP_SNAPSHOT_TIMEOUT.as_secs();
+            Err(format!("no result within {limit} s: JavaScript runs, or the machine is busy"))
+        });
         match owners {
             Ok(owners) => {
                 heap.shared = Some(owners.shared);
