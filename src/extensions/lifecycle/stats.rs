@@ -64,7 +64,9 @@ impl Statistics {
         let Some(heap) = &mut self.heap else { return };
         let owners = owners.unwrap_or_else(|| {
             let limit = HEAP_SNAPSHOT_TIMEOUT.as_secs();
-            Err(format!("no result within {limit} s: JavaScript runs, or the machine is busy"))
+            Err(format!(
+                "no result within {limit} s: JavaScript runs, or the machine is busy"
+            ))
         });
         match owners {
             Ok(owners) => {
