@@ -10,6 +10,7 @@ pub mod process_tree;
 pub mod regular_file;
 pub mod secrets;
 pub mod stale_temp_files;
+pub mod utf16;
 mod version;
 
 pub use file_state::{FileState, FileTime};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::tokens::{js_json, utf16_len};
+use super::tokens::js_json;
 use pi_ai::message::{AssistantBlock, ContentBlock, Message, ToolCall, UserContent};
+use pi_base::utf16;
 use pi_session::message::AgentMessage;
 
 /// Limit of a tool result in UTF-16 units; more does not help a summary.
@@ -83,17 +84,11 @@ fn joined(blocks: &[ContentBlock]) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    let length = utf16_len(text);
+    let length = utf16::len(text);
     if length <= MAX_RESULT_UTF16_UNITS {
         return text.to_owned();
     }
-    let mut units = 0;
-    let mut characters = text.char_indices();
-    let end = characters.find(|(_, character)| {
-        units += character.len_utf16();
-        units > MAX_RESULT_UTF16_UNITS
-    });
-    let kept = &text[..end.map_or(text.len(), |(index, _)| index)];
+    let kept = &text[..utf16::byte_index(text, MAX_RESULT_UTF16_UNITS)];
     let rest = length - MAX_RESULT_UTF16_UNITS;
     format!("{kept}\n\n[... {rest} more characters truncated]")
 }

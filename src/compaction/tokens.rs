@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
 
 use pi_ai::message::{AssistantBlock, ContentBlock, StopReason, Usage, UserContent};
+use pi_base::utf16;
 use pi_resources::settings::CompactionSettings;
 use pi_session::message::AgentMessage;
 
@@ -61,23 +62,23 @@ pub fn estimate(message: &AgentMessage) -> u64 {
         AgentMessage::Custom(custom) => content(&custom.content, IMAGE_CHARACTERS),
         AgentMessage::ToolResult(result) => blocks(&result.content, IMAGE_CHARACTERS),
         AgentMessage::Assistant(answer) => answer.content.iter().map(block).sum(),
-        AgentMessage::BashExecution(bash) => utf16_len(&bash.command) + utf16_len(&bash.output),
-        AgentMessage::BranchSummary(branch) => utf16_len(&branch.summary),
-        AgentMessage::CompactionSummary(compaction) => utf16_len(&compaction.summary),
+        AgentMessage::BashExecution(bash) => utf16::len(&bash.command) + utf16::len(&bash.output),
+        AgentMessage::BranchSummary(branch) => utf16::len(&branch.summary),
+        AgentMessage::CompactionSummary(compaction) => utf16::len(&compaction.summary),
     };
     (characters as u64).div_ceil(4)
 }
 
 fn content(content: &UserContent, image: usize) -> usize {
     match content {
-        UserContent::Text(text) => utf16_len(text),
+        UserContent::Text(text) => utf16::len(text),
         UserContent::Blocks(parts) => blocks(parts, image),
     }
 }
 
 fn blocks(blocks: &[ContentBlock], image: usize) -> usize {
     let characters = blocks.iter().map(|block| match block {
-        ContentBlock::Text(text) => utf16_len(&text.text),
+        ContentBlock::Text(text) => utf16::len(&text.text),
         ContentBlock::Image(_) => image,
         ContentBlock::Other(_) => 0,
     });
@@ -86,18 +87,12 @@ fn blocks(blocks: &[ContentBlock], image: usize) -> usize {
 
 fn block(block: &AssistantBlock) -> usize {
     match block {
-        AssistantBlock::Text(text) => utf16_len(&text.text),
-        AssistantBlock::Thinking(thinking) => utf16_len(&thinking.thinking),
+        AssistantBlock::Text(text) => utf16::len(&text.text),
+        AssistantBlock::Thinking(thinking) => utf16::len(&thinking.thinking),
         AssistantBlock::ToolCall(call) => {
-            utf16_len(&call.name) + utf16_len(&js_json(&call.arguments))
+            utf16::len(&call.name) + utf16::len(&js_json(&call.arguments))
         }
     }
-}
-
-/// Returns the length as in JavaScript, in UTF-16 units.
-pub(super) fn utf16_len(text: &str) -> usize {
-    // A character has two units if it has four bytes, of which the first is F0 or more.
-    text.chars().count() + text.bytes().filter(|byte| *byte >= 0xF0).count()
 }
 
 /// Serializes JSON with numbers as JavaScript writes them: `1` where serde_json has `1.0`.

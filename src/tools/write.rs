@@ -16,6 +16,7 @@ use super::files::replace_file::replace_file;
 use super::remote::{RemoteAccess, RemoteFiles};
 use super::tool::{Queueing, Tool, ToolError, ToolInvocation, ToolOutput};
 use pi_ai::stream::ToolSpec;
+use pi_base::utf16;
 
 pub struct WriteTool {
     spec: ToolSpec,
@@ -109,7 +110,7 @@ impl Tool for WriteTool {
                 None => write_local(&file, &content)?,
             }
             // The original counts UTF-16 units and calls them bytes.
-            let units = content.encode_utf16().count();
+            let units = utf16::len(&content);
             Ok(ToolOutput::text(format!(
                 "Successfully wrote {units} bytes to {path}"
             )))

@@ -13,7 +13,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("session", &["ai", "base"]),
     ("resources", &["ai", "base"]),
     ("packages", &["ai", "base", "npm", "resources"]),
-    ("compaction", &["ai", "resources", "session"]),
+    ("compaction", &["ai", "base", "resources", "session"]),
     (
         "agent",
         &["ai", "compaction", "resources", "session", "tools"],

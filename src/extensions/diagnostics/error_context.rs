@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use pi_base::regular_file;
+use pi_base::{regular_file, utf16};
 use regex::Regex;
 use serde::Deserialize;
 use unicode_width::UnicodeWidthStr;
@@ -108,7 +108,7 @@ fn format_frame(source: &str, position: &Location) -> Option<String> {
     {
         let here = number == position.line;
         // V8 counts UTF-16 code units.
-        let column = utf16_to_byte(line, position.column.saturating_sub(1));
+        let column = utf16::byte_index(line, position.column.saturating_sub(1) as usize);
         let (line, column) = excerpt(line, if here { column } else { 0 });
         let mark = if here { '>' } else { ' ' };
         frame.push_str(format!("{mark} {number:>digits$} | {line}").trim_end());
@@ -146,17 +146,6 @@ fn excerpt(line: &str, at: usize) -> (&str, usize) {
         .copied()
         .unwrap_or(line.len());
     (&line[from..to], at.clamp(from, to) - from)
-}
-
-fn utf16_to_byte(line: &str, units: u32) -> usize {
-    let mut left = units as usize;
-    for (byte, character) in line.char_indices() {
-        if left < character.len_utf16() {
-            return byte;
-        }
-        left -= character.len_utf16();
-    }
-    line.len()
 }
 
 #[derive(Deserialize)]

@@ -2,6 +2,7 @@
 //! from the tail, with a record of what was left out. The field names of [`Truncation`] are wire
 //! names.
 
+use pi_base::utf16;
 use serde::{Deserialize, Serialize};
 
 pub const MAX_LINES: usize = 2000;
@@ -115,14 +116,10 @@ pub fn tail(text: &str, limits: Limits) -> Truncation {
 
 /// Cuts one line of a search result at `max` UTF-16 units. The flag is true if it was cut.
 pub fn line(text: &str, max: usize) -> (String, bool) {
-    let mut units = 0;
-    for (index, sign) in text.char_indices() {
-        units += sign.len_utf16();
-        if units > max {
-            return (format!("{}... [truncated]", &text[..index]), true);
-        }
+    match utf16::byte_index(text, max) {
+        end if end < text.len() => (format!("{}... [truncated]", &text[..end]), true),
+        _ => (text.to_owned(), false),
     }
-    (text.to_owned(), false)
 }
 
 /// Formats a size: `1023B`, `50.0KB`, `1.5MB`.

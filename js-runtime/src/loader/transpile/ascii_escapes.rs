@@ -9,6 +9,7 @@ use deno_ast::swc::ecma_visit::{Visit, VisitWith};
 use deno_ast::{
     MediaType, ModuleSpecifier, ParsedSource, ProgramRef, SourceRange, SourceRangedForSpanned,
 };
+use pi_base::utf16;
 
 use super::column_map::ColumnMap;
 use crate::loader::transpile::parsing::with_parsed;
@@ -73,7 +74,7 @@ struct Edit {
 
 impl Edit {
     fn shifts(&self, text: &str) -> bool {
-        utf16_len(&text[self.at.clone()]) != self.to.len()
+        utf16::len(&text[self.at.clone()]) != self.to.len()
     }
 }
 
@@ -212,14 +213,9 @@ fn non_ascii_chars(text: &str, at: Range<usize>) -> impl Iterator<Item = (Range<
 }
 
 fn escaped(character: char) -> String {
-    let mut utf16_len = [0; 2];
-    let utf16_len = character.encode_utf16(&mut utf16_len).iter();
-    utf16_len.map(|unit| format!("\\u{unit:04x}")).collect()
-}
-
-/// Returns the length as V8 counts it.
-fn utf16_len(text: &str) -> usize {
-    text.encode_utf16().count()
+    let mut units = [0; 2];
+    let units = character.encode_utf16(&mut units).iter();
+    units.map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
 fn apply(text: &str, edits: &[Edit]) -> (String, Option<ColumnMap>) {
@@ -230,7 +226,7 @@ fn apply(text: &str, edits: &[Edit]) -> (String, Option<ColumnMap>) {
         let before = &text[done..edit.at.start];
         columns.copy(before);
         changed.push_str(before);
-        columns.replace(utf16_len(&text[edit.at.clone()]), edit.to.len());
+        columns.replace(utf16::len(&text[edit.at.clone()]), edit.to.len());
         changed.push_str(&edit.to);
         done = edit.at.end;
     }
