@@ -16,6 +16,7 @@ use super::startup::tool_selection::ToolSelection;
 use super::state::State;
 use pi_ai::models::registry::ModelRegistry;
 use pi_extensions::Extensions;
+use pi_resources::paths::Paths;
 use pi_resources::prompts::context_files::{ContextFile, load_context_files};
 use pi_resources::prompts::system_prompt_files::load_prompt_texts;
 use pi_resources::settings::{HiddenVariables, Settings};
@@ -360,6 +361,12 @@ impl Tools {
 impl AgentSession {
     pub(super) fn cwd(&self) -> PathBuf {
         self.state.lock().session.cwd().to_path_buf()
+    }
+
+    /// Returns the session's locations. Looks at the disk for what the project brings, so callers
+    /// that need the locations more than once pass them on.
+    pub(super) fn paths(&self) -> Paths {
+        self.config.paths.with_cwd(&self.cwd())
     }
 
     /// Returns the slash commands in the format of `get_commands` and `pi.getCommands`.

@@ -57,14 +57,16 @@ impl AgentSession {
         if self.child_link.is_child {
             return false;
         }
-        let current = || self.config.paths.with_cwd(cwd);
-        let paths = current();
-        if moment == TrustMoment::Later {
-            trust::recheck(&paths);
-        }
-        if trust::is_overridden() || !trust::has_something_to_trust(&paths.home, cwd) {
+        let ours = &self.config.paths;
+        let needs_trust = match moment {
+            TrustMoment::Start => trust::has_something_to_trust(&ours.home, cwd),
+            TrustMoment::Later => trust::recheck(ours, cwd),
+        };
+        if trust::is_overridden() || !needs_trust {
             return false;
         }
+        let current = || ours.with_cwd(cwd);
+        let paths = current();
         let was_trusted = moment == TrustMoment::Start && !paths.ignores_project();
         let is_preloaded = moment == TrustMoment::Start && self.preload(&paths).await;
         if is_preloaded || moment == TrustMoment::Later {
@@ -149,12 +151,11 @@ impl AgentSession {
     /// Asks the user anew about the project and loads everything again if the answer differs. Fails
     /// while the agent works, because a reload could not follow.
     pub(crate) async fn ask_trust_anew(&self) -> Result<TrustOutcome, CommandError> {
-        let cwd = self.cwd();
-        let paths = self.config.paths.with_cwd(&cwd);
+        let paths = self.paths();
         let wrong = |error: trust::TrustError| {
             CommandError::new(ErrorCode::InvalidCommand, error.to_string())
         };
-        if !trust::has_something_to_trust(&paths.home, &cwd) {
+        if !trust::has_something_to_trust(&paths.home, &paths.cwd) {
             return Ok(TrustOutcome {
                 needs_trust: false,
                 answered: false,
@@ -179,7 +180,7 @@ impl AgentSession {
             }
         };
         trust::answer(&paths, answer).map_err(wrong)?;
-        let is_ignored = self.config.paths.with_cwd(&cwd).ignores_project();
+        let is_ignored = self.paths().ignores_project();
         if is_ignored != paths.ignores_project() {
             self.reload_with(None).await?;
         }

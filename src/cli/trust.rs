@@ -103,7 +103,7 @@ fn forget(paths: &Paths) -> Result<(), trust::TrustError> {
     let folder = ProjectFolder::new(&paths.home, &paths.cwd).path;
     answers::record(&trust_file(paths), &[(folder.clone(), None)])?;
     Record::remove(&paths.agent_dir, &folder);
-    trust::recheck(paths);
+    trust::recheck(paths, &paths.cwd);
     Ok(())
 }
 

@@ -25,8 +25,7 @@ pub(super) fn call_now(session: &AgentSession, method: &str, args: &str) -> Brid
         }
         "ctx.mode" => return Ok(json!(session.config.mode.as_str())),
         "ctx.isProjectTrusted" => {
-            let paths = session.config.paths.with_cwd(&session.cwd());
-            return Ok(json!(!paths.ignores_project()));
+            return Ok(json!(!session.paths().ignores_project()));
         }
         "ctx.cwd" => return Ok(json!(session.cwd().display().to_string())),
         "ctx.model" => return to_value(session.model()),

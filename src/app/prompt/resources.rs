@@ -1,7 +1,6 @@
 //! Skills and prompt templates, which a prompt may call by name, and themes, which are found the
 //! same way.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,6 +12,7 @@ use crate::tools::{CommandSource, SlashCommand};
 use pi_extensions::child::ChildResources;
 use pi_resources::diagnostic::Diagnostic;
 use pi_resources::discovery::{NamedPath, ResourceSources};
+use pi_resources::paths::Paths;
 use pi_resources::prompts::templates::{
     PromptTemplate, expand_prompt_template, load_prompt_templates,
 };
@@ -50,12 +50,11 @@ impl LoadedResources {
     fn load(
         config: &AppConfig,
         settings: &Settings,
-        cwd: &Path,
+        paths: &Paths,
         added: &DiscoveredPaths,
     ) -> (Self, Vec<String>) {
-        let paths = config.paths.with_cwd(cwd);
         let sources = |flags: &KindFlags| ResourceSources {
-            paths: &paths,
+            paths,
             settings,
             cli_extensions: &config.extensions,
             discover: !flags.only_named,
@@ -110,10 +109,10 @@ impl PromptResources {
         }
     }
 
-    /// Loads all resources for the working folder `cwd`. Returns problems.
-    pub fn load(&self, cwd: &Path, added: &DiscoveredPaths) -> Vec<String> {
+    /// Loads all resources of a session with these locations. Returns problems.
+    pub fn load(&self, paths: &Paths, added: &DiscoveredPaths) -> Vec<String> {
         let (mut loaded, problems) =
-            LoadedResources::load(&self.config, &self.settings, cwd, added);
+            LoadedResources::load(&self.config, &self.settings, paths, added);
         if let Some(skills) = &self.provided.skills {
             loaded.skills = skills.clone();
         }
@@ -174,8 +173,8 @@ impl PromptResources {
 }
 
 impl AgentSession {
-    pub(crate) fn load_prompt_resources(&self, cwd: &Path, added: &DiscoveredPaths) {
-        let problems = self.prompt_resources.load(cwd, added);
+    pub(crate) fn load_prompt_resources(&self, paths: &Paths, added: &DiscoveredPaths) {
+        let problems = self.prompt_resources.load(paths, added);
         self.pending_warnings.lock().extend(problems);
     }
 

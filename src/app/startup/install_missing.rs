@@ -1,13 +1,13 @@
 //! Installs missing packages before extensions are loaded, and reports the progress.
 
 use std::env;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{AgentSession, Mode};
 use pi_packages::{Output, Packages};
 use pi_resources::discovery::is_local_source;
+use pi_resources::paths::Paths;
 use pi_resources::settings::SettingsScope;
 use pi_resources::trust;
 
@@ -18,15 +18,16 @@ const PACKAGE_COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl AgentSession {
-    pub(crate) async fn install_missing(&self, cwd: &Path, progress: Progress) {
+    /// Returns the session's locations for what follows: installing takes a while, and decides
+    /// about the project anew.
+    pub(crate) async fn install_missing(&self, paths: Paths, progress: Progress) -> Paths {
         let named = &self.config.extensions;
         let scopes = [SettingsScope::Global, SettingsScope::Project];
         let wanted = |scope| !self.settings.values_of(scope).packages.is_empty();
         let any = scopes.into_iter().any(wanted) || named.iter().any(|s| !is_local_source(s));
         if !any || !self.config.fetch_packages {
-            return;
+            return paths;
         }
-        let paths = self.config.paths.with_cwd(cwd);
         let (settings, named) = (self.settings.clone(), named.clone());
         let work = tokio::task::spawn_blocking(move || {
             let output = Output::Silent(PACKAGE_COMMAND_TIMEOUT);
@@ -44,6 +45,7 @@ impl AgentSession {
         let problems = work.await;
         let problems = problems.unwrap_or_else(|error| vec![error.to_string()]);
         self.pending_warnings.lock().extend(problems);
+        self.paths()
     }
 
     /// Returns where progress after the start goes: into the warnings if the mode draws on the

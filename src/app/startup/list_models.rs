@@ -13,7 +13,7 @@ use pi_resources::trust;
 pub async fn known_models(config: &AppConfig) -> (Arc<ModelRegistry>, Vec<String>) {
     let settings = Settings::load(&config.paths);
     let models = Arc::new(ModelRegistry::load(&config.paths.agent_dir));
-    let (paths, mut problems) = find_extensions(config, &settings, &config.paths.cwd);
+    let (paths, mut problems) = find_extensions(config, &settings, &config.paths);
     problems.extend(trust::note(&config.paths));
     if paths.is_empty() {
         return (models, problems);

@@ -275,16 +275,16 @@ impl AgentSession {
     pub async fn load(&self) -> Result<(), StartError> {
         let actions: Arc<dyn SessionApi> = self.arc();
         self.extensions.set_wait_listener(Arc::downgrade(&actions));
-        let cwd = self.cwd();
-        let progress = self.config.progress.clone();
-        let is_preloaded = self.resolve_trust(&cwd, TrustMoment::Start).await;
+        let is_preloaded = self.resolve_trust(&self.cwd(), TrustMoment::Start).await;
+        let paths = self.paths();
         if !self.child_link.is_child && self.config.discover_extensions {
-            let changed = trust::changed_since_last_session(&self.config.paths.with_cwd(&cwd));
+            let changed = trust::changed_since_last_session(&paths);
             self.pending_warnings.lock().extend(changed);
         }
-        self.install_missing(&cwd, progress).await;
-        self.load_prompt_resources(&cwd, &DiscoveredPaths::default());
-        self.load_extensions(&cwd, is_preloaded).await?;
+        let progress = self.config.progress.clone();
+        let paths = self.install_missing(paths, progress).await;
+        self.load_prompt_resources(&paths, &DiscoveredPaths::default());
+        self.load_extensions(&paths, is_preloaded).await?;
         self.choose_model()?;
         self.use_api_key()?;
         self.tools.activate_defaults();
@@ -309,17 +309,17 @@ impl AgentSession {
     }
 
     /// Loads the extensions. If some were loaded to decide about the project, they are replaced.
-    async fn load_extensions(&self, cwd: &Path, is_preloaded: bool) -> Result<(), StartError> {
+    async fn load_extensions(&self, paths: &Paths, is_preloaded: bool) -> Result<(), StartError> {
         if let Some(set) = &self.child_link.extensions {
             *self.last_load.lock() = set.report.clone();
             return self.apply_flags();
         }
-        let (paths, problems) = find_extensions(&self.config, &self.settings, cwd);
+        let (found, problems) = find_extensions(&self.config, &self.settings, paths);
         self.pending_warnings.lock().extend(problems);
-        self.name_session(cwd);
+        self.name_session(&paths.cwd);
         let report = match is_preloaded {
-            true => self.extensions.restart(paths).await,
-            false => self.extensions.load(paths).await,
+            true => self.extensions.restart(found).await,
+            false => self.extensions.load(found).await,
         };
         *self.last_load.lock() = report;
         self.apply_flags()
@@ -427,16 +427,15 @@ pub(crate) fn search_extensions(
 pub(crate) fn find_extensions(
     config: &AppConfig,
     settings: &Settings,
-    cwd: &Path,
+    paths: &Paths,
 ) -> (Vec<ExtensionPath>, Vec<String>) {
-    let paths = config.paths.with_cwd(cwd);
-    let found = search_extensions(config, settings, &paths);
+    let found = search_extensions(config, settings, paths);
     let mut problems: Vec<String> = found.diagnostics.iter().map(ToString::to_string).collect();
     let mut extensions = found.paths;
-    expect_trusted_files(&paths);
+    expect_trusted_files(paths);
     extensions.retain(|found| {
         let is_expected = found.source_info.scope != SourceScope::Project
-            || trust::is_expected(&paths, &found.path);
+            || trust::is_expected(paths, &found.path);
         if !is_expected {
             problems.push(format!(
                 "{} is new since this folder was trusted and not loaded: /reload or a new start \

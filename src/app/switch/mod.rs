@@ -158,7 +158,7 @@ impl AgentSession {
             }
         }
         if !added.skills.is_empty() || !added.prompts.is_empty() || !added.themes.is_empty() {
-            self.load_prompt_resources(&self.cwd(), &added);
+            self.load_prompt_resources(&self.paths(), &added);
             self.tools.rebuild_system_prompt();
         }
     }
@@ -196,17 +196,17 @@ impl AgentSession {
             let error = format!("cannot work in {}: {error}", cwd.display());
             self.report("<session>", "chdir", error).await;
         }
-        self.settings
-            .switch_project(&self.config.paths.with_cwd(&cwd));
+        let paths = self.paths();
+        self.settings.switch_project(&paths);
         self.add_settings_warnings("session");
         self.apply_settings();
-        self.install_missing(&cwd, self.progress_to_warnings())
-            .await;
-        let paths = find_extensions(&self.config, &self.settings, &cwd);
-        self.pending_warnings.lock().extend(paths.1);
-        self.load_prompt_resources(&cwd, &DiscoveredPaths::default());
+        let progress = self.progress_to_warnings();
+        let paths = self.install_missing(paths, progress).await;
+        let (found, problems) = find_extensions(&self.config, &self.settings, &paths);
+        self.pending_warnings.lock().extend(problems);
+        self.load_prompt_resources(&paths, &DiscoveredPaths::default());
         self.name_session(&cwd);
-        let report = self.extensions.restart(paths.0).await;
+        let report = self.extensions.restart(found).await;
         let before = std::mem::replace(&mut *self.last_load.lock(), report.clone());
         self.report_failures(&report, &before).await;
         self.report_name_conflicts().await;

@@ -159,7 +159,7 @@ impl AgentSession {
         if self.switcher.protected_changes.lock().is_unused() {
             return Ok(());
         }
-        let paths = self.config.paths.with_cwd(&self.cwd());
+        let paths = self.paths();
         let suspects = self.find_suspects(&paths).await;
         if !suspects.is_empty() {
             let files: Vec<PathBuf> = suspects.iter().map(|(path, _)| path.clone()).collect();

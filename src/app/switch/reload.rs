@@ -38,17 +38,17 @@ impl AgentSession {
         self.resolve_trust(&self.cwd(), TrustMoment::Later).await;
         let before = self.tools.default_names();
         let model = self.provided_model();
-        self.settings
-            .reload_project(&self.config.paths.with_cwd(&self.cwd()));
+        let paths = self.paths();
+        self.settings.reload_project(&paths);
         self.add_settings_warnings("reload");
         self.apply_settings();
         self.models.reload();
-        self.install_missing(&self.cwd(), self.progress_to_warnings())
-            .await;
-        let paths = find_extensions(&self.config, &self.settings, &self.cwd());
-        self.pending_warnings.lock().extend(paths.1);
-        self.load_prompt_resources(&self.cwd(), &DiscoveredPaths::default());
-        let report = self.extensions.reload(paths.0).await;
+        let progress = self.progress_to_warnings();
+        let paths = self.install_missing(paths, progress).await;
+        let (found, problems) = find_extensions(&self.config, &self.settings, &paths);
+        self.pending_warnings.lock().extend(problems);
+        self.load_prompt_resources(&paths, &DiscoveredPaths::default());
+        let report = self.extensions.reload(found).await;
         let last = std::mem::replace(&mut *self.last_load.lock(), report.clone());
         self.report_failures(&report, &last).await;
         self.apply_watch_setting();

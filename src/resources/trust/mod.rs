@@ -177,9 +177,13 @@ pub fn distrust(home: &Path, agent_dir: &Path, project: &Path) -> Option<Distrus
     })
 }
 
-/// Decides again, because files may have changed. Answers for this session stay valid.
-pub fn recheck(paths: &Paths) {
-    with_decision_of(paths, Decision::decide);
+/// Decides again about the project in `cwd`, because files may have changed. Answers for this
+/// session stay valid. Returns whether the project has resources that trust would enable.
+pub fn recheck(paths: &Paths, cwd: &Path) -> bool {
+    with_decision(&paths.home, &paths.agent_dir, cwd, |decision| {
+        decision.decide();
+        !decision.is_empty
+    })
 }
 
 /// Returns the question for the user if an answer would decide. The answer is about the contents
@@ -403,7 +407,7 @@ pub fn expected_files(paths: &Paths) -> Option<ExpectedFiles> {
 /// Returns whether an entry file of an extension was part of what was trusted.
 pub fn is_expected(paths: &Paths, entry: &Path) -> bool {
     with_decision_of(paths, |decision| match &decision.files {
-        None => true,
+        None => decision.distrust.is_none(),
         Some(files) => {
             let (real, project) = (canonical(entry), &decision.folder.path);
             let is_within =

@@ -56,7 +56,7 @@ impl Fixture {
     }
 
     fn distrust(&self) -> Option<Distrust> {
-        recheck(&self.paths());
+        recheck(&self.paths(), &self.project());
         self.paths().distrust
     }
 
@@ -409,6 +409,18 @@ fn what_pi_wrote_into_an_empty_folder_is_trusted() {
 }
 
 #[test]
+fn what_appears_after_the_locations_were_read_is_not_expected() {
+    let fixture = Fixture::new();
+    let paths = fixture.paths();
+    assert_eq!(paths.distrust, None);
+    let path = fixture.file(".pi/extensions/a.ts", "export default () => 1");
+    assert!(!is_expected(&paths, &path));
+    note_own_change(&path);
+    recheck(&paths, &paths.cwd);
+    assert!(is_expected(&paths, &path));
+}
+
+#[test]
 fn answers_for_the_session_record_nothing() {
     let fixture = Fixture::with_extension();
     answer(&fixture.paths(), TrustAnswer::TrustSession).unwrap();
@@ -455,7 +467,7 @@ fn an_answer_is_about_the_contents_that_were_shown() {
     assert!(diff.contains("a.ts (no text to compare)"), "{diff}");
     answer(&fixture.paths(), TrustAnswer::Trust).unwrap();
     fixture.file(".pi/extensions/a.ts", "swapped\nagain");
-    recheck(&fixture.paths());
+    recheck(&fixture.paths(), &fixture.project());
     let requested = question(&fixture.paths()).unwrap();
     assert_eq!(requested.reason, TrustReason::Changed);
     let diff = requested.diff().unwrap();

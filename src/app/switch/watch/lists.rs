@@ -53,8 +53,7 @@ impl WatchedLists {
     }
 
     fn search(&mut self, session: &AgentSession, record: &LoadRecord) {
-        let cwd = session.cwd();
-        let paths = session.config.paths.with_cwd(&cwd);
+        let paths = session.paths();
         let files = [paths.global_settings(), paths.project_settings()];
         for file in &files {
             self.states.add(first_missing(file));
